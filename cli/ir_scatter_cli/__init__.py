@@ -1,0 +1,1 @@
+"""The command line of ir_scatter: parse options, call the library, render, exit."""

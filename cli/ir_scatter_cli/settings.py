@@ -1,0 +1,88 @@
+"""Defaults from `[tool.ir-scatter]` of the nearest pyproject.toml."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ir_scatter.check import NodeIgnore
+
+_TABLE = "ir-scatter"
+_IGNORES = "node-ignores"
+_LISTS = {"select", "ignore", "exclude", "input-shape"}
+_KEYS = _LISTS | {
+    "baseline",
+    "format",
+    "jobs",
+    "max-index-elements",
+    "min-severity",
+    "quiet",
+    "statistics",
+    "strict",
+}
+
+
+def load(folder: Path | None = None) -> tuple[dict[str, Any], tuple[NodeIgnore, ...]]:
+    """Return the defaults of options, and what to ignore for some nodes.
+
+    The nearest file that has the table counts, from the current folder upwards.
+
+    Raises:
+        click.UsageError: the table has a key or a value that means nothing.
+    """
+    start = (folder or Path.cwd()).resolve()
+    for parent in (start, *start.parents):
+        path = parent / "pyproject.toml"
+        if path.is_file():
+            table = _read(path)
+            if table is not None:
+                return _options(path, table), _ignores(path, table.get(_IGNORES, []))
+    return {}, ()
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise click.UsageError(f"{path}: cannot be read: {error}") from None
+    tool = document.get("tool", {})
+    table = tool.get(_TABLE) if isinstance(tool, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise click.UsageError(f"{path}: [tool.{_TABLE}] is no table")
+    return table
+
+
+def _options(path: Path, table: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        if key == _IGNORES:
+            continue
+        if key not in _KEYS:
+            known = ", ".join(sorted({*_KEYS, _IGNORES}))
+            raise click.UsageError(f"{path}: [tool.{_TABLE}] has {key!r}, expected one of {known}")
+        if key in _LISTS and not _is_texts(value):
+            raise click.UsageError(f"{path}: {key} is {value!r}, expected a list of strings")
+        found[key.replace("-", "_")] = value
+    if "baseline" in found:
+        found["baseline"] = str(path.parent / str(found["baseline"]))
+    return found
+
+
+def _ignores(path: Path, entries: Any) -> tuple[NodeIgnore, ...]:
+    shown = f"{path}: [[tool.{_TABLE}.{_IGNORES}]]"
+    if not isinstance(entries, list):
+        raise click.UsageError(f"{shown} is no list of tables")
+    found = []
+    for entry in entries:
+        if not isinstance(entry, dict) or entry.keys() - {"file", "node", "codes"}:
+            raise click.UsageError(f"{shown} has other keys than file, node and codes")
+        codes = entry.get("codes")
+        if not _is_texts(codes) or not codes:
+            raise click.UsageError(f"{shown}: codes is {codes!r}, expected a list of strings")
+        found.append(NodeIgnore(str(entry.get("file", "*")), str(entry.get("node", "*")), tuple(codes)))
+    return tuple(found)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)

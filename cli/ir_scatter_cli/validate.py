@@ -1,0 +1,158 @@
+"""`ir-scatter validate`."""
+
+
+import click
+
+from ir_scatter import baseline as baselines
+from ir_scatter.check import Checked, NodeIgnore, Options, check_files, make_report, without_known
+from ir_scatter.diagnostics import Severity
+from ir_scatter.errors import UsageError
+from ir_scatter.files import find_files
+from ir_scatter.report.formats import FORMATS, render
+from ir_scatter.report.report import Report
+from ir_scatter.shapes import Shape
+from ir_scatter_cli import exits
+from ir_scatter_cli.options import Codes, InputShape, SettingsCommand, flatten, use_color, write
+from ir_scatter_cli.progress import progress
+
+_STDIN_FORMATS = {"ir": "openvino-ir", "onnx": "onnx"}
+
+
+@click.command("validate", cls=SettingsCommand)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--format", "format", type=click.Choice(list(FORMATS)), default="text", show_default=True)
+@click.option("-o", "--output", metavar="FILE", help="Write to a file instead of standard output.")
+@click.option("--select", multiple=True, type=Codes(), help="Only codes that begin with these.")
+@click.option("--ignore", multiple=True, type=Codes(), help="No codes that begin with these.")
+@click.option("--exclude", multiple=True, metavar="GLOB", help="Leave out paths that match.")
+@click.option(
+    "--min-severity",
+    type=click.Choice([severity.value for severity in Severity]),
+    default=Severity.NOTE.value,
+    show_default=True,
+    help="Nothing below this.",
+)
+@click.option("--strict", is_flag=True, help="Warnings fail too.")
+@click.option("--statistics", is_flag=True, help="Count the findings by code.")
+@click.option("-q", "--quiet", is_flag=True, help="Findings only, no summary.")
+@click.option("-v", "--verbose", is_flag=True, help="Say what was passed over.")
+@click.option("--baseline", metavar="FILE", help="Do not report what is known in FILE.")
+@click.option("--write-baseline", metavar="FILE", help="Write what is found to FILE, as known.")
+@click.option(
+    "--input-shape",
+    multiple=True,
+    type=InputShape(),
+    help="Propagate this shape of an input first; repeatable.",
+)
+@click.option("--stdin-format", type=click.Choice(list(_STDIN_FORMATS)), help="What - is.")
+@click.option(
+    "--max-index-elements",
+    type=click.IntRange(min=0),
+    default=Options().max_index_elements,
+    show_default=True,
+    help="Do not read constants with more elements.",
+)
+@click.option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N")
+@click.pass_obj
+def command(
+    node_ignores: tuple[NodeIgnore, ...] | None,
+    paths: tuple[str, ...],
+    format: str,
+    output: str | None,
+    select: tuple[tuple[str, ...], ...],
+    ignore: tuple[tuple[str, ...], ...],
+    exclude: tuple[str, ...],
+    min_severity: str,
+    strict: bool,
+    statistics: bool,
+    quiet: bool,
+    verbose: bool,
+    baseline: str | None,
+    write_baseline: str | None,
+    input_shape: tuple[tuple[str, Shape], ...],
+    stdin_format: str | None,
+    max_index_elements: int,
+    jobs: int,
+) -> int:
+    """Hold the scatter operators of models against their documents.
+
+    PATH is a file (.xml or .onnx, told by its content), a folder, a glob, or - for standard input.
+    Defaults come from [tool.ir-scatter] of the nearest pyproject.toml.
+    """
+    options = Options(
+        flatten(select),
+        flatten(ignore),
+        node_ignores or (),
+        Severity(min_severity),
+        max_index_elements,
+        dict(input_shape),
+        _STDIN_FORMATS[stdin_format] if stdin_format else None,
+    )
+    known = _known(baseline)
+    checked = _check(paths, exclude, options, jobs, quiet=quiet, verbose=verbose)
+    report = make_report(checked)
+    if write_baseline:
+        write(baselines.baseline_text(report, write_baseline), write_baseline)
+        known = _known(write_baseline)
+    if known is not None:
+        report = without_known(report, known.excuses)
+    color = use_color(output is not None)
+    text = render(report, format, color=color, quiet=quiet, statistics=statistics, strict=strict)
+    write(text, output)
+    return _exit_code(report, checked, strict)
+
+
+def _known(path: str | None) -> baselines.Baseline | None:
+    try:
+        return baselines.read_baseline(path) if path else None
+    except UsageError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _check(
+    paths: tuple[str, ...],
+    exclude: tuple[str, ...],
+    options: Options,
+    jobs: int,
+    *,
+    quiet: bool,
+    verbose: bool,
+) -> list[Checked]:
+    """Find and check the files, and say on standard error what was passed over."""
+    if paths.count("-") and len(paths) > 1:
+        raise click.UsageError("- cannot be mixed with other paths")
+    found = find_files(paths, exclude)
+    for folder in found.empty_folders:
+        click.echo(f"ir-scatter: {folder}: no .xml or .onnx file in this folder", err=True)
+    with progress(len(found.sources), is_wanted=not quiet) as seen:
+        checked = check_files(found.sources, options, jobs=jobs, seen=seen)
+    for one in checked:
+        if verbose and one.remark:
+            click.echo(f"ir-scatter: {one.remark}", err=True)
+    _demand_inputs(checked, options)
+    return checked
+
+
+def _demand_inputs(checked: list[Checked], options: Options) -> None:
+    inputs = {name for one in checked for name in one.inputs}
+    is_readable = any(one.result is not None and one.result.is_readable for one in checked)
+    for name in options.input_shapes:
+        if is_readable and name not in inputs:
+            known = ", ".join(sorted(inputs)) or "none"
+            raise click.UsageError(f"--input-shape: no model has an input {name!r}, expected one of {known}")
+
+
+def _exit_code(report: Report, checked: list[Checked], strict: bool) -> int:
+    for one in checked:
+        if one.bug and one.result is not None:
+            click.echo(
+                f"ir-scatter: {one.result.path}: this is a bug in ir-scatter: {one.bug}\n"
+                "Please report it, with the file if you may.",
+                err=True,
+            )
+    if any(one.bug for one in checked):
+        return exits.BUG
+    if not all(file.is_readable for file in report.files):
+        return exits.UNREADABLE
+    failing = report.count(Severity.ERROR) + (report.count(Severity.WARNING) if strict else 0)
+    return exits.FINDINGS if failing else exits.OK

@@ -1,0 +1,122 @@
+"""Element types: OpenVINO's names, ONNX's names and numbers, NumPy's dtypes, bits."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    """One element type, under every name that it has.
+
+    Attributes:
+        name: OpenVINO's name in `element_type`, "f32"; also the name used throughout this library.
+        ir_name: OpenVINO's name in `<port precision>`, "FP32"; None where OpenVINO has none.
+        onnx_name: the name inside ONNX's `tensor(...)`, "float"; None where ONNX has none.
+        onnx_number: the number in `TensorProto.DataType`.
+        dtype_name: the NumPy or ml_dtypes dtype, "float32"; None where neither has one.
+        bits: bits of one element as stored; 0 for strings.
+        kind: "float", "signed", "unsigned", "boolean", "string" or "complex".
+    """
+
+    name: str
+    ir_name: str | None
+    onnx_name: str | None
+    onnx_number: int | None
+    dtype_name: str | None
+    bits: int
+    kind: str
+
+    def byte_size(self, elements: int) -> int:
+        """Return the bytes that `elements` of this type take; types below a byte are packed."""
+        return (elements * self.bits + 7) // 8
+
+
+_ROWS = (
+    ElementType("f64", "FP64", "double", 11, "float64", 64, "float"),
+    ElementType("f32", "FP32", "float", 1, "float32", 32, "float"),
+    ElementType("f16", "FP16", "float16", 10, "float16", 16, "float"),
+    ElementType("bf16", "BF16", "bfloat16", 16, "bfloat16", 16, "float"),
+    ElementType("f8e4m3", "F8E4M3", "float8e4m3fn", 17, "float8_e4m3fn", 8, "float"),
+    ElementType("f8e4m3fnuz", None, "float8e4m3fnuz", 18, "float8_e4m3fnuz", 8, "float"),
+    ElementType("f8e5m2", "F8E5M2", "float8e5m2", 19, "float8_e5m2", 8, "float"),
+    ElementType("f8e5m2fnuz", None, "float8e5m2fnuz", 20, "float8_e5m2fnuz", 8, "float"),
+    ElementType("f8e8m0", "F8E8M0", "float8e8m0", 24, "float8_e8m0fnu", 8, "float"),
+    ElementType("f6e2m3", None, "float6e2m3", 27, "float6_e2m3fn", 6, "float"),
+    ElementType("f6e3m2", None, "float6e3m2", 28, "float6_e3m2fn", 6, "float"),
+    ElementType("f4e2m1", "F4E2M1", "float4e2m1", 23, "float4_e2m1fn", 4, "float"),
+    ElementType("nf4", "NF4", None, None, None, 4, "float"),
+    ElementType("i64", "I64", "int64", 7, "int64", 64, "signed"),
+    ElementType("i32", "I32", "int32", 6, "int32", 32, "signed"),
+    ElementType("i16", "I16", "int16", 5, "int16", 16, "signed"),
+    ElementType("i8", "I8", "int8", 3, "int8", 8, "signed"),
+    ElementType("i4", "I4", "int4", 22, "int4", 4, "signed"),
+    ElementType("i2", "I2", "int2", 26, "int2", 2, "signed"),
+    ElementType("u64", "U64", "uint64", 13, "uint64", 64, "unsigned"),
+    ElementType("u32", "U32", "uint32", 12, "uint32", 32, "unsigned"),
+    ElementType("u16", "U16", "uint16", 4, "uint16", 16, "unsigned"),
+    ElementType("u8", "U8", "uint8", 2, "uint8", 8, "unsigned"),
+    ElementType("u6", "U6", None, None, None, 6, "unsigned"),
+    ElementType("u4", "U4", "uint4", 21, "uint4", 4, "unsigned"),
+    ElementType("u3", "U3", None, None, None, 3, "unsigned"),
+    ElementType("u2", "U2", "uint2", 25, "uint2", 2, "unsigned"),
+    ElementType("u1", "BIN", None, None, None, 1, "unsigned"),
+    ElementType("boolean", "BOOL", "bool", 9, "bool", 8, "boolean"),
+    ElementType("string", "STRING", "string", 8, None, 0, "string"),
+    ElementType("complex64", None, "complex64", 14, "complex64", 64, "complex"),
+    ElementType("complex128", None, "complex128", 15, "complex128", 128, "complex"),
+)
+
+ELEMENT_TYPES = {row.name: row for row in _ROWS}
+_BY_IR_NAME = {row.ir_name.lower(): row for row in _ROWS if row.ir_name}
+_BY_ONNX_NUMBER = {row.onnx_number: row for row in _ROWS if row.onnx_number is not None}
+_BY_ONNX_NAME = {row.onnx_name: row for row in _ROWS if row.onnx_name is not None}
+_DYNAMIC_WORDS = frozenset({"dynamic", "undefined", "unspecified"})
+
+NUMERIC = frozenset(r.name for r in _ROWS if r.kind in {"float", "signed", "unsigned"})
+INTEGERS = frozenset(r.name for r in _ROWS if r.kind in {"signed", "unsigned"})
+FLOATS = frozenset(r.name for r in _ROWS if r.kind == "float")
+OPENVINO_TYPES = frozenset(row.name for row in _ROWS if row.ir_name is not None)
+
+
+def onnx_types(*names: str) -> frozenset[str]:
+    """Return the element types that ONNX calls `names`: `onnx_types("float", "int64")`."""
+    return frozenset(_BY_ONNX_NAME[name].name for name in names)
+
+
+def from_element_type(text: str) -> ElementType | None:
+    """Find the type of an IR's `element_type`, in any case; None for "dynamic" or an unknown word."""
+    return ELEMENT_TYPES.get(text) or ELEMENT_TYPES.get(text.lower())
+
+
+def from_precision(text: str) -> ElementType | None:
+    """Find the type of an IR's `<port precision>`, in any case; None for UNSPECIFIED or unknown."""
+    return _BY_IR_NAME.get(text.lower())
+
+
+def from_onnx_number(number: int) -> ElementType | None:
+    """Find the type of an ONNX `TensorProto.DataType`; None for 0 (undefined) or unknown."""
+    return _BY_ONNX_NUMBER.get(number)
+
+
+def is_dynamic_word(text: str) -> bool:
+    """Tell whether `text` says that the type is not known, as opposed to being no type at all."""
+    return text.lower() in _DYNAMIC_WORDS
+
+
+def dtype(element_type: ElementType) -> "np.dtype[np.generic] | None":
+    """Return the NumPy dtype (ml_dtypes for bf16, f8, u4, i4 and the like), None without one."""
+    import numpy
+
+    if element_type.kind == "string":
+        return numpy.dtype(object)
+    if element_type.dtype_name is None:
+        return None
+    if hasattr(numpy, element_type.dtype_name):
+        return numpy.dtype(element_type.dtype_name)
+    import ml_dtypes
+
+    custom = getattr(ml_dtypes, element_type.dtype_name, None)
+    return None if custom is None else numpy.dtype(custom)

@@ -1,0 +1,197 @@
+"""What can be proven of a value: its shape, and its numbers if it is constant in effect."""
+
+from typing import TYPE_CHECKING
+
+from ir_scatter.elements import ElementType
+from ir_scatter.model import Constant, Node, Value
+from ir_scatter.ops import find
+from ir_scatter.ops.spec import Role
+from ir_scatter.shapes import Shape, agree, element_count, narrow, static
+
+if TYPE_CHECKING:
+    from ir_scatter.model import Array
+    from ir_scatter.ops.plain.plain_op import PlainOp
+
+MAX_CONSTANT_ELEMENTS = 1 << 26
+_MAX_NODES = 256
+"""How many nodes are looked at in front of one value; exporters put a dozen there."""
+
+
+class Facts:
+    """Proves things about the values of one model, each thing once.
+
+    Attributes:
+        max_elements: constants with more elements are not read.
+        skipped: constants that were not read because of it.
+    """
+
+    def __init__(self, max_elements: int = MAX_CONSTANT_ELEMENTS) -> None:
+        self.max_elements = max_elements
+        self.skipped: set[Constant] = set()
+        self._shapes: dict[Value, Shape] = {}
+        self._arrays: "dict[Value, Array | None]" = {}
+
+    def shape(self, value: Value) -> Shape:
+        """Return the shape that a value has, whatever the file stores for it.
+
+        The output of an operator that keeps the shape of an input has that input's shape.
+        """
+        path: list[Value] = []
+        seen: set[Value] = set()
+        while value not in self._shapes:
+            source = _shape_source(value)
+            seen.add(value)
+            if source is None or source in seen:
+                self._shapes[value] = value.shape
+                break
+            path.append(value)
+            value = source
+        shape = self._shapes[value]
+        for value in reversed(path):
+            shape = narrow(shape, value.shape) if agree(shape, value.shape) else shape
+            self._shapes[value] = shape
+        return shape
+
+    def array(self, value: Value) -> "Array | None":
+        """Return the numbers of a value that is constant in effect, None if it is not.
+
+        Small graphs of plain operators on constants (Convert, Unsqueeze, Concat, ShapeOf of a known
+        shape, ...) are evaluated. The array is not to be changed.
+        """
+        if value in self._arrays:
+            return self._arrays[value]
+        if value.constant is not None:
+            return self._remember(value, self._load(value.constant))
+        pending, budget = [value], _MAX_NODES
+        while pending:
+            current = pending[-1]
+            if current in self._arrays:
+                pending.pop()
+                continue
+            budget -= 1
+            needed = self._needed(current) if budget > 0 else None
+            if needed is None:
+                self._arrays[current] = None
+                pending.pop()
+                continue
+            missing = [source for source in needed if source not in self._arrays]
+            if not missing:
+                self._arrays[current] = self._compute(current)
+                pending.pop()
+            elif missing[0] in pending:
+                self._arrays[current] = None
+            else:
+                pending.append(missing[0])
+        return self._arrays[value]
+
+    def origin(self, value: Value) -> Constant | None:
+        """Return the one constant that a value comes from through plain operators, if it is one."""
+        seen = 0
+        while value.constant is None:
+            node = value.producer
+            sources = [] if node is None else [port.value for port in node.inputs if port.value]
+            if not sources or seen > _MAX_NODES or _plain_op(node) is None:
+                return None
+            value, seen = sources[0], seen + 1
+        return value.constant
+
+    def _remember(self, value: Value, array: "Array | None") -> "Array | None":
+        self._arrays[value] = array
+        return array
+
+    def _load(self, constant: Constant) -> "Array | None":
+        count = element_count(constant.shape) or 0
+        if count > self.max_elements:
+            self.skipped.add(constant)
+            return None
+        return constant.load()
+
+    def _needed(self, value: Value) -> list[Value] | None:
+        """Return the values that must be known before this one; None if it cannot be known."""
+        if value.constant is not None:
+            self._arrays[value] = self._load(value.constant)
+            return []
+        node = value.producer
+        op = None if node is None else _plain_op(node)
+        if node is None or op is None or node.bodies:
+            return None
+        if any(port.is_present and port.value is None for port in node.inputs):
+            return None
+        sources = [port.value for port in node.inputs if port.value is not None]
+        if op.reads_shapes_only:
+            return [] if all(static(self.shape(source)) is not None for source in sources) else None
+        for source in sources:
+            if source in self._arrays:
+                if self._arrays[source] is None:
+                    return None
+            elif source.producer is None and source.constant is None:
+                return None
+        return sources
+
+    def _compute(self, value: Value) -> "Array | None":
+        node = value.producer
+        if value in self._arrays or node is None:
+            return self._arrays.get(value)
+        op = _plain_op(node)
+        inputs = [
+            None if port.value is None else self._operand(node, port.value) for port in node.inputs
+        ]
+        if op is None or any(
+            array is None and port.value is not None
+            for array, port in zip(inputs, ports, strict=True)
+        ):
+            return None
+        types: list[ElementType | None] = [output.element_type for output in node.outputs]
+        from ir_scatter.ops import plain
+
+        try:
+            outputs = plain.compute(
+                op,
+                inputs,
+                node.attributes,
+                opset=_opset_number(node),
+                output_types=types,
+                element_limit=self.max_elements,
+            )
+        except plain.UnsupportedCase:
+            return None
+        return outputs[value.output] if value.output < len(outputs) else None
+
+    def _operand(self, node: Node, source: Value) -> "Array | None":
+        op = _plain_op(node)
+        if op is None or not op.reads_shapes_only:
+            return self._arrays.get(source)
+        import numpy
+
+        shape = static(self.shape(source))
+        return None if shape is None else numpy.broadcast_to(numpy.zeros((), numpy.bool_), shape)
+
+
+def _plain_op(node: Node | None) -> "PlainOp | None":
+    """Return the plain operator of a node; imports NumPy when first asked."""
+    from ir_scatter.ops import plain
+
+    return None if node is None else plain.find(node.domain, node.type)
+
+
+def _opset_number(node: Node) -> int | None:
+    if isinstance(node.opset, str):
+        digits = node.opset.removeprefix("opset")
+        return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 5 else None
+    return node.opset
+
+
+def _shape_source(value: Value) -> Value | None:
+    """Return the input of a value's producer that has the same shape as the value, if one has."""
+    node = value.producer
+    if node is None or value.constant is not None:
+        return None
+    scatter = find(node.domain, node.type, node.opset)
+    index: int | None = None
+    if scatter is not None:
+        index = scatter.spec.port_index(Role.DATA) if scatter.spec else None
+    elif (op := _plain_op(node)) is not None and op.keeps_shape:
+        index = 0
+    if index is None or index >= len(node.inputs):
+        return None
+    return node.inputs[index].value

@@ -1,0 +1,76 @@
+"""How files are read: bytes to a Model. Knows no operator but those that hold the format together."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ir_scatter.diagnostics import Location
+from ir_scatter.errors import UnreadableModel
+from ir_scatter.model import Model
+from ir_scatter.shapes import Shape
+
+IR = "openvino-ir"
+ONNX_FORMAT = "onnx"
+
+
+def read_bytes(path: str) -> bytes:
+    """Return the bytes of a file.
+
+    Raises:
+        UnreadableModel: it does not exist, is no file, may not be read, or is empty.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UnreadableModel(
+            "unreadable-file", f"cannot be read: {reason.lower()}", Location(path)
+        ) from None
+    if not data:
+        raise UnreadableModel("empty-file", "the file is empty", Location(path))
+    return data
+
+
+def detect(path: str, data: bytes) -> str:
+    """Return the format of a file by its content, and by its name where that says nothing."""
+    from ir_scatter.formats.xml_text import looks_like_xml
+
+    if looks_like_xml(data):
+        return IR
+    return IR if path.lower().endswith(".xml") else ONNX_FORMAT
+
+
+def read(
+    path: str,
+    data: bytes | None = None,
+    *,
+    format: str | None = None,
+    types: frozenset[str] | None = None,
+    input_shapes: Mapping[str, Shape] | None = None,
+    shapes: Mapping[str, tuple[Shape, ...]] | None = None,
+) -> Model:
+    """Read a model file.
+
+    Args:
+        path: the file, as it is to be named in findings.
+        data: its bytes where they did not come from `path`.
+        format: "openvino-ir" or "onnx"; by content if None.
+        types: the types of nodes the caller is interested in; None for all.
+        input_shapes: shapes of the model's inputs, by name.
+        shapes: shapes of the outputs of nodes as a runtime propagated them, by scope (IR only).
+
+    Raises:
+        UnreadableModel: with the reason and the place.
+    """
+    has_folder = data is None
+    raw = read_bytes(path) if data is None else data
+    if not raw:
+        raise UnreadableModel("empty-file", "the file is empty", Location(path))
+    if (format or detect(path, raw)) == IR:
+        from ir_scatter.formats import openvino_ir
+
+        return openvino_ir.read(
+            path, raw, has_folder=has_folder, shapes=shapes, input_shapes=input_shapes
+        )
+    from ir_scatter.formats import onnx_model
+
+    return onnx_model.read(path, data, types=types, input_shapes=input_shapes)

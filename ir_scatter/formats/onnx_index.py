@@ -1,0 +1,216 @@
+"""One walk over a graph of an ONNX file: who produces what, which nodes hold or call graphs.
+
+Names are those of the file, which protobuf gives as bytes where they are not UTF-8; they serve as
+keys all the same, and `onnx_types.text` makes them printable.
+"""
+
+from collections import defaultdict
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    NodeProto,
+    SparseTensorProto,
+    TensorProto,
+    ValueInfoProto,
+)
+
+from ir_scatter.formats.onnx_attributes import kind_of
+from ir_scatter.formats.onnx_types import DEFAULT_DOMAINS, normal_domain, text
+
+_Declaration = TypeVar("_Declaration")
+
+FunctionKey = tuple[str, str, str]
+"""Domain, name, overload."""
+
+_TENSOR = AttributeProto.TENSOR
+_GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphIndex:
+    """A graph or the definition of a function, by names and positions of nodes.
+
+    Attributes:
+        nodes: in the order of the file.
+        inputs: by name; a function's have no declaration.
+        outputs: the names.
+        initializers: by name.
+        sparse_initializers: by name.
+        stored: what value_info and outputs declare, by name.
+        producers: by name, the position of the node and the number of its output.
+        by_type: positions of the nodes of the default domain, by type.
+        foreign: positions of the nodes of other domains.
+        domains: every domain that the nodes name.
+        bodies: the graphs inside nodes, by position and name.
+        calls: positions of the nodes that call a function of the model.
+        tensors: the tensors of Constant nodes, by position.
+        references: positions of nodes with an attribute that a call must fill in.
+        duplicates: names that something else in the graph has already, and the position of the
+            node that repeats it (None: an input or initializer).
+        early: (position, name) of uses before the node that produces the name.
+        missing: (position, name) of uses of names that the graph does not have.
+        captured: the names that the graph, or a body in it, takes from outside.
+    """
+
+    nodes: list[NodeProto]
+    inputs: dict[str, ValueInfoProto | None]
+    outputs: list[str]
+    initializers: dict[str, TensorProto] = field(default_factory=dict)
+    sparse_initializers: dict[str, SparseTensorProto] = field(default_factory=dict)
+    stored: dict[str, ValueInfoProto] = field(default_factory=dict)
+    producers: dict[str, tuple[int, int]] = field(default_factory=dict)
+    by_type: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    foreign: list[int] = field(default_factory=list)
+    domains: set[str] = field(default_factory=set)
+    bodies: dict[int, dict[str, "GraphIndex"]] = field(default_factory=dict)
+    calls: list[int] = field(default_factory=list)
+    tensors: dict[int, TensorProto] = field(default_factory=dict)
+    references: set[int] = field(default_factory=set)
+    duplicates: list[tuple[str, int | None]] = field(default_factory=list)
+    early: list[tuple[int, str]] = field(default_factory=list)
+    missing: list[tuple[int, str]] = field(default_factory=list)
+    captured: set[str] = field(default_factory=set)
+
+    def all_graphs(self) -> Iterator["GraphIndex"]:
+        """Yield the graph and every graph inside its nodes."""
+        yield self
+        for bodies in self.bodies.values():
+            for body in bodies.values():
+                yield from body.all_graphs()
+
+    def has_any(self, types: frozenset[str]) -> bool:
+        """Tell whether a node of the default domain, here or in a body, has one of the types."""
+        return any(not types.isdisjoint(graph.by_type) for graph in self.all_graphs())
+
+
+def index_graph(graph: GraphProto, functions: Container[FunctionKey]) -> GraphIndex:
+    """Walk a graph and the graphs inside its nodes.
+
+    Args:
+        graph: the graph.
+        functions: the functions of the model, so that calls are known.
+    """
+    return _Walk(functions, in_function=False).graph(graph)
+
+
+def index_function(function: FunctionProto, functions: Container[FunctionKey]) -> GraphIndex:
+    """Walk the definition of a function and the graphs inside its nodes."""
+    return _Walk(functions, in_function=True).function(function)
+
+
+def function_key(proto: NodeProto | FunctionProto) -> FunctionKey:
+    """Return what a call and the function that it calls have in common."""
+    name = proto.op_type if isinstance(proto, NodeProto) else proto.name
+    return normal_domain(proto.domain), name, proto.overload
+
+
+def graphs_of(attribute: AttributeProto) -> Iterator[tuple[str, GraphProto]]:
+    """Yield the graphs that an attribute holds, and their names."""
+    name = text(attribute.name)
+    if attribute.HasField("g"):
+        yield name, attribute.g
+    for number, graph in enumerate(attribute.graphs):
+        yield f"{name}[{number}]", graph
+
+
+class _Walk:
+    """Fills indices; only inside functions may attributes refer to those of a call."""
+
+    def __init__(self, functions: Container[FunctionKey], *, in_function: bool) -> None:
+        self.functions = functions
+        self.in_function = in_function
+
+    def graph(self, graph: GraphProto) -> GraphIndex:
+        """Index a graph."""
+        index = GraphIndex(list(graph.node), {}, [output.name for output in graph.output])
+        for value_info in graph.input:
+            _declare(index, index.inputs, value_info.name, value_info)
+        for tensor in graph.initializer:
+            _declare(index, index.initializers, tensor.name, tensor)
+        for sparse in graph.sparse_initializer:
+            _declare(index, index.sparse_initializers, sparse.values.name, sparse)
+        for value_info in graph.value_info:
+            index.stored[value_info.name] = value_info
+        for value_info in graph.output:
+            if value_info.name not in index.inputs and value_info.HasField("type"):
+                index.stored[value_info.name] = value_info
+        self._nodes(index)
+        _link(index)
+        return index
+
+    def function(self, function: FunctionProto) -> GraphIndex:
+        """Index the definition of a function."""
+        index = GraphIndex(list(function.node), {}, list(function.output))
+        for name in function.input:
+            _declare(index, index.inputs, name, None)
+        for value_info in function.value_info:
+            index.stored[value_info.name] = value_info
+        self._nodes(index)
+        _link(index)
+        return index
+
+    def _nodes(self, index: GraphIndex) -> None:
+        producers, functions = index.producers, self.functions
+        outside = index.inputs.keys() | index.initializers.keys() | index.sparse_initializers.keys()
+        for position, node in enumerate(index.nodes):
+            type, domain = node.op_type, node.domain
+            if domain in DEFAULT_DOMAINS:
+                index.by_type[type].append(position)
+            else:
+                index.foreign.append(position)
+            index.domains.add(domain)
+            if functions and function_key(node) in functions:
+                index.calls.append(position)
+            for number, name in enumerate(node.output):
+                if name and (name in producers or name in outside):
+                    index.duplicates.append((name, position))
+                elif name:
+                    producers[name] = (position, number)
+            for attribute in node.attribute:
+                kind = attribute.type or kind_of(attribute)
+                if kind == _TENSOR:
+                    if type == "Constant" and attribute.name == "value":
+                        index.tensors[position] = attribute.t
+                elif kind in _GRAPHS:
+                    self._bodies(index, position, attribute)
+                if self.in_function and attribute.ref_attr_name:
+                    index.references.add(position)
+
+    def _bodies(self, index: GraphIndex, position: int, attribute: AttributeProto) -> None:
+        if attribute.ref_attr_name:
+            return
+        for name, graph in graphs_of(attribute):
+            index.bodies.setdefault(position, {})[name] = self.graph(graph)
+
+
+def _declare(index: GraphIndex, table: dict[str, _Declaration], name: str, declaration: _Declaration) -> None:
+    """Enter an input or initializer; an initializer may have the name of an input."""
+    if name in table:
+        index.duplicates.append((name, None))
+    else:
+        table[name] = declaration
+
+
+def _link(index: GraphIndex) -> None:
+    """Find the uses of names that are produced later, or not in this graph."""
+    seen = {"", *index.inputs, *index.initializers, *index.sparse_initializers}
+    pending: list[tuple[int, str]] = []
+    for position, node in enumerate(index.nodes):
+        for name in node.input:
+            if name not in seen:
+                pending.append((position, name))
+        for body in index.bodies.get(position, {}).values():
+            pending.extend((position, name) for name in sorted(body.captured - seen, key=repr))
+        seen.update(node.output)
+    for use in pending:
+        if use[1] in index.producers:
+            index.early.append(use)
+        else:
+            index.missing.append(use)
+            index.captured.add(use[1])
+    index.captured.update(name for name in index.outputs if name not in seen)

@@ -1,0 +1,139 @@
+"""Types and shapes that the file does not say, or says wrongly."""
+
+from collections.abc import Iterable, Mapping
+
+import onnx
+from onnx import FunctionProto, GraphProto, ModelProto, TypeProto
+
+from ir_scatter.formats.onnx_attributes import Bindings
+from ir_scatter.formats.onnx_child import InferenceBudget
+from ir_scatter.formats.onnx_copy import Copier
+from ir_scatter.formats.onnx_index import GraphIndex, graphs_of
+from ir_scatter.formats.onnx_scope import NOTHING, Inferred
+from ir_scatter.formats.onnx_tensors import SMALL
+from ir_scatter.formats.onnx_types import text, write_type
+from ir_scatter.model import Value
+from ir_scatter.shapes import Shape, element_count
+
+_IR_VERSION = 10
+"""Of what is inferred: initializers need not be inputs, functions may have overloads."""
+
+
+class Inference:
+    """Infers the graphs of one model.
+
+    Attributes:
+        is_wanted: False if nobody will ask for a type.
+    """
+
+    def __init__(self, ir_version: int, *, is_wanted: bool) -> None:
+        self.is_wanted = is_wanted
+        self._ir_version = ir_version
+        self._budget = InferenceBudget()
+
+    def main_graph(
+        self,
+        index: GraphIndex,
+        opsets: Mapping[str, int],
+        functions: Iterable[FunctionProto],
+        input_shapes: Mapping[str, Shape],
+    ) -> Inferred:
+        """Infer the main graph and the bodies in it.
+
+        Args:
+            index: the graph.
+            opsets: the versions by domain.
+            functions: those that the graph calls, and those that they call.
+            input_shapes: shapes of inputs that replace the file's.
+        """
+        if not self.is_wanted:
+            return NOTHING
+        model = ModelProto()
+        try:
+            Copier(self._ir_version).fill(model.graph, index)
+            for value_info in model.graph.input:
+                _override(value_info, input_shapes)
+            return self._run(model, index, opsets, functions)
+        except Exception:
+            # Names that are not UTF-8, more than protobuf can hold: the stored types remain.
+            return NOTHING
+
+    def instance(
+        self,
+        index: GraphIndex,
+        opsets: Mapping[str, int],
+        functions: Iterable[FunctionProto],
+        arguments: Mapping[str, Value | None],
+        bindings: Bindings,
+    ) -> Inferred:
+        """Infer one use of a function.
+
+        Args:
+            index: its definition.
+            opsets: its versions by domain.
+            functions: those that it calls, and those that they call.
+            arguments: its inputs as the call gives them.
+            bindings: its attributes as the call gives them.
+        """
+        if not self.is_wanted:
+            return NOTHING
+        model = ModelProto()
+        try:
+            Copier(self._ir_version, bindings).fill(model.graph, index)
+            del model.graph.input[:]
+            for name, value in arguments.items():
+                if value is not None:
+                    _write_argument(model.graph, name, value)
+            return self._run(model, index, opsets, functions)
+        except Exception:
+            # As above.
+            return NOTHING
+
+    def _run(
+        self,
+        model: ModelProto,
+        index: GraphIndex,
+        opsets: Mapping[str, int],
+        functions: Iterable[FunctionProto],
+    ) -> Inferred:
+        model.ir_version = _IR_VERSION
+        domains = set().union(*(graph.domains for graph in index.all_graphs())) - {"ai.onnx"}
+        for domain in sorted({*opsets, *domains}):
+            model.opset_import.add(domain=domain, version=opsets.get(domain, 1))
+        for function in functions:
+            model.functions.append(function)
+        result = self._budget.infer(model)
+        return NOTHING if result is None else _read_back(result.graph, index)
+
+
+def _override(value_info: onnx.ValueInfoProto, input_shapes: Mapping[str, Shape]) -> None:
+    name, number = text(value_info.name), value_info.type.tensor_type.elem_type
+    if number and name in input_shapes:
+        write_type(value_info.type, number, input_shapes[name])
+
+
+def _write_argument(graph: GraphProto, name: str, value: Value) -> None:
+    """Give a function's input the type of the call's, and its contents if they are few."""
+    constant = value.constant
+    if constant is not None and (element_count(constant.shape) or 0) <= SMALL:
+        array = constant.load()
+        if array is not None:
+            graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+            return
+    written = graph.input.add(name=name)
+    if value.element_type is not None:
+        write_type(written.type, value.element_type.onnx_number, value.shape)
+
+
+def _read_back(graph: GraphProto, index: GraphIndex) -> Inferred:
+    """Collect what inference wrote into a graph and into the bodies of its nodes."""
+    types: dict[str, TypeProto] = {}
+    for group in (graph.input, graph.output, graph.value_info):
+        types.update((known.name, known.type) for known in group if known.HasField("type"))
+    bodies = {}
+    for position, inside in index.bodies.items():
+        for attribute in graph.node[position].attribute:
+            for name, body in graphs_of(attribute):
+                if name in inside:
+                    bodies[position, name] = _read_back(body, inside[name])
+    return Inferred(types, bodies)

@@ -1,0 +1,122 @@
+"""ONNX files: bytes to a Model."""
+
+from collections.abc import Mapping
+
+from onnx import ModelProto
+
+from ir_scatter.diagnostics import Location
+from ir_scatter.errors import UnreadableModel
+from ir_scatter.formats import read_bytes
+from ir_scatter.formats.onnx_definitions import Definitions, opsets_of
+from ir_scatter.formats.onnx_external import ExternalFiles
+from ir_scatter.formats.onnx_functions import Instances
+from ir_scatter.formats.onnx_graph import OnnxGraph
+from ir_scatter.formats.onnx_index import index_graph
+from ir_scatter.formats.onnx_infer import Inference
+from ir_scatter.formats.onnx_scope import Scope
+from ir_scatter.formats.onnx_structure import find_defects, function_defects
+from ir_scatter.formats.onnx_tensors import Tensors
+from ir_scatter.formats.onnx_types import text
+from ir_scatter.model import ONNX, Defect, Function, Model
+from ir_scatter.shapes import Shape
+
+_LFS_POINTER = b"version https://git-lfs"
+_FIRST_WITH_OPSETS = 3
+
+
+def read(
+    path: str,
+    data: bytes | None = None,
+    *,
+    has_folder: bool | None = None,
+    types: frozenset[str] | None = None,
+    input_shapes: Mapping[str, Shape] | None = None,
+) -> Model:
+    """Read an ONNX model; the bytes of external data only when somebody asks for a constant.
+
+    Args:
+        path: the file, as it is to be named in findings.
+        data: its bytes where they did not come from `path`.
+        has_folder: whether external data stands beside `path`; None if so unless `data` is given.
+        types: the types of nodes the caller is interested in: shapes are inferred if the model
+            has one of them. None for all.
+        input_shapes: shapes of inputs that replace those of the file, by name.
+
+    Raises:
+        UnreadableModel: it cannot be read, is no protobuf message, or holds no graph.
+    """
+    proto = _parse(path, read_bytes(path) if data is None else data)
+    definitions = Definitions(proto)
+    index = index_graph(proto.graph, definitions.keys)
+    is_beside = data is None if has_folder is None else has_folder
+    files = ExternalFiles(path, has_folder=is_beside)
+    opsets = _opsets(proto)
+    shared = Scope(path, Tensors(files), proto.ir_version, opsets)
+    indices = [index, *(definition.index for definition in definitions)]
+    is_wanted = types is None or any(index.has_any(types) for index in indices)
+    inference = Inference(proto.ir_version, is_wanted=is_wanted)
+    shapes = input_shapes or {}
+    graph = OnnxGraph(
+        index,
+        shared,
+        lambda: inference.main_graph(index, opsets, definitions.needed_by(index), shapes),
+        name=text(proto.graph.name),
+        input_shapes=shapes,
+    )
+    functions = Instances(definitions, shared, inference).functions(graph)
+    return Model(
+        path=path,
+        format="onnx",
+        domain=ONNX,
+        graph=graph,
+        functions=functions,
+        inputs=tuple(frozenset({text(name)}) for name in index.inputs if name not in index.initializers),
+        opset_imports={text(domain): version for domain, version in opsets.items()},
+        defects=_defects(path, graph, functions, definitions, files),
+        source=proto,
+    )
+
+
+def _parse(path: str, data: bytes) -> ModelProto:
+    location = Location(path)
+    if not data:
+        raise UnreadableModel("empty-file", "the file is empty", location)
+    if data.startswith(_LFS_POINTER):
+        message = "the file is a Git LFS pointer, expected the model that it stands for"
+        raise UnreadableModel("malformed-protobuf", message, location)
+    model = ModelProto()
+    try:
+        model.ParseFromString(data)
+    except Exception:
+        # DecodeError, but not of every protobuf: older ones raise for text that is not UTF-8.
+        message = "the file is no protobuf message, or not all of one: expected an ONNX model"
+        raise UnreadableModel("malformed-protobuf", message, location) from None
+    if model.HasField("graph"):
+        return model
+    if not model.ListFields():
+        message = "the file has none of the fields of an ONNX model"
+        raise UnreadableModel("malformed-protobuf", message, location)
+    raise UnreadableModel("no-graph", "the model has no graph, expected one", location)
+
+
+def _opsets(model: ModelProto) -> dict[str, int]:
+    opsets = opsets_of(list(model.opset_import))
+    if not opsets and model.ir_version < _FIRST_WITH_OPSETS:
+        return {"": 1}
+    return opsets
+
+
+def _defects(
+    path: str,
+    graph: OnnxGraph,
+    functions: tuple[Function, ...],
+    definitions: Definitions,
+    files: ExternalFiles,
+) -> tuple[Defect, ...]:
+    found = list(find_defects(graph))
+    for function in functions:
+        assert isinstance(function.definition, OnnxGraph)
+        found.extend(find_defects(function.definition))
+    found.extend(function_defects(definitions, path))
+    found.extend(files.defects())
+    return tuple(found)

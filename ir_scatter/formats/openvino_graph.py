@@ -1,0 +1,267 @@
+"""The graph of an IR: nodes and values made from its index when somebody asks for them."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ir_scatter.diagnostics import Location
+from ir_scatter.elements import ElementType, from_element_type
+from ir_scatter.formats.openvino_bodies import InvariantInputs, text_without_bodies
+from ir_scatter.formats.weights import Weights, decode
+from ir_scatter.formats.xml_index import Body
+from ir_scatter.formats.xml_layer import LayerParser, LayerText, PortText, tensor_names
+from ir_scatter.formats.xml_text import XmlText
+from ir_scatter.model import OPENVINO, Constant, Graph, Input, Node, Value
+from ir_scatter.shapes import Shape, agree, narrow, parse_shape, static
+
+if TYPE_CHECKING:
+    from ir_scatter.model import Array
+
+CONST = b"const"
+PARAMETER = b"parameter"
+
+
+class IrFile:
+    """What all graphs of one file share.
+
+    Attributes:
+        text: the `.xml`.
+        weights: the `.bin`; None if there can be none.
+        shapes: propagated shapes of the outputs of nodes, by scope.
+        input_shapes: shapes of the main graph's inputs, by any of their names.
+        layers: parses layers.
+    """
+
+    def __init__(
+        self,
+        text: XmlText,
+        weights: Weights | None,
+        shapes: Mapping[str, tuple[Shape, ...]],
+        input_shapes: Mapping[str, Shape],
+    ) -> None:
+        self.text = text
+        self.weights = weights
+        self.shapes = shapes
+        self.input_shapes = input_shapes
+        self.layers = LayerParser()
+
+
+class IrGraph(Graph):
+    """The main graph of an IR, or a body; a node's handle is the key of its layer."""
+
+    def __init__(
+        self, file: IrFile, body: Body, owner: Node | None = None, outer: "IrGraph | None" = None
+    ) -> None:
+        self.file = file
+        self.body = body
+        self.owner = owner
+        self.outer = outer
+        self.name = body.name
+        self.scope = f"{owner.scope}:{body.name}/" if owner else ""
+        self._nodes: dict[bytes, Node] = {}
+        self._layers: dict[bytes, LayerText] = {}
+        self._values: dict[tuple[bytes, bytes], Value | None] = {}
+        self._bodies: dict[bytes, dict[str, IrGraph]] = {}
+
+    def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
+        """Yield every node, those of bodies included, in the order of the file."""
+        lowered = None if types is None else {type.lower().encode() for type in types}
+        wanted: dict[bytes, bool] = {}
+        for key, (type, _, _) in self.body.layers.items():
+            if type not in wanted:
+                wanted[type] = lowered is None or type.lower() in lowered
+            if wanted[type]:
+                yield self.node(key)
+            if self.body.bodies and key in self.body.bodies:
+                for graph in self.graphs(key).values():
+                    yield from graph.walk(types)
+
+    def graphs(self, key: bytes) -> "dict[str, IrGraph]":
+        """Return the bodies of a layer."""
+        if key not in self._bodies:
+            bodies = self.body.bodies.get(key, {})
+            node = self.node(key)
+            self._bodies[key] = {
+                name: IrGraph(self.file, body, node, self) for name, body in bodies.items()
+            }
+        return self._bodies[key]
+
+    def layer(self, key: bytes) -> LayerText:
+        """Return a layer as written."""
+        layer = self._layers.get(key)
+        if layer is None:
+            data, parser = self.file.text.data, self.file.layers
+            _, start, end = self.body.layers[key]
+            if key in self.body.bodies:
+                text = text_without_bodies(data, start, end, self.body.bodies[key].values())
+                layer = parser.parse(text, 0, len(text))
+            else:
+                layer = parser.parse(data, start, end)
+            self._layers[key] = layer
+        return layer
+
+    def node(self, key: bytes) -> Node:
+        """Return the node of a layer."""
+        node = self._nodes.get(key)
+        if node is None:
+            layer = self.layer(key)
+            type = self.body.layers[key][0].decode("utf-8", "replace")
+            name = layer.name or f"layer_{self.id_of(key)}"
+            node = Node(self, OPENVINO, type, layer.version, name, key)
+            self._nodes[key] = node
+        return node
+
+    @staticmethod
+    def id_of(key: bytes) -> str:
+        """Return a layer's id as text."""
+        return key.partition(b"\0")[0].decode("utf-8", "replace")
+
+    def inputs_of(self, node: Node) -> tuple[Input, ...]:
+        """Return the input ports; what feeds them is found through the edges."""
+        key: bytes = node.handle
+        id = key.partition(b"\0")[0]
+        producers = self.body.producers
+        return tuple(
+            [
+                Input(
+                    self._value(producers.get((id, port.id))), True, port.element_type, port.shape
+                )
+                for port in self.layer(key).inputs
+            ]
+        )
+
+    def outputs_of(self, node: Node) -> tuple[Value, ...]:
+        """Return the values at the output ports."""
+        key: bytes = node.handle
+        ports = self.layer(key).outputs
+        return tuple(self._make_value(key, index, port) for index, port in enumerate(ports))
+
+    def attributes_of(self, node: Node) -> Mapping[str, str]:
+        """Return the attributes of `<data>` as text."""
+        return self.layer(node.handle).attributes
+
+    def bodies_of(self, node: Node) -> Mapping[str, Graph]:
+        """Return the bodies of a node by the names of their elements."""
+        return self.graphs(node.handle)
+
+    def location_of(self, node: Node) -> Location:
+        """Return the place of the layer's start tag."""
+        return self.file.text.location(self.body.layers[node.handle][1], node.scope)
+
+    def parameter_names(self) -> Iterator[frozenset[str]]:
+        """Yield the names of every Parameter: the layer's, and those of its tensor."""
+        for key, (type, _, _) in self.body.layers.items():
+            if type.lower() == PARAMETER:
+                yield self._names(key)
+
+    def _names(self, key: bytes) -> frozenset[str]:
+        _, start, end = self.body.layers[key]
+        return frozenset({self.node(key).name, *tensor_names(self.file.text.data[start:end])})
+
+    def _value(self, producer: tuple[bytes, bytes] | None) -> Value | None:
+        if producer is None:
+            return None
+        try:
+            return self._values[producer]
+        except KeyError:
+            value = self._values[producer] = self._find_value(*producer)
+            return value
+
+    def _find_value(self, key: bytes, port_id: bytes) -> Value | None:
+        if key not in self.body.layers:
+            return None
+        for index, port in enumerate(self.layer(key).outputs):
+            if port.id == port_id:
+                return self._make_value(key, index, port)
+        return None
+
+    def _make_value(self, key: bytes, index: int, port: PortText) -> Value:
+        node, layer = self.node(key), self.layer(key)
+        type = self.body.layers[key][0].lower()
+        element_type, shape = port.element_type, port.shape
+        constant = None
+        if type == CONST:
+            element_type, shape = _declared(layer)
+            constant = self._constant(node, layer, element_type, static(shape))
+        elif type == PARAMETER:
+            return self._parameter(node, layer, port)
+        propagated = self.file.shapes.get(node.scope)
+        if propagated is not None and index < len(propagated):
+            shape = propagated[index]
+        return Value(
+            node.name, element_type, shape, node, index, constant, None, port.element_type,
+            port.shape,
+        )  # fmt: skip
+
+    def _parameter(self, node: Node, layer: LayerText, port: PortText) -> Value:
+        element_type, shape = _declared(layer)
+        shape = self._given_shape(node, shape)
+        fed = self._fed_from_outside(node.handle)
+        constant, producer, output = None, node, 0
+        if fed is not None and agree(fed.shape, shape):
+            shape = narrow(fed.shape, shape)
+            constant, output = fed.constant, fed.output
+            producer = fed.producer or node
+        return Value(
+            node.name, element_type, shape, producer, output, constant, None, port.element_type,
+            port.shape,
+        )  # fmt: skip
+
+    def _given_shape(self, node: Node, shape: Shape) -> Shape:
+        if self.owner is None and self.file.input_shapes:
+            for name in self._names(node.handle) & self.file.input_shapes.keys():
+                return self.file.input_shapes[name]
+        propagated = self.file.shapes.get(node.scope)
+        return propagated[0] if propagated else shape
+
+    @cached_property
+    def _invariant_inputs(self) -> Mapping[str, int]:
+        """The inputs of the owner that a Parameter of this body is at every iteration."""
+        if self.owner is None or self.outer is None:
+            return {}
+        return InvariantInputs(self.outer, self.owner.handle, self.body.name).by_layer_id()
+
+    def _fed_from_outside(self, key: bytes) -> Value | None:
+        index = self._invariant_inputs.get(self.id_of(key))
+        if index is None or self.owner is None:
+            return None
+        inputs = self.owner.inputs
+        return inputs[index].value if index < len(inputs) else None
+
+    def _constant(
+        self,
+        node: Node,
+        layer: LayerText,
+        element_type: ElementType | None,
+        shape: tuple[int, ...] | None,
+    ) -> Constant | None:
+        if shape is None or element_type is None:
+            return None
+        weights = self.file.weights
+
+        def load() -> "Array | None":
+            place = byte_range(layer)
+            if weights is None or place is None or element_type is None:
+                return None
+            view = weights.view(*place)
+            return None if view is None else decode(view, element_type, shape)
+
+        return Constant(node.name, element_type, shape, node, load)
+
+
+def byte_range(layer: LayerText) -> tuple[int, int] | None:
+    """Return offset and size of a Const, None unless both are numbers."""
+    offset, size = (layer.attributes.get(name, "").strip() for name in ("offset", "size"))
+    if not all(text.isascii() and text.isdigit() and len(text) < 20 for text in (offset, size)):
+        return None
+    return int(offset), int(size)
+
+
+def _declared(layer: LayerText) -> tuple[ElementType | None, Shape]:
+    """Return what `<data element_type shape>` of a Const or a Parameter says."""
+    element_type = from_element_type(layer.attributes.get("element_type", "").strip())
+    text = layer.attributes.get("shape")
+    try:
+        return element_type, None if text is None else parse_shape(text)
+    except ValueError:
+        return element_type, None

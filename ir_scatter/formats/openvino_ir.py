@@ -1,0 +1,105 @@
+"""OpenVINO IR: `.xml` and `.bin` to a Model."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from ir_scatter.diagnostics import Location
+from ir_scatter.errors import UnreadableModel
+from ir_scatter.formats.openvino_graph import IrFile, IrGraph
+from ir_scatter.formats.openvino_structure import find_defects
+from ir_scatter.formats.weights import Weights
+from ir_scatter.formats.xml_exact import exact_index
+from ir_scatter.formats.xml_index import Body
+from ir_scatter.formats.xml_quick import quick_index
+from ir_scatter.formats.xml_text import XmlText
+from ir_scatter.model import OPENVINO, Model
+from ir_scatter.shapes import Shape
+
+FORMAT = "openvino-ir"
+VERSIONS = (10, 11)
+
+_ATTRIBUTE = re.compile(rb"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_INTEGER = re.compile(r"\s*\+?\d{1,19}\s*")
+
+
+def read(
+    path: str,
+    raw: bytes,
+    *,
+    has_folder: bool = True,
+    shapes: Mapping[str, tuple[Shape, ...]] | None = None,
+    input_shapes: Mapping[str, Shape] | None = None,
+) -> Model:
+    """Read an IR from the bytes of its `.xml`.
+
+    Args:
+        path: as the caller named it; the `.bin` is looked for beside it.
+        raw: the bytes of the `.xml`.
+        has_folder: False if the bytes came from a stream, so that there is no `.bin`.
+        shapes: propagated shapes of the outputs of nodes, by the node's scope.
+        input_shapes: shapes of the main graph's inputs, by any of their names.
+
+    Raises:
+        UnreadableModel: the file is no XML, no IR, or an IR of a version that is not supported.
+    """
+    text = XmlText(path, raw)
+    try:
+        net = _read_index(text)
+    except UnreadableModel as error:
+        if error.location.line is not None:
+            error.lines[error.location.line] = text.line(error.location.line)
+        raise
+    weights = Weights(Path(path).with_suffix(".bin")) if has_folder else None
+    file = IrFile(text, weights, shapes or {}, input_shapes or {})
+    graph = IrGraph(file, net)
+    return Model(
+        path=path,
+        format=FORMAT,
+        domain=OPENVINO,
+        graph=graph,
+        inputs=tuple(graph.parameter_names()),
+        defects=tuple(find_defects(graph)),
+        source=text,
+    )
+
+
+def _read_index(text: XmlText) -> Body:
+    root = text.root()
+    is_model = root is not None and root[0] == "net"
+    try:
+        text.check_well_formed()
+    except UnreadableModel as error:
+        error.is_model = is_model
+        raise
+    start = 0 if root is None else text.data.index(b"<" + root[0].encode())
+    if root is None or not is_model:
+        name = root[0] if root else "unknown"
+        raise UnreadableModel(
+            "not-a-model",
+            f"the root element is <{name}>, expected <net>",
+            text.location(start),
+            is_model=False,
+        )
+    _check_version(root[1], text.location(start))
+    net = quick_index(text.data, start) or exact_index(text.data)
+    if not net.has_layers:
+        raise UnreadableModel(
+            "no-graph", "<net> has no <layers>, expected a graph", text.location(start)
+        )
+    return net
+
+
+def _check_version(attributes: bytes, location: Location) -> None:
+    found = {match[1]: match[2] or match[3] or b"" for match in _ATTRIBUTE.finditer(attributes)}
+    version = found.get(b"version")
+    expected = " or ".join(map(str, VERSIONS))
+    if version is None:
+        message = f"<net> has no version, expected {expected}"
+        raise UnreadableModel("unsupported-ir-version", message, location)
+    text = version.decode("utf-8", "replace")
+    if not _INTEGER.fullmatch(text) or int(text) not in VERSIONS:
+        message = f"the IR's version is {text!r}, expected {expected}"
+        if _INTEGER.fullmatch(text) and int(text) < min(VERSIONS):
+            message += "; convert the original model again with a recent OpenVINO"
+        raise UnreadableModel("unsupported-ir-version", message, location)

@@ -1,0 +1,149 @@
+"""From the bytes of an XML file to UTF-8 that is known to be well-formed, with exact places."""
+
+import re
+from bisect import bisect_right
+from functools import cached_property
+
+from lxml import etree
+
+from ir_scatter.diagnostics import Location
+from ir_scatter.errors import UnreadableModel
+
+MAX_DEPTH = 256
+_CHUNK = 1 << 18
+
+_DECLARATION = re.compile(rb"<\?xml\b[^>]*?\?>")
+_ENCODING = re.compile(rb"""(\sencoding\s*=\s*)(["'])([A-Za-z0-9._-]+)\2""")
+_MISC = re.compile(rb"(?:\s+|<!--.*?-->|<\?.*?\?>)*", re.DOTALL)
+_ROOT = re.compile(
+    rb"""<([^\s/>"'<=&]+)((?:\s[^<>"']*(?:"[^"<]*"[^<>"']*|'[^'<]*'[^<>"']*)*)?)/?>"""
+)
+_POSITION = re.compile(r"(?:, line \d+(?:, column \d+)?)+(?: \(.*\))?$")
+_UTF8_NAMES = frozenset({"utf-8", "utf8", "us-ascii", "ascii"})
+_BYTE_ORDER_MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+
+
+class XmlText:
+    """An XML file as UTF-8, and the way from a byte offset to a line and a column.
+
+    Attributes:
+        path: as the caller named it.
+        data: UTF-8 without a byte order mark.
+        is_transcoded: whether the file itself is in another encoding.
+    """
+
+    def __init__(self, path: str, raw: bytes) -> None:
+        self.path = path
+        self.data, self.is_transcoded = _to_utf8(path, raw)
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        starts = [0]
+        starts.extend(match.end() for match in re.finditer(rb"\n", self.data))
+        return starts
+
+    def location(self, offset: int, scope: str = "") -> Location:
+        """Return the place of a byte, with the column counted in characters."""
+        line = bisect_right(self._line_starts, offset)
+        start = self._line_starts[line - 1]
+        column = len(self.data[start:offset].decode("utf-8", "replace")) + 1
+        return Location(self.path, line, column, scope)
+
+    def line(self, number: int) -> str:
+        """Return the text of a line, counted from 1; empty behind the last."""
+        starts = self._line_starts
+        if number > len(starts):
+            return ""
+        end = starts[number] if number < len(starts) else len(self.data)
+        return self.data[starts[number - 1] : end].decode("utf-8", "replace").rstrip("\r\n")
+
+    def root(self) -> tuple[str, bytes] | None:
+        """Return the root element's name and the text of its attributes, None if there is none.
+
+        Raises:
+            UnreadableModel: the file has a DOCTYPE.
+        """
+        start = _skip_prolog(self.data)
+        if self.data.startswith(b"<!DOCTYPE", start):
+            raise UnreadableModel(
+                "doctype",
+                "the file has a DOCTYPE, expected none: entities are not read",
+                self.location(start),
+            )
+        match = _ROOT.match(self.data, start)
+        return (match[1].decode("utf-8", "replace"), match[2]) if match else None
+
+    def check_well_formed(self) -> None:
+        """Demand well-formed XML nested at most 256 deep.
+
+        Raises:
+            UnreadableModel: with the place where it is not.
+        """
+        parser = etree.XMLParser(
+            target=_NoTarget(), resolve_entities=False, no_network=True, huge_tree=False
+        )
+        try:
+            for start in range(0, len(self.data), _CHUNK):
+                parser.feed(self.data[start : start + _CHUNK])
+            parser.close()
+        except etree.XMLSyntaxError as error:
+            raise self._malformed(error) from None
+
+    def _malformed(self, error: etree.XMLSyntaxError) -> UnreadableModel:
+        line, column = error.position
+        location = Location(self.path, line or 1, max(column, 1))
+        message = _POSITION.sub("", error.msg or "syntax error")
+        if "xcessive depth" in message:
+            return UnreadableModel(
+                "nested-too-deep",
+                f"elements are nested deeper than {MAX_DEPTH}",
+                location,
+            )
+        return UnreadableModel("malformed-xml", f"not well-formed XML: {message}", location)
+
+
+class _NoTarget:
+    """Takes no event, so that libxml2 checks the text and builds no tree."""
+
+    def close(self) -> None:
+        """Return nothing."""
+
+
+def looks_like_xml(data: bytes) -> bool:
+    """Tell whether the content begins like XML, whatever the file is called."""
+    head = data[:1024]
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return True
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<")
+
+
+def _skip_prolog(data: bytes) -> int:
+    match = _MISC.match(data)
+    return match.end() if match else 0
+
+
+def _to_utf8(path: str, raw: bytes) -> tuple[bytes, bool]:
+    for mark, name in _BYTE_ORDER_MARKS:
+        if raw.startswith(mark):
+            return _transcode(path, raw, name), True
+    data = raw.removeprefix(b"\xef\xbb\xbf")
+    declaration = _DECLARATION.match(data)
+    encoding = _ENCODING.search(declaration[0]) if declaration else None
+    if encoding is None or encoding[3].decode("ascii").lower() in _UTF8_NAMES:
+        return data, False
+    return _transcode(path, raw, encoding[3].decode("ascii")), True
+
+
+def _transcode(path: str, raw: bytes, name: str) -> bytes:
+    try:
+        text = raw.decode(name)
+    except (LookupError, UnicodeError):
+        raise UnreadableModel(
+            "malformed-xml", f"the file is not in its encoding {name}", Location(path, 1, 1)
+        ) from None
+    data = text.encode("utf-8", "replace")
+    declaration = _DECLARATION.match(data)
+    if declaration is None:
+        return data
+    blank = _ENCODING.sub(lambda match: b" " * len(match[0]), declaration[0])
+    return blank + data[declaration.end() :]

@@ -1,0 +1,77 @@
+"""What is documented: one row per operator version, and the way to find it."""
+
+from dataclasses import dataclass
+
+from ir_scatter.model import OPENVINO, OpKey
+from ir_scatter.ops import onnx_ops, openvino_ops
+from ir_scatter.ops.spec import OpSpec
+
+SPECS: dict[OpKey, OpSpec] = {spec.key: spec for spec in (*openvino_ops.ROWS, *onnx_ops.ROWS)}
+
+_FAMILIES: dict[tuple[str, str], tuple[OpSpec, ...]] = {}
+for _spec in SPECS.values():
+    _family = (_spec.key.domain, _spec.key.type.lower())
+    _FAMILIES[_family] = (*_FAMILIES.get(_family, ()), _spec)
+
+_BY_WORD = {
+    (spec.key.domain, spec.key.type.lower(), opset): spec
+    for spec in SPECS.values()
+    for opset in spec.opsets
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What the table says of a type in an opset.
+
+    Attributes:
+        type: the type as documented.
+        spec: the row that applies, None if the opset does not contain the operator.
+        family: every row of the type, oldest first.
+        is_known_opset: False if the opset is a word or a number that never existed.
+    """
+
+    type: str
+    spec: OpSpec | None
+    family: tuple[OpSpec, ...]
+    is_known_opset: bool
+
+    def show_opsets(self) -> str:
+        """Print the opsets that contain the operator: `opset4 to opset16`, `opset 11 or above`."""
+        first, last = self.family[0].opsets[0], self.family[-1].opsets[-1]
+        if isinstance(first, str):
+            return f"{first} to {last}"
+        if all(spec.is_removed for spec in self.family if spec.opsets[-1] == last):
+            legal = [spec.opsets for spec in self.family if not spec.is_removed]
+            return f"opset {first} to {legal[-1][-1]}"
+        return f"opset {first} or above"
+
+
+def scatter_types(domain: str) -> frozenset[str]:
+    """Return the types of the scatter operators of a domain as documented."""
+    return frozenset(key.type for key in SPECS if key.domain == domain)
+
+
+def find(domain: str, type: str, opset: str | int | None) -> Lookup | None:
+    """Find the row for a type in an opset; None if the type is no scatter operator.
+
+    OpenVINO reads a type in any case; ONNX does not. An ONNX opset newer than the table gets the
+    newest row.
+    """
+    family = _FAMILIES.get((domain, type.lower()))
+    if family is None or (domain != OPENVINO and type != family[0].key.type):
+        return None
+    if isinstance(opset, int):
+        opset = min(opset, onnx_ops.LATEST_OPSET)
+    is_known = opset in openvino_ops.OPSET_WORDS if domain == OPENVINO else _is_positive(opset)
+    spec = _BY_WORD.get((domain, type.lower(), opset)) if opset is not None else None
+    return Lookup(family[0].key.type, spec, family, is_known)
+
+
+def _is_positive(opset: str | int | None) -> bool:
+    return isinstance(opset, int) and opset >= 1
+
+
+def by_text(text: str) -> OpSpec | None:
+    """Find a row by `Type-version`, in any case: "scatterndupdate-15"."""
+    return next((spec for key, spec in SPECS.items() if str(key).lower() == text.lower()), None)

@@ -1,0 +1,207 @@
+"""What a row of the table of operators can say."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ir_scatter.elements import ELEMENT_TYPES, INTEGERS, NUMERIC, OPENVINO_TYPES, ElementType
+from ir_scatter.model import OPENVINO, OpKey
+
+_TYPE_GROUPS = {
+    "any type": OPENVINO_TYPES,
+    "any numeric type": NUMERIC,
+    "any numeric type or boolean": NUMERIC | {"boolean"},
+    "any integer type": INTEGERS,
+}
+
+
+class Role(StrEnum):
+    """What an input is for, whatever the document calls it."""
+
+    DATA = "data"
+    INDICES = "indices"
+    UPDATES = "updates"
+    AXIS = "axis"
+
+
+class Layout(StrEnum):
+    """How indices, updates and data belong together: the three shapes of scatter, and a cache."""
+
+    SLICES = "slices"
+    """One index names a slice of data on the axis (ScatterUpdate)."""
+    ELEMENTS = "elements"
+    """One index names an element on the axis; its own position gives the rest."""
+    TUPLES = "tuples"
+    """The last dimension of indices holds k coordinates (the ND operators)."""
+    SEQUENCE = "sequence"
+    """One index per batch names where a run of updates starts (TensorScatter)."""
+
+
+class IndicesLimit(StrEnum):
+    """Where indices may not be longer than data."""
+
+    NOWHERE = "nowhere"
+    OFF_AXIS = "off axis"
+    EVERYWHERE = "everywhere"
+
+
+class IndexRange(StrEnum):
+    """Which index values mean something on a dimension of size s."""
+
+    NON_NEGATIVE = "[0, s-1]"
+    WRAPPING = "[-s, s-1]"
+
+
+class Reduction(StrEnum):
+    """How an update meets the old value, under one name for all dialects."""
+
+    NONE = "none"
+    SUM = "sum"
+    SUB = "sub"
+    PROD = "prod"
+    MIN = "min"
+    MAX = "max"
+    MEAN = "mean"
+
+
+class Kind(StrEnum):
+    """What an attribute holds."""
+
+    INT = "int"
+    WORD = "string"
+    BOOLEAN = "boolean"
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An input as documented.
+
+    Attributes:
+        name: the documented name.
+        role: what it is for.
+        element_types: the names of the types it may have.
+        min_rank: the least rank the document allows.
+        is_optional: whether it may be left out.
+    """
+
+    name: str
+    role: Role
+    element_types: frozenset[str]
+    min_rank: int = 0
+    is_optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute as documented.
+
+    Attributes:
+        name: the documented name.
+        kind: what it holds.
+        default: its value where it is not written.
+        choices: the documented words; empty if it is no word.
+        undocumented: words that this version does not document and runtimes take as meant.
+        meaning: one phrase.
+    """
+
+    name: str
+    kind: Kind
+    default: int | str | bool
+    choices: tuple[str, ...] = ()
+    undocumented: frozenset[str] = frozenset()
+    meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AxisSource:
+    """Where the axis comes from.
+
+    Attributes:
+        attribute: the name of the attribute; None if it is the input of role AXIS.
+        excluded: axes that the document excludes, counted from 0.
+    """
+
+    attribute: str | None = None
+    excluded: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class OpSpec:
+    """What the documentation says of one operator version. Facts only.
+
+    Attributes:
+        key: domain, type and since-version.
+        summary: one sentence.
+        url: the document.
+        ports: the inputs in order.
+        output: the documented name of the output; it has the shape and type of data.
+        attributes: in the order of the document.
+        layout: how indices, updates and data belong together.
+        updates_formula: the documented shape of updates, printed.
+        axis: None where the operator has no axis.
+        indices_limit: where indices may not be longer than data.
+        index_range: which index values are legal.
+        reductions: words of this dialect and what they mean.
+        reduction_excludes: element types that a reduction is not defined for.
+        scalar_updates: whether one element of any rank may stand for 0-D updates.
+        opsets: the IR's words or ONNX's numbers where this row is valid.
+        tolerated: codes that are warnings here: the text forbids it, runtimes take it as meant.
+        deprecated_by: the operator that replaces it.
+        is_removed: whether a deprecated operator may no longer be used in this version.
+        drops_attributes: whether the format's reader drops attributes it does not know in silence.
+        errata: where the document contradicts itself, and what is meant.
+    """
+
+    key: OpKey
+    summary: str
+    url: str
+    ports: tuple[Port, ...]
+    output: str
+    layout: Layout
+    updates_formula: str
+    opsets: tuple[str | int, ...]
+    index_range: IndexRange
+    attributes: tuple[Attribute, ...] = ()
+    axis: AxisSource | None = None
+    indices_limit: IndicesLimit = IndicesLimit.NOWHERE
+    reductions: Mapping[str, Reduction] = field(default_factory=dict)
+    reduction_excludes: Mapping[Reduction, frozenset[str]] = field(default_factory=dict)
+    scalar_updates: bool = False
+    tolerated: frozenset[str] = frozenset()
+    deprecated_by: OpKey | None = None
+    is_removed: bool = False
+    drops_attributes: bool = False
+    errata: tuple[str, ...] = ()
+
+    def port(self, role: Role) -> Port | None:
+        """Return the port of a role, None if the operator has none."""
+        return next((port for port in self.ports if port.role is role), None)
+
+    def port_index(self, role: Role) -> int | None:
+        """Return the number of the port of a role, None if the operator has none."""
+        return next((i for i, port in enumerate(self.ports) if port.role is role), None)
+
+    def attribute(self, name: str) -> Attribute | None:
+        """Return the attribute of this name, None if the operator has none."""
+        return next((row for row in self.attributes if row.name == name), None)
+
+    def input_names(self) -> str:
+        """Print the inputs: `data, indices, updates, axis`."""
+        names = [
+            f"{port.name} (optional)" if port.is_optional else port.name for port in self.ports
+        ]
+        return ", ".join(names)
+
+    def show_type(self, element_type: ElementType) -> str:
+        """Print an element type in the words of this row's dialect."""
+        if self.key.domain == OPENVINO:
+            return element_type.name
+        return element_type.onnx_name or element_type.name
+
+    def show_types(self, port: Port) -> str:
+        """Print the element types of a port in the words of this row's dialect."""
+        for name, group in _TYPE_GROUPS.items():
+            if self.key.domain == OPENVINO and port.element_types == group & OPENVINO_TYPES:
+                return name
+        allowed = [row for name, row in ELEMENT_TYPES.items() if name in port.element_types]
+        return ", ".join(map(self.show_type, allowed))

@@ -1,0 +1,1 @@
+"""A report and its formats: one file each."""

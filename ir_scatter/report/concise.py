@@ -1,0 +1,18 @@
+"""For editors and grep: one line per finding."""
+
+from ir_scatter.report import phrases
+from ir_scatter.report.report import Report
+
+
+def render(report: Report, *, statistics: bool = False) -> str:
+    """Return `path:line:column: severity code message [scope]` for each finding.
+
+    Args:
+        report: what was found.
+        statistics: add a table of how often each code was found.
+    """
+    found = report.diagnostics()
+    lines = [f"{phrases.place(one.location)}: {phrases.one_line(one)}" for one in found]
+    if statistics and found:
+        lines += ["", *phrases.statistics(found)]
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,105 @@
+"""For test servers (Jenkins, GitLab): a suite per file, a test case per finding."""
+
+from collections import Counter
+from xml.etree import ElementTree
+
+from ir_scatter.diagnostics import Diagnostic, Severity
+from ir_scatter.report import phrases
+from ir_scatter.report.characters import visible
+from ir_scatter.report.report import FileResult, Report
+
+_UNREADABLE = "the file could not be read"
+
+
+def render(report: Report, *, strict: bool = False) -> str:
+    """Return JUnit XML; it has no durations, so that the same input gives the same output.
+
+    Errors are failures, those of a file that cannot be read are errors; warnings and notes pass
+    and say what they have to say in `system-out`. A file without findings is one passing case.
+
+    Args:
+        report: what was found.
+        strict: warnings are failures too.
+    """
+    failing = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
+    root = ElementTree.Element("testsuites", name="ir-scatter")
+    for file in report.files:
+        root.append(_suite(file, failing))
+    _count(root)
+    ElementTree.indent(root)
+    text = ElementTree.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+
+
+def _suite(file: FileResult, failing: set[Severity]) -> ElementTree.Element:
+    """Return the suite of one file."""
+    suite = ElementTree.Element("testsuite", name=visible(file.path))
+    names: Counter[str] = Counter()
+    for found in file.diagnostics:
+        name = _name(found)
+        names[name] += 1
+        _case(suite, file, f"{name} ({names[name]})" if names[name] > 1 else name, found, failing)
+    has_error = any(found.severity is Severity.ERROR for found in file.diagnostics)
+    if not file.is_readable and not has_error:
+        case = _add_case(suite, file, "readable")
+        ElementTree.SubElement(case, "error", message=_UNREADABLE, type="unreadable")
+    elif not file.diagnostics:
+        _add_case(suite, file, "no findings")
+    _count(suite)
+    return suite
+
+
+def _case(
+    suite: ElementTree.Element,
+    file: FileResult,
+    name: str,
+    found: Diagnostic,
+    failing: set[Severity],
+) -> None:
+    """Add the test case of one finding."""
+    case = _add_case(suite, file, name)
+    if found.location.line is not None:
+        case.set("line", str(found.location.line))
+    if found.severity not in failing:
+        ElementTree.SubElement(case, "system-out").text = _body(found)
+        return
+    is_error = found.severity is Severity.ERROR and not file.is_readable
+    outcome = ElementTree.SubElement(case, "error" if is_error else "failure")
+    outcome.set("message", visible(found.message))
+    outcome.set("type", visible(found.code))
+    outcome.text = _body(found)
+
+
+def _add_case(suite: ElementTree.Element, file: FileResult, name: str) -> ElementTree.Element:
+    path = visible(file.path)
+    return ElementTree.SubElement(
+        suite, "testcase", {"classname": path, "name": name, "file": path, "time": "0"}
+    )
+
+
+def _name(found: Diagnostic) -> str:
+    """Return a name that stays when lines are added to the file."""
+    name = visible(f"{found.code} {found.rule}")
+    parts = [visible(part) for part in (found.location.scope, found.port) if part]
+    return f"{name}: {', '.join(parts)}" if parts else name
+
+
+def _body(found: Diagnostic) -> str:
+    """Return the finding as lines of text."""
+    lines = [f"{phrases.place(found.location)}: {phrases.one_line(found)}"]
+    subject = phrases.subject(found)
+    if subject:
+        lines.append(f"in {subject}")
+    lines += [f"note: {phrases.note(related, found)}" for related in found.related]
+    return "\n".join(lines)
+
+
+def _count(element: ElementTree.Element) -> None:
+    """Set the totals of a suite, or of all of them."""
+    for attribute, path in (
+        ("tests", ".//testcase"),
+        ("failures", ".//failure"),
+        ("errors", ".//error"),
+    ):
+        element.set(attribute, str(len(element.findall(path))))
+    element.set("time", "0")

@@ -1,0 +1,91 @@
+"""The phrases that the formats for people share."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ir_scatter.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
+from ir_scatter.report.characters import visible
+from ir_scatter.report.report import Report
+
+
+def counted(number: int, noun: str) -> str:
+    """Return "1 file", "2 files"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def place(location: Location) -> str:
+    """Return "m.xml:12:3", as much of it as is known."""
+    numbers = [] if location.line is None else [location.line, location.column]
+    return ":".join([visible(location.path), *(str(n) for n in numbers if n is not None)])
+
+
+def operator(node: NodeRef) -> str:
+    """Return "ScatterUpdate-3", without a version if no row applies."""
+    name = visible(node.type)
+    return name if node.version is None else f"{name}-{node.version}"
+
+
+def subject(found: Diagnostic) -> str:
+    """Return "body/scatter (ScatterUpdate-3), input 2, updates"; "" for a finding on the file."""
+    scope = found.location.scope
+    parts = [] if found.port_index is None else [f"input {found.port_index}"]
+    if found.port:
+        parts.append(visible(found.port))
+    if found.node is not None:
+        parts.insert(0, f"{visible(scope or found.node.name)} ({operator(found.node)})")
+    elif scope:
+        parts.insert(0, visible(scope))
+    return ", ".join(parts)
+
+
+def note(related: Related, found: Diagnostic) -> str:
+    """Return what a second place has to do with the finding, and where it is."""
+    location = related.location
+    parts = [visible(related.message)]
+    if location.line is not None or location.path != found.location.path:
+        parts.append(place(location))
+    if location.line is None and location.scope:
+        parts.append(f"in {visible(location.scope)}")
+    return ", ".join(parts)
+
+
+def one_line(found: Diagnostic) -> str:
+    """Return "error SCT203 message [body/scatter]"."""
+    line = f"{found.severity} {visible(found.code)} {visible(found.message)}"
+    scope = found.location.scope
+    return f"{line} [{visible(scope)}]" if scope else line
+
+
+def statistics(diagnostics: Sequence[Diagnostic]) -> list[str]:
+    """Return one line per code: count, code, severity, rule; the most frequent first."""
+    counts = Counter((found.code, found.severity, found.rule) for found in diagnostics)
+    if not counts:
+        return []
+    ordered = sorted(counts, key=lambda row: (-counts[row], row[0], row[1].rank, row[2]))
+    digits = max(len(str(number)) for number in counts.values())
+    code_width = max(len(code) for code, _, _ in ordered)
+    severity_width = max(len(severity) for _, severity, _ in ordered)
+    return [
+        f"{counts[row]:>{digits}}  {row[0]:<{code_width}}  {row[1]:<{severity_width}}  {row[2]}"
+        for row in ordered
+    ]
+
+
+def summary(report: Report) -> str:
+    """Return the last line: "2 errors, 1 warning in 1 of 3 files (71 scatter nodes)"."""
+    if not report.files:
+        return "no files were checked"
+    counts = [(report.count(severity), severity) for severity in Severity]
+    findings = ", ".join(counted(number, severity) for number, severity in counts if number)
+    nodes = counted(sum(file.scatter_nodes for file in report.files), "scatter node")
+    line = f"{findings or 'no findings'} in {_files(report)} ({nodes})"
+    unreadable = sum(not file.is_readable for file in report.files)
+    return f"{line}, {counted(unreadable, 'file')} could not be read" if unreadable else line
+
+
+def _files(report: Report) -> str:
+    """Return "1 of 3 files", or "3 files" if nothing was found or there is but one."""
+    total = len(report.files)
+    touched = sum(bool(file.diagnostics) for file in report.files)
+    files = counted(total, "file")
+    return f"{touched} of {files}" if touched and total > 1 else files

@@ -1,0 +1,35 @@
+"""The text of a boolean attribute is no boolean.
+
+Why: OpenVINO reads every text but "false" and "0" as true, so "no" and "off" mean yes.
+
+Applies to: attributes of an IR that are documented as boolean (use_init_val).
+
+Runtimes: OpenVINO takes true, false, 1 and 0 in any case; anything else is true.
+
+Example: <data use_init_val="off"/>: the initial values are used.
+
+Fix: write "true" or "false".
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ir_scatter.diagnostics import Severity
+from ir_scatter.ops.spec import Kind
+from ir_scatter.rules.rule import Finding, Rule
+
+if TYPE_CHECKING:
+    from ir_scatter.site import Site
+
+_WORDS = frozenset({"true", "false", "1", "0"})
+
+
+def _check(site: "Site") -> Iterator[Finding]:
+    for row in site.spec.attributes:
+        written = site.node.attributes.get(row.name)
+        if row.kind is Kind.BOOLEAN and isinstance(written, str) and written.lower() not in _WORDS:
+            message = f"{row.name} is {written!r}, which is read as true, expected true or false"
+            yield Finding(message)
+
+
+RULE = Rule("SCT106", "attribute-not-boolean", Severity.ERROR, _check)

@@ -1,0 +1,42 @@
+"""The axis is no dimension of data.
+
+Why: the runtime refuses the model, or counts on a dimension that was not meant.
+
+Applies to: every operator with an axis: from -r to r-1 for data of rank r. For TensorScatter it
+cannot be 0, the batch.
+
+Runtimes: OpenVINO: "Axis ... out of the tensor rank range". onnx.checker does not look.
+
+Example: axis 2 with data [4, 5].
+
+Fix: count the axis in the data that arrives here; a squeeze or a layout change upstream moves it.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ir_scatter.diagnostics import Severity
+from ir_scatter.ops.spec import Role
+from ir_scatter.rules.rule import Finding, Rule
+from ir_scatter.shapes import show
+
+if TYPE_CHECKING:
+    from ir_scatter.site import Site
+
+
+def _check(site: "Site") -> Iterator[Finding]:
+    axis, data, source = site.written_axis, site.data_shape, site.spec.axis
+    if axis is None or data is None or source is None:
+        return
+    rank = len(data)
+    role = Role.AXIS if source.attribute is None else None
+    if not -rank <= axis < rank:
+        legal = f"{-rank} to {rank - 1}" if rank else "data of rank 1 at least"
+        yield Finding(f"axis is {axis}, expected {legal} for data {show(data)}", role=role)
+    elif axis % rank in source.excluded:
+        yield Finding(
+            f"axis is {axis}, the batch of data {show(data)}, expected another", role=role
+        )
+
+
+RULE = Rule("SCT301", "axis-out-of-range", Severity.ERROR, _check)

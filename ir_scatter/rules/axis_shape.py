@@ -1,0 +1,33 @@
+"""The axis input is neither a scalar nor of shape [1].
+
+Why: the operator has one axis.
+
+Applies to: operators whose axis is an input (ScatterUpdate, ScatterElementsUpdate).
+
+Runtimes: OpenVINO refuses most; an axis constant of shape [0] ends the process of the CPU plugin.
+
+Example: an axis of shape [2].
+
+Fix: make the axis one number.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ir_scatter.diagnostics import Severity
+from ir_scatter.ops.spec import Role
+from ir_scatter.rules.rule import Finding, Rule
+from ir_scatter.shapes import agree, show
+
+if TYPE_CHECKING:
+    from ir_scatter.site import Site
+
+
+def _check(site: "Site") -> Iterator[Finding]:
+    operand = site.operand(Role.AXIS)
+    if operand is None or agree(operand.shape, ()) or agree(operand.shape, (1,)):
+        return
+    yield Finding(f"axis is {show(operand.shape)}, expected [] or [1]", role=Role.AXIS)
+
+
+RULE = Rule("SCT212", "axis-shape", Severity.ERROR, _check)

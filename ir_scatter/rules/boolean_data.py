@@ -1,0 +1,35 @@
+"""Data is boolean where the document says numeric.
+
+Why: the text of this version promises nothing for it. A warning, as runtimes take it as meant.
+
+Applies to: ScatterUpdate-3, ScatterElementsUpdate-3 and ScatterNDUpdate-3.
+
+Runtimes: OpenVINO's CPU plugin computes it; the GPU plugin has no ScatterElementsUpdate on
+boolean.
+
+Example: ScatterNDUpdate-3 on a boolean mask.
+
+Fix: use ScatterElementsUpdate-12 or ScatterNDUpdate-15, whose text allows boolean, or convert to
+u8.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ir_scatter.diagnostics import Severity
+from ir_scatter.ops.spec import Role
+from ir_scatter.rules.rule import Finding, Rule
+
+if TYPE_CHECKING:
+    from ir_scatter.site import Site
+
+
+def _check(site: "Site") -> Iterator[Finding]:
+    data = site.data
+    if data is None or data.element_type is None or data.element_type.kind != "boolean":
+        return
+    if data.element_type.name not in data.port.element_types:
+        yield Finding(f"{data.port.name} is boolean, expected a numeric type", role=Role.DATA)
+
+
+RULE = Rule("SCT214", "boolean-data", Severity.ERROR, _check)

@@ -1,0 +1,40 @@
+"""Indices are empty, or hold empty tuples.
+
+Why: with no index nothing is written, and the node only copies data. With tuples of no
+coordinates (k = 0) each update is the whole tensor by the formula of the shapes; no document says
+so.
+
+Applies to: every operator.
+
+Runtimes: all copy data for empty indices. For k = 0 onnxruntime and OpenVINO's constant folding
+replace the whole tensor, OpenVINO's CPU plugin leaves data alone.
+
+Example: indices of shape [0].
+
+Fix: remove the node if it was not meant to be empty.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ir_scatter.diagnostics import Severity
+from ir_scatter.ops.spec import Layout, Role
+from ir_scatter.rules.rule import Finding, Rule
+from ir_scatter.shapes import show
+
+if TYPE_CHECKING:
+    from ir_scatter.site import Site
+
+
+def _check(site: "Site") -> Iterator[Finding]:
+    shape = site.indices_shape
+    if not shape or 0 not in shape:
+        return
+    if site.spec.layout is Layout.TUPLES and 0 not in shape[:-1]:
+        message = f"indices is {show(shape)}, so k is 0: runtimes differ on what is written"
+    else:
+        message = f"indices is {show(shape)}: nothing is written"
+    yield Finding(message, role=Role.INDICES)
+
+
+RULE = Rule("SCT305", "empty-indices", Severity.NOTE, _check)

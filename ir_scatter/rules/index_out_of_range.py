@@ -1,0 +1,43 @@
+"""A constant index names a position that data does not have.
+
+Why: runtimes refuse it at best; some write outside of their memory.
+
+Applies to: every operator, wherever indices are constant or constant in effect. On a dimension of
+size s an index outside of [-s, s-1] is illegal in every version. For TensorScatter in linear mode
+the whole run of updates must fit.
+
+Runtimes: OpenVINO's CPU plugin ends the process or writes silently outside for ScatterUpdate on
+small integer data and for ScatterElementsUpdate below -s; onnxruntime refuses it at inference.
+
+Example: index 7 on a dimension of size 5.
+
+Fix: look at the producer of the indices: off by one, counted on another axis, or a padding value.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ir_scatter.diagnostics import Severity
+from ir_scatter.ops import targets
+from ir_scatter.rules.rule import Finding, Rule
+from ir_scatter.rules.wording import bad_indices
+
+if TYPE_CHECKING:
+    from ir_scatter.site import Site
+
+
+def _check(site: "Site") -> Iterator[Finding]:
+    if site.index_array is None or site.limits is None:
+        return
+    bad = targets.out_of_range(site.index_array, site.limits)
+    if bad is not None:
+        size = bad.size or 0
+        low = 0 if site.counts_starts else -size
+        yield bad_indices(
+            site,
+            bad,
+            f"expected {low} to {size - 1}" if size else "expected none: the dimension is empty",
+        )
+
+
+RULE = Rule("SCT302", "index-out-of-range", Severity.ERROR, _check)

@@ -1,0 +1,39 @@
+"""The element type of indices is none that the document allows.
+
+Why: runtimes refuse the model; those that convert may cut large values.
+
+Applies to: indices of every operator: any integer for ScatterUpdate and ScatterElementsUpdate,
+i32 and i64 for ScatterNDUpdate, int32 and int64 for ScatterElements, int64 only for ScatterND and
+TensorScatter.
+
+Runtimes: onnxruntime refuses int32 indices of ScatterND; OpenVINO's frontend takes them.
+
+Example: ScatterND with int32 indices.
+
+Fix: convert the indices to i64.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ir_scatter.diagnostics import Severity
+from ir_scatter.ops.spec import Role
+from ir_scatter.rules.rule import Finding, Rule
+
+if TYPE_CHECKING:
+    from ir_scatter.site import Site
+
+
+def _check(site: "Site") -> Iterator[Finding]:
+    operand = site.indices
+    if operand is None or operand.element_type is None:
+        return
+    if operand.element_type.name not in operand.port.element_types:
+        shown, allowed = (
+            site.spec.show_type(operand.element_type),
+            site.spec.show_types(operand.port),
+        )
+        yield Finding(f"{operand.port.name} is {shown}, expected {allowed}", role=Role.INDICES)
+
+
+RULE = Rule("SCT204", "index-type", Severity.ERROR, _check)

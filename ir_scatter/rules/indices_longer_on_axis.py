@@ -1,0 +1,38 @@
+"""Indices are longer than data on the axis, which this version forbids.
+
+Why: the text demands that no dimension of indices exceeds data's; some target is named twice.
+
+Applies to: ScatterElementsUpdate-3. Version 12 and ONNX allow it. A warning, as runtimes take it
+as meant.
+
+Runtimes: OpenVINO's CPU and GPU plugins compute it like version 12.
+
+Example: data [3], indices [5].
+
+Fix: use version="opset12", whose text allows it.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ir_scatter.diagnostics import Severity
+from ir_scatter.ops.spec import IndicesLimit, Role
+from ir_scatter.rules.rule import Finding, Rule
+from ir_scatter.shapes import show
+
+if TYPE_CHECKING:
+    from ir_scatter.site import Site
+
+
+def _check(site: "Site") -> Iterator[Finding]:
+    if site.spec.indices_limit is not IndicesLimit.EVERYWHERE or site.axis is None:
+        return
+    if site.axis in site.longer_dimensions():
+        message = (
+            f"indices is {show(site.indices_shape)}, longer than data {show(site.data_shape)} "
+            f"on the axis {site.axis}, expected at most data's size"
+        )
+        yield Finding(message, role=Role.INDICES)
+
+
+RULE = Rule("SCT211", "indices-longer-on-axis", Severity.ERROR, _check)

@@ -1,0 +1,45 @@
+"""Indices are longer than data on a dimension other than the axis.
+
+Why: off the axis the position of an index is the position in data, and there is none.
+
+Applies to: ScatterElementsUpdate, Scatter and ScatterElements.
+
+Runtimes: OpenVINO's CPU plugin writes outside its memory and may end the process; onnxruntime
+refuses it.
+
+Example: data [3, 4], indices [2, 5], axis 0: on dimension 1 expected at most 4.
+
+Fix: slice indices and updates to the size of data; if the long dimension is the one meant, the
+axis is wrong.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ir_scatter.diagnostics import Severity
+from ir_scatter.ops.spec import IndicesLimit, Role
+from ir_scatter.rules.rule import Finding, Rule
+from ir_scatter.shapes import show
+
+if TYPE_CHECKING:
+    from ir_scatter.site import Site
+
+
+def _check(site: "Site") -> Iterator[Finding]:
+    if site.spec.indices_limit is IndicesLimit.NOWHERE:
+        return
+    data, longer = site.data_shape, site.longer_dimensions()
+    if site.written_axis is not None:
+        off_axis = [dim for dim in longer if dim != site.axis] if site.axis is not None else []
+    else:
+        off_axis = longer if len(longer) > 1 else []
+    if off_axis:
+        axes = ", ".join(map(str, off_axis))
+        message = (
+            f"indices is {show(site.indices_shape)}, longer than data {show(data)} on dimension {axes}, "
+            f"expected at most data's size off the axis"
+        )
+        yield Finding(message, role=Role.INDICES)
+
+
+RULE = Rule("SCT210", "indices-longer-than-data", Severity.ERROR, _check)

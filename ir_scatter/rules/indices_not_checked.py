@@ -1,0 +1,37 @@
+"""Constant indices were not looked at because there are too many.
+
+Why: silence would look like success.
+
+Applies to: constant indices with more elements than --max-index-elements.
+
+Runtimes: none is concerned.
+
+Example: a constant of 100 million indices.
+
+Fix: raise --max-index-elements.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ir_scatter.diagnostics import Severity
+from ir_scatter.ops.spec import Role
+from ir_scatter.rules.rule import Finding, Rule
+
+if TYPE_CHECKING:
+    from ir_scatter.site import Site
+
+
+def _check(site: "Site") -> Iterator[Finding]:
+    if site.indices is None or site.index_array is not None:
+        return
+    constant = site.facts.origin(site.indices.value)
+    if constant is not None and constant in site.facts.skipped:
+        message = (
+            f"the values of {site.indices.port.name} were not checked: more than "
+            f"{site.facts.max_elements} elements"
+        )
+        yield Finding(message, role=Role.INDICES)
+
+
+RULE = Rule("SCT307", "indices-not-checked", Severity.NOTE, _check)

@@ -1,0 +1,38 @@
+"""An input has fewer dimensions than the document demands.
+
+Why: there is no axis, or no tuple of coordinates, so there is nothing that an index could count
+on.
+
+Applies to: data of every operator (rank 1 at least, 2 for TensorScatter, whose first dimension is
+the batch), indices of the ND operators (rank 1 at least).
+
+Runtimes: OpenVINO refuses it, or fails at inference; onnxruntime refuses it.
+
+Example: ScatterUpdate on 0-D data: no axis is legal.
+
+Fix: add a dimension with Unsqueeze or Reshape.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ir_scatter.diagnostics import Severity
+from ir_scatter.rules.rule import Finding, Rule
+from ir_scatter.shapes import show
+
+if TYPE_CHECKING:
+    from ir_scatter.site import Site
+
+
+def _check(site: "Site") -> Iterator[Finding]:
+    for role in (site.data, site.indices, site.updates):
+        if role is None or role.shape is None or len(role.shape) >= role.port.min_rank:
+            continue
+        message = (
+            f"{role.port.name} is {show(role.shape)} of rank {len(role.shape)}, "
+            f"expected rank {role.port.min_rank} at least"
+        )
+        yield Finding(message, role=role.port.role)
+
+
+RULE = Rule("SCT206", "rank-too-small", Severity.ERROR, _check)

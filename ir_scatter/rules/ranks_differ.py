@@ -1,0 +1,35 @@
+"""Data and indices have different ranks where the document demands the same.
+
+Why: the position of an index gives the position in data on every axis but one.
+
+Applies to: ScatterElementsUpdate, Scatter and ScatterElements.
+
+Runtimes: OpenVINO and onnxruntime refuse it; onnx.checker does not look.
+
+Example: data [4, 5], indices [3]: expected rank 2.
+
+Fix: ScatterUpdate or ScatterND take a list of indices; or unsqueeze and broadcast the indices.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ir_scatter.diagnostics import Severity
+from ir_scatter.ops.spec import Layout, Role
+from ir_scatter.rules.rule import Finding, Rule
+from ir_scatter.shapes import show
+
+if TYPE_CHECKING:
+    from ir_scatter.site import Site
+
+
+def _check(site: "Site") -> Iterator[Finding]:
+    data, indices = site.data_shape, site.indices_shape
+    if site.spec.layout is not Layout.ELEMENTS or data is None or indices is None:
+        return
+    if len(data) != len(indices):
+        message = f"indices is {show(indices)} of rank {len(indices)}, expected rank {len(data)} like data"
+        yield Finding(message, role=Role.INDICES)
+
+
+RULE = Rule("SCT207", "ranks-differ", Severity.ERROR, _check)

@@ -1,0 +1,64 @@
+"""Sentences and places that several rules share."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ir_scatter.diagnostics import Related
+from ir_scatter.elements import ElementType
+from ir_scatter.ops.spec import Port, Role
+from ir_scatter.ops.targets import BadIndices
+from ir_scatter.rules.rule import Finding
+from ir_scatter.shapes import Shape
+
+if TYPE_CHECKING:
+    from ir_scatter.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOperand:
+    """What the file stores for an input, beside what is known to flow in."""
+
+    port: Port
+    stored_shape: Shape
+    stored_type: ElementType | None
+    shape: Shape
+    element_type: ElementType | None
+
+
+def operands(site: "Site") -> Iterator[StoredOperand]:
+    """Yield the connected inputs with what the file stores for them."""
+    for port in site.spec.ports:
+        operand = site.operand(port.role)
+        if operand is None:
+            continue
+        is_at_port = operand.input.stored_shape is not None or operand.input.stored_type is not None
+        stored = operand.input if is_at_port else operand.value
+        yield StoredOperand(
+            port, stored.stored_shape, stored.stored_type, operand.shape, operand.element_type
+        )
+
+
+def constant_note(site: "Site", role: Role, detail: str = "") -> tuple[Related, ...]:
+    """Name the constant that an input comes from, if there is one."""
+    operand = site.operand(role)
+    constant = site.facts.origin(operand.value) if operand else None
+    if operand is None or constant is None:
+        return ()
+    kind = "Const" if site.spec.drops_attributes else "constant"
+    message = f'{operand.port.name} comes from {kind} "{constant.name}"{detail}'
+    return (Related(message, constant.location),)
+
+
+def bad_indices(site: "Site", bad: BadIndices, expected: str) -> Finding:
+    """Say which index is wrong, where it stands, and how many there are."""
+    operand = site.indices
+    name = operand.port.name if operand else "indices"
+    where = f"{name}{list(bad.position)}" if bad.position else name
+    more = "" if bad.count == 1 else f" ({bad.count} such values)"
+    detail = f": {bad.value} at {list(bad.position)}, {bad.count} in all"
+    return Finding(
+        f"{where} is {bad.value}, {expected}{more}",
+        role=Role.INDICES,
+        related=constant_note(site, Role.INDICES, detail),
+    )

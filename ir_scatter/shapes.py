@@ -1,0 +1,183 @@
+"""Partial shapes: dimensions that may be bounded or unknown, ranks that may be unknown."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A dimension that is not known exactly: `1..5`, `2..`, `?`, or a symbol such as `batch`."""
+
+    low: int = 0
+    high: int | None = None
+    symbol: str | None = None
+
+
+Dim: TypeAlias = "int | Bounds"
+Shape: TypeAlias = "tuple[Dim, ...] | None"
+"""None: the rank is unknown."""
+
+UNKNOWN_DIM = Bounds()
+
+_BOUNDS = re.compile(r"\[?(\d{0,19})\.\.(\d{0,19})\]?")
+_NUMBER = re.compile(r"\d{1,19}")
+LARGEST_DIM = 2**63 - 1
+
+
+def agree_dims(left: Dim, right: Dim) -> bool:
+    """Tell whether two dimensions can be the same number."""
+    if isinstance(left, int):
+        if isinstance(right, int):
+            return left == right
+        return right.low <= left and (right.high is None or left <= right.high)
+    if isinstance(right, int):
+        return agree_dims(right, left)
+    low = max(left.low, right.low)
+    return all(bound.high is None or low <= bound.high for bound in (left, right))
+
+
+def agree(left: Shape, right: Shape) -> bool:
+    """Tell whether two partial shapes can be the same shape; an unknown rank agrees with all."""
+    if left == right or left is None or right is None:
+        return True
+    return len(left) == len(right) and all(map(agree_dims, left, right))
+
+
+def at_most(dim: Dim, limit: Dim) -> bool:
+    """Tell whether `dim` can be at most `limit`."""
+    high = limit if isinstance(limit, int) else limit.high
+    return high is None or lowest(dim) <= high
+
+
+def lowest(dim: Dim) -> int:
+    """Return the least number that `dim` can be."""
+    return dim if isinstance(dim, int) else dim.low
+
+
+def highest(dim: Dim) -> int | None:
+    """Return the greatest number that `dim` can be, None without a bound."""
+    return dim if isinstance(dim, int) else dim.high
+
+
+def narrow_dim(left: Dim, right: Dim) -> Dim:
+    """Return what is known of a dimension that both arguments describe; they must agree."""
+    if isinstance(left, int):
+        return left
+    if isinstance(right, int):
+        return right
+    highs = [bound.high for bound in (left, right) if bound.high is not None]
+    low, high = max(left.low, right.low), min(highs) if highs else None
+    return low if low == high else Bounds(low, high, left.symbol or right.symbol)
+
+
+def narrow(left: Shape, right: Shape) -> Shape:
+    """Return what is known of a shape that both arguments describe; they must agree."""
+    if left is None or left == right:
+        return right
+    return left if right is None else tuple(map(narrow_dim, left, right))
+
+
+def static(shape: Shape) -> tuple[int, ...] | None:
+    """Return the shape if every dimension is known, otherwise None."""
+    if shape is None:
+        return None
+    known = tuple(dim for dim in shape if isinstance(dim, int))
+    return known if len(known) == len(shape) else None
+
+
+def element_count(shape: Shape) -> int | None:
+    """Return the number of elements, None unless it is certain; one known 0 makes it certain."""
+    if shape is None:
+        return None
+    if 0 in shape:
+        return 0
+    known = static(shape)
+    return None if known is None else prod(known)
+
+
+def concatenate(*parts: Shape) -> Shape:
+    """Join shapes; of unknown rank if one part is."""
+    joined: list[Dim] = []
+    for part in parts:
+        if part is None:
+            return None
+        joined.extend(part)
+    return tuple(joined)
+
+
+def show_dim(dim: Dim) -> str:
+    """Print a dimension: `3`, `?`, `1..5`, `2..`, `batch`."""
+    if isinstance(dim, int):
+        return str(dim)
+    if dim.symbol is not None:
+        return dim.symbol
+    if dim.high is None:
+        return f"{dim.low}.." if dim.low else "?"
+    return f"{dim.low}..{dim.high}"
+
+
+def show(shape: Shape) -> str:
+    """Print a shape: `[2, ?, 1..5]`, `[]` for a scalar, `[...]` for an unknown rank."""
+    return "[...]" if shape is None else f"[{', '.join(map(show_dim, shape))}]"
+
+
+def show_numbers(numbers: Iterable[int]) -> str:
+    """Print a list of whole numbers like a shape."""
+    return f"[{', '.join(map(str, numbers))}]"
+
+
+def parse_dim(text: str) -> Dim:
+    """Read one dimension: `3`, `?`, `-1`, `1..5`, `2..`, `..5`.
+
+    Raises:
+        ValueError: with a sentence, if the text is no dimension.
+    """
+    if text in {"?", "-1"}:
+        return UNKNOWN_DIM
+    if _NUMBER.fullmatch(text):
+        return _checked(int(text), text)
+    match = _BOUNDS.fullmatch(text)
+    if match is None:
+        raise ValueError(f"'{text}' is no dimension, expected a number, ?, -1 or 1..5")
+    low = _checked(int(match[1] or 0), text)
+    high = _checked(int(match[2]), text) if match[2] else None
+    if high is not None and high < low:
+        raise ValueError(f"'{text}' is no dimension: its upper bound is below its lower one")
+    return low if low == high else Bounds(low, high)
+
+
+def _checked(number: int, text: str) -> int:
+    if number > LARGEST_DIM:
+        raise ValueError(f"'{text}' is no dimension: more than {LARGEST_DIM}")
+    return number
+
+
+def parse_shape(text: str) -> Shape:
+    """Read `1,3,?`, with or without brackets; empty is a scalar, `...` an unknown rank.
+
+    Raises:
+        ValueError: with a sentence, if one of the dimensions is none.
+    """
+    inner = text.strip()
+    if inner.startswith("[") and inner.endswith("]"):
+        inner = inner[1:-1].strip()
+    if inner == "...":
+        return None
+    if not inner:
+        return ()
+    return tuple(parse_dim(dim.strip()) for dim in inner.split(","))
+
+
+def positions(flat: Sequence[int], shape: Sequence[int]) -> list[list[int]]:
+    """Turn flat, row-major positions into positions along each axis of `shape`."""
+    found = []
+    for offset in flat:
+        position = []
+        for size in reversed(shape):
+            offset, coordinate = divmod(offset, size)
+            position.append(coordinate)
+        found.append(position[::-1])
+    return found

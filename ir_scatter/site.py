@@ -1,0 +1,271 @@
+"""One scatter operator in one model, seen by role."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ir_scatter.elements import ElementType
+from ir_scatter.facts import Facts
+from ir_scatter.model import OPENVINO, Input, Node, Value
+from ir_scatter.ops import Lookup
+from ir_scatter.ops.spec import Kind, Layout, OpSpec, Port, Reduction, Role
+from ir_scatter.shapes import Bounds, Dim, Shape, at_most, concatenate, element_count, highest
+
+if TYPE_CHECKING:
+    from ir_scatter.model import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operand:
+    """An input that is connected.
+
+    Attributes:
+        port: as documented.
+        index: the number of the input.
+        input: as stored.
+        value: what flows in.
+        shape: the best that is known.
+    """
+
+    port: Port
+    index: int
+    input: Input
+    value: Value
+    shape: Shape
+
+    @property
+    def element_type(self) -> ElementType | None:
+        """Return the type, None if it is not known."""
+        return self.value.element_type or (
+            self.input.stored_type if self.value.stored_type is None else None
+        )
+
+
+class Site:
+    """A node and the row of the table that applies to it.
+
+    Attributes:
+        node: the node.
+        lookup: what the table says of its type in its opset.
+        facts: what can be proven of its values.
+    """
+
+    def __init__(self, node: Node, lookup: Lookup, facts: Facts) -> None:
+        self.node = node
+        self.lookup = lookup
+        self.facts = facts
+
+    @property
+    def spec(self) -> OpSpec:
+        """Return the row; a site without one is shown to rules about opsets only."""
+        assert self.lookup.spec is not None
+        return self.lookup.spec
+
+    def operand(self, role: Role) -> Operand | None:
+        """Return the input of a role, None if it is not there or not connected."""
+        return self._operands.get(role)
+
+    @cached_property
+    def _operands(self) -> dict[Role, Operand]:
+        found: dict[Role, Operand] = {}
+        for index, (port, input) in enumerate(zip(self.spec.ports, self.node.inputs, strict=False)):
+            if input.value is not None:
+                found[port.role] = Operand(
+                    port, index, input, input.value, self.facts.shape(input.value)
+                )
+        return found
+
+    @cached_property
+    def data(self) -> Operand | None:
+        """Return the input of role data."""
+        return self.operand(Role.DATA)
+
+    @cached_property
+    def indices(self) -> Operand | None:
+        """Return the input of role indices."""
+        return self.operand(Role.INDICES)
+
+    @cached_property
+    def updates(self) -> Operand | None:
+        """Return the input of role updates."""
+        return self.operand(Role.UPDATES)
+
+    @cached_property
+    def data_shape(self) -> Shape:
+        """Return the shape of data, None if its rank is not known."""
+        return self.data.shape if self.data else None
+
+    @cached_property
+    def indices_shape(self) -> Shape:
+        """Return the shape of indices, None if its rank is not known."""
+        if self.index_array is not None:
+            return self.index_array.shape
+        return self.indices.shape if self.indices else None
+
+    @cached_property
+    def index_array(self) -> "Array | None":
+        """Return the indices if they are constant in effect and whole numbers."""
+        array = self.facts.array(self.indices.value) if self.indices else None
+        return array if array is not None and array.dtype.kind in "iu" else None
+
+    @cached_property
+    def written_axis(self) -> int | None:
+        """Return the axis as written, None if it is not constant."""
+        source = self.spec.axis
+        if source is None:
+            return None
+        if source.attribute is not None:
+            value = self.attribute(source.attribute)
+            return value if isinstance(value, int) and not isinstance(value, bool) else None
+        operand = self.operand(Role.AXIS)
+        array = self.facts.array(operand.value) if operand else None
+        if array is None or array.size != 1 or array.dtype.kind not in "iu":
+            return None
+        return int(array.reshape(-1)[0])
+
+    @cached_property
+    def axis(self) -> int | None:
+        """Return the axis counted from 0, None if it is not known or not an axis of data."""
+        axis, shape = self.written_axis, self.data_shape
+        if axis is None or shape is None or not -len(shape) <= axis < len(shape):
+            return None
+        return axis % len(shape)
+
+    def attribute(self, name: str) -> Any:
+        """Return an attribute's value as the runtimes read it, its default if it is not written."""
+        row = self.spec.attribute(name)
+        written = self.node.attributes.get(name)
+        if row is None or written is None:
+            return row.default if row else None
+        if self.spec.key.domain != OPENVINO:
+            return written
+        if row.kind is Kind.BOOLEAN:
+            return str(written).lower() not in {"false", "0"}
+        return str(written).lower() if row.kind is Kind.WORD else written
+
+    @cached_property
+    def reduction(self) -> Reduction | None:
+        """Return how updates meet old values, None if the word means nothing."""
+        row = self.spec.attribute("reduction")
+        if row is None:
+            return Reduction.NONE
+        word = self.attribute("reduction")
+        if word in row.undocumented:
+            return next(
+                (spec.reductions[word] for spec in self.lookup.family if word in spec.reductions),
+                None,
+            )
+        return self.spec.reductions.get(word) if isinstance(word, str) else None
+
+    @cached_property
+    def depth(self) -> int | None:
+        """Return k, the number of coordinates in a tuple; None if there are none or unknown."""
+        shape = self.indices_shape
+        if self.spec.layout is not Layout.TUPLES or not shape:
+            return None
+        return shape[-1] if isinstance(shape[-1], int) else None
+
+    @cached_property
+    def limits(self) -> list[int | None] | None:
+        """Return the sizes that constant indices count on; None if they are not constant.
+
+        None too where no target can be told because ranks do not fit.
+        """
+        from ir_scatter.ops import targets
+
+        array, layout = self.index_array, self.spec.layout
+        if array is None or (layout is Layout.TUPLES and array.ndim == 0):
+            return None
+        if layout is Layout.SEQUENCE:
+            return self._sequence_limits()
+        data = self.data_shape
+        if layout is Layout.TUPLES and data is not None and array.shape[-1] > len(data):
+            return None
+        if layout is Layout.ELEMENTS and data is not None and array.ndim != len(data):
+            return None
+        return targets.sizes(layout, data, self.axis, array)
+
+    def _sequence_limits(self) -> list[int | None] | None:
+        """Return how many start positions a cache has; any start is legal where positions wrap."""
+        updates = self.updates.shape if self.updates else None
+        if self.attribute("mode") != "linear" or self.axis is None or self.data_shape is None:
+            return None
+        length = highest(self.data_shape[self.axis])
+        if length is None:
+            return [None]
+        if updates is None or len(updates) != len(self.data_shape):
+            return [length]
+        new = updates[self.axis]
+        return [length - (new if isinstance(new, int) else new.low) + 1]
+
+    @property
+    def counts_starts(self) -> bool:
+        """Tell whether an index names where a run starts, so that none is counted from the end."""
+        return self.spec.layout is Layout.SEQUENCE
+
+    def longer_dimensions(self) -> list[int]:
+        """Return the dimensions on which indices are certainly longer than data."""
+        data, indices = self.data_shape, self.indices_shape
+        if data is None or indices is None or len(data) != len(indices):
+            return []
+        pairs = enumerate(zip(indices, data, strict=True))
+        return [number for number, (index, limit) in pairs if not at_most(index, limit)]
+
+    def index_count(self) -> int | None:
+        """Return how many targets are named, on the axis for one index per element."""
+        shape, layout = self.indices_shape, self.spec.layout
+        if shape is None or layout is Layout.SEQUENCE:
+            return None
+        if layout is Layout.ELEMENTS:
+            count = shape[self.axis] if self.axis is not None and self.axis < len(shape) else None
+            others = element_count(shape)
+            return None if count is None or not others or not isinstance(count, int) else count
+        return element_count(shape[:-1] if layout is Layout.TUPLES else shape)
+
+    def position_count(self) -> int | None:
+        """Return how many different targets there are, counted like `index_count`."""
+        data = self.data_shape
+        if data is None:
+            return None
+        if self.spec.layout is Layout.TUPLES:
+            depth = self.depth
+            return None if depth is None or depth > len(data) else element_count(data[:depth])
+        size = None if self.axis is None else data[self.axis]
+        return size if isinstance(size, int) else None
+
+    def expected_updates(self) -> list[Shape]:
+        """Return the shapes that updates may have by the document; empty if nothing is known.
+
+        There is more than one if the axis is not known.
+        """
+        data, indices = self.data_shape, self.indices_shape
+        layout = self.spec.layout
+        if layout is Layout.ELEMENTS:
+            return [] if indices is None else [indices]
+        if layout is Layout.SLICES:
+            return self._expected_slices(data, indices)
+        if layout is Layout.TUPLES:
+            if data is None or not indices or self.depth is None or self.depth > len(data):
+                return []
+            return [concatenate(indices[:-1], data[self.depth :])]
+        return [] if data is None else self._expected_sequence(data)
+
+    def _axes(self, rank: int) -> Iterable[int]:
+        if self.axis is not None:
+            return [self.axis]
+        return range(rank) if self.written_axis is None else []
+
+    def _expected_slices(self, data: Shape, indices: Shape) -> list[Shape]:
+        if data is None or indices is None:
+            return []
+        return [
+            concatenate(data[:axis], indices, data[axis + 1 :]) for axis in self._axes(len(data))
+        ]
+
+    def _expected_sequence(self, data: tuple[Dim, ...]) -> list[Shape]:
+        shapes: list[Shape] = []
+        for axis in self._axes(len(data)):
+            new = Bounds(0, highest(data[axis]))
+            shapes.append((*data[:axis], new, *data[axis + 1 :]))
+        return shapes

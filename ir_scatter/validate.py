@@ -1,0 +1,230 @@
+"""A model in, diagnostics out."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ir_scatter.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
+from ir_scatter.errors import UnreadableModel, UsageError
+from ir_scatter.facts import MAX_CONSTANT_ELEMENTS, Facts
+from ir_scatter.model import Defect, Graph, Model, Node
+from ir_scatter.ops import find, scatter_types
+from ir_scatter.rules import all_rules, by_name
+from ir_scatter.rules.rule import Finding, Rule
+from ir_scatter.site import Site
+
+if TYPE_CHECKING:
+    from ir_scatter.shapes import Shape
+
+_WITHOUT_ROW = frozenset({"not-in-opset", "unknown-opset"})
+_STORED = "SCT5"
+
+
+def read(path: "str | Path", *, input_shapes: "Mapping[str, Shape] | None" = None) -> Model:
+    """Read an OpenVINO IR (`.xml`, its `.bin` beside it) or an ONNX model.
+
+    The format is told by the content. Weights are mapped, not read.
+
+    Args:
+        path: the `.xml` or `.onnx` file.
+        input_shapes: shapes for inputs of the model by name, as `ir_scatter.shapes.parse_shape`
+            reads them; for ONNX they are propagated.
+
+    Raises:
+        UnreadableModel: the file is no model, or cannot be read.
+    """
+    from ir_scatter import formats
+
+    types = scatter_types("") | scatter_types("openvino")
+    return formats.read(str(path), types=types, input_shapes=input_shapes)
+
+
+def validate(
+    model: Model,
+    *,
+    select: Collection[str] = (),
+    ignore: Collection[str] = (),
+    max_index_elements: int = MAX_CONSTANT_ELEMENTS,
+    shapes_given: bool = False,
+) -> list[Diagnostic]:
+    """Hold every scatter node of a model against the documents, and the file against itself.
+
+    Args:
+        model: as `read` gives it.
+        select: only codes that begin with one of these, "SCT2" or "SCT203"; empty for all.
+        ignore: no codes that begin with one of these.
+        max_index_elements: constants with more elements are not looked at, and a note says so.
+        shapes_given: the shapes are the caller's own, so that those the file stores are not held
+            against them.
+
+    Returns:
+        All violations of all nodes, in the order of the file.
+
+    Raises:
+        UsageError: a code of `select` or `ignore` begins no rule's code.
+    """
+    check_codes([*select, *ignore])
+    ignored = (*ignore, _STORED) if shapes_given else tuple(ignore)
+    wanted = [rule for rule in all_rules() if _is_wanted(rule.code, select, ignored)]
+    codes = {rule.code for rule in wanted}
+    found = [_from_defect(defect) for defect in model.defects]
+    found = [diagnostic for diagnostic in found if diagnostic.code in codes]
+    facts = Facts(max_index_elements)
+    checks = [rule for rule in wanted if rule.check is not None]
+    with_row = [rule for rule in checks if rule.name not in _WITHOUT_ROW]
+    without_row = [rule for rule in checks if rule.name in _WITHOUT_ROW]
+    types = scatter_types(model.domain)
+    for graph in _graphs(model):
+        for node in graph.walk(types):
+            lookup = find(node.domain, node.type, node.opset)
+            if lookup is not None:
+                site = Site(node, lookup, facts)
+                rules = without_row if lookup.spec is None else with_row
+                found.extend(_check(site, rules, graph))
+    return _sorted(_merged(found))
+
+
+def unreadable(error: UnreadableModel) -> Diagnostic:
+    """Say as a diagnostic why a file cannot be read."""
+    rule = by_name()[error.defect]
+    return Diagnostic(rule.code, rule.name, rule.severity, error.message, error.location)
+
+
+def file_diagnostic(rule_name: str, message: str, path: str) -> Diagnostic:
+    """Make a diagnostic about a file as a whole."""
+    rule = by_name()[rule_name]
+    return Diagnostic(rule.code, rule.name, rule.severity, message, Location(path))
+
+
+def count_scatter_nodes(model: Model) -> int:
+    """Count nodes by type, in all bodies, and once per definition of a function."""
+    return sum(1 for _ in model.definitions(scatter_types(model.domain)))
+
+
+def check_codes(prefixes: Collection[str]) -> None:
+    """Demand that each prefix begins the code of some rule.
+
+    Raises:
+        UsageError: one does not.
+    """
+    for prefix in prefixes:
+        if not prefix or not any(rule.code.startswith(prefix) for rule in all_rules()):
+            known = f"{all_rules()[0].code} to {all_rules()[-1].code}"
+            raise UsageError(f"no rule's code begins with {prefix!r}, expected one of {known}")
+
+
+def _is_wanted(code: str, select: Collection[str], ignore: Collection[str]) -> bool:
+    return (not select or code.startswith(tuple(select))) and not code.startswith(tuple(ignore))
+
+
+def _graphs(model: Model) -> Iterator[Graph]:
+    yield model.graph
+    for function in model.functions:
+        yield from function.instances
+
+
+def _check(site: Site, rules: list[Rule], graph: Graph) -> Iterator[Diagnostic]:
+    for rule in rules:
+        assert rule.check is not None
+        for finding in rule.check(site):
+            yield _from_finding(site, rule, finding, graph)
+
+
+def _from_finding(site: Site, rule: Rule, finding: Finding, graph: Graph) -> Diagnostic:
+    node, spec = site.node, site.lookup.spec
+    severity = rule.severity
+    port, index = finding.port, finding.port_index
+    related = finding.related
+    if spec is not None:
+        if severity is Severity.ERROR and (finding.is_tolerated or rule.code in spec.tolerated):
+            severity = Severity.WARNING
+        if finding.role is not None:
+            index = spec.port_index(finding.role)
+            documented = spec.port(finding.role)
+            port = documented.name if documented else port
+            related = related or _producer_note(site, finding)
+    version = spec.key.version if spec else None
+    reference = NodeRef(node.name, site.lookup.type, version)
+    return Diagnostic(
+        rule.code,
+        rule.name,
+        severity,
+        finding.message,
+        node.location,
+        reference,
+        port,
+        index,
+        related + graph.calls,
+    )
+
+
+def _producer_note(site: Site, finding: Finding) -> tuple[Related, ...]:
+    operand = site.operand(finding.role) if finding.role else None
+    if operand is None:
+        return ()
+    value, name = operand.value, operand.port.name
+    if value.constant is not None:
+        kind = value.producer.type if value.producer else "initializer"
+        message = f'{name} comes from {kind} "{value.constant.name}"'
+        return (Related(message, value.constant.location),)
+    if value.producer is not None:
+        message = f'{name} comes from {value.producer.type} "{value.producer.name}"'
+        return (Related(message, value.producer.location),)
+    location = value.location or replace(site.node.location, scope="")
+    return (Related(f'{name} comes from input "{value.name}"', location),)
+
+
+def _from_defect(defect: Defect) -> Diagnostic:
+    rule = by_name()[defect.kind]
+    reference, port = None, None
+    if defect.node is not None:
+        reference, port = _describe(defect.node, defect.port_index)
+    return Diagnostic(
+        rule.code,
+        rule.name,
+        rule.severity,
+        defect.message,
+        defect.location,
+        reference,
+        port,
+        defect.port_index,
+        defect.related,
+    )
+
+
+def _describe(node: Node, port_index: int | None) -> tuple[NodeRef, str | None]:
+    lookup = find(node.domain, node.type, node.opset)
+    if lookup is None:
+        return NodeRef(node.name, node.type, None), None
+    if lookup.spec is None:
+        return NodeRef(node.name, lookup.type, None), None
+    port = None
+    if port_index is not None and port_index < len(lookup.spec.ports):
+        port = lookup.spec.ports[port_index].name
+    return NodeRef(node.name, lookup.type, lookup.spec.key.version), port
+
+
+def _merged(found: list[Diagnostic]) -> list[Diagnostic]:
+    """Make one finding of those that different calls of a function give at one node."""
+    merged: dict[tuple[object, ...], Diagnostic] = {}
+    for position, diagnostic in enumerate(found):
+        in_function = any(note.message.startswith("called from") for note in diagnostic.related)
+        key: tuple[object, ...] = (position,)
+        if in_function:
+            place = diagnostic.location.scope
+            key = (diagnostic.code, place, diagnostic.port, _alike(diagnostic.message))
+        first = merged.setdefault(key, diagnostic)
+        if first is not diagnostic:
+            extra = tuple(note for note in diagnostic.related if note not in first.related)
+            merged[key] = replace(first, related=first.related + extra)
+    return list(merged.values())
+
+
+def _alike(message: str) -> str:
+    """Return what two messages have in common when only numbers differ."""
+    return "".join(letter for letter in message.partition(",")[0] if letter.isalpha())
+
+
+def _sorted(found: list[Diagnostic]) -> list[Diagnostic]:
+    return sorted(found, key=lambda diagnostic: diagnostic.location.line or 0)

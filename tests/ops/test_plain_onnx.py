@@ -1,0 +1,239 @@
+"""ONNX's plain operators against ONNX's reference evaluator and onnxruntime."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from ir_scatter.ops.plain import compute, find
+
+
+def typed(dtype: str, value: Any) -> Any:
+    return np.array(value, dtype)
+
+
+def f32(value: Any) -> Any:
+    return np.array(value, np.float32)
+
+
+def i32(value: Any) -> Any:
+    return np.array(value, np.int32)
+
+
+def i64(*numbers: int) -> Any:
+    return np.array(numbers, np.int64)
+
+
+def count(*shape: int, dtype: Any = np.float32) -> Any:
+    return np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+
+
+FLAGS = np.array([[True, False, True], [False, False, True]])
+SIGNS = np.array([-7, 7, -7, 7, -8, 5], np.int32)
+DIVISORS = np.array([2, -2, -2, 2, 3, 5], np.int32)
+REALS = np.array([-2.5, -0.5, 0.0, 0.5, 1.5, 7.25], np.float32)
+CUBE = count(2, 3, 5)
+
+
+@dataclass(frozen=True)
+class Example:
+    type: str
+    inputs: Sequence[Any]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    opset: int = 18
+    outputs: int = 1
+    reference: bool = True
+    onnxruntime: bool = True
+
+
+EXAMPLES = [
+    Example("Identity", [CUBE]),
+    Example("Cast", [REALS], {"to": TensorProto.INT64}),
+    Example("Cast", [REALS], {"to": TensorProto.BOOL}),
+    Example("Cast", [SIGNS], {"to": TensorProto.UINT8}),
+    Example("Cast", [FLAGS], {"to": TensorProto.FLOAT16}),
+    Example("CastLike", [REALS, SIGNS]),
+    Example("Reshape", [CUBE, i64(0, -1)]),
+    Example("Reshape", [count(0, 3), i64(3, 0)], {"allowzero": 1}),
+    Example("Reshape", [count(1), i64()]),
+    Example("Flatten", [CUBE]),
+    Example("Flatten", [CUBE], {"axis": 0}),
+    Example("Flatten", [CUBE], {"axis": -1}),
+    Example("Flatten", [CUBE], {"axis": 3}),
+    Example("Squeeze", [count(1, 3, 1)]),
+    Example("Squeeze", [count(1, 3, 1), i64(-1)]),
+    Example("Squeeze", [count(1, 3, 1)], {"axes": [0]}, opset=11),
+    Example("Unsqueeze", [count(3), i64(0, -1)]),
+    Example("Unsqueeze", [count(3)], {"axes": [1]}, opset=11),
+    Example("Transpose", [CUBE]),
+    Example("Transpose", [CUBE], {"perm": [2, 0, 1]}),
+    Example("Expand", [count(3, 1), i64(2, 1, 5)]),
+    Example("Expand", [count(3, 4), i64(1)]),
+    Example("Tile", [count(2, 3), i64(2, 1)]),
+    Example("Tile", [count(2, 3), i64(0, 2)]),
+    Example("ConstantOfShape", [i64(2, 3)]),
+    Example("ConstantOfShape", [i64()], {"value": np.array([7], np.int64)}),
+    Example("Concat", [count(2, 3), count(2, 1)], {"axis": -1}),
+    Example("Split", [count(7), i64(2, 5)], outputs=2),
+    Example("Split", [count(7)], {"num_outputs": 3}, outputs=3),
+    Example("Split", [count(2, 6)], {"axis": 1}, opset=13, outputs=3),
+    Example("Split", [count(5)], {"split": [2, 3]}, opset=11, outputs=2),
+    Example("Shape", [CUBE]),
+    Example("Shape", [CUBE], {"start": -2, "end": 99}),
+    Example("Shape", [CUBE], {"start": 2, "end": 1}),
+    Example("Size", [CUBE]),
+    Example("Gather", [CUBE, i64(-1, 0)], {"axis": 1}),
+    Example("Gather", [CUBE, np.array(2, np.int32)], {"axis": -1}),
+    Example("GatherND", [CUBE, np.array([[0, 1], [-1, -1]])]),
+    Example("GatherND", [CUBE, np.array([[2], [-3]])], {"batch_dims": 1}),
+    Example("GatherElements", [count(3, 3), np.array([[1, -1, 0], [2, 0, 0]])]),
+    Example("GatherElements", [count(2, 3), np.array([[1, -1], [2, 0]])], {"axis": 1}),
+    Example("Slice", [count(2, 4)], {"starts": [0, 1], "ends": [-1, 1000]}, opset=9),
+    Example("Slice", [CUBE, i64(1, 9), i64(9, -9), i64(-2, 2), i64(1, -2)]),
+    Example("Slice", [CUBE, i64(-9), i64(-9), i64(2), i64(-1)], reference=False),
+    Example("Slice", [CUBE, i64(0), i64(2**63 - 1), None, i64(2**62)]),
+    Example("Slice", [CUBE, i64(4), i64(-(2**63)), i64(2), i64(-1)]),
+    Example("Range", [np.array(10), np.array(4), np.array(-2)]),
+    Example("Range", [np.array(3), np.array(3), np.array(1)]),
+    Example("Range", [f32(0.5), f32(2.5), f32(0.25)]),
+    Example("NonZero", [FLAGS]),
+    Example("NonZero", [f32(0)], onnxruntime=False),
+    Example("Add", [CUBE, count(3, 1)]),
+    Example("Add", [np.array([120], np.int8), np.array([100], np.int8)]),
+    Example("Sub", [np.array([3], np.uint8), np.array([5], np.uint8)]),
+    Example("Mul", [CUBE, CUBE]),
+    Example("Div", [SIGNS, DIVISORS], reference=False),
+    Example("Div", [REALS, np.zeros(6, np.float32)]),
+    Example("Mod", [SIGNS, DIVISORS]),
+    Example("Mod", [SIGNS, DIVISORS], {"fmod": 1}),
+    Example("Mod", [REALS, f32([2, -2, 3, 0, -1, 3])], {"fmod": 1}),
+    Example("Pow", [i32([2, -3, 5]), i32([3, 3, 0])]),
+    Example("Pow", [REALS, typed("int64", [2])]),
+    Example("Pow", [i32([4, 9]), f32([0.5])], reference=False),
+    Example("Min", [CUBE, count(3, 1), f32(7)]),
+    Example("Max", [SIGNS, DIVISORS]),
+    Example("Max", [f32([1, np.nan]), f32([2, 2])]),
+    Example("Abs", [SIGNS]),
+    Example("Neg", [np.array([-128, 5], np.int8)]),
+    Example("Floor", [REALS]),
+    Example("Ceil", [REALS]),
+    Example("Sqrt", [f32([0, 2, 6.25])]),
+    Example("Relu", [REALS]),
+    Example("Where", [FLAGS, count(3), f32(9)]),
+    Example("Less", [REALS, REALS[::-1].copy()]),
+    Example("LessOrEqual", [REALS, REALS[::-1].copy()]),
+    Example("Greater", [SIGNS, DIVISORS]),
+    Example("GreaterOrEqual", [SIGNS, DIVISORS]),
+    Example("Equal", [f32([1, np.nan]), f32([1, np.nan])]),
+    Example("And", [FLAGS, FLAGS[:1]]),
+    Example("Or", [FLAGS, FLAGS[:1]]),
+    Example("Xor", [FLAGS, FLAGS[:1]]),
+    Example("Not", [FLAGS]),
+    Example("CumSum", [count(2, 3), np.array(-1)]),
+    Example("CumSum", [count(2, 3), np.array(1)], {"exclusive": 1}),
+    Example("CumSum", [count(2, 3), np.array(0)], {"reverse": 1}),
+    Example("CumSum", [count(2, 3), np.array(1)], {"reverse": 1, "exclusive": 1}),
+    Example("ReduceSum", [CUBE, i64(-1)]),
+    Example("ReduceSum", [CUBE, i64()], {"noop_with_empty_axes": 1}),
+    Example("ReduceSum", [CUBE], {"keepdims": 0}),
+    Example("ReduceSum", [count(0, 3), i64(0)]),
+    Example("ReduceProd", [CUBE + 1], {"axes": [1], "keepdims": 0}, opset=13),
+    Example("ReduceMax", [CUBE, i64(0, 2)]),
+    Example("ReduceMax", [count(0, 3), i64(0)], opset=20),
+    Example("ReduceMax", [FLAGS, i64(1)], opset=20),
+    Example("ReduceMin", [np.zeros((2, 0), np.int32), i64(1)], opset=20, onnxruntime=False),
+]
+
+
+def label(example: Example) -> str:
+    return f"{example.type}-{example.opset}"
+
+
+def model_of(example: Example) -> tuple[Any, dict[str, Any]]:
+    names = [f"x{index}" for index in range(len(example.inputs))]
+    arrays = {name: np.asarray(x) for name, x in zip(names, example.inputs, strict=True) if x is not None}
+    outputs = [f"y{index}" for index in range(example.outputs)]
+    written = {
+        name: numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
+        for name, value in example.attributes.items()
+    }
+    node = helper.make_node(
+        example.type, [name if name in arrays else "" for name in names], outputs, **written
+    )
+    graph = helper.make_graph(
+        [node],
+        "plain",
+        [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+            for name, array in arrays.items()
+        ],
+        [helper.make_empty_tensor_value_info(name) for name in outputs],
+    )
+    opsets = [helper.make_opsetid("", example.opset)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10), arrays
+
+
+def computed(example: Example) -> tuple[Any, ...]:
+    op = find("", example.type)
+    assert op is not None
+    inputs = [None if x is None else np.asarray(x) for x in example.inputs]
+    return compute(
+        op,
+        inputs,
+        example.attributes,
+        opset=example.opset,
+        output_types=[None] * example.outputs,
+    )
+
+
+def assert_same(found: Sequence[Any], expected: Sequence[Any]) -> None:
+    assert len(found) == len(expected)
+    for left, right in zip(found, expected, strict=True):
+        assert left.dtype == right.dtype
+        assert left.shape == np.shape(right)
+        np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.parametrize("example", [x for x in EXAMPLES if x.reference], ids=label)
+def test_agrees_with_the_reference_evaluator(example: Example) -> None:
+    model, arrays = model_of(example)
+    with np.errstate(all="ignore"):
+        expected: Any = ReferenceEvaluator(model).run(None, arrays)
+    assert_same(computed(example), expected)
+
+
+@pytest.mark.onnxruntime
+@pytest.mark.parametrize("example", [x for x in EXAMPLES if x.onnxruntime], ids=label)
+def test_agrees_with_onnxruntime(example: Example) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    model, arrays = model_of(example)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    assert_same(computed(example), session.run(None, arrays))
+
+
+def test_every_operator_has_an_example() -> None:
+    from ir_scatter.ops.plain.onnx_table import ROWS
+
+    assert {row.name for row in ROWS} == {example.type for example in EXAMPLES}
+
+
+def test_every_documented_attribute_is_known() -> None:
+    from onnx import defs
+
+    from ir_scatter.ops.plain.onnx_table import ROWS
+
+    legacy = {"consumed_inputs", "broadcast", "axis"}
+    documented: dict[str, set[str]] = {row.name: set() for row in ROWS}
+    for schema in defs.get_all_schemas_with_history():
+        if schema.domain == "" and schema.name in documented:
+            documented[schema.name] |= set(schema.attributes)
+    for row in ROWS:
+        assert documented[row.name] - legacy == set(row.attributes) - legacy

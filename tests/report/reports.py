@@ -1,0 +1,97 @@
+"""Reports made by hand."""
+
+from ir_scatter.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
+from ir_scatter.report.report import FileResult, Report
+
+SHAPE = Diagnostic(
+    code="SCT203",
+    rule="updates-shape-mismatch",
+    severity=Severity.ERROR,
+    message="updates is [3, 5], expected [2, 5] = data[:axis] + indices + data[axis+1:]",
+    location=Location("decoder.xml", 412, 3, "If_23:then_body/cache/scatter"),
+    node=NodeRef("cache/scatter", "ScatterUpdate", 3),
+    port="updates",
+    port_index=2,
+    related=(
+        Related('updates comes from Const "new_rows"', Location("decoder.xml", 397, 3, "new_rows")),
+    ),
+)
+AXIS = Diagnostic(
+    code="SCT301",
+    rule="axis-out-of-range",
+    severity=Severity.ERROR,
+    message="axis is 7, expected -2 to 1",
+    location=Location("decoder.xml", 420, 3, "plain"),
+    node=NodeRef("plain", "ScatterUpdate", 3),
+    port="axis",
+    port_index=3,
+)
+REPEATED = Diagnostic(
+    code="SCT305",
+    rule="repeated-targets",
+    severity=Severity.WARNING,
+    message="2 updates write data[1]",
+    location=Location("decoder.xml", 420, 3, "plain"),
+    node=NodeRef("plain", "ScatterUpdate", 3),
+)
+LINES = {
+    412: '\t\t<layer id="41" name="cache/scatter" type="ScatterUpdate" version="opset3">\n',
+    420: '\t\t<layer id="43" name="plain" type="ScatterUpdate" version="opset3">\n',
+}
+DECODER = FileResult("decoder.xml", "openvino-ir", True, 60, (SHAPE, AXIS, REPEATED), LINES)
+REPORT = Report(
+    (
+        FileResult("clean.xml", "openvino-ir", True, 1, ()),
+        DECODER,
+        FileResult("clean.onnx", "onnx", True, 10, ()),
+    ),
+    {"ir_scatter": "0.1.0"},
+)
+
+ONNX = Diagnostic(
+    code="SCT402",
+    rule="deprecated-operator",
+    severity=Severity.NOTE,
+    message="Scatter is deprecated, expected ScatterElements",
+    location=Location("model.onnx", scope="old"),
+    node=NodeRef("old", "Scatter", None),
+    related=(
+        Related("called here", Location("model.onnx", scope="main/call")),
+        Related("stored there", Location("weights.bin")),
+    ),
+)
+BROKEN = Diagnostic(
+    code="SCT901",
+    rule="malformed-xml",
+    severity=Severity.ERROR,
+    message="the file ends inside <layer>",
+    location=Location("broken.xml", 5),
+)
+
+NAME = "e\x1b[31m\n::error::x%0A\"',:<&>]](1){0}\u202e\x9b\udcff"
+HOSTILE = Diagnostic(
+    code="SCT203",
+    rule="updates-shape-mismatch",
+    severity=Severity.WARNING,
+    message=f"name is {NAME}\r\nexpected \x00",
+    location=Location("a,b:c%\x07 é\udcff.xml", 1, 8, NAME),
+    node=NodeRef(NAME, f"Scatter\x1b{NAME}", 3),
+    port=NAME,
+    port_index=0,
+    related=(Related(NAME, Location(NAME, 2, 1, NAME)), Related(NAME, Location("x", scope=NAME))),
+)
+HOSTILE_REPORT = Report(
+    (
+        FileResult(
+            HOSTILE.location.path, None, False, 1, (HOSTILE,), {1: "\t\x1b]0;x\x07<\x9b32m\r\n"}
+        ),
+    ),
+    {NAME: NAME},
+)
+EMPTY = Report(())
+
+
+def report_of(*found: Diagnostic, lines: dict[int, str] | None = None) -> Report:
+    """Return a report of one file with these findings."""
+    path = found[0].location.path if found else "model.xml"
+    return Report((FileResult(path, "openvino-ir", True, 3, found, lines or {}),))
