@@ -171,9 +171,10 @@ def read_with_shapes(
     from ir_scatter.runners.openvino_shapes import propagate
 
     propagated, problem = propagate(name, own)
-    if problem:
-        return model, [file_diagnostic("shapes-not-propagated", problem, name)]
-    return formats.read(name, input_shapes=shapes, shapes=propagated), []
+    problems = [file_diagnostic("shapes-not-propagated", problem, name)] if problem else []
+    if propagated:
+        model = formats.read(name, input_shapes=shapes, shapes=propagated)
+    return model, problems
 
 
 def _is_ignored(found: Diagnostic, ignores: Iterable[NodeIgnore]) -> bool:
@@ -193,7 +194,9 @@ def _lines(model: Model, found: Iterable[Diagnostic]) -> dict[int, str]:
         return {}
     places = [diagnostic.location for diagnostic in found]
     return {
-        place.line: line(place.line)[:_LINE_LIMIT] for place in places if isinstance(place, Location) and place.line
+        place.line: line(place.line)[:_LINE_LIMIT]
+        for place in places
+        if isinstance(place, Location) and place.line
     }
 
 

@@ -32,9 +32,7 @@ class UnreadableModel(Error):
         lines: the text of the line it is about, by its number.
     """
 
-    def __init__(
-        self, defect: str, message: str, location: "Location", *, is_model: bool = True
-    ) -> None:
+    def __init__(self, defect: str, message: str, location: "Location", *, is_model: bool = True) -> None:
         super().__init__(f"{location.path}: {message}")
         self.defect = defect
         self.message = message

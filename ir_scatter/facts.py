@@ -29,7 +29,7 @@ class Facts:
         self.max_elements = max_elements
         self.skipped: set[Constant] = set()
         self._shapes: dict[Value, Shape] = {}
-        self._arrays: "dict[Value, Array | None]" = {}
+        self._arrays: dict[Value, Array | None] = {}
 
     def shape(self, value: Value) -> Shape:
         """Return the shape that a value has, whatever the file stores for it.
@@ -129,21 +129,24 @@ class Facts:
         return sources
 
     def _compute(self, value: Value) -> "Array | None":
-        node = value.producer
-        if value in self._arrays or node is None:
-            return self._arrays.get(value)
-        op = _plain_op(node)
-        inputs = [
-            None if port.value is None else self._operand(node, port.value) for port in node.inputs
-        ]
-        if op is None or any(
-            array is None and port.value is not None
-            for array, port in zip(inputs, ports, strict=True)
-        ):
+        node, op = value.producer, _plain_op(value.producer)
+        if node is None or op is None:
             return None
-        types: list[ElementType | None] = [output.element_type for output in node.outputs]
+        inputs: list[Array | None] = []
+        for port in node.inputs:
+            array = None
+            if port.value is not None:
+                shapes_only = op.reads_shapes_only
+                array = self._stand_in(port.value) if shapes_only else self._arrays[port.value]
+                if array is None:
+                    return None
+            inputs.append(array)
+        return self._run(op, node, inputs, value.output)
+
+    def _run(self, op: "PlainOp", node: Node, inputs: "list[Array | None]", output: int) -> "Array | None":
         from ir_scatter.ops import plain
 
+        types: list[ElementType | None] = [output.element_type for output in node.outputs]
         try:
             outputs = plain.compute(
                 op,
@@ -155,12 +158,10 @@ class Facts:
             )
         except plain.UnsupportedCase:
             return None
-        return outputs[value.output] if value.output < len(outputs) else None
+        return outputs[output] if output < len(outputs) else None
 
-    def _operand(self, node: Node, source: Value) -> "Array | None":
-        op = _plain_op(node)
-        if op is None or not op.reads_shapes_only:
-            return self._arrays.get(source)
+    def _stand_in(self, source: Value) -> "Array | None":
+        """Return an array of a value's shape that takes no memory."""
         import numpy
 
         shape = static(self.shape(source))

@@ -70,9 +70,12 @@ def is_excluded(path: str, patterns: Sequence[str]) -> bool:
         if "/" not in pattern.rstrip("/"):
             if any(fnmatch(part, pattern.rstrip("/")) for part in parts):
                 return True
-        elif fnmatch(text, pattern) or fnmatch(text, f"*/{pattern}"):
-            return True
-        elif fnmatch(text, f"{pattern.rstrip('/')}/*") or fnmatch(text, f"*/{pattern.rstrip('/')}/*"):
+        elif (
+            fnmatch(text, pattern)
+            or fnmatch(text, f"*/{pattern}")
+            or fnmatch(text, f"{pattern.rstrip('/')}/*")
+            or fnmatch(text, f"*/{pattern.rstrip('/')}/*")
+        ):
             return True
     return False
 

@@ -22,9 +22,7 @@ def in_processes(
     done = 0
     while done < len(items):
         with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-            futures: list[Future[Result]] = [
-                pool.submit(work, item, options) for item in items[done:]
-            ]
+            futures: list[Future[Result]] = [pool.submit(work, item, options) for item in items[done:]]
             try:
                 for future in futures:
                     result = future.result()

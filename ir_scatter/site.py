@@ -37,9 +37,7 @@ class Operand:
     @property
     def element_type(self) -> ElementType | None:
         """Return the type, None if it is not known."""
-        return self.value.element_type or (
-            self.input.stored_type if self.value.stored_type is None else None
-        )
+        return self.value.element_type or (self.input.stored_type if self.value.stored_type is None else None)
 
 
 class Site:
@@ -71,9 +69,7 @@ class Site:
         found: dict[Role, Operand] = {}
         for index, (port, input) in enumerate(zip(self.spec.ports, self.node.inputs, strict=False)):
             if input.value is not None:
-                found[port.role] = Operand(
-                    port, index, input, input.value, self.facts.shape(input.value)
-                )
+                found[port.role] = Operand(port, index, input, input.value, self.facts.shape(input.value))
         return found
 
     @cached_property
@@ -259,9 +255,7 @@ class Site:
     def _expected_slices(self, data: Shape, indices: Shape) -> list[Shape]:
         if data is None or indices is None:
             return []
-        return [
-            concatenate(data[:axis], indices, data[axis + 1 :]) for axis in self._axes(len(data))
-        ]
+        return [concatenate(data[:axis], indices, data[axis + 1 :]) for axis in self._axes(len(data))]
 
     def _expected_sequence(self, data: tuple[Dim, ...]) -> list[Shape]:
         shapes: list[Shape] = []

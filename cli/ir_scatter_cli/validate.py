@@ -1,6 +1,5 @@
 """`ir-scatter validate`."""
 
-
 import click
 
 from ir_scatter import baseline as baselines

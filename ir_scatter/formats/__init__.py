@@ -68,9 +68,7 @@ def read(
     if (format or detect(path, raw)) == IR:
         from ir_scatter.formats import openvino_ir
 
-        return openvino_ir.read(
-            path, raw, has_folder=has_folder, shapes=shapes, input_shapes=input_shapes
-        )
+        return openvino_ir.read(path, raw, has_folder=has_folder, shapes=shapes, input_shapes=input_shapes)
     from ir_scatter.formats import onnx_model
 
     return onnx_model.read(path, data, types=types, input_shapes=input_shapes)

@@ -51,9 +51,7 @@ def _components(predecessors: Mapping[Key, Collection[Key]]) -> list[list[Key]]:
     return components
 
 
-def _close(
-    key: Key, open_nodes: list[Key], is_open: set[Key], order: Mapping[Key, int]
-) -> list[Key]:
+def _close(key: Key, open_nodes: list[Key], is_open: set[Key], order: Mapping[Key, int]) -> list[Key]:
     start = open_nodes.index(key)
     group = open_nodes[start:]
     del open_nodes[start:]

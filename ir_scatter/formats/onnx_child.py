@@ -15,7 +15,10 @@ import warnings
 from typing import NoReturn
 
 import onnx
-from onnx import ModelProto
+from onnx import GraphProto, ModelProto
+
+from ir_scatter.formats.onnx_attributes import is_graph
+from ir_scatter.formats.onnx_index import graphs_of
 
 CPU_SECONDS = 20
 """What one inference may take."""
@@ -85,10 +88,24 @@ def _infer_here(request: bytes, propagate: bool) -> bytes | None:
         inferred = onnx.shape_inference.infer_shapes(
             request, check_type=False, strict_mode=False, data_prop=propagate
         )
+        del inferred.functions[:]
+        _trim(inferred.graph)
         return bytes(inferred.SerializeToString())
     except Exception:
         # Whatever it is that native code does not like: the stored shapes remain.
         return None
+
+
+def _trim(graph: GraphProto) -> None:
+    """Keep what inference found out: types, and graphs inside nodes at their positions."""
+    del graph.initializer[:]
+    for node in graph.node:
+        inner = [attribute for attribute in node.attribute if is_graph(attribute)]
+        if not inner:
+            node.Clear()
+        for attribute in inner:
+            for _, body in graphs_of(attribute):
+                _trim(body)
 
 
 def _answer_and_exit(request: bytes, propagate: bool, writer: int) -> NoReturn:

@@ -146,7 +146,7 @@ def _without_traps(definition: Definition) -> FunctionProto:
     copy = FunctionProto()
     copy.CopyFrom(definition.proto)
     del copy.opset_import[:]
-    for domain in sorted({*definition.opsets, *domains}):
+    for domain in sorted({*definition.opsets, *domains}, key=repr):
         version = definition.opsets.get(normal_domain(domain), 1)
         copy.opset_import.add(domain=domain, version=version)
     for position in large:

@@ -10,7 +10,7 @@ from ir_scatter.formats.onnx_graph import OnnxGraph
 from ir_scatter.formats.onnx_index import function_key
 from ir_scatter.formats.onnx_infer import Inference
 from ir_scatter.formats.onnx_scope import Scope
-from ir_scatter.formats.onnx_tensors import SMALL
+from ir_scatter.formats.onnx_tensors import COMPARED
 from ir_scatter.formats.onnx_types import text
 from ir_scatter.model import Constant, Function, Node, Value
 from ir_scatter.shapes import element_count
@@ -103,7 +103,7 @@ class Instances:
             lambda: self._inference.instance(
                 definition.index,
                 definition.opsets,
-                self._definitions.needed_by(definition.index),
+                self._definitions,
                 arguments,
                 bindings,
             ),
@@ -138,7 +138,7 @@ class Instances:
 
 def _contents(constant: Constant) -> Hashable:
     """Return the bytes of a small constant, and the constant itself for one that is not."""
-    if (element_count(constant.shape) or 0) > SMALL:
+    if (element_count(constant.shape) or 0) > COMPARED:
         return constant
     array = constant.load()
     if array is None:

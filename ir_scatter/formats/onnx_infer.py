@@ -1,16 +1,17 @@
 """Types and shapes that the file does not say, or says wrongly."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import onnx
-from onnx import FunctionProto, GraphProto, ModelProto, TypeProto
+from onnx import GraphProto, ModelProto, TypeProto
 
 from ir_scatter.formats.onnx_attributes import Bindings
 from ir_scatter.formats.onnx_child import InferenceBudget
 from ir_scatter.formats.onnx_copy import Copier
+from ir_scatter.formats.onnx_definitions import Definitions
 from ir_scatter.formats.onnx_index import GraphIndex, graphs_of
 from ir_scatter.formats.onnx_scope import NOTHING, Inferred
-from ir_scatter.formats.onnx_tensors import SMALL
+from ir_scatter.formats.onnx_tensors import SEEN_BY_INFERENCE
 from ir_scatter.formats.onnx_types import text, write_type
 from ir_scatter.model import Value
 from ir_scatter.shapes import Shape, element_count
@@ -35,7 +36,7 @@ class Inference:
         self,
         index: GraphIndex,
         opsets: Mapping[str, int],
-        functions: Iterable[FunctionProto],
+        definitions: Definitions,
         input_shapes: Mapping[str, Shape],
     ) -> Inferred:
         """Infer the main graph and the bodies in it.
@@ -43,7 +44,7 @@ class Inference:
         Args:
             index: the graph.
             opsets: the versions by domain.
-            functions: those that the graph calls, and those that they call.
+            definitions: the functions of the model.
             input_shapes: shapes of inputs that replace the file's.
         """
         if not self.is_wanted:
@@ -53,7 +54,7 @@ class Inference:
             Copier(self._ir_version).fill(model.graph, index)
             for value_info in model.graph.input:
                 _override(value_info, input_shapes)
-            return self._run(model, index, opsets, functions)
+            return self._run(model, index, opsets, definitions)
         except Exception:
             # Names that are not UTF-8, more than protobuf can hold: the stored types remain.
             return NOTHING
@@ -62,7 +63,7 @@ class Inference:
         self,
         index: GraphIndex,
         opsets: Mapping[str, int],
-        functions: Iterable[FunctionProto],
+        definitions: Definitions,
         arguments: Mapping[str, Value | None],
         bindings: Bindings,
     ) -> Inferred:
@@ -71,7 +72,7 @@ class Inference:
         Args:
             index: its definition.
             opsets: its versions by domain.
-            functions: those that it calls, and those that they call.
+            definitions: the functions of the model.
             arguments: its inputs as the call gives them.
             bindings: its attributes as the call gives them.
         """
@@ -84,7 +85,7 @@ class Inference:
             for name, value in arguments.items():
                 if value is not None:
                     _write_argument(model.graph, name, value)
-            return self._run(model, index, opsets, functions)
+            return self._run(model, index, opsets, definitions)
         except Exception:
             # As above.
             return NOTHING
@@ -94,14 +95,13 @@ class Inference:
         model: ModelProto,
         index: GraphIndex,
         opsets: Mapping[str, int],
-        functions: Iterable[FunctionProto],
+        definitions: Definitions,
     ) -> Inferred:
         model.ir_version = _IR_VERSION
         domains = set().union(*(graph.domains for graph in index.all_graphs())) - {"ai.onnx"}
-        for domain in sorted({*opsets, *domains}):
+        for domain in sorted({*opsets, *domains}, key=repr):
             model.opset_import.add(domain=domain, version=opsets.get(domain, 1))
-        for function in functions:
-            model.functions.append(function)
+        model.functions.extend(definitions.needed_by(index))
         result = self._budget.infer(model)
         return NOTHING if result is None else _read_back(result.graph, index)
 
@@ -115,7 +115,7 @@ def _override(value_info: onnx.ValueInfoProto, input_shapes: Mapping[str, Shape]
 def _write_argument(graph: GraphProto, name: str, value: Value) -> None:
     """Give a function's input the type of the call's, and its contents if they are few."""
     constant = value.constant
-    if constant is not None and (element_count(constant.shape) or 0) <= SMALL:
+    if constant is not None and (element_count(constant.shape) or 0) <= SEEN_BY_INFERENCE:
         array = constant.load()
         if array is not None:
             graph.initializer.append(onnx.numpy_helper.from_array(array, name))

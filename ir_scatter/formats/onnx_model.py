@@ -59,7 +59,7 @@ def read(
     graph = OnnxGraph(
         index,
         shared,
-        lambda: inference.main_graph(index, opsets, definitions.needed_by(index), shapes),
+        lambda: inference.main_graph(index, opsets, definitions, shapes),
         name=text(proto.graph.name),
         input_shapes=shapes,
     )

@@ -16,8 +16,11 @@ from ir_scatter.model import Constant, Node
 if TYPE_CHECKING:
     from ir_scatter.model import Array
 
-SMALL = 4096
-"""Elements of a constant up to which shape inference sees it and calls are compared by it."""
+COMPARED = 4096
+"""Elements of a constant up to which two calls of a function are compared by its contents."""
+
+SEEN_BY_INFERENCE = 256
+"""Elements of a constant up to which shape inference sees it: it reads shapes, axes and the like."""
 
 _FIELDS = {
     "f32": "float_data",
@@ -108,7 +111,7 @@ def shape_of(tensor: TensorProto) -> tuple[int, ...] | None:
 def is_small_and_sound(tensor: TensorProto) -> bool:
     """Tell whether a tensor may be copied and handed to native code."""
     shape, element_type = shape_of(tensor), from_onnx_number(tensor.data_type)
-    if shape is None or element_type is None or is_external(tensor) or prod(shape) > SMALL:
+    if shape is None or element_type is None or is_external(tensor) or prod(shape) > SEEN_BY_INFERENCE:
         return False
     return _size_problem(tensor, element_type, prod(shape), "") is None
 

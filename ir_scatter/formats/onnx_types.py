@@ -89,12 +89,11 @@ def write_type(target: TypeProto, onnx_number: int | None, shape: Shape) -> None
             written.dim_param = dim.symbol
 
 
-def _dim(dim: "TensorShapeProto.Dimension") -> Dim:
-    kind = dim.WhichOneof("value")
-    if kind == "dim_value":
-        size = int(dim.dim_value)
-        return size if size >= 0 else UNKNOWN_DIM
-    symbol = text(dim.dim_param) if kind == "dim_param" else ""
+def _dim(dim: TensorShapeProto.Dimension) -> Dim:
+    size = dim.dim_value
+    if size > 0 or (size == 0 and dim.HasField("dim_value")):
+        return size
+    symbol = text(dim.dim_param)
     return Bounds(symbol=symbol) if symbol else UNKNOWN_DIM
 
 

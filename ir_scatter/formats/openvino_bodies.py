@@ -43,9 +43,7 @@ class InvariantInputs:
             etree.XMLParser(resolve_entities=False, no_network=True),
         )
         ports = [port.id for port in self._graph.layer(self._key).inputs]
-        replaced = {
-            shortest(edge.get("to-layer", "")) for edge in layer.iterfind("back_edges/edge")
-        }
+        replaced = {shortest(edge.get("to-layer", "")) for edge in layer.iterfind("back_edges/edge")}
         found: dict[str, int] = {}
         for entry in layer.iterfind(f"{self._prefix}port_map/input"):
             external = shortest(entry.get("external_port_id", ""))

@@ -75,9 +75,7 @@ class _Constants:
             needed = None if problems else _needed_bytes(type, shape or "")
             yield from self._place(graph, key, *place, needed or 0)
 
-    def _place(
-        self, graph: IrGraph, key: bytes, offset: int, size: int, needed: int
-    ) -> Iterator[Defect]:
+    def _place(self, graph: IrGraph, key: bytes, offset: int, size: int, needed: int) -> Iterator[Defect]:
         self.count += 1
         available = None if self.weights is None else self.weights.size
         node = None

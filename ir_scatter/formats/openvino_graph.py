@@ -81,9 +81,7 @@ class IrGraph(Graph):
         if key not in self._bodies:
             bodies = self.body.bodies.get(key, {})
             node = self.node(key)
-            self._bodies[key] = {
-                name: IrGraph(self.file, body, node, self) for name, body in bodies.items()
-            }
+            self._bodies[key] = {name: IrGraph(self.file, body, node, self) for name, body in bodies.items()}
         return self._bodies[key]
 
     def layer(self, key: bytes) -> LayerText:
@@ -123,9 +121,7 @@ class IrGraph(Graph):
         producers = self.body.producers
         return tuple(
             [
-                Input(
-                    self._value(producers.get((id, port.id))), True, port.element_type, port.shape
-                )
+                Input(self._value(producers.get((id, port.id))), True, port.element_type, port.shape)
                 for port in self.layer(key).inputs
             ]
         )

@@ -84,9 +84,7 @@ def _read_index(text: XmlText) -> Body:
     _check_version(root[1], text.location(start))
     net = quick_index(text.data, start) or exact_index(text.data)
     if not net.has_layers:
-        raise UnreadableModel(
-            "no-graph", "<net> has no <layers>, expected a graph", text.location(start)
-        )
+        raise UnreadableModel("no-graph", "<net> has no <layers>, expected a graph", text.location(start))
     return net
 
 

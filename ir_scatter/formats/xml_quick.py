@@ -6,9 +6,7 @@ from ir_scatter.formats.xml_index import Body
 
 _ID = rb'"(0|[1-9]\d*)"'
 _NET = re.compile(rb"<net[^<>]*>\s*(?=<layers>)")
-_LAYER = re.compile(
-    rb"\s*<layer id=" + _ID + rb' name="[^"]*" type="([^"&]*)"(?: [\w:.-]+="[^"]*")*\s*(/?)>'
-)
+_LAYER = re.compile(rb"\s*<layer id=" + _ID + rb' name="[^"]*" type="([^"&]*)"(?: [\w:.-]+="[^"]*")*\s*(/?)>')
 _BODY = re.compile(rb"<(\w+)>\s*")
 _LAYERS_END = re.compile(rb"\s*</layers>\s*<edges\s*(/?)>")
 _EDGE = re.compile(
@@ -25,7 +23,7 @@ class _Unusual(Exception):
 
 def quick_index(data: bytes, root_start: int) -> Body | None:
     """Index well-formed XML as `save_model` writes it; None if anything is unusual."""
-    if b"!" in data and (b"<!--" in data or b"<![" in data) or data.count(b"<?", root_start):
+    if (b"!" in data and (b"<!--" in data or b"<![" in data)) or data.count(b"<?", root_start):
         return None
     match = _NET.match(data, root_start)
     if match is None:

@@ -15,9 +15,7 @@ _CHUNK = 1 << 18
 _DECLARATION = re.compile(rb"<\?xml\b[^>]*?\?>")
 _ENCODING = re.compile(rb"""(\sencoding\s*=\s*)(["'])([A-Za-z0-9._-]+)\2""")
 _MISC = re.compile(rb"(?:\s+|<!--.*?-->|<\?.*?\?>)*", re.DOTALL)
-_ROOT = re.compile(
-    rb"""<([^\s/>"'<=&]+)((?:\s[^<>"']*(?:"[^"<]*"[^<>"']*|'[^'<]*'[^<>"']*)*)?)/?>"""
-)
+_ROOT = re.compile(rb"""<([^\s/>"'<=&]+)((?:\s[^<>"']*(?:"[^"<]*"[^<>"']*|'[^'<]*'[^<>"']*)*)?)/?>""")
 _POSITION = re.compile(r"(?:, line \d+(?:, column \d+)?)+(?: \(.*\))?$")
 _UTF8_NAMES = frozenset({"utf-8", "utf8", "us-ascii", "ascii"})
 _BYTE_ORDER_MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
@@ -79,9 +77,7 @@ class XmlText:
         Raises:
             UnreadableModel: with the place where it is not.
         """
-        parser = etree.XMLParser(
-            target=_NoTarget(), resolve_entities=False, no_network=True, huge_tree=False
-        )
+        parser = etree.XMLParser(target=_NoTarget(), resolve_entities=False, no_network=True, huge_tree=False)
         try:
             for start in range(0, len(self.data), _CHUNK):
                 parser.feed(self.data[start : start + _CHUNK])

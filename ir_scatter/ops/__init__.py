@@ -14,9 +14,7 @@ for _spec in SPECS.values():
     _FAMILIES[_family] = (*_FAMILIES.get(_family, ()), _spec)
 
 _BY_WORD = {
-    (spec.key.domain, spec.key.type.lower(), opset): spec
-    for spec in SPECS.values()
-    for opset in spec.opsets
+    (spec.key.domain, spec.key.type.lower(), opset): spec for spec in SPECS.values() for opset in spec.opsets
 }
 
 

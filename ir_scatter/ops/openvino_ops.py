@@ -21,8 +21,7 @@ OPSET_WORDS = tuple(f"opset{number}" for number in range(1, 18))
 """Every word that the reader of OpenVINO knows; opset17 holds newly added operators only."""
 
 _DOCUMENTS = (
-    "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/"
-    "operation-specs/movement/"
+    "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs/movement/"
 )
 _NUMERIC = NUMERIC & OPENVINO_TYPES
 _INTEGERS = INTEGERS & OPENVINO_TYPES
@@ -161,8 +160,7 @@ SCATTER_ND_UPDATE_15 = replace(
     tolerated=frozenset(),
     errata=(
         "On boolean data sum is OR, sub is XOR and prod is AND.",
-        "XML examples 1 to 4 print indices of shape [5] for data [4] (k = 5 > 1); it must be "
-        "[5, 1].",
+        "XML examples 1 to 4 print indices of shape [5] for data [4] (k = 5 > 1); it must be [5, 1].",
         "Example 1 should end [50, 40, 20, 4], example 4 [500, 2400, 60, 4].",
         "The first text example writes index 4 twice: 14, not 4.",
         "The document spells the type ScatterNdUpdate in its examples.",

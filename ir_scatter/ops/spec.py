@@ -187,9 +187,7 @@ class OpSpec:
 
     def input_names(self) -> str:
         """Print the inputs: `data, indices, updates, axis`."""
-        names = [
-            f"{port.name} (optional)" if port.is_optional else port.name for port in self.ports
-        ]
+        names = [f"{port.name} (optional)" if port.is_optional else port.name for port in self.ports]
         return ", ".join(names)
 
     def show_type(self, element_type: ElementType) -> str:

@@ -121,9 +121,7 @@ def repeats(
     repeated = numpy.flatnonzero(firsts[inverse.reshape(-1)] != numpy.arange(flat.size))
     first = int(repeated[0])
     earlier = int(firsts[inverse.reshape(-1)[first]])
-    return Repeats(
-        flat.size - values.size, flat.size, _position(first, shape), _position(earlier, shape)
-    )
+    return Repeats(flat.size - values.size, flat.size, _position(first, shape), _position(earlier, shape))
 
 
 def _target_numbers(

@@ -43,6 +43,5 @@ def _cells(text: str) -> int:
     from unicodedata import combining, east_asian_width
 
     return sum(
-        0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1
-        for character in text
+        0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1 for character in text
     )

@@ -26,9 +26,7 @@ def _command(found: Diagnostic) -> str:
         if location.column is not None:
             properties["col"] = str(location.column)
     properties["title"] = f"{found.code} {found.rule}"
-    listed = ",".join(
-        f"{name}={_escaped(value, _IN_PROPERTY)}" for name, value in properties.items()
-    )
+    listed = ",".join(f"{name}={_escaped(value, _IN_PROPERTY)}" for name, value in properties.items())
     message = f"{found.message} [{location.scope}]" if location.scope else found.message
     return f"::{_COMMANDS[found.severity]} {listed}::{_escaped(message, _IN_MESSAGE)}"
 

@@ -14,9 +14,7 @@ from ir_scatter.rules import by_code
 from ir_scatter.rules.rule import Rule
 from ir_scatter.version import __version__
 
-_SCHEMA = (
-    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-)
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _FINGERPRINT = "irScatter/v1"
 
 # What the first digit of a code says.

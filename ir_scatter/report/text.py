@@ -14,9 +14,7 @@ _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.NOTE: _CYAN}
 _Paint = Callable[[str, str], str]
 
 
-def render(
-    report: Report, *, color: bool = False, quiet: bool = False, statistics: bool = False
-) -> str:
+def render(report: Report, *, color: bool = False, quiet: bool = False, statistics: bool = False) -> str:
     """Return the findings, separated by empty lines, and a summary.
 
     Args:
@@ -26,11 +24,7 @@ def render(
         statistics: add a table of how often each code was found.
     """
     paint = _painted if color else _plain
-    blocks = [
-        "\n".join(_finding(file, found, paint))
-        for file in report.files
-        for found in file.diagnostics
-    ]
+    blocks = ["\n".join(_finding(file, found, paint)) for file in report.files for found in file.diagnostics]
     if statistics and blocks:
         blocks.append("\n".join(phrases.statistics(report.diagnostics())))
     if not quiet:

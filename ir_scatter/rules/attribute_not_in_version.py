@@ -31,9 +31,7 @@ def _check(site: "Site") -> Iterator[Finding]:
         rows = [spec for spec in site.lookup.family if spec.attribute(name)]
         for row in rows[:1]:
             attribute = row.attribute(name)
-            is_default = (
-                attribute is not None and str(written).lower() == str(attribute.default).lower()
-            )
+            is_default = attribute is not None and str(written).lower() == str(attribute.default).lower()
             message = (
                 f"attribute {name} is {written!r}, but {site.spec.key} has no {name}: "
                 f"expected {row.key} or no attribute"

@@ -26,9 +26,7 @@ _NAME = "use_init_val"
 
 
 def _check(site: "Site") -> Iterator[Finding]:
-    if site.spec.attribute(_NAME) is None or "reduction" not in {
-        row.name for row in site.spec.attributes
-    }:
+    if site.spec.attribute(_NAME) is None or "reduction" not in {row.name for row in site.spec.attributes}:
         return
     if site.attribute(_NAME) is False and site.reduction is Reduction.NONE:
         yield Finding("use_init_val is false, which changes nothing with reduction none")

@@ -34,9 +34,7 @@ def _check(site: "Site") -> Iterator[Finding]:
         legal = f"{-rank} to {rank - 1}" if rank else "data of rank 1 at least"
         yield Finding(f"axis is {axis}, expected {legal} for data {show(data)}", role=role)
     elif axis % rank in source.excluded:
-        yield Finding(
-            f"axis is {axis}, the batch of data {show(data)}, expected another", role=role
-        )
+        yield Finding(f"axis is {axis}, the batch of data {show(data)}, expected another", role=role)
 
 
 RULE = Rule("SCT301", "axis-out-of-range", Severity.ERROR, _check)

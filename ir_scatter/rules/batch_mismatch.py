@@ -29,9 +29,7 @@ def _check(site: "Site") -> Iterator[Finding]:
         return
     expected = data[:1]
     if not agree(indices, expected):
-        message = (
-            f"{site.indices.port.name} is {show(indices)}, expected {show(expected)} = [batch_size]"
-        )
+        message = f"{site.indices.port.name} is {show(indices)}, expected {show(expected)} = [batch_size]"
         yield Finding(message, role=Role.INDICES)
 
 

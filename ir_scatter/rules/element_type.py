@@ -25,17 +25,15 @@ if TYPE_CHECKING:
 def _check(site: "Site") -> Iterator[Finding]:
     data = site.data.element_type if site.data else None
     for operand in (site.data, site.updates):
-        if (
-            operand is None
-            or operand.element_type is None
-            or operand.element_type.kind == "boolean"
-        ):
+        if operand is None or operand.element_type is None or operand.element_type.kind == "boolean":
             continue
         if operand is site.updates and operand.element_type == data:
             continue
         if operand.element_type.name not in operand.port.element_types:
             allowed = site.spec.show_types(operand.port)
-            message = f"{operand.port.name} is {site.spec.show_type(operand.element_type)}, expected {allowed}"
+            message = (
+                f"{operand.port.name} is {site.spec.show_type(operand.element_type)}, expected {allowed}"
+            )
             yield Finding(message, role=operand.port.role)
 
 

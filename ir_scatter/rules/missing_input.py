@@ -26,9 +26,7 @@ def _check(site: "Site") -> Iterator[Finding]:
     inputs = site.node.inputs
     for index, port in enumerate(site.spec.ports):
         if not port.is_optional and (index >= len(inputs) or not inputs[index].is_present):
-            message = (
-                f"{port.name} is missing: {len(inputs)} inputs, expected {site.spec.input_names()}"
-            )
+            message = f"{port.name} is missing: {len(inputs)} inputs, expected {site.spec.input_names()}"
             yield Finding(message, role=port.role)
 
 

@@ -30,9 +30,7 @@ def _check(site: "Site") -> Iterator[Finding]:
     if site.data.element_type.name in site.spec.reduction_excludes.get(reduction, ()):
         shown = site.spec.show_type(site.data.element_type)
         written = site.attribute("reduction")
-        yield Finding(
-            f"reduction is {written} on {shown} data, expected another type", role=Role.DATA
-        )
+        yield Finding(f"reduction is {written} on {shown} data, expected another type", role=Role.DATA)
 
 
 RULE = Rule("SCT213", "reduction-type", Severity.ERROR, _check)

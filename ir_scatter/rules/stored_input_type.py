@@ -28,9 +28,7 @@ def _check(site: "Site") -> Iterator[Finding]:
         stored, found = operand.stored_type, operand.element_type
         if stored is not None and found is not None and stored != found:
             shown, flows = site.spec.show_type(stored), site.spec.show_type(found)
-            message = (
-                f"the stored type of {operand.port.name} is {shown}, but what flows in is {flows}"
-            )
+            message = f"the stored type of {operand.port.name} is {shown}, but what flows in is {flows}"
             yield Finding(message, role=operand.port.role)
 
 

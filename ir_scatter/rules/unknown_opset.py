@@ -26,9 +26,7 @@ def _check(site: "Site") -> Iterator[Finding]:
     if site.lookup.spec is None and not site.lookup.is_known_opset:
         opset = site.node.opset
         found = "missing" if opset is None else f"{opset!r}"
-        message = (
-            f"the opset of {site.lookup.type} is {found}, expected {site.lookup.show_opsets()}"
-        )
+        message = f"the opset of {site.lookup.type} is {found}, expected {site.lookup.show_opsets()}"
         yield Finding(message)
 
 

@@ -12,9 +12,7 @@ SHAPE = Diagnostic(
     node=NodeRef("cache/scatter", "ScatterUpdate", 3),
     port="updates",
     port_index=2,
-    related=(
-        Related('updates comes from Const "new_rows"', Location("decoder.xml", 397, 3, "new_rows")),
-    ),
+    related=(Related('updates comes from Const "new_rows"', Location("decoder.xml", 397, 3, "new_rows")),),
 )
 AXIS = Diagnostic(
     code="SCT301",
@@ -81,11 +79,7 @@ HOSTILE = Diagnostic(
     related=(Related(NAME, Location(NAME, 2, 1, NAME)), Related(NAME, Location("x", scope=NAME))),
 )
 HOSTILE_REPORT = Report(
-    (
-        FileResult(
-            HOSTILE.location.path, None, False, 1, (HOSTILE,), {1: "\t\x1b]0;x\x07<\x9b32m\r\n"}
-        ),
-    ),
+    (FileResult(HOSTILE.location.path, None, False, 1, (HOSTILE,), {1: "\t\x1b]0;x\x07<\x9b32m\r\n"}),),
     {NAME: NAME},
 )
 EMPTY = Report(())

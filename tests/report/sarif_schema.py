@@ -22,9 +22,7 @@ _FROM_ONE = {"type": "integer", "minimum": 1}
 _LEVEL = {"enum": ["none", "note", "warning", "error"]}
 _MESSAGE = _object(("text",), text=_TEXT)
 _URI = {"type": "string", "pattern": r"^(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-F]{2})+$"}
-_LOGICAL = _object(
-    ("name", "fullyQualifiedName", "kind"), name=_TEXT, fullyQualifiedName=_TEXT, kind=_TEXT
-)
+_LOGICAL = _object(("name", "fullyQualifiedName", "kind"), name=_TEXT, fullyQualifiedName=_TEXT, kind=_TEXT)
 _LOCATION = _object(
     ("physicalLocation",),
     id={"type": "integer", "minimum": 0},

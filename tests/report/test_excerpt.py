@@ -17,9 +17,7 @@ from ir_scatter.report.excerpt import excerpt
         ("", 1, "", "^"),
     ],
 )
-def test_the_caret_stands_below_the_column(
-    line: str, column: int | None, shown: str, caret: str
-) -> None:
+def test_the_caret_stands_below_the_column(line: str, column: int | None, shown: str, caret: str) -> None:
     assert excerpt(line, column) == (shown, caret)
 
 

@@ -45,8 +45,7 @@ def test_documented_escapes() -> None:
     location = replace(SHAPE.location, path="a,b:c%\r\n.xml", scope="")
     found = replace(SHAPE, message="50%, a:b::c\r\nd", rule="x:y", location=location)
     assert render(report_of(found)) == (
-        "::error file=a%2Cb%3Ac%25%0D%0A.xml,line=412,col=3,title=SCT203 x%3Ay"
-        "::50%25, a:b::c%0D%0Ad\n"
+        "::error file=a%2Cb%3Ac%25%0D%0A.xml,line=412,col=3,title=SCT203 x%3Ay::50%25, a:b::c%0D%0Ad\n"
     )
 
 

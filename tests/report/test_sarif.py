@@ -84,9 +84,7 @@ def test_one_result() -> None:
                     "artifactLocation": {"uri": "decoder.xml"},
                     "region": {"startLine": 397, "startColumn": 3},
                 },
-                "logicalLocations": [
-                    {"name": "new_rows", "fullyQualifiedName": "new_rows", "kind": "node"}
-                ],
+                "logicalLocations": [{"name": "new_rows", "fullyQualifiedName": "new_rows", "kind": "node"}],
                 "message": {"text": 'updates comes from Const "new_rows"'},
             }
         ],
@@ -159,9 +157,7 @@ def test_an_unreadable_file_is_a_failed_invocation() -> None:
     [invocation] = _run(HOSTILE_REPORT)["invocations"]
     assert invocation["executionSuccessful"] is False
     assert len(invocation["toolExecutionNotifications"]) == 1
-    assert _run(REPORT)["invocations"] == [
-        {"executionSuccessful": True, "toolExecutionNotifications": []}
-    ]
+    assert _run(REPORT)["invocations"] == [{"executionSuccessful": True, "toolExecutionNotifications": []}]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,17 @@
+"""`ir-scatter explain`."""
+
+import click
+
+from ir_scatter.errors import UsageError
+from ir_scatter.explain import explain
+from ir_scatter_cli.options import write
+
+
+@click.command("explain")
+@click.argument("topic", metavar="CODE|OPERATOR")
+def command(topic: str) -> None:
+    """Explain a rule (SCT203) or an operator (ScatterNDUpdate-15)."""
+    try:
+        write(explain(topic), None)
+    except UsageError as error:
+        raise click.UsageError(str(error)) from None

@@ -1,0 +1,38 @@
+"""Run a module of this library in a child process with a time limit."""
+
+import json
+import signal
+import subprocess
+import sys
+from typing import Any
+
+TIME_LIMIT = 300.0
+
+
+def ask(module: str, question: Any, time_limit: float = TIME_LIMIT) -> tuple[Any, str]:
+    """Send JSON to a module's standard input and return its answer and, if there is none, why.
+
+    Args:
+        module: run with `python -m`; answers with JSON on standard output.
+        question: anything that JSON can say.
+        time_limit: in seconds.
+    """
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", module],
+            input=json.dumps(question).encode(),
+            capture_output=True,
+            timeout=time_limit,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return None, f"no answer within {time_limit:.0f} seconds"
+    except OSError as error:
+        return None, f"the process could not be started: {error.strerror}"
+    if done.returncode < 0:
+        return None, f"the process crashed ({signal.Signals(-done.returncode).name})"
+    try:
+        return json.loads(done.stdout), ""
+    except ValueError:
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        return None, lines[-1] if lines else f"the process ended with {done.returncode}"

@@ -1,0 +1,257 @@
+"""What cannot be read, and how nodes, names and attributes come out of a file."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper, parser
+
+from ir_scatter.errors import UnreadableModel
+from ir_scatter.formats import onnx_model
+from ir_scatter.model import Constant, Model, Node
+from ir_scatter.shapes import Bounds, show
+
+
+def read_text(text: str) -> Model:
+    return onnx_model.read("model.onnx", parser.parse_model(text).SerializeToString())
+
+
+def named(model: Model, scope: str) -> Node:
+    return next(node for node in model.walk() if node.scope == scope)
+
+
+SIMPLE = """
+    <ir_version: 10, opset_import: ["" : 18, "custom" : 3]>
+    main (float[N, 3] data, int64[2, 1] indices) => (float[N, 3] out) {
+        updates = Gather <axis = 0> (data, indices)
+        flat = Reshape (updates, shape)
+        shape = Constant <value_ints = [2, 3]> ()
+        out = ScatterND <reduction = "add"> (data, indices, flat)
+    }
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "defect"),
+    [
+        (b"", "empty-file"),
+        (b"hello, this is text", "malformed-protobuf"),
+        (b"\xff" * 40, "malformed-protobuf"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:12\n", "malformed-protobuf"),
+        (b"\xfa\x3e\x03abc", "malformed-protobuf"),
+        (onnx.ModelProto(ir_version=10).SerializeToString(), "no-graph"),
+    ],
+)
+def test_unreadable_bytes(data: bytes, defect: str) -> None:
+    with pytest.raises(UnreadableModel) as caught:
+        onnx_model.read("model.onnx", data)
+    assert caught.value.defect == defect
+    assert caught.value.location.path == "model.onnx"
+
+
+def test_a_git_lfs_pointer_is_called_one() -> None:
+    with pytest.raises(UnreadableModel, match="Git LFS pointer"):
+        onnx_model.read("model.onnx", b"version https://git-lfs.github.com/spec/v1\n")
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "missing.onnx"):
+        with pytest.raises(UnreadableModel) as caught:
+            onnx_model.read(str(path))
+        assert caught.value.defect == "unreadable-file"
+    with pytest.raises(UnreadableModel, match="no such file or directory"):
+        onnx_model.read(str(tmp_path / "missing.onnx"))
+
+
+def test_every_truncation_is_unreadable_or_a_model() -> None:
+    data = parser.parse_model(SIMPLE).SerializeToString()
+    for end in range(1, len(data)):
+        try:
+            model = onnx_model.read("model.onnx", data[:end], types=frozenset())
+        except UnreadableModel as error:
+            assert error.defect in {"malformed-protobuf", "no-graph"}
+        else:
+            assert list(model.walk()) is not None
+
+
+def test_a_model_says_what_it_is(tmp_path: Path) -> None:
+    proto = parser.parse_model(SIMPLE)
+    path = tmp_path / "model.onnx"
+    onnx.save(proto, path)
+    model = onnx_model.read(str(path))
+    assert (model.format, model.domain, model.graph.name) == ("onnx", "", "main")
+    assert model.inputs == (frozenset({"data"}), frozenset({"indices"}))
+    assert model.opset_imports == {"": 18, "custom": 3}
+    assert [node.scope for node in model.walk()] == ["updates", "flat", "shape", "out"]
+    assert model.source.SerializeToString() == proto.SerializeToString()
+
+
+def test_reading_leaves_the_source_as_it_was() -> None:
+    data = parser.parse_model(SIMPLE).SerializeToString()
+    model = onnx_model.read("model.onnx", data)
+    assert [value.shape for node in model.walk() for value in node.outputs]
+    assert model.source.SerializeToString() == data
+
+
+def test_values_know_their_producer_and_constants_their_contents() -> None:
+    model = read_text(SIMPLE)
+    data, indices, flat = (port.value for port in named(model, "out").inputs)
+    assert data is not None
+    assert data.producer is None
+    assert data.shape == (Bounds(symbol="N"), 3)
+    assert indices is not None
+    assert indices.element_type is not None
+    assert indices.element_type.name == "i64"
+    assert flat is not None
+    assert flat.producer is named(model, "flat")
+    assert flat is named(model, "flat").outputs[0]
+    shape = named(model, "flat").inputs[1].value
+    assert shape is not None
+    assert shape.constant is not None
+    array = shape.constant.load()
+    assert array is not None
+    assert array.tolist() == [2, 3]
+    assert not array.flags.writeable
+
+
+def test_only_nodes_of_the_default_domain_have_a_type_of_interest() -> None:
+    model = read_text("""
+        <ir_version: 10, opset_import: ["" : 18, "custom" : 3]>
+        main (float[2] x, bool c) => (y) {
+            a = custom.Abs (x)
+            b = ai.onnx.Abs (a)
+            y = If (c) <then_branch = yes () => (p) { p = Abs (b) },
+                        else_branch = no () => (q) { q = custom.Abs (b) }>
+        }
+    """)
+    found = list(model.walk(frozenset({"Abs"})))
+    assert [node.scope for node in found] == ["b", "y:then_branch/p"]
+    assert [(node.domain, node.opset) for node in found] == [("", 18), ("", 18)]
+    custom = named(model, "a")
+    assert (custom.domain, custom.opset) == ("custom", 3)
+    assert custom.inputs[0].value is not None
+
+
+def test_opsets_that_are_not_imported() -> None:
+    proto = parser.parse_model(SIMPLE)
+    del proto.opset_import[:]
+    model = onnx_model.read("model.onnx", proto.SerializeToString())
+    assert {node.opset for node in model.walk()} == {None}
+    proto.ir_version = 2
+    model = onnx_model.read("model.onnx", proto.SerializeToString())
+    assert {node.opset for node in model.walk()} == {1}
+
+
+def test_names_of_nodes_fall_back_to_outputs_and_then_to_types() -> None:
+    nodes = [
+        helper.make_node("Abs", ["x"], ["a"], name="first"),
+        helper.make_node("Split", ["x"], ["", "b"]),
+        helper.make_node("Abs", ["x"], []),
+    ]
+    graph = helper.make_graph(nodes, "g", [], [])
+    model = onnx_model.read("m", helper.make_model(graph, ir_version=10).SerializeToString())
+    assert [node.name for node in model.walk()] == ["first", "b", "Abs_2"]
+    assert [value.name for value in named(model, "b").outputs] == ["", "b"]
+
+
+def test_inputs_left_out_and_inputs_from_nowhere() -> None:
+    node = helper.make_node("Clip", ["x", "", "limit", ""], ["y"])
+    graph = helper.make_graph([node], "g", [], [])
+    model = onnx_model.read("m", helper.make_model(graph, ir_version=10).SerializeToString())
+    ports = next(model.walk()).inputs
+    assert [port.is_present for port in ports] == [True, False, True, False]
+    assert all(port.value is None for port in ports)
+
+
+def test_attributes_keep_the_type_they_are_written_with() -> None:
+    node = helper.make_node("Custom", [], ["y"], axis=1.0, count=2, word="add", numbers=[3, 5], parts=[0.5])
+    node.attribute.append(helper.make_attribute("words", ["a", "b"]))
+    tensor = numpy_helper.from_array(np.array([[7, 11]], np.int32), "t")
+    node.attribute.append(helper.make_attribute("tensor", tensor))
+    graph = helper.make_graph([node], "g", [], [])
+    model = onnx_model.read("m", helper.make_model(graph, ir_version=10).SerializeToString())
+    attributes = dict(next(model.walk()).attributes)
+    held = attributes.pop("tensor")
+    assert attributes == {
+        "axis": 1.0,
+        "count": 2,
+        "word": "add",
+        "numbers": [3, 5],
+        "parts": [0.5],
+        "words": ["a", "b"],
+    }
+    assert isinstance(attributes["axis"], float)
+    assert isinstance(held, Constant)
+    array = held.load()
+    assert array is not None
+    assert array.tolist() == [[7, 11]]
+
+
+def test_attributes_of_files_that_do_not_write_their_type() -> None:
+    node = helper.make_node("Custom", [], ["y"], axis=2, word="add", numbers=[3, 5])
+    for attribute in node.attribute:
+        attribute.ClearField("type")
+    graph = helper.make_graph([node], "g", [], [])
+    model = onnx_model.read("m", helper.make_model(graph, ir_version=10).SerializeToString())
+    assert next(model.walk()).attributes == {"axis": 2, "word": "add", "numbers": [3, 5]}
+
+
+def test_names_that_are_not_utf8() -> None:
+    data = parser.parse_model(SIMPLE.replace("flat", "qqqq")).SerializeToString()
+    model = onnx_model.read("model.onnx", data.replace(b"qqqq", b"\xff\xfe\x80q"))
+    names = [node.name for node in model.walk()]
+    assert names == ["updates", "\\xff\\xfe\\x80q", "shape", "out"]
+    value = named(model, "out").inputs[2].value
+    assert value is not None
+    assert value.producer is named(model, "\\xff\\xfe\\x80q")
+
+
+def test_constants_of_every_kind() -> None:
+    nodes = [
+        helper.make_node("Constant", [], ["int"], value_int=3),
+        helper.make_node("Constant", [], ["floats"], value_floats=[0.5, 1.5]),
+        helper.make_node("Constant", [], ["strings"], value_strings=["a", "b"]),
+        helper.make_node("Constant", [], ["none"], value_ints=[]),
+    ]
+    nodes[3].attribute[0].type = onnx.AttributeProto.INTS
+    graph = helper.make_graph(nodes, "g", [], [])
+    model = onnx_model.read("m", helper.make_model(graph, ir_version=10).SerializeToString())
+    found = {}
+    for node in model.walk():
+        value = node.outputs[0]
+        assert value.constant is not None
+        assert value.element_type is not None
+        array = value.constant.load()
+        assert array is not None
+        found[value.name] = (value.element_type.name, show(value.shape), array.tolist())
+    assert found == {
+        "int": ("i64", "[]", 3),
+        "floats": ("f32", "[2]", [0.5, 1.5]),
+        "strings": ("string", "[2]", ["a", "b"]),
+        "none": ("i64", "[0]", []),
+    }
+
+
+@pytest.mark.parametrize("ir_version", [3, 10])
+def test_an_initializer_that_is_an_input_is_a_default_from_version_4_on(ir_version: int) -> None:
+    tensor = numpy_helper.from_array(np.array([0, 2], np.int64), "i")
+    inputs = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [3]),
+        helper.make_tensor_value_info("i", TensorProto.INT64, ["n"]),
+    ]
+    node = helper.make_node("Gather", ["x", "i"], ["y"])
+    graph = helper.make_graph([node], "g", inputs, [], [tensor])
+    opset = helper.make_opsetid("", 18)
+    proto = helper.make_model(graph, ir_version=ir_version, opset_imports=[opset])
+    model = onnx_model.read("m", proto.SerializeToString())
+    assert model.inputs == (frozenset({"x"}),)
+    value = next(model.walk()).inputs[1].value
+    assert value is not None
+    assert value.stored_shape == (Bounds(symbol="n"),)
+    if ir_version == 3:
+        assert value.constant is not None
+        assert value.shape == (2,)
+    else:
+        assert value.constant is None
+        assert value.shape == (Bounds(symbol="n"),)

@@ -1,0 +1,245 @@
+"""Shapes: inferred, stored, given by the user; in bodies too."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
+
+from ir_scatter.formats import onnx_child, onnx_model
+from ir_scatter.model import Model, Node
+from ir_scatter.shapes import show
+
+MODELS = Path(__file__).resolve().parents[2].parent / "shared" / "models"
+
+
+def read_text(text: str) -> Model:
+    return onnx_model.read("model.onnx", parser.parse_model(text).SerializeToString())
+
+
+def read_proto(proto: ModelProto) -> Model:
+    return onnx_model.read("model.onnx", proto.SerializeToString())
+
+
+def named(model: Model, scope: str) -> Node:
+    return next(node for node in model.walk() if node.scope == scope)
+
+
+def shapes(model: Model) -> dict[str, str]:
+    return {node.scope: show(node.outputs[0].shape) for node in model.walk()}
+
+
+CONTROL_FLOW = """
+    <ir_version: 10, opset_import: ["" : 18]>
+    main (float[N, 4] x, bool c, int64 trip) => (chosen, looped) <int64[1] two = {2}> {
+        shape = Constant <value = int64[2] {8, 2}> ()
+        listed = Constant <value_ints = [2, -1]> ()
+        w = Relu (x)
+        chosen = If (c) <
+            then_branch = yes () => (a) {
+                nested = If (c) <
+                    then_branch = deep () => (d) { d = Reshape (w, shape) },
+                    else_branch = other () => (e) { e = Tile (listed, two) }>
+                a = Reshape (x, shape)
+            },
+            else_branch = no () => (b) { b = Reshape (x, listed) }>
+        looped = Loop (trip, c, x) <
+            body = step (int64 i, bool go, float[3, 5] state) => (next, moved) {
+                next = Identity (go)
+                moved = Neg (state)
+            }>
+    }
+"""
+
+
+def test_bodies_are_inferred_with_constants_from_around_them() -> None:
+    model = read_text(CONTROL_FLOW)
+    found = shapes(model)
+    assert found["w"] == "[N, 4]"
+    assert found["chosen:then_branch/a"] == "[8, 2]"
+    assert found["chosen:else_branch/b"] == "[2, ?]"
+    assert found["chosen:then_branch/nested:then_branch/d"] == "[8, 2]"
+    assert found["chosen:then_branch/nested:else_branch/e"] == "[4]"
+    assert found["looped:body/moved"] == "[3, 5]"
+
+
+def test_bodies_resolve_names_in_the_graphs_around_them() -> None:
+    model = read_text(CONTROL_FLOW)
+    data, shape = named(model, "chosen:then_branch/nested:then_branch/d").inputs
+    assert data.value is not None
+    assert data.value.producer is named(model, "w")
+    assert shape.value is not None
+    assert shape.value.constant is not None
+    array = shape.value.constant.load()
+    assert array is not None
+    assert array.tolist() == [8, 2]
+    state = named(model, "looped:body/moved").inputs[0].value
+    assert state is not None
+    assert state.producer is None
+    assert state.constant is None
+
+
+def test_a_walk_goes_through_bodies_right_after_their_node() -> None:
+    model = read_text(CONTROL_FLOW)
+    scopes = [node.scope for node in model.walk()]
+    assert scopes[3:9] == [
+        "chosen",
+        "chosen:then_branch/nested",
+        "chosen:then_branch/nested:then_branch/d",
+        "chosen:then_branch/nested:else_branch/e",
+        "chosen:then_branch/a",
+        "chosen:else_branch/b",
+    ]
+    found = [node.scope for node in model.walk(frozenset({"Reshape", "If"}))]
+    assert found == [scope for scope in scopes[3:9] if not scope.endswith("/e")]
+
+
+def _stale() -> ModelProto:
+    proto = parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 18, "custom" : 1]>
+        main (float[2, 3] x) => (float[7, 7] y, z) <float[5, 5] a, float[2, 3] b, float[2, 11] p> {
+            a = Relu (x)
+            b = Abs (a)
+            y = Neg (b)
+            p = custom.Op (x)
+            z = Neg (p)
+        }
+    """)
+    return proto
+
+
+def test_stale_stored_shapes_are_kept_but_not_believed() -> None:
+    model = read_proto(_stale())
+    value = named(model, "a").outputs[0]
+    assert (show(value.shape), show(value.stored_shape)) == ("[2, 3]", "[5, 5]")
+    value = named(model, "y").outputs[0]
+    assert (show(value.shape), show(value.stored_shape)) == ("[2, 3]", "[7, 7]")
+    value = named(model, "b").outputs[0]
+    assert (show(value.shape), show(value.stored_shape)) == ("[2, 3]", "[2, 3]")
+
+
+def test_stored_shapes_count_where_inference_knows_nothing() -> None:
+    model = read_proto(_stale())
+    assert show(named(model, "p").outputs[0].shape) == "[2, 11]"
+    assert show(named(model, "z").outputs[0].shape) == "[2, 11]"
+    assert named(model, "z").outputs[0].stored_shape is None
+
+
+def test_stored_and_inferred_dimensions_complete_each_other() -> None:
+    model = read_text("""
+        <ir_version: 10, opset_import: ["" : 18]>
+        main (float[2, K] x, int64[2] s) => (y) <float[?, 3] y> {
+            y = Relu (x)
+        }
+    """)
+    value = named(model, "y").outputs[0]
+    assert show(value.shape) == "[2, 3]"
+
+
+def test_symbols_that_inference_makes_up_are_unknown_dimensions() -> None:
+    model = read_text("""
+        <ir_version: 10, opset_import: ["" : 18]>
+        main (float[2, 3] x) => (y) { y = NonZero (x) }
+    """)
+    assert show(named(model, "y").outputs[0].shape) == "[2, ?]"
+
+
+def test_the_user_may_replace_the_shapes_of_inputs() -> None:
+    data = parser.parse_model(CONTROL_FLOW).SerializeToString()
+    given = {"x": (3, 5), "nobody": (1,)}
+    model = onnx_model.read("model.onnx", data, input_shapes=given)
+    value = named(model, "w").inputs[0].value
+    assert value is not None
+    assert value.shape == (3, 5)
+    assert shapes(model)["w"] == "[3, 5]"
+
+
+def test_no_inference_unless_a_type_of_interest_occurs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("inference ran")
+
+    data = parser.parse_model(CONTROL_FLOW).SerializeToString()
+    monkeypatch.setattr(onnx_child, "_infer_bytes", refuse)
+    model = onnx_model.read("model.onnx", data, types=frozenset({"ScatterND"}))
+    assert shapes(model)["w"] == "[...]"
+
+
+@pytest.mark.parametrize("has_fork", [True, False])
+def test_inference_without_fork_gives_the_same(has_fork: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_fork:
+        monkeypatch.delattr(os, "fork", raising=False)
+    assert shapes(read_text(CONTROL_FLOW))["chosen:then_branch/a"] == "[8, 2]"
+
+
+def test_inference_that_asks_for_all_memory_is_given_up() -> None:
+    nodes = [helper.make_node("Shape", ["x"], ["s0"])]
+    nodes += [helper.make_node("Concat", [f"s{i}"] * 2, [f"s{i + 1}"], axis=0) for i in range(40)]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3])]
+    opset = helper.make_opsetid("", 18)
+    graph = helper.make_graph(nodes, "g", inputs, [])
+    model = read_proto(helper.make_model(graph, ir_version=10, opset_imports=[opset]))
+    assert show(named(model, "s3").outputs[0].shape) == "[16]"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_inference_that_ends_its_process_is_survived(monkeypatch: pytest.MonkeyPatch) -> None:
+    def abort(*_: object, **__: object) -> None:
+        os.abort()
+
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", abort)
+    assert shapes(read_text(CONTROL_FLOW))["w"] == "[...]"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_inference_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    def spin(*_: object, **__: object) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr(onnx_child, "CPU_SECONDS", 0.2)
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", spin)
+    assert shapes(read_text(CONTROL_FLOW))["w"] == "[...]"
+
+
+def test_an_overridable_default_is_no_constant_for_inference() -> None:
+    shape = numpy_helper.from_array(np.array([3, 2], np.int64), "s")
+    inputs = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3]),
+        helper.make_tensor_value_info("s", TensorProto.INT64, [2]),
+    ]
+    node = helper.make_node("Reshape", ["x", "s"], ["y"])
+    graph = helper.make_graph([node], "g", inputs, [], [shape])
+    opset = helper.make_opsetid("", 18)
+    proto = helper.make_model(graph, ir_version=10, opset_imports=[opset])
+    assert shapes(read_proto(proto)) == {"y": "[?, ?]"}
+    proto.ir_version = 3
+    assert shapes(read_proto(proto)) == {"y": "[3, 2]"}
+
+
+def test_large_and_broken_initializers_count_by_their_type() -> None:
+    large = numpy_helper.from_array(np.zeros((67, 71), np.float32), "w")
+    broken = TensorProto(name="b", data_type=TensorProto.FLOAT, dims=[71], raw_data=b"123")
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 67])]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("Add", ["m", "b"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "g", inputs, [], [large, broken])
+    opset = helper.make_opsetid("", 18)
+    model = read_proto(helper.make_model(graph, ir_version=10, opset_imports=[opset]))
+    assert shapes(model) == {"m": "[n, 71]", "y": "[n, 71]"}
+
+
+@pytest.mark.models
+def test_real_models_are_read_without_defects_and_with_shapes() -> None:
+    paths = sorted(MODELS.glob("**/*.onnx"))
+    if not paths:
+        pytest.skip("the folder of real models is not beside the checkout")
+    for path in paths:
+        model = onnx_model.read(str(path))
+        assert model.defects == ()
+        outputs = [value for node in model.walk() for value in node.outputs]
+        known = [value for value in outputs if value.shape is not None]
+        assert len(known) > 0.7 * len(outputs), path
