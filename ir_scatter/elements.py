@@ -7,9 +7,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ElementType:
-    """One element type, under every name that it has.
+    """One element type, under every name that it has; there is one object for each.
 
     Attributes:
         name: OpenVINO's name in `element_type`, "f32"; also the name used throughout this library.

@@ -183,16 +183,22 @@ def _opset_number(node: Node) -> int | None:
 
 
 def _shape_source(value: Value) -> Value | None:
-    """Return the input of a value's producer that has the same shape as the value, if one has."""
-    node = value.producer
-    if node is None or value.constant is not None:
+    """Return the input of a value's producer that has the same shape as the value, if one has.
+
+    A shape that is stored whole is believed, but not that of a scatter node, whose documents say
+    what it is.
+    """
+    if value.constant is not None:
         return None
-    scatter = find(node.domain, node.type, node.opset)
-    index: int | None = None
-    if scatter is not None:
-        index = scatter.spec.port_index(Role.DATA) if scatter.spec else None
-    elif (op := _plain_op(node)) is not None and op.keeps_shape:
-        index = 0
+    node = value.producer
+    if node is None:
+        return None
+    lookup = find(node.domain, node.type, node.opset)
+    if lookup is not None:
+        index = lookup.spec.port_index(Role.DATA) if lookup.spec else None
+    else:
+        op = _plain_op(node) if static(value.shape) is None else None
+        index = 0 if op is not None and op.keeps_shape else None
     if index is None or index >= len(node.inputs):
         return None
     return node.inputs[index].value

@@ -33,39 +33,66 @@ class OpKey(NamedTuple):
         return f"{self.type}-{self.version}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Constant:
     """A constant tensor whose bytes are read when asked for.
 
     Attributes:
-        name: the layer's or initializer's name.
-        element_type: None if the file names no known type.
+        element_type: the type of its elements.
         shape: always known.
-        declared: the node that holds it, or the place of an initializer.
         load: gives a read-only array of `shape`, or None where the bytes cannot be had.
     """
 
-    name: str
-    element_type: ElementType | None
-    shape: tuple[int, ...]
-    declared: "Node | Location"
-    load: Callable[[], "Array | None"]
+    __slots__ = ("_declared", "_name", "element_type", "load", "shape")
+
+    def __init__(
+        self,
+        declared: "Location | Node | Callable[[], Node]",
+        element_type: ElementType | None,
+        shape: tuple[int, ...],
+        load: "Callable[[], Array | None]",
+        name: str | None = None,
+    ) -> None:
+        """Make a constant.
+
+        Args:
+            declared: the place of an initializer, or the node that holds it, or what gives the node.
+            element_type: None if the file names no known type.
+            shape: always known.
+            load: gives the array.
+            name: the initializer's name; that of the node if None.
+        """
+        self._declared = declared
+        self.element_type = element_type
+        self.shape = shape
+        self.load = load
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """Return the layer's or initializer's name."""
+        if self._name is None:
+            declared = self._declaration()
+            self._name = "" if isinstance(declared, Location) else declared.name
+        return self._name
 
     @property
     def location(self) -> Location:
         """Return where the file declares it."""
-        return self.declared.location if isinstance(self.declared, Node) else self.declared
+        declared = self._declaration()
+        return declared if isinstance(declared, Location) else declared.location
+
+    def _declaration(self) -> "Location | Node":
+        if callable(self._declared):
+            self._declared = self._declared()
+        return self._declared
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Value:
     """A tensor flowing in a graph.
 
     Attributes:
-        name: the tensor's name; in an IR that of its layer.
         element_type: None if it is not known.
         shape: the best that is known.
-        producer: None for an input of the graph, an initializer, or a name nobody produces.
         output: the number of the producer's output, from 0.
         constant: set if the file holds the value itself.
         location: where the file declares it.
@@ -73,18 +100,59 @@ class Value:
         stored_shape: the shape that the file stores for it, if it stores one.
     """
 
-    name: str
-    element_type: ElementType | None
-    shape: Shape
-    producer: "Node | None" = None
-    output: int = 0
-    constant: Constant | None = None
-    location: Location | None = None
-    stored_type: ElementType | None = None
-    stored_shape: Shape = None
+    __slots__ = (
+        "_name",
+        "_producer",
+        "constant",
+        "element_type",
+        "location",
+        "output",
+        "shape",
+        "stored_shape",
+        "stored_type",
+    )
+
+    def __init__(
+        self,
+        name: str | None,
+        element_type: ElementType | None,
+        shape: Shape,
+        producer: "Node | Callable[[], Node] | None" = None,
+        output: int = 0,
+        constant: Constant | None = None,
+        location: Location | None = None,
+        stored_type: ElementType | None = None,
+        stored_shape: Shape = None,
+    ) -> None:
+        self._name = name
+        self.element_type = element_type
+        self.shape = shape
+        self._producer = producer
+        self.output = output
+        self.constant = constant
+        self.location = location
+        self.stored_type = stored_type
+        self.stored_shape = stored_shape
+
+    @property
+    def producer(self) -> "Node | None":
+        """Return the node it comes from.
+
+        None for an input of the graph, an initializer, or a name that nobody produces.
+        """
+        if callable(self._producer):
+            self._producer = self._producer()
+        return self._producer
+
+    @property
+    def name(self) -> str:
+        """Return the tensor's name; in an IR that of the layer."""
+        if self._name is None:
+            producer = self.producer
+            self._name = producer.name if producer else ""
+        return self._name
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Input:
     """An input port of a node.
 
@@ -95,10 +163,19 @@ class Input:
         stored_shape: the shape that the file stores at this port (IR only).
     """
 
-    value: Value | None
-    is_present: bool = True
-    stored_type: ElementType | None = None
-    stored_shape: Shape = None
+    __slots__ = ("is_present", "stored_shape", "stored_type", "value")
+
+    def __init__(
+        self,
+        value: Value | None,
+        is_present: bool = True,
+        stored_type: ElementType | None = None,
+        stored_shape: Shape = None,
+    ) -> None:
+        self.value = value
+        self.is_present = is_present
+        self.stored_type = stored_type
+        self.stored_shape = stored_shape
 
 
 class Node:

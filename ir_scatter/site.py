@@ -1,12 +1,12 @@
 """One scatter operator in one model, seen by role."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ir_scatter.elements import ElementType
 from ir_scatter.facts import Facts
+from ir_scatter.lazy import lazy
 from ir_scatter.model import OPENVINO, Input, Node, Value
 from ir_scatter.ops import Lookup
 from ir_scatter.ops.spec import Kind, Layout, OpSpec, Port, Reduction, Role
@@ -14,6 +14,7 @@ from ir_scatter.shapes import Bounds, Dim, Shape, at_most, concatenate, element_
 
 if TYPE_CHECKING:
     from ir_scatter.model import Array
+    from ir_scatter.ops.targets import BadIndices
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +65,7 @@ class Site:
         """Return the input of a role, None if it is not there or not connected."""
         return self._operands.get(role)
 
-    @cached_property
+    @lazy
     def _operands(self) -> dict[Role, Operand]:
         found: dict[Role, Operand] = {}
         for index, (port, input) in enumerate(zip(self.spec.ports, self.node.inputs, strict=False)):
@@ -72,40 +73,40 @@ class Site:
                 found[port.role] = Operand(port, index, input, input.value, self.facts.shape(input.value))
         return found
 
-    @cached_property
+    @lazy
     def data(self) -> Operand | None:
         """Return the input of role data."""
         return self.operand(Role.DATA)
 
-    @cached_property
+    @lazy
     def indices(self) -> Operand | None:
         """Return the input of role indices."""
         return self.operand(Role.INDICES)
 
-    @cached_property
+    @lazy
     def updates(self) -> Operand | None:
         """Return the input of role updates."""
         return self.operand(Role.UPDATES)
 
-    @cached_property
+    @lazy
     def data_shape(self) -> Shape:
         """Return the shape of data, None if its rank is not known."""
         return self.data.shape if self.data else None
 
-    @cached_property
+    @lazy
     def indices_shape(self) -> Shape:
         """Return the shape of indices, None if its rank is not known."""
         if self.index_array is not None:
             return self.index_array.shape
         return self.indices.shape if self.indices else None
 
-    @cached_property
+    @lazy
     def index_array(self) -> "Array | None":
         """Return the indices if they are constant in effect and whole numbers."""
         array = self.facts.array(self.indices.value) if self.indices else None
         return array if array is not None and array.dtype.kind in "iu" else None
 
-    @cached_property
+    @lazy
     def written_axis(self) -> int | None:
         """Return the axis as written, None if it is not constant."""
         source = self.spec.axis
@@ -120,7 +121,7 @@ class Site:
             return None
         return int(array.reshape(-1)[0])
 
-    @cached_property
+    @lazy
     def axis(self) -> int | None:
         """Return the axis counted from 0, None if it is not known or not an axis of data."""
         axis, shape = self.written_axis, self.data_shape
@@ -140,7 +141,7 @@ class Site:
             return str(written).lower() not in {"false", "0"}
         return str(written).lower() if row.kind is Kind.WORD else written
 
-    @cached_property
+    @lazy
     def reduction(self) -> Reduction | None:
         """Return how updates meet old values, None if the word means nothing."""
         row = self.spec.attribute("reduction")
@@ -154,7 +155,7 @@ class Site:
             )
         return self.spec.reductions.get(word) if isinstance(word, str) else None
 
-    @cached_property
+    @lazy
     def depth(self) -> int | None:
         """Return k, the number of coordinates in a tuple; None if there are none or unknown."""
         shape = self.indices_shape
@@ -162,7 +163,7 @@ class Site:
             return None
         return shape[-1] if isinstance(shape[-1], int) else None
 
-    @cached_property
+    @lazy
     def limits(self) -> list[int | None] | None:
         """Return the sizes that constant indices count on; None if they are not constant.
 
@@ -181,6 +182,36 @@ class Site:
         if layout is Layout.ELEMENTS and data is not None and array.ndim != len(data):
             return None
         return targets.sizes(layout, data, self.axis, array)
+
+    @lazy
+    def out_of_range(self) -> "BadIndices | None":
+        """Return the constant indices outside of [-s, s-1], None if there are none."""
+        from ir_scatter.ops import targets
+
+        if self.index_array is None or self.limits is None:
+            return None
+        return targets.out_of_range(self.index_array, self.limits)
+
+    def likeness(self) -> Hashable:
+        """Return what rules can see of the site, but for the numbers in indices.
+
+        What such rules find at two sites of the same likeness is the same but for the place.
+        """
+        inputs = [
+            (port.is_present, port.stored_type, port.stored_shape, _likeness(port.value))
+            for port in self.node.inputs
+        ]
+        outputs = [(output.stored_type, output.stored_shape) for output in self.node.outputs]
+        shapes = [operand.shape for operand in self._operands.values()]
+        return (
+            self.spec.key,
+            tuple(self.node.attributes.items()) if self.node.attributes else (),
+            tuple(inputs),
+            tuple(outputs),
+            tuple(shapes),
+            self.written_axis,
+            None if self.index_array is None else self.index_array.shape,
+        )
 
     def _sequence_limits(self) -> list[int | None] | None:
         """Return how many start positions a cache has; any start is legal where positions wrap."""
@@ -263,3 +294,7 @@ class Site:
             new = Bounds(0, highest(data[axis]))
             shapes.append((*data[:axis], new, *data[axis + 1 :]))
         return shapes
+
+
+def _likeness(value: Value | None) -> Hashable:
+    return None if value is None else (value.element_type, value.stored_type, value.stored_shape)

@@ -1,6 +1,6 @@
 """A model in, diagnostics out."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ir_scatter.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
 from ir_scatter.errors import UnreadableModel, UsageError
 from ir_scatter.facts import MAX_CONSTANT_ELEMENTS, Facts
+from ir_scatter.memory import collector_paused
 from ir_scatter.model import Defect, Graph, Model, Node
 from ir_scatter.ops import find, scatter_types
 from ir_scatter.rules import all_rules, by_name
@@ -66,23 +67,64 @@ def validate(
     """
     check_codes([*select, *ignore])
     ignored = (*ignore, _STORED) if shapes_given else tuple(ignore)
-    wanted = [rule for rule in all_rules() if _is_wanted(rule.code, select, ignored)]
-    codes = {rule.code for rule in wanted}
-    found = [_from_defect(defect) for defect in model.defects]
-    found = [diagnostic for diagnostic in found if diagnostic.code in codes]
-    facts = Facts(max_index_elements)
-    checks = [rule for rule in wanted if rule.check is not None]
-    with_row = [rule for rule in checks if rule.name not in _WITHOUT_ROW]
-    without_row = [rule for rule in checks if rule.name in _WITHOUT_ROW]
-    types = scatter_types(model.domain)
-    for graph in _graphs(model):
-        for node in graph.walk(types):
-            lookup = find(node.domain, node.type, node.opset)
-            if lookup is not None:
-                site = Site(node, lookup, facts)
-                rules = without_row if lookup.spec is None else with_row
-                found.extend(_check(site, rules, graph))
+    rules = [rule for rule in all_rules() if _is_wanted(rule.code, select, ignored)]
+    codes = {rule.code for rule in rules}
+    with collector_paused():
+        found = [_from_defect(defect) for defect in model.defects]
+        found = [diagnostic for diagnostic in found if diagnostic.code in codes]
+        found.extend(_Check(model, rules, max_index_elements).run())
     return _sorted(_merged(found))
+
+
+class _Check:
+    """Shows every scatter node of a model to the rules.
+
+    Networks repeat themselves: of two nodes that differ only in names and in the numbers of their
+    indices, the second is shown only to the rules that read those numbers, if the first was clean.
+    """
+
+    def __init__(self, model: Model, rules: list[Rule], max_index_elements: int) -> None:
+        self.model = model
+        self.facts = Facts(max_index_elements)
+        checks = [rule for rule in rules if rule.check is not None]
+        self.without_row = [rule for rule in checks if rule.name in _WITHOUT_ROW]
+        with_row = [rule for rule in checks if rule.name not in _WITHOUT_ROW]
+        self.of_values = [rule for rule in with_row if rule.reads_values]
+        self.of_form = [rule for rule in with_row if not rule.reads_values]
+        self.clean: set[Hashable] = set()
+
+    def run(self) -> Iterator[Diagnostic]:
+        """Yield the findings of all nodes."""
+        types = scatter_types(self.model.domain)
+        for graph in _graphs(self.model):
+            for node in graph.walk(types):
+                lookup = find(node.domain, node.type, node.opset)
+                if lookup is not None:
+                    yield from self._node(Site(node, lookup, self.facts), graph)
+
+    def _node(self, site: Site, graph: Graph) -> Iterator[Diagnostic]:
+        if site.lookup.spec is None:
+            yield from _show(site, self.without_row, graph)
+            return
+        likeness = site.likeness()
+        try:
+            is_clean = likeness in self.clean
+        except TypeError:  # an attribute that holds a list or a tensor
+            is_clean, likeness = False, None
+        if not is_clean:
+            found = list(_show(site, self.of_form, graph))
+            if not found and likeness is not None:
+                self.clean.add(likeness)
+            yield from found
+        if site.indices is not None:
+            yield from _show(site, self.of_values, graph)
+
+
+def _show(site: Site, rules: list[Rule], graph: Graph) -> Iterator[Diagnostic]:
+    for rule in rules:
+        assert rule.check is not None
+        for finding in rule.check(site):
+            yield _from_finding(site, rule, finding, graph)
 
 
 def unreadable(error: UnreadableModel) -> Diagnostic:
@@ -122,13 +164,6 @@ def _graphs(model: Model) -> Iterator[Graph]:
     yield model.graph
     for function in model.functions:
         yield from function.instances
-
-
-def _check(site: Site, rules: list[Rule], graph: Graph) -> Iterator[Diagnostic]:
-    for rule in rules:
-        assert rule.check is not None
-        for finding in rule.check(site):
-            yield _from_finding(site, rule, finding, graph)
 
 
 def _from_finding(site: Site, rule: Rule, finding: Finding, graph: Graph) -> Diagnostic:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ir_scatter.diagnostics import Location
 from ir_scatter.errors import UnreadableModel
+from ir_scatter.memory import collector_paused
 from ir_scatter.model import Model
 from ir_scatter.shapes import Shape
 

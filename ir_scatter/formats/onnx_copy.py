@@ -1,12 +1,12 @@
 """What shape inference is given: graphs without stored shapes, without weights, without surprises."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 from ir_scatter.formats.onnx_attributes import Bindings, bound, is_graph, kind_of
-from ir_scatter.formats.onnx_index import GraphIndex, graphs_of
+from ir_scatter.formats.onnx_index import GraphIndex, graphs_of, sorted_positions
 from ir_scatter.formats.onnx_tensors import is_small_and_sound, shape_of
 from ir_scatter.formats.onnx_types import tensor_message, text
 
@@ -20,13 +20,20 @@ class Copier:
     know are kept. Weights stay out as well, their types are declared instead.
     """
 
-    def __init__(self, ir_version: int, bindings: Bindings | None = None) -> None:
+    def __init__(
+        self,
+        ir_version: int,
+        bindings: Bindings | None = None,
+        arguments: Mapping[str, TensorProto] | None = None,
+    ) -> None:
         """Make a copier.
 
         Args:
             ir_version: from 4 on, an initializer that is an input too is only its default.
             bindings: what a call gives for the attributes of a function.
+            arguments: what a call gives for inputs of a function, where it is small and constant.
         """
+        self._arguments = arguments or {}
         self._are_inputs_defaults = ir_version >= 4
         self._bindings = bindings or {}
         self._scopes: list[GraphIndex] = []
@@ -37,12 +44,10 @@ class Copier:
         self._inputs(target, index)
         known = self._initializers(target, index)
         known.update(_unknowable(index))
-        start = 0
-        for position in _odd_nodes(index):
-            target.node.extend(index.nodes[start:position])
-            self._odd_node(target, index, position, known)
-            start = position + 1
-        target.node.extend(index.nodes[start:])
+        for run, odd in _runs(index):
+            target.node.extend(index.nodes[at] for at in run)
+            if odd is not None:
+                self._odd_node(target, index, odd, known)
         for name in index.outputs:
             declared = known.pop(name, None)
             if declared is None and name not in index.producers:
@@ -123,6 +128,8 @@ class Copier:
 
     def _constant_around(self, name: str) -> TensorProto | None:
         for index in reversed(self._scopes):
+            if name in self._arguments and index is self._scopes[0]:
+                return self._arguments[name]
             if name in index.inputs:
                 is_constant = name in index.initializers and not self._are_inputs_defaults
                 return index.initializers[name] if is_constant else None
@@ -134,11 +141,17 @@ class Copier:
         return None
 
 
-def _odd_nodes(index: GraphIndex) -> list[int]:
+def _runs(index: GraphIndex) -> Iterator[tuple[Sequence[int], int | None]]:
+    """Yield the nodes, producers first: runs of plain ones, each with the odd one behind it."""
     odd = index.bodies.keys() | index.references | index.tensors.keys()
     if "ai.onnx" in index.domains:
         odd |= {at for at, node in enumerate(index.nodes) if node.domain == "ai.onnx"}
-    return sorted(odd)
+    order, start = sorted_positions(index), 0
+    for end, position in enumerate(order):
+        if position in odd:
+            yield order[start:end], position
+            start = end + 1
+    yield order[start:], None
 
 
 def _unknowable(index: GraphIndex) -> dict[str, ValueInfoProto]:

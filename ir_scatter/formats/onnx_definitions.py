@@ -15,7 +15,7 @@ from ir_scatter.formats.onnx_index import (
 from ir_scatter.formats.onnx_tensors import is_small_and_sound
 from ir_scatter.formats.onnx_types import normal_domain, text
 
-EXPANDED_NODES = 1_000_000
+EXPANDED_NODES = 200_000
 """Inference walks a function anew for every call: above this, functions are left out."""
 
 

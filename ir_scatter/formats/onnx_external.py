@@ -81,7 +81,7 @@ class ExternalFiles:
                 message = f"{file.message}: the values of {count} unknown, the first is {uses[0]}"
                 yield Defect(file.kind, message, self._location)
             else:
-                more = f" (and {len(uses) - 1} more end beyond it)" if len(uses) > 1 else ""
+                more = f", the first of {len(uses)} tensors that end beyond it" if len(uses) > 1 else ""
                 message = f"{location!r} has {file.size} bytes, {uses[0]}{more}"
                 yield Defect("weights-truncated", message, self._location)
 

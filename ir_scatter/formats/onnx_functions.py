@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Hashable, Mapping
+from math import prod
 
 from ir_scatter.diagnostics import Location, Related
 from ir_scatter.formats.onnx_attributes import Bindings, bound
@@ -13,7 +14,6 @@ from ir_scatter.formats.onnx_scope import Scope
 from ir_scatter.formats.onnx_tensors import COMPARED
 from ir_scatter.formats.onnx_types import text
 from ir_scatter.model import Constant, Function, Node, Value
-from ir_scatter.shapes import element_count
 
 INSTANCES = 64
 """Signatures of a function that get a graph of their own; the others share one."""
@@ -138,7 +138,7 @@ class Instances:
 
 def _contents(constant: Constant) -> Hashable:
     """Return the bytes of a small constant, and the constant itself for one that is not."""
-    if (element_count(constant.shape) or 0) > COMPARED:
+    if prod(constant.shape) > COMPARED:
         return constant
     array = constant.load()
     if array is None:

@@ -269,7 +269,7 @@ class OnnxGraph(Graph):
             if name == "value":
                 return value if isinstance(value, Constant) else None
             if name.startswith("value_"):
-                return listed_constant(value, node)
+                return listed_constant(name, value, node)
         return None
 
     def _place(self, name: str) -> Location:

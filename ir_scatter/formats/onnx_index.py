@@ -4,8 +4,8 @@ Names are those of the file, which protobuf gives as bytes where they are not UT
 keys all the same, and `onnx_types.text` makes them printable.
 """
 
-from collections import defaultdict
-from collections.abc import Container, Iterator
+from collections import defaultdict, deque
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -101,6 +101,38 @@ def index_graph(graph: GraphProto, functions: Container[FunctionKey]) -> GraphIn
 def index_function(function: FunctionProto, functions: Container[FunctionKey]) -> GraphIndex:
     """Walk the definition of a function and the graphs inside its nodes."""
     return _Walk(functions, in_function=True).function(function)
+
+
+def predecessors(index: GraphIndex) -> dict[int, set[int]]:
+    """Return, for each node, those whose outputs it or a body in it needs."""
+    found = {}
+    for position, node in enumerate(index.nodes):
+        names = set(node.input)
+        for body in index.bodies.get(position, {}).values():
+            names |= body.captured
+        found[position] = {index.producers[name][0] for name in names if name in index.producers}
+    return found
+
+
+def sorted_positions(index: GraphIndex) -> Sequence[int]:
+    """Return the nodes, producers first; nodes on a cycle, and what needs them, come last."""
+    if not index.early:
+        return range(len(index.nodes))
+    needed = predecessors(index)
+    users: dict[int, list[int]] = {position: [] for position in needed}
+    for position, producers in needed.items():
+        for producer in producers:
+            users[producer].append(position)
+    ready = deque(position for position, producers in needed.items() if not producers)
+    order = []
+    while ready:
+        producer = ready.popleft()
+        order.append(producer)
+        for position in users[producer]:
+            needed[position].discard(producer)
+            if not needed[position]:
+                ready.append(position)
+    return [*order, *sorted(needed.keys() - set(order))]
 
 
 def function_key(proto: NodeProto | FunctionProto) -> FunctionKey:

@@ -1,20 +1,21 @@
 """Types and shapes that the file does not say, or says wrongly."""
 
 from collections.abc import Mapping
+from math import prod
 
 import onnx
-from onnx import GraphProto, ModelProto, TypeProto
+from onnx import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
 
 from ir_scatter.formats.onnx_attributes import Bindings
 from ir_scatter.formats.onnx_child import InferenceBudget
 from ir_scatter.formats.onnx_copy import Copier
 from ir_scatter.formats.onnx_definitions import Definitions
-from ir_scatter.formats.onnx_index import GraphIndex, graphs_of
+from ir_scatter.formats.onnx_index import GraphIndex, graphs_of, sorted_positions
 from ir_scatter.formats.onnx_scope import NOTHING, Inferred
 from ir_scatter.formats.onnx_tensors import SEEN_BY_INFERENCE
 from ir_scatter.formats.onnx_types import text, write_type
 from ir_scatter.model import Value
-from ir_scatter.shapes import Shape, element_count
+from ir_scatter.shapes import Shape
 
 _IR_VERSION = 10
 """Of what is inferred: initializers need not be inputs, functions may have overloads."""
@@ -80,11 +81,14 @@ class Inference:
             return NOTHING
         model = ModelProto()
         try:
-            Copier(self._ir_version, bindings).fill(model.graph, index)
+            given = {name: value for name, value in arguments.items() if value is not None}
+            constants = _small_constants(given)
+            Copier(self._ir_version, bindings, constants).fill(model.graph, index)
             del model.graph.input[:]
-            for name, value in arguments.items():
-                if value is not None:
-                    _write_argument(model.graph, name, value)
+            model.graph.initializer.extend(constants.values())
+            for name, value in given.items():
+                if name not in constants:
+                    _write_input(model.graph.input.add(name=name), value)
             return self._run(model, index, opsets, definitions)
         except Exception:
             # As above.
@@ -106,23 +110,28 @@ class Inference:
         return NOTHING if result is None else _read_back(result.graph, index)
 
 
-def _override(value_info: onnx.ValueInfoProto, input_shapes: Mapping[str, Shape]) -> None:
+def _override(value_info: ValueInfoProto, input_shapes: Mapping[str, Shape]) -> None:
     name, number = text(value_info.name), value_info.type.tensor_type.elem_type
     if number and name in input_shapes:
         write_type(value_info.type, number, input_shapes[name])
 
 
-def _write_argument(graph: GraphProto, name: str, value: Value) -> None:
-    """Give a function's input the type of the call's, and its contents if they are few."""
-    constant = value.constant
-    if constant is not None and (element_count(constant.shape) or 0) <= SEEN_BY_INFERENCE:
+def _small_constants(given: Mapping[str, Value]) -> dict[str, TensorProto]:
+    """Return the arguments that inference may see the contents of."""
+    found = {}
+    for name, value in given.items():
+        constant = value.constant
+        if constant is None or prod(constant.shape) > SEEN_BY_INFERENCE:
+            continue
         array = constant.load()
         if array is not None:
-            graph.initializer.append(onnx.numpy_helper.from_array(array, name))
-            return
-    written = graph.input.add(name=name)
+            found[name] = onnx.numpy_helper.from_array(array, name)
+    return found
+
+
+def _write_input(target: ValueInfoProto, value: Value) -> None:
     if value.element_type is not None:
-        write_type(written.type, value.element_type.onnx_number, value.shape)
+        write_type(target.type, value.element_type.onnx_number, value.shape)
 
 
 def _read_back(graph: GraphProto, index: GraphIndex) -> Inferred:
@@ -131,8 +140,9 @@ def _read_back(graph: GraphProto, index: GraphIndex) -> Inferred:
     for group in (graph.input, graph.output, graph.value_info):
         types.update((known.name, known.type) for known in group if known.HasField("type"))
     bodies = {}
-    for position, inside in index.bodies.items():
-        for attribute in graph.node[position].attribute:
+    for copied, position in enumerate(sorted_positions(index) if index.bodies else ()):
+        inside = index.bodies.get(position, {})
+        for attribute in graph.node[copied].attribute if inside else ():
             for name, body in graphs_of(attribute):
                 if name in inside:
                     bodies[position, name] = _read_back(body, inside[name])

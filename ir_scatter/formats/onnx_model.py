@@ -11,7 +11,7 @@ from ir_scatter.formats.onnx_definitions import Definitions, opsets_of
 from ir_scatter.formats.onnx_external import ExternalFiles
 from ir_scatter.formats.onnx_functions import Instances
 from ir_scatter.formats.onnx_graph import OnnxGraph
-from ir_scatter.formats.onnx_index import index_graph
+from ir_scatter.formats.onnx_index import GraphIndex, index_graph
 from ir_scatter.formats.onnx_infer import Inference
 from ir_scatter.formats.onnx_scope import Scope
 from ir_scatter.formats.onnx_structure import find_defects, function_defects
@@ -38,8 +38,7 @@ def read(
         path: the file, as it is to be named in findings.
         data: its bytes where they did not come from `path`.
         has_folder: whether external data stands beside `path`; None if so unless `data` is given.
-        types: the types of nodes the caller is interested in: shapes are inferred if the model
-            has one of them. None for all.
+        types: shapes are inferred if a node has one of these types; None for all.
         input_shapes: shapes of inputs that replace those of the file, by name.
 
     Raises:
@@ -48,32 +47,44 @@ def read(
     proto = _parse(path, read_bytes(path) if data is None else data)
     definitions = Definitions(proto)
     index = index_graph(proto.graph, definitions.keys)
-    is_beside = data is None if has_folder is None else has_folder
-    files = ExternalFiles(path, has_folder=is_beside)
-    opsets = _opsets(proto)
-    shared = Scope(path, Tensors(files), proto.ir_version, opsets)
-    indices = [index, *(definition.index for definition in definitions)]
-    is_wanted = types is None or any(index.has_any(types) for index in indices)
-    inference = Inference(proto.ir_version, is_wanted=is_wanted)
-    shapes = input_shapes or {}
-    graph = OnnxGraph(
-        index,
-        shared,
-        lambda: inference.main_graph(index, opsets, definitions, shapes),
-        name=text(proto.graph.name),
-        input_shapes=shapes,
-    )
+    files = ExternalFiles(path, has_folder=data is None if has_folder is None else has_folder)
+    shared = Scope(path, Tensors(files), proto.ir_version, _opsets(proto))
+    inference = Inference(proto.ir_version, is_wanted=_has_any(types, index, definitions))
+    graph = _main_graph(proto, index, shared, definitions, inference, input_shapes or {})
     functions = Instances(definitions, shared, inference).functions(graph)
+    names = [text(name) for name in index.inputs if name not in index.initializers]
     return Model(
         path=path,
         format="onnx",
         domain=ONNX,
         graph=graph,
         functions=functions,
-        inputs=tuple(frozenset({text(name)}) for name in index.inputs if name not in index.initializers),
-        opset_imports={text(domain): version for domain, version in opsets.items()},
-        defects=_defects(path, graph, functions, definitions, files),
+        inputs=tuple(frozenset({name}) for name in names),
+        opset_imports={text(domain): version for domain, version in shared.opsets.items()},
+        defects=_defects(graph, functions, definitions),
         source=proto,
+    )
+
+
+def _has_any(types: frozenset[str] | None, main: GraphIndex, definitions: Definitions) -> bool:
+    indices = [main, *(definition.index for definition in definitions)]
+    return types is None or any(index.has_any(types) for index in indices)
+
+
+def _main_graph(
+    proto: ModelProto,
+    index: GraphIndex,
+    shared: Scope,
+    definitions: Definitions,
+    inference: Inference,
+    input_shapes: Mapping[str, Shape],
+) -> OnnxGraph:
+    return OnnxGraph(
+        index,
+        shared,
+        lambda: inference.main_graph(index, shared.opsets, definitions, input_shapes),
+        name=text(proto.graph.name),
+        input_shapes=input_shapes,
     )
 
 
@@ -107,16 +118,12 @@ def _opsets(model: ModelProto) -> dict[str, int]:
 
 
 def _defects(
-    path: str,
-    graph: OnnxGraph,
-    functions: tuple[Function, ...],
-    definitions: Definitions,
-    files: ExternalFiles,
+    graph: OnnxGraph, functions: tuple[Function, ...], definitions: Definitions
 ) -> tuple[Defect, ...]:
     found = list(find_defects(graph))
     for function in functions:
         assert isinstance(function.definition, OnnxGraph)
         found.extend(find_defects(function.definition))
-    found.extend(function_defects(definitions, path))
-    found.extend(files.defects())
+    found.extend(function_defects(definitions, graph.shared.path))
+    found.extend(graph.shared.tensors.files.defects())
     return tuple(found)

@@ -8,6 +8,7 @@ from ir_scatter.diagnostics import Location
 from ir_scatter.formats.cycles import find_cycles
 from ir_scatter.formats.onnx_definitions import Definitions
 from ir_scatter.formats.onnx_graph import OnnxGraph
+from ir_scatter.formats.onnx_index import predecessors
 from ir_scatter.formats.onnx_types import tensor_message, text
 from ir_scatter.model import Defect, Node
 
@@ -88,7 +89,7 @@ def _order(graph: OnnxGraph) -> Iterator[Defect]:
     index = graph.index
     if not index.early:
         return
-    cycles = find_cycles(_predecessors(graph))
+    cycles = find_cycles(predecessors(index))
     for cycle in cycles:
         nodes = [graph.node(position) for position in cycle]
         yield _cycle(nodes)
@@ -96,8 +97,8 @@ def _order(graph: OnnxGraph) -> Iterator[Defect]:
         return
     position, name = index.early[0]
     node, producer = graph.node(position), graph.node(index.producers[name][0])
-    more = len(index.early) - 1
-    others = f", and {more} more inputs come too early" if more else ""
+    count = len(index.early)
+    others = f", the first of {count} such inputs" if count > 1 else ""
     message = (
         f"{text(name)!r} is used before the node {producer.name!r} that produces it{others}, "
         "expected nodes in topological order"
@@ -112,18 +113,6 @@ def _cycle(nodes: list[Node]) -> Defect:
     else:
         message = f"the nodes {_named(names)} depend on each other, expected no cycle"
     return Defect("cycle", message, nodes[0].location, nodes[0])
-
-
-def _predecessors(graph: OnnxGraph) -> dict[int, set[int]]:
-    """Return, for each node, those that its inputs and its bodies need."""
-    index = graph.index
-    found = {}
-    for position, node in enumerate(index.nodes):
-        names = set(node.input)
-        for body in index.bodies.get(position, {}).values():
-            names |= body.captured
-        found[position] = {index.producers[name][0] for name in names if name in index.producers}
-    return found
 
 
 def _named(names: list[str]) -> str:
@@ -141,7 +130,7 @@ def _dims(graph: OnnxGraph) -> Iterator[Defect]:
     if not found:
         return
     name, axis, size = found[0]
-    others = f", and {len(found) - 1} more dimensions are negative" if len(found) > 1 else ""
+    others = f", the first of {len(found)} negative dimensions" if len(found) > 1 else ""
     message = f"dimension {axis} of {name!r} is {size}{others}, expected 0 or more"
     location = Location(graph.shared.path, scope=graph.scope + name)
     yield Defect("bad-number", message, location)

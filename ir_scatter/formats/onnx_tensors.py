@@ -32,7 +32,14 @@ _FIELDS = {
     "u64": "uint64_data",
     "string": "string_data",
 }
-_LISTED = {int: "i64", float: "f32", str: "string"}
+_LISTED = {
+    "value_int": ("i64", int),
+    "value_ints": ("i64", int),
+    "value_float": ("f32", float),
+    "value_floats": ("f32", float),
+    "value_string": ("string", str),
+    "value_strings": ("string", str),
+}
 
 
 class Tensors:
@@ -48,7 +55,7 @@ class Tensors:
             return None
         element_type = from_onnx_number(tensor.data_type)
         load = self._loader(tensor, element_type, shape)
-        return Constant(name, element_type, shape, declared, load)
+        return Constant(declared, element_type, shape, load, name)
 
     def problems(self, tensor: TensorProto, label: str) -> list[Problem]:
         """Return what is wrong with a tensor: a type, a dimension, its size or its place."""
@@ -84,22 +91,22 @@ class Tensors:
         return load
 
 
-def listed_constant(values: Any, node: Node) -> Constant | None:
-    """Return the constant that an attribute's number or text, or a list of one of them, stands for."""
-    is_list = isinstance(values, list)
-    first = (values or [0])[0] if is_list else values
-    type_name = _LISTED.get(type(first))
-    if type_name is None:
+def listed_constant(name: str, values: Any, node: Node) -> Constant | None:
+    """Return the constant of a Constant node's attribute `name`; None if it holds anything else."""
+    type_name, kind = _LISTED.get(name, ("", object))
+    is_list = name.endswith("s")
+    listed = values if is_list else [values]
+    if not isinstance(listed, list) or not all(type(value) is kind for value in listed):
         return None
-    shape = (len(values),) if is_list else ()
+    shape = (len(listed),) if is_list else ()
 
     def load() -> "Array":
         import numpy
 
         dtype = {"i64": "int64", "f32": "float32"}.get(type_name, "object")
-        return _read_only(numpy.array(values, dtype=dtype).reshape(shape))
+        return _read_only(numpy.array(listed, dtype=dtype).reshape(shape))
 
-    return Constant(node.name, ELEMENT_TYPES[type_name], shape, node, load)
+    return Constant(node, ELEMENT_TYPES[type_name], shape, load)
 
 
 def shape_of(tensor: TensorProto) -> tuple[int, ...] | None:

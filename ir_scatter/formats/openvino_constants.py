@@ -1,6 +1,5 @@
 """Whether the constants of an IR and its `.bin` fit together."""
 
-import re
 from collections.abc import Iterator
 
 from ir_scatter.diagnostics import Location
@@ -9,10 +8,7 @@ from ir_scatter.formats.openvino_graph import CONST, PARAMETER, IrGraph, byte_ra
 from ir_scatter.model import Defect
 from ir_scatter.shapes import element_count, parse_shape
 
-_DATA = re.compile(
-    rb'<data element_type="([^"&]*)" shape="([^"&]*)"'
-    rb'(?: offset="(\d{1,19})" size="(\d{1,19})")?\s*/>'
-)
+_DECLARING = frozenset({b"Const", b"Parameter", CONST, PARAMETER})
 
 
 def constant_defects(graph: IrGraph) -> Iterator[Defect]:
@@ -34,30 +30,33 @@ class _Constants:
         pending = [self.graph]
         while pending:
             graph = pending.pop()
-            for key, (type, start, end) in graph.body.layers.items():
-                if type in (b"Const", b"Parameter") or type.lower() in (CONST, PARAMETER):
-                    yield from self._layer(graph, key, start, end)
+            yield from self._usual(graph)
+            constants = graph.body.constants
+            for key, (type, _, _) in graph.body.layers.items():
+                if type in _DECLARING and key not in constants:
+                    yield from self._unusual(graph, key)
             inner = [body for key in graph.body.bodies for body in graph.graphs(key).values()]
             pending.extend(reversed(inner))
         if self.count and (self.weights is None or self.weights.size is None):
             yield self._missing()
 
-    def _layer(self, graph: IrGraph, key: bytes, start: int, end: int) -> Iterator[Defect]:
-        match = _DATA.search(graph.file.text.data, start, end)
-        needed: int | None = None
-        if match is not None:
-            declared = (match[1], match[2])
-            if declared not in self._known:
-                self._known[declared] = _needed_bytes(
-                    match[1].decode("utf-8", "replace"), match[2].decode("utf-8", "replace")
-                )
-            needed = self._known[declared]
-        if match is None or needed is None:
-            yield from self._unusual(graph, key)
-        elif match[3] is not None:
-            yield from self._place(graph, key, int(match[3]), int(match[4]), needed)
-        elif graph.body.layers[key][0].lower() == CONST:
-            yield from self._unusual(graph, key)
+    def _usual(self, graph: IrGraph) -> Iterator[Defect]:
+        """Check the Consts that the index has read."""
+        known = self._known
+        available = self.weights.size if self.weights is not None else None
+        for key, (type, shape, offset, size) in graph.body.constants.items():
+            if (type, shape) not in known:
+                texts = type.decode("utf-8", "replace"), shape.decode("utf-8", "replace")
+                known[type, shape] = _needed_bytes(*texts)
+            needed, length = known[type, shape], int(size)
+            if needed is None:
+                yield from self._unusual(graph, key)
+                continue
+            self.count += 1
+            end = int(offset) + length
+            if length < needed or (available is not None and end > available):
+                self.count -= 1
+                yield from self._place(graph, key, int(offset), length, needed)
 
     def _unusual(self, graph: IrGraph, key: bytes) -> Iterator[Defect]:
         """Check a declaration that is wrong, or written in another order."""

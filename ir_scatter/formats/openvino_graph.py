@@ -1,16 +1,17 @@
 """The graph of an IR: nodes and values made from its index when somebody asks for them."""
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Location
 from ir_scatter.elements import ElementType, from_element_type
 from ir_scatter.formats.openvino_bodies import InvariantInputs, text_without_bodies
 from ir_scatter.formats.weights import Weights, decode
-from ir_scatter.formats.xml_index import Body
+from ir_scatter.formats.xml_index import Body, Declaration
 from ir_scatter.formats.xml_layer import LayerParser, LayerText, PortText, tensor_names
 from ir_scatter.formats.xml_text import XmlText
+from ir_scatter.lazy import lazy
 from ir_scatter.model import OPENVINO, Constant, Graph, Input, Node, Value
 from ir_scatter.shapes import Shape, agree, narrow, parse_shape, static
 
@@ -44,6 +45,15 @@ class IrFile:
         self.shapes = shapes
         self.input_shapes = input_shapes
         self.layers = LayerParser()
+        self._declared: dict[tuple[bytes, bytes], tuple[ElementType | None, Shape]] = {}
+
+    def declared(self, type: bytes, shape: bytes) -> tuple[ElementType | None, Shape]:
+        """Return what `element_type` and `shape` of `<data>` say; equal texts are read once."""
+        known = self._declared.get((type, shape))
+        if known is None:
+            known = _declared(type.decode("utf-8", "replace"), shape.decode("utf-8", "replace"))
+            self._declared[type, shape] = known
+        return known
 
 
 class IrGraph(Graph):
@@ -102,10 +112,13 @@ class IrGraph(Graph):
         """Return the node of a layer."""
         node = self._nodes.get(key)
         if node is None:
-            layer = self.layer(key)
-            type = self.body.layers[key][0].decode("utf-8", "replace")
-            name = layer.name or f"layer_{self.id_of(key)}"
-            node = Node(self, OPENVINO, type, layer.version, name, key)
+            type, start, end = self.body.layers[key]
+            head = self.file.layers.head(self.file.text.data, start, end)
+            if head is None:
+                layer = self.layer(key)
+                head = layer.name, layer.version
+            name = head[0] or f"layer_{self.id_of(key)}"
+            node = Node(self, OPENVINO, type.decode("utf-8", "replace"), head[1], name, key)
             self._nodes[key] = node
         return node
 
@@ -116,13 +129,12 @@ class IrGraph(Graph):
 
     def inputs_of(self, node: Node) -> tuple[Input, ...]:
         """Return the input ports; what feeds them is found through the edges."""
-        key: bytes = node.handle
-        id = key.partition(b"\0")[0]
-        producers = self.body.producers
+        producers = self.body.producers(node.handle)
+        value = self._value
         return tuple(
             [
-                Input(self._value(producers.get((id, port.id))), True, port.element_type, port.shape)
-                for port in self.layer(key).inputs
+                Input(value(producers.get(port.id)), True, port.element_type, port.shape)
+                for port in self.layer(node.handle).inputs
             ]
         )
 
@@ -130,7 +142,7 @@ class IrGraph(Graph):
         """Return the values at the output ports."""
         key: bytes = node.handle
         ports = self.layer(key).outputs
-        return tuple(self._make_value(key, index, port) for index, port in enumerate(ports))
+        return tuple([self._make_value(key, index, port) for index, port in enumerate(ports)])
 
     def attributes_of(self, node: Node) -> Mapping[str, str]:
         """Return the attributes of `<data>` as text."""
@@ -166,31 +178,51 @@ class IrGraph(Graph):
     def _find_value(self, key: bytes, port_id: bytes) -> Value | None:
         if key not in self.body.layers:
             return None
-        for index, port in enumerate(self.layer(key).outputs):
-            if port.id == port_id:
-                return self._make_value(key, index, port)
+        declaration = self.body.constants.get(key)
+        for index, port in enumerate(self._output_ports(key)):
+            if port.id != port_id:
+                continue
+            if declaration is not None and not self.file.shapes:
+                return self._quick_constant(key, declaration, port)
+            return self._make_value(key, index, port)
         return None
 
-    def _make_value(self, key: bytes, index: int, port: PortText) -> Value:
-        node, layer = self.node(key), self.layer(key)
-        type = self.body.layers[key][0].lower()
-        element_type, shape = port.element_type, port.shape
-        constant = None
-        if type == CONST:
-            element_type, shape = _declared(layer)
-            constant = self._constant(node, layer, element_type, static(shape))
-        elif type == PARAMETER:
-            return self._parameter(node, layer, port)
-        propagated = self.file.shapes.get(node.scope)
-        if propagated is not None and index < len(propagated):
-            shape = propagated[index]
+    def _output_ports(self, key: bytes) -> tuple[PortText, ...]:
+        if key in self._layers or key in self.body.bodies:
+            return self.layer(key).outputs
+        _, start, end = self.body.layers[key]
+        return self.file.layers.outputs(self.file.text.data, start, end)
+
+    def _quick_constant(self, key: bytes, declaration: Declaration, port: PortText) -> Value:
+        """Make the value of a Const that the index has read, without parsing the layer."""
+        type, text, offset, size = declaration
+        element_type, shape = self.file.declared(type, text)
+        place = int(offset), int(size)
+        constant = self._constant(key, element_type, static(shape), place)
         return Value(
-            node.name, element_type, shape, node, index, constant, None, port.element_type,
-            port.shape,
+            None, element_type, shape, partial(self.node, key), 0, constant, None,
+            port.element_type, port.shape,
         )  # fmt: skip
 
-    def _parameter(self, node: Node, layer: LayerText, port: PortText) -> Value:
-        element_type, shape = _declared(layer)
+    def _make_value(self, key: bytes, index: int, port: PortText) -> Value:
+        type = self.body.layers[key][0].lower()
+        if type == PARAMETER:
+            return self._parameter(self.node(key), port)
+        element_type, shape, constant = port.element_type, port.shape, None
+        if type == CONST:
+            layer = self.layer(key)
+            element_type, shape = _declared_by(layer)
+            constant = self._constant(key, element_type, static(shape), byte_range(layer))
+        if self.file.shapes:
+            propagated = self.file.shapes.get(self.node(key).scope, ())
+            shape = propagated[index] if index < len(propagated) else shape
+        return Value(
+            None, element_type, shape, partial(self.node, key), index, constant, None,
+            port.element_type, port.shape,
+        )  # fmt: skip
+
+    def _parameter(self, node: Node, port: PortText) -> Value:
+        element_type, shape = _declared_by(self.layer(node.handle))
         shape = self._given_shape(node, shape)
         fed = self._fed_from_outside(node.handle)
         constant, producer, output = None, node, 0
@@ -210,7 +242,7 @@ class IrGraph(Graph):
         propagated = self.file.shapes.get(node.scope)
         return propagated[0] if propagated else shape
 
-    @cached_property
+    @lazy
     def _invariant_inputs(self) -> Mapping[str, int]:
         """The inputs of the owner that a Parameter of this body is at every iteration."""
         if self.owner is None or self.outer is None:
@@ -226,23 +258,25 @@ class IrGraph(Graph):
 
     def _constant(
         self,
-        node: Node,
-        layer: LayerText,
+        key: bytes,
         element_type: ElementType | None,
         shape: tuple[int, ...] | None,
+        place: tuple[int, int] | None,
     ) -> Constant | None:
         if shape is None or element_type is None:
             return None
-        weights = self.file.weights
+        load = partial(_load, self.file.weights, place, element_type, shape)
+        return Constant(partial(self.node, key), element_type, shape, load)
 
-        def load() -> "Array | None":
-            place = byte_range(layer)
-            if weights is None or place is None or element_type is None:
-                return None
-            view = weights.view(*place)
-            return None if view is None else decode(view, element_type, shape)
 
-        return Constant(node.name, element_type, shape, node, load)
+def _load(
+    weights: Weights | None,
+    place: tuple[int, int] | None,
+    element_type: ElementType,
+    shape: tuple[int, ...],
+) -> "Array | None":
+    view = None if weights is None or place is None else weights.view(*place)
+    return None if view is None else decode(view, element_type, shape)
 
 
 def byte_range(layer: LayerText) -> tuple[int, int] | None:
@@ -253,10 +287,12 @@ def byte_range(layer: LayerText) -> tuple[int, int] | None:
     return int(offset), int(size)
 
 
-def _declared(layer: LayerText) -> tuple[ElementType | None, Shape]:
-    """Return what `<data element_type shape>` of a Const or a Parameter says."""
-    element_type = from_element_type(layer.attributes.get("element_type", "").strip())
-    text = layer.attributes.get("shape")
+def _declared_by(layer: LayerText) -> tuple[ElementType | None, Shape]:
+    return _declared(layer.attributes.get("element_type", ""), layer.attributes.get("shape"))
+
+
+def _declared(type: str, text: str | None) -> tuple[ElementType | None, Shape]:
+    element_type = from_element_type(type.strip())
     try:
         return element_type, None if text is None else parse_shape(text)
     except ValueError:

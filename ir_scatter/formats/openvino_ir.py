@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Thread
 
 from ir_scatter.diagnostics import Location
 from ir_scatter.errors import UnreadableModel
@@ -19,6 +20,7 @@ from ir_scatter.shapes import Shape
 FORMAT = "openvino-ir"
 VERSIONS = (10, 11)
 
+_LARGE = 1 << 18
 _ATTRIBUTE = re.compile(rb"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _INTEGER = re.compile(r"\s*\+?\d{1,19}\s*")
 
@@ -67,12 +69,12 @@ def read(
 def _read_index(text: XmlText) -> Body:
     root = text.root()
     is_model = root is not None and root[0] == "net"
+    start = 0 if root is None else text.data.index(b"<" + root[0].encode())
     try:
-        text.check_well_formed()
+        net = _check_and_index(text, start)
     except UnreadableModel as error:
         error.is_model = is_model
         raise
-    start = 0 if root is None else text.data.index(b"<" + root[0].encode())
     if root is None or not is_model:
         name = root[0] if root else "unknown"
         raise UnreadableModel(
@@ -82,9 +84,39 @@ def _read_index(text: XmlText) -> Body:
             is_model=False,
         )
     _check_version(root[1], text.location(start))
-    net = quick_index(text.data, start) or exact_index(text.data)
+    net = net or exact_index(text.data)
     if not net.has_layers:
-        raise UnreadableModel("no-graph", "<net> has no <layers>, expected a graph", text.location(start))
+        raise UnreadableModel(
+            "no-graph", "<net> has no <layers>, expected a graph", text.location(start)
+        )
+    return net
+
+
+def _check_and_index(text: XmlText, start: int) -> Body | None:
+    """Demand well-formed XML, and index it if it is written the usual way.
+
+    libxml2 works without the interpreter's lock, so a large file is checked in a thread meanwhile.
+    The quick index of a file that is not well-formed is thrown away.
+    """
+    if len(text.data) < _LARGE:
+        text.check_well_formed()
+        return quick_index(text.data, start)
+    problems: list[UnreadableModel] = []
+
+    def check() -> None:
+        try:
+            text.check_well_formed()
+        except UnreadableModel as error:
+            problems.append(error)
+
+    thread = Thread(target=check)
+    thread.start()
+    try:
+        net = quick_index(text.data, start)
+    finally:
+        thread.join()
+    if problems:
+        raise problems[0]
     return net
 
 

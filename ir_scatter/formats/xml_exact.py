@@ -3,7 +3,7 @@
 import re
 from xml.parsers import expat
 
-from ir_scatter.formats.xml_index import EDGE_ATTRIBUTES, Body
+from ir_scatter.formats.xml_index import EDGE_ATTRIBUTES, Body, Edge
 
 _TAG_END = re.compile(rb"""[^"'>]*(?:"[^"]*"[^"'>]*|'[^']*'[^"'>]*)*>""")
 _NUMBER = re.compile(r"\s*\+?0*(\d+)\s*")
@@ -34,7 +34,7 @@ class _Exact:
         self.path: list[str] = []
         self.bodies: list[Body] = []
         self.layers: list[tuple[bytes, bytes, int]] = []
-        self.edges: list[list[tuple[bytes, bytes, bytes, bytes]]] = []
+        self.edges: list[list[Edge]] = []
         self.parser = expat.ParserCreate()
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end

@@ -8,15 +8,17 @@ Ids stay text, in their shortest decimal form, so that "abc" is an id like any o
 looks at it.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 Span: TypeAlias = tuple[bytes, int, int]
 """Type, first byte and end of a layer."""
 
-PortKey: TypeAlias = tuple[bytes, bytes]
-"""Layer id and port id."""
+Edge: TypeAlias = tuple[bytes, bytes, bytes, bytes]
+"""The ids of from-layer, from-port, to-layer and to-port."""
+
+Declaration: TypeAlias = tuple[bytes, bytes, bytes, bytes]
+"""Element type, shape, offset and size of a Const as written."""
 
 EDGE_ATTRIBUTES = ("from-layer", "from-port", "to-layer", "to-port")
 
@@ -30,19 +32,19 @@ class Body:
         start: its first byte.
         layers: by key, in the order of the file. A key is the id; where the id is taken, the id, a
             zero byte and the first byte's offset.
-        producers: what feeds an input port.
+        edges: by the layer they go to, in the order of the file.
+        constants: of Consts written the usual way, by the layer's key.
         bodies: the bodies inside a layer, by the layer's id and the element's name.
         repeated_layers: keys of layers whose id was taken.
-        repeated_edges: input ports fed twice.
     """
 
     name: str
     start: int
     layers: dict[bytes, Span] = field(default_factory=dict)
-    producers: dict[PortKey, PortKey] = field(default_factory=dict)
+    edges: dict[bytes, list[Edge]] = field(default_factory=dict)
+    constants: dict[bytes, Declaration] = field(default_factory=dict)
     bodies: dict[bytes, "dict[str, Body]"] = field(default_factory=dict)
     repeated_layers: list[bytes] = field(default_factory=list)
-    repeated_edges: list[PortKey] = field(default_factory=list)
     end: int = 0
     has_layers: bool = False
 
@@ -53,26 +55,16 @@ class Body:
             self.repeated_layers.append(id)
         self.layers[id] = span
 
-    def add_edges(self, edges: list[tuple[bytes, bytes, bytes, bytes]]) -> None:
-        """Enter edges, each as from-layer, from-port, to-layer, to-port."""
-        producers = self.producers
-        before = len(producers)
-        producers.update([((to, to_port), (origin, port)) for origin, port, to, to_port in edges])
-        if len(producers) != before + len(edges):
-            self._find_repeated(edges)
+    def add_edges(self, edges: list[Edge]) -> None:
+        """Enter edges."""
+        known = self.edges
+        for edge in edges:
+            if edge[2] in known:
+                known[edge[2]].append(edge)
+            else:
+                known[edge[2]] = [edge]
 
-    def _find_repeated(self, edges: list[tuple[bytes, bytes, bytes, bytes]]) -> None:
-        seen: set[PortKey] = set()
-        for _, _, to, to_port in edges:
-            if (to, to_port) in seen:
-                self.repeated_edges.append((to, to_port))
-            seen.add((to, to_port))
-
-    def nested(self) -> Iterator["Body"]:
-        """Yield this body and all inside it."""
-        pending = [self]
-        while pending:
-            body = pending.pop()
-            yield body
-            inner = [body for bodies in body.bodies.values() for body in bodies.values()]
-            pending.extend(reversed(inner))
+    def producers(self, key: bytes) -> dict[bytes, tuple[bytes, bytes]]:
+        """Return what feeds a layer: layer and port by the id of its own port, the first edge's."""
+        edges = self.edges.get(key.partition(b"\0")[0], ())
+        return {edge[3]: (edge[0], edge[1]) for edge in reversed(edges)}

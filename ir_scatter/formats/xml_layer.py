@@ -14,18 +14,17 @@ from ir_scatter.formats.xml_exact import shortest
 from ir_scatter.shapes import Bounds, Shape, parse_dim
 
 _ATTRIBUTE = re.compile(r'([\w:.-]+)="([^"&]*)"')
-_LAYER = re.compile(
+_HEAD = re.compile(
     rb'<layer id="[^"]*" name="([^"&]*)" type="[^"&]*"(?: version="([^"&]*)")?'
     rb'(?: [\w:.-]+="[^"]*")*\s*>\s*'
-    rb'(?:<data((?:\s+[\w:.-]+="[^"&<>]*")*)\s*/>\s*)?'
-    rb"(?:<rt_info>(?:(?!<input>|<output>|</layer>).)*</rt_info>\s*)?"
-    rb"(?:<input>(.*?)</input>\s*)?(?:<output>(.*?)</output>\s*)?</layer>",
-    re.DOTALL,
 )
+_DATA = re.compile(rb'<data((?:\s+[\w:.-]+="[^"&<>]*")*)\s*/>\s*')
+_SPACE = re.compile(rb"\s*")
 _PORT = re.compile(
     rb'<port id="([^"&]*)"(?: precision="([^"&]*)")?(?: names="[^"]*")?\s*'
     rb"(?:/>|>((?:\s*<dim>[^<&]*</dim>)*)\s*</port>)"
 )
+_OUTPUT, _OUTPUT_END = b"<output>", b"</output>"
 _DIM = re.compile(r"<dim>([^<]*)</dim>")
 
 
@@ -71,35 +70,68 @@ _PortKey = tuple[bytes, bytes, bytes]
 
 
 class LayerParser:
-    """Parses layers, and remembers ports, which repeat themselves."""
+    """Parses layers, and remembers the texts of ports, which repeat themselves."""
 
     def __init__(self) -> None:
         self._ports: dict[_PortKey, PortText] = {}
+        self._sections: dict[bytes, tuple[PortText, ...] | None] = {}
 
     def parse(self, data: bytes, start: int, end: int) -> LayerText:
         """Parse the layer in `data[start:end]`, which holds no bodies."""
-        match = _LAYER.fullmatch(data, start, end)
+        layer = self._quick_parse(data, start, end)
+        return self._parse_tree(data[start:end]) if layer is None else layer
+
+    def head(self, data: bytes, start: int, end: int) -> tuple[str, str | None] | None:
+        """Return the layer's name and version, None if they are written in an unusual way."""
+        match = _HEAD.match(data, start, end)
         if match is None:
-            return self._parse_tree(data[start:end])
-        name, version, attributes, inputs, outputs = match.groups()
-        input_ports, output_ports = self._quick_ports(inputs), self._quick_ports(outputs)
-        if input_ports is None or output_ports is None:
-            return self._parse_tree(data[start:end])
-        return LayerText(
-            name.decode("utf-8", "replace"),
-            None if version is None else version.decode("utf-8", "replace"),
-            dict(_ATTRIBUTE.findall(attributes.decode("utf-8", "replace"))) if attributes else {},
-            input_ports,
-            output_ports,
-        )
+            return None
+        version = None if match[2] is None else match[2].decode("utf-8", "replace")
+        return match[1].decode("utf-8", "replace"), version
+
+    def _quick_parse(self, data: bytes, start: int, end: int) -> LayerText | None:
+        match, head = _HEAD.match(data, start, end), self.head(data, start, end)
+        if match is None or head is None:
+            return None
+        position, attributes = match.end(), {}
+        found = _DATA.match(data, position, end)
+        if found is not None:
+            position = found.end()
+            attributes = dict(_ATTRIBUTE.findall(found[1].decode("utf-8", "replace")))
+        position = _skip(data, position, end, b"<rt_info>", b"</rt_info>")
+        if b"put>" in data[match.end() : position]:
+            return None
+        first = position
+        position = _skip(data, position, end, b"<input>", b"</input>")
+        inputs = self._quick_ports(data[first:position])
+        first = position
+        position = _skip(data, position, end, b"<output>", b"</output>")
+        outputs = self._quick_ports(data[first:position])
+        if inputs is None or outputs is None or end - position != len(b"</layer>"):
+            return None
+        return LayerText(head[0], head[1], attributes, inputs, outputs)
+
+    def outputs(self, data: bytes, start: int, end: int) -> tuple[PortText, ...]:
+        """Parse the output ports only of the layer in `data[start:end]`, which holds no bodies."""
+        first = data.rfind(_OUTPUT, start, end)
+        last = data.rfind(_OUTPUT_END, first, end) if first >= 0 else -1
+        ports = self._quick_ports(data[first:last]) if last >= 0 else None
+        if ports is None or b"<!" in data[last:end] or b"<rt_info" in data[last:end]:
+            return self.parse(data, start, end).outputs
+        return ports
 
     def _quick_ports(self, text: bytes | None) -> tuple[PortText, ...] | None:
+        """Return the ports of a section; None if it is written in an unusual way."""
         if not text:
             return ()
+        if text in self._sections:
+            return self._sections[text]
         found = _PORT.findall(text)
-        if len(found) != text.count(b"<port") or b"<!" in text:
-            return None
-        return tuple([self._ports.get(key) or self._new_port(key) for key in found])
+        ports: tuple[PortText, ...] | None = None
+        if len(found) == text.count(b"<port") and b"<!" not in text:
+            ports = tuple([self._ports.get(key) or self._new_port(key) for key in found])
+        self._sections[text] = ports
+        return ports
 
     def _new_port(self, key: _PortKey) -> PortText:
         id, precision, dims = (part.decode("utf-8", "replace") for part in key)
@@ -118,6 +150,15 @@ class LayerParser:
             _tree_ports(layer.find("input")),
             _tree_ports(layer.find("output")),
         )
+
+
+def _skip(data: bytes, position: int, end: int, opening: bytes, closing: bytes) -> int:
+    """Return the first byte behind an element and the space after it, if it starts here."""
+    if not data.startswith(opening, position):
+        return position
+    last = data.find(closing, position, end)
+    match = _SPACE.match(data, last + len(closing), end) if last >= 0 else None
+    return match.end() if match else position
 
 
 def _tree_ports(parent: "etree._Element | None") -> tuple[PortText, ...]:

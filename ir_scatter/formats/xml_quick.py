@@ -6,7 +6,11 @@ from ir_scatter.formats.xml_index import Body
 
 _ID = rb'"(0|[1-9]\d*)"'
 _NET = re.compile(rb"<net[^<>]*>\s*(?=<layers>)")
-_LAYER = re.compile(rb"\s*<layer id=" + _ID + rb' name="[^"]*" type="([^"&]*)"(?: [\w:.-]+="[^"]*")*\s*(/?)>')
+_LAYER = re.compile(
+    rb"\s*<layer id=" + _ID + rb' name="[^"]*" type="([^"&]*)"(?: [\w:.-]+="[^"]*")*\s*(/?)>'
+    rb'(?:\s*<data element_type="([^"&]*)" shape="([^"&]*)"'
+    rb' offset="(\d{1,19})" size="(\d{1,19})"\s*/>)?'
+)
 _BODY = re.compile(rb"<(\w+)>\s*")
 _LAYERS_END = re.compile(rb"\s*</layers>\s*<edges\s*(/?)>")
 _EDGE = re.compile(
@@ -51,22 +55,27 @@ class _Quick:
 
     def fill(self, body: Body, position: int) -> int:
         """Enter the layers and edges that start with `<layers>` at `position`; return their end."""
-        data, types, layers = self.data, self.types, body.layers
+        data, types = self.data, self.types
+        layers, constants = body.layers, body.constants
         body.has_layers = True
         position += len(_LAYERS)
         self._look_ahead(position)
         while (match := _LAYER.match(data, position)) is not None:
-            id, type, is_closed = match.groups()
+            id, type, is_closed = match.group(1, 2, 3)
             start, position = match.start(1) - len(b'<layer id="'), match.end()
             if not is_closed:
                 end = data.find(_LAYER_END, position)
+                if end < 0:
+                    raise _Unusual
                 if self.next_layers < end:
                     end = self._bodies(body, id, position)
                 position = end + len(_LAYER_END)
             if id in layers:
                 body.add_layer(id, (type, start, position))
-            else:
-                layers[id] = (types.setdefault(type, type), start, position)
+                continue
+            layers[id] = (types.setdefault(type, type), start, position)
+            if type == b"Const" and match[4] is not None:
+                constants[id] = match.group(4, 5, 6, 7)
         return self._edges(body, position)
 
     def _look_ahead(self, position: int) -> None:

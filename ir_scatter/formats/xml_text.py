@@ -1,8 +1,7 @@
 """From the bytes of an XML file to UTF-8 that is known to be well-formed, with exact places."""
 
 import re
-from bisect import bisect_right
-from functools import cached_property
+from itertools import islice
 
 from lxml import etree
 
@@ -10,7 +9,6 @@ from ir_scatter.diagnostics import Location
 from ir_scatter.errors import UnreadableModel
 
 MAX_DEPTH = 256
-_CHUNK = 1 << 18
 
 _DECLARATION = re.compile(rb"<\?xml\b[^>]*?\?>")
 _ENCODING = re.compile(rb"""(\sencoding\s*=\s*)(["'])([A-Za-z0-9._-]+)\2""")
@@ -33,27 +31,36 @@ class XmlText:
     def __init__(self, path: str, raw: bytes) -> None:
         self.path = path
         self.data, self.is_transcoded = _to_utf8(path, raw)
-
-    @cached_property
-    def _line_starts(self) -> list[int]:
-        starts = [0]
-        starts.extend(match.end() for match in re.finditer(rb"\n", self.data))
-        return starts
+        self._last = (0, 1)
+        self._starts: dict[int, int] = {}
 
     def location(self, offset: int, scope: str = "") -> Location:
-        """Return the place of a byte, with the column counted in characters."""
-        line = bisect_right(self._line_starts, offset)
-        start = self._line_starts[line - 1]
+        """Return the place of a byte, with the column counted in characters.
+
+        Lines are counted from the place that was asked for last, which is near.
+        """
+        last, line = self._last
+        if offset >= last:
+            line += self.data.count(b"\n", last, offset)
+        else:
+            line -= self.data.count(b"\n", offset, last)
+        self._last = offset, line
+        start = self._starts[line] = self.data.rfind(b"\n", 0, offset) + 1
         column = len(self.data[start:offset].decode("utf-8", "replace")) + 1
         return Location(self.path, line, column, scope)
 
     def line(self, number: int) -> str:
         """Return the text of a line, counted from 1; empty behind the last."""
-        starts = self._line_starts
-        if number > len(starts):
-            return ""
-        end = starts[number] if number < len(starts) else len(self.data)
-        return self.data[starts[number - 1] : end].decode("utf-8", "replace").rstrip("\r\n")
+        start = self._starts.get(number)
+        if start is None:
+            breaks = re.finditer(rb"\n", self.data)
+            found = next(islice(breaks, number - 2, None), None) if number > 1 else None
+            if found is None and number > 1:
+                return ""
+            start = found.end() if found else 0
+        end = self.data.find(b"\n", start)
+        text = self.data[start : len(self.data) if end < 0 else end]
+        return text.decode("utf-8", "replace").rstrip("\r")
 
     def root(self) -> tuple[str, bytes] | None:
         """Return the root element's name and the text of its attributes, None if there is none.
@@ -79,8 +86,7 @@ class XmlText:
         """
         parser = etree.XMLParser(target=_NoTarget(), resolve_entities=False, no_network=True, huge_tree=False)
         try:
-            for start in range(0, len(self.data), _CHUNK):
-                parser.feed(self.data[start : start + _CHUNK])
+            parser.feed(self.data)
             parser.close()
         except etree.XMLSyntaxError as error:
             raise self._malformed(error) from None

@@ -15,6 +15,9 @@ from ir_scatter.shapes import Shape, highest
 if TYPE_CHECKING:
     from ir_scatter.model import Array
 
+_FEW = 64
+"""Up to so many numbers Python's own min, max and set are quicker than NumPy's calls."""
+
 
 @dataclass(frozen=True, slots=True)
 class BadIndices:
@@ -88,7 +91,9 @@ def out_of_range(indices: "Array", limits: Sequence[int | None]) -> BadIndices |
 
 def negative(indices: "Array", limits: Sequence[int | None]) -> BadIndices | None:
     """Find the negative indices that are not below -s."""
-    if indices.size == 0 or indices.dtype.kind != "i" or int(indices.min()) >= 0:
+    if indices.size == 0 or indices.dtype.kind != "i":
+        return None
+    if min(_extremes(indices, len(limits))[0]) >= 0:
         return None
     columns = indices.reshape(-1, len(limits))
     bad = columns < 0
@@ -106,10 +111,12 @@ def repeats(
 
     if layout is Layout.SEQUENCE or (layout is Layout.ELEMENTS and axis is None):
         return None
+    if indices.size <= _FEW and layout is Layout.SLICES and _is_plainly_unique(indices):
+        return None
     flat = _target_numbers(layout, axis, indices, limits)
     if flat is None or flat.size < 2:
         return None
-    if flat.size <= 64:
+    if flat.size <= _FEW:
         is_unique = len(set(flat.tolist())) == flat.size
     else:
         ordered = numpy.sort(flat)
@@ -122,6 +129,11 @@ def repeats(
     first = int(repeated[0])
     earlier = int(firsts[inverse.reshape(-1)[first]])
     return Repeats(flat.size - values.size, flat.size, _position(first, shape), _position(earlier, shape))
+
+
+def _is_plainly_unique(indices: "Array") -> bool:
+    numbers = indices.reshape(-1).tolist()
+    return len(set(numbers)) == len(numbers) and (not numbers or min(numbers) >= 0)
 
 
 def _target_numbers(
@@ -156,6 +168,9 @@ def _target_numbers(
 
 def _extremes(indices: "Array", columns: int) -> tuple[list[int], list[int]]:
     if columns == 1:
+        if indices.size <= _FEW:
+            numbers = indices.reshape(-1).tolist()
+            return [min(numbers)], [max(numbers)]
         return [int(indices.min())], [int(indices.max())]
     table = indices.reshape(-1, columns)
     return table.min(axis=0).tolist(), table.max(axis=0).tolist()

@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
-from ir_scatter.ops import targets
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.rules.wording import bad_indices
 
@@ -27,9 +26,7 @@ if TYPE_CHECKING:
 
 
 def _check(site: "Site") -> Iterator[Finding]:
-    if site.index_array is None or site.limits is None:
-        return
-    bad = targets.out_of_range(site.index_array, site.limits)
+    bad = site.out_of_range
     if bad is not None:
         size = bad.size or 0
         low = 0 if site.counts_starts else -size
@@ -40,4 +37,4 @@ def _check(site: "Site") -> Iterator[Finding]:
         )
 
 
-RULE = Rule("SCT302", "index-out-of-range", Severity.ERROR, _check)
+RULE = Rule("SCT302", "index-out-of-range", Severity.ERROR, _check, reads_values=True)

@@ -34,4 +34,4 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield Finding(message, role=Role.INDICES)
 
 
-RULE = Rule("SCT307", "indices-not-checked", Severity.NOTE, _check)
+RULE = Rule("SCT307", "indices-not-checked", Severity.NOTE, _check, reads_values=True)

@@ -39,4 +39,4 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield bad_indices(site, bad, f"expected 0{high or ' at least'} in {site.spec.key}")
 
 
-RULE = Rule("SCT303", "negative-index", Severity.ERROR, _check)
+RULE = Rule("SCT303", "negative-index", Severity.ERROR, _check, reads_values=True)

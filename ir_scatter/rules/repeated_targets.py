@@ -30,7 +30,7 @@ def _check(site: "Site") -> Iterator[Finding]:
     if site.reduction is not Reduction.NONE or site.index_array is None or site.limits is None:
         return
     array, limits = site.index_array, site.limits
-    if targets.out_of_range(array, limits) is not None:
+    if site.out_of_range is not None:
         return
     found = targets.repeats(site.spec.layout, site.data_shape, site.axis, array, limits)
     if found is None:
@@ -43,4 +43,4 @@ def _check(site: "Site") -> Iterator[Finding]:
     yield Finding(message, role=Role.INDICES, related=constant_note(site, Role.INDICES))
 
 
-RULE = Rule("SCT304", "repeated-targets", Severity.WARNING, _check)
+RULE = Rule("SCT304", "repeated-targets", Severity.WARNING, _check, reads_values=True)

@@ -42,6 +42,8 @@ class Rule:
         severity: the row of an operator may lower an error to a warning.
         check: yields the violations of one scatter node; None if a reader finds them.
         documentation: the docstring of its module.
+        reads_values: whether it looks at the numbers in indices, so that two nodes that differ in
+            nothing else may differ in its findings.
     """
 
     code: str
@@ -49,3 +51,4 @@ class Rule:
     severity: Severity
     check: "Callable[[Site], Iterator[Finding]] | None" = None
     documentation: str = ""
+    reads_values: bool = False

@@ -66,13 +66,13 @@ def test_unreadable_files(tmp_path: Path) -> None:
 
 def test_every_truncation_is_unreadable_or_a_model() -> None:
     data = parser.parse_model(SIMPLE).SerializeToString()
+    defects = set()
     for end in range(1, len(data)):
         try:
-            model = onnx_model.read("model.onnx", data[:end], types=frozenset())
+            list(onnx_model.read("model.onnx", data[:end], types=frozenset()).walk())
         except UnreadableModel as error:
-            assert error.defect in {"malformed-protobuf", "no-graph"}
-        else:
-            assert list(model.walk()) is not None
+            defects.add(error.defect)
+    assert defects == {"malformed-protobuf", "no-graph"}
 
 
 def test_a_model_says_what_it_is(tmp_path: Path) -> None:
@@ -212,9 +212,9 @@ def test_constants_of_every_kind() -> None:
         helper.make_node("Constant", [], ["int"], value_int=3),
         helper.make_node("Constant", [], ["floats"], value_floats=[0.5, 1.5]),
         helper.make_node("Constant", [], ["strings"], value_strings=["a", "b"]),
-        helper.make_node("Constant", [], ["none"], value_ints=[]),
+        helper.make_node("Constant", [], ["none"]),
     ]
-    nodes[3].attribute[0].type = onnx.AttributeProto.INTS
+    nodes[3].attribute.add(name="value_floats", type=onnx.AttributeProto.FLOATS)
     graph = helper.make_graph(nodes, "g", [], [])
     model = onnx_model.read("m", helper.make_model(graph, ir_version=10).SerializeToString())
     found = {}
@@ -229,7 +229,7 @@ def test_constants_of_every_kind() -> None:
         "int": ("i64", "[]", 3),
         "floats": ("f32", "[2]", [0.5, 1.5]),
         "strings": ("string", "[2]", ["a", "b"]),
-        "none": ("i64", "[0]", []),
+        "none": ("f32", "[0]", []),
     }
 
 

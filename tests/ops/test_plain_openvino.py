@@ -151,13 +151,10 @@ EXAMPLES = [
     example("StridedSlice", sliced(shrink_axis_mask=[0, 1]), CUBE, i64(0, -1), i64(2, 0), i64(1, 1)),
     example(
         "StridedSlice",
-        sliced(
-            shrink_axis_mask=[1, 0, 0],
-            ellipsis_mask=[0, 1, 0],
-        ),
+        sliced(shrink_axis_mask=[1, 0, 0], ellipsis_mask=[0, 1, 0]),
         CUBE,
-        i64(1, 0, 1),
-        i64(2, 0, 3),
+        i64(1, 0, -4),
+        i64(2, 0, -1),
         i64(1, 1, 1),
     ),
     example(

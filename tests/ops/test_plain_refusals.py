@@ -67,6 +67,8 @@ OPENVINO_CASES: list[tuple[str, Sequence[Any], Mapping[str, str]]] = [
     ("Convert", [f32([3e9])], {"destination_type": "i32"}),
     ("Convert", [f32([-1])], {"destination_type": "u8"}),
     ("Convert", [typed("float64", [2.0**63])], {"destination_type": "i64"}),
+    ("Convert", [f32([np.nan])], {"destination_type": "f4e2m1"}),
+    ("Convert", [f32([3])], {"destination_type": "f8e8m0"}),
     ("Convert", [], {"destination_type": "i64"}),
     ("Convert", [None], {"destination_type": "i64"}),
     ("Reshape", [count(6), i64(2, 3)], {}),
@@ -91,6 +93,7 @@ OPENVINO_CASES: list[tuple[str, Sequence[Any], Mapping[str, str]]] = [
     ("Broadcast", [count(3), i64(3, 2)], {"mode": "explicit"}),
     ("Broadcast", [count(3, 2), i64(2, 3), i64(1, 0)], {"mode": "explicit"}),
     ("Broadcast", [count(3), i64(3, 2), i64(2)], {"mode": "explicit"}),
+    ("Broadcast", [count(1, 1), i64(3, 2), i64(0, 0)], {"mode": "explicit"}),
     ("Tile", [count(3), i64(-1)], {}),
     ("Tile", [count(3), i64(2**62)], {}),
     ("Concat", [count(2), count(3)], {}),
@@ -197,6 +200,9 @@ ONNX_CASES: list[tuple[str, Sequence[Any], Mapping[str, Any]]] = [
     ("Range", [np.array(0), i32(1), np.array(1)], {}),
     ("Add", [count(2), count(2)], {"broadcast": 1}),
     ("Mod", [f32([1]), f32([2])], {}),
+    ("Pow", [typed("uint8", [2]), i32([-1])], {}),
+    ("Pow", [typed("uint8", [2]), i32([256])], {}),
+    ("Pow", [i32([10]), f32([99])], {}),
     ("Cast", [count(2)], {"to": 7.5}),
     ("Gather", [count(2), i64(0)], {"axis": 2**70}),
     ("Min", [], {}),
@@ -222,6 +228,17 @@ def test_refuses_masks(inputs: Any, attributes: Any) -> None:
 def test_refuses_in_onnx(type: str, inputs: Any, attributes: Any) -> None:
     with pytest.raises(UnsupportedCase, match=type):
         run("", type, *inputs, **attributes)
+
+
+def test_refuses_uneven_parts_before_num_outputs() -> None:
+    with pytest.raises(UnsupportedCase, match="5 cannot be split into 2 parts"):
+        run("", "Split", count(5), outputs=2, opset=13)
+
+
+@pytest.mark.parametrize("opset", [27, None])
+def test_refuses_mod_of_floats_before_opset_28(opset: int | None) -> None:
+    with pytest.raises(UnsupportedCase, match="fmod is 0, expected 1"):
+        run("", "Mod", f32([1]), f32([2]), opset=opset)
 
 
 @pytest.mark.parametrize("opset", [1, 7, None])

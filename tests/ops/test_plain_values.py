@@ -137,6 +137,10 @@ def test_mod_of_floats_has_the_sign_of_the_divisor_from_opset_28_on() -> None:
     assert np.signbit(found[3])
 
 
+def test_reductions_of_an_ir_drop_axes_by_default() -> None:
+    assert run("openvino", "ReduceSum", count(2, 3), np.array([1])).tolist() == [3, 12]
+
+
 def test_moves_strings() -> None:
     words = np.array([["a", "b", "c"]], object)
     assert run("", "Transpose", words).tolist() == [["a"], ["b"], ["c"]]

@@ -1,0 +1,104 @@
+"""Bytes that somebody changed: a model or UnreadableModel, nothing else."""
+
+import random
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from onnx import ModelProto, parser
+
+from ir_scatter.errors import UnreadableModel
+from ir_scatter.formats import onnx_model
+
+SEED = parser.parse_model("""
+    <ir_version: 10, opset_import: ["" : 18, "my" : 1]>
+    main (float[N, 4] x, bool c, int64 trip) => (float[N, 4] y, z, q)
+        <float[2, 2] w = {1, 2, 3, 4}, int64[2] i = {0, 1}, float[N, 4] twice> {
+        shape = Constant <value = int64[2] {8, 2}> ()
+        once = my.f <alpha = 2.0> (x, shape)
+        twice = my.f <alpha = 2.0> (once, shape)
+        y = If (c) <
+            then_branch = yes () => (a) { t = my.g (twice) a = Reshape (t, shape) },
+            else_branch = no () => (b) { b = ScatterND <reduction = "add"> (w, i, x) }>
+        z = Loop (trip, c, x) <
+            body = step (int64 n, bool go, float[2, 3] s) => (next, out) {
+                next = Identity (go)
+                out = my.f (s, shape)
+            }>
+        q = ScatterElements <axis = 1> (w, i, w)
+    }
+    <domain: "my", opset_import: ["" : 18, "my" : 1]>
+    f <alpha> (v, k) => (r) {
+        t = LeakyRelu <alpha: float = @alpha> (v)
+        s = my.g (t)
+        r = Reshape (s, k)
+    }
+    <domain: "my", opset_import: ["" : 18]>
+    g (v) => (r) { r = Slice (v, v, v) }
+""").SerializeToString()
+
+
+def look_at_everything(data: bytes) -> None:
+    """Read a model and ask for all that it can tell."""
+    try:
+        model = onnx_model.read("model.onnx", data)
+    except UnreadableModel:
+        return
+    for defect in model.defects:
+        defect.message.encode()
+    for node in (*model.walk(), *model.definitions()):
+        node.scope.encode()
+        assert node.location.path == "model.onnx"
+        values = [port.value for port in node.inputs if port.value is not None]
+        for value in (*values, *node.outputs):
+            value.name.encode()
+            if value.constant is not None:
+                value.constant.load()
+        assert repr(node.attributes)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.tuples(st.integers(0, len(SEED) - 1), st.integers(0, 255)), max_size=4))
+def test_changed_bytes(changes: list[tuple[int, int]]) -> None:
+    data = bytearray(SEED)
+    for position, byte in changes:
+        data[position] = byte
+    look_at_everything(bytes(data))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, len(SEED)), st.integers(0, len(SEED)))
+def test_bytes_cut_out(start: int, end: int) -> None:
+    look_at_everything(SEED[:start] + SEED[end:])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=64))
+def test_any_bytes(data: bytes) -> None:
+    look_at_everything(data)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 2**32))
+def test_names_exchanged(seed: int) -> None:
+    chance = random.Random(seed)
+    model = ModelProto.FromString(SEED)
+    graphs = [*[model.graph] * 3, *model.functions, model.graph.node[3].attribute[0].g]
+    names = ["", "x", "w", "i", "shape", "once", "twice", "a", "t", "r", "nobody"]
+    for _ in range(chance.randint(1, 5)):
+        node = chance.choice(chance.choice(graphs).node)
+        target = chance.choice([node.input, node.output])
+        if len(target):
+            target[chance.randrange(len(target))] = chance.choice(names)
+        else:
+            node.op_type = chance.choice(["f", "g", "If", "Constant", "ScatterND"])
+    look_at_everything(model.SerializeToString())
+
+
+def test_deeply_nested_bodies() -> None:
+    text = "y = Abs (x)"
+    for _ in range(25):
+        text = f"y = If (c) <then_branch = t () => (y) {{ {text} }}, else_branch = e () => (x) {{}}>"
+    model = parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 18]> g (float[2] x, bool c) => (y) {{ {text} }}'
+    )
+    look_at_everything(model.SerializeToString())
