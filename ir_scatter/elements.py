@@ -1,6 +1,7 @@
 """Element types: OpenVINO's names, ONNX's names and numbers, NumPy's dtypes, bits."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def is_dynamic_word(text: str) -> bool:
     return text.lower() in _DYNAMIC_WORDS
 
 
+@cache
 def dtype(element_type: ElementType) -> "np.dtype[np.generic] | None":
     """Return the NumPy dtype (ml_dtypes for bf16, f8, u4, i4 and the like), None without one."""
     import numpy

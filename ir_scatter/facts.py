@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.elements import ElementType
 from ir_scatter.model import Constant, Node, Value
-from ir_scatter.ops import find
+from ir_scatter.ops import find, is_scatter
 from ir_scatter.ops.spec import Role
 from ir_scatter.shapes import Shape, agree, element_count, narrow, static
 
@@ -36,6 +36,8 @@ class Facts:
 
         The output of an operator that keeps the shape of an input has that input's shape.
         """
+        if value.constant is not None:
+            return value.shape
         path: list[Value] = []
         seen: set[Value] = set()
         while value not in self._shapes:
@@ -70,6 +72,9 @@ class Facts:
                 continue
             budget -= 1
             needed = self._needed(current) if budget > 0 else None
+            if current in self._arrays:
+                pending.pop()
+                continue
             if needed is None:
                 self._arrays[current] = None
                 pending.pop()
@@ -188,7 +193,9 @@ def _shape_source(value: Value) -> Value | None:
     A shape that is stored whole is believed, but not that of a scatter node, whose documents say
     what it is.
     """
-    if value.constant is not None:
+    is_static = static(value.shape) is not None
+    type = value.producer_type
+    if value.constant is not None or (is_static and type is not None and not is_scatter(type)):
         return None
     node = value.producer
     if node is None:
@@ -197,7 +204,7 @@ def _shape_source(value: Value) -> Value | None:
     if lookup is not None:
         index = lookup.spec.port_index(Role.DATA) if lookup.spec else None
     else:
-        op = _plain_op(node) if static(value.shape) is None else None
+        op = None if is_static else _plain_op(node)
         index = 0 if op is not None and op.keeps_shape else None
     if index is None or index >= len(node.inputs):
         return None

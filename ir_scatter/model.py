@@ -94,6 +94,7 @@ class Value:
         element_type: None if it is not known.
         shape: the best that is known.
         output: the number of the producer's output, from 0.
+        producer_type: the producer's type where that is known without making the node.
         constant: set if the file holds the value itself.
         location: where the file declares it.
         stored_type: the type that the file stores for it, if it stores one.
@@ -107,6 +108,7 @@ class Value:
         "element_type",
         "location",
         "output",
+        "producer_type",
         "shape",
         "stored_shape",
         "stored_type",
@@ -123,8 +125,10 @@ class Value:
         location: Location | None = None,
         stored_type: ElementType | None = None,
         stored_shape: Shape = None,
+        producer_type: str | None = None,
     ) -> None:
         self._name = name
+        self.producer_type = producer_type
         self.element_type = element_type
         self.shape = shape
         self._producer = producer

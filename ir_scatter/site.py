@@ -9,15 +9,18 @@ from ir_scatter.facts import Facts
 from ir_scatter.lazy import lazy
 from ir_scatter.model import OPENVINO, Input, Node, Value
 from ir_scatter.ops import Lookup
-from ir_scatter.ops.spec import Kind, Layout, OpSpec, Port, Reduction, Role
+from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec, Port, Reduction, Role
 from ir_scatter.shapes import Bounds, Dim, Shape, at_most, concatenate, element_count, highest
 
 if TYPE_CHECKING:
     from ir_scatter.model import Array
     from ir_scatter.ops.targets import BadIndices
 
+_FEW = 64
+"""Up to so many numbers Python's own min, max and set are quicker than NumPy's calls."""
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+@dataclass(slots=True, eq=False)
 class Operand:
     """An input that is connected.
 
@@ -97,7 +100,7 @@ class Site:
     def indices_shape(self) -> Shape:
         """Return the shape of indices, None if its rank is not known."""
         if self.index_array is not None:
-            return self.index_array.shape
+            return tuple(self.index_array.shape)
         return self.indices.shape if self.indices else None
 
     @lazy
@@ -127,7 +130,9 @@ class Site:
         axis, shape = self.written_axis, self.data_shape
         if axis is None or shape is None or not -len(shape) <= axis < len(shape):
             return None
-        return axis % len(shape)
+        axis %= len(shape)
+        source = self.spec.axis
+        return None if source is None or axis in source.excluded else axis
 
     def attribute(self, name: str) -> Any:
         """Return an attribute's value as the runtimes read it, its default if it is not written."""
@@ -148,12 +153,14 @@ class Site:
         if row is None:
             return Reduction.NONE
         word = self.attribute("reduction")
+        if not isinstance(word, str):
+            return None
         if word in row.undocumented:
             return next(
                 (spec.reductions[word] for spec in self.lookup.family if word in spec.reductions),
                 None,
             )
-        return self.spec.reductions.get(word) if isinstance(word, str) else None
+        return self.spec.reductions.get(word)
 
     @lazy
     def depth(self) -> int | None:
@@ -184,6 +191,20 @@ class Site:
         return targets.sizes(layout, data, self.axis, array)
 
     @lazy
+    def has_plain_indices(self) -> bool:
+        """Tell whether few constant indices are in range, not negative and all different.
+
+        They break no rule about values, and most constant indices of real models are such.
+        """
+        array, limits = self.index_array, self.limits
+        if array is None or limits is None or len(limits) != 1 or array.size > _FEW:
+            return False
+        size, numbers = limits[0], array.reshape(-1).tolist()
+        if not numbers or size is None:
+            return False
+        return min(numbers) >= 0 and max(numbers) < size and len(set(numbers)) == len(numbers)
+
+    @lazy
     def out_of_range(self) -> "BadIndices | None":
         """Return the constant indices outside of [-s, s-1], None if there are none."""
         from ir_scatter.ops import targets
@@ -197,21 +218,19 @@ class Site:
 
         What such rules find at two sites of the same likeness is the same but for the place.
         """
-        inputs = [
-            (port.is_present, port.stored_type, port.stored_shape, _likeness(port.value))
-            for port in self.node.inputs
-        ]
-        outputs = [(output.stored_type, output.stored_shape) for output in self.node.outputs]
-        shapes = [operand.shape for operand in self._operands.values()]
-        return (
-            self.spec.key,
-            tuple(self.node.attributes.items()) if self.node.attributes else (),
-            tuple(inputs),
-            tuple(outputs),
-            tuple(shapes),
-            self.written_axis,
-            None if self.index_array is None else self.index_array.shape,
-        )
+        parts: list[Hashable] = [self.spec.key, self.written_axis, len(self.node.inputs)]
+        for port in self.node.inputs:
+            value = port.value
+            parts += (port.is_present, port.stored_type, port.stored_shape)
+            parts += (None,) if value is None else (value.element_type, value.stored_type, value.stored_shape)
+        for operand in self._operands.values():
+            parts.append(operand.shape)
+        for output in self.node.outputs:
+            parts += (output.stored_type, output.stored_shape)
+        if self.node.attributes:
+            parts.append(tuple(self.node.attributes.items()))
+        parts.append(None if self.index_array is None else self.index_array.shape)
+        return tuple(parts)
 
     def _sequence_limits(self) -> list[int | None] | None:
         """Return how many start positions a cache has; any start is legal where positions wrap."""
@@ -227,9 +246,10 @@ class Site:
         return [length - (new if isinstance(new, int) else new.low) + 1]
 
     @property
-    def counts_starts(self) -> bool:
-        """Tell whether an index names where a run starts, so that none is counted from the end."""
-        return self.spec.layout is Layout.SEQUENCE
+    def wraps(self) -> bool:
+        """Tell whether a negative index counts from the end, by the text or as runtimes take it."""
+        is_legal = self.spec.index_range is IndexRange.WRAPPING
+        return is_legal or NEGATIVE_INDEX in self.spec.tolerated
 
     def longer_dimensions(self) -> list[int]:
         """Return the dimensions on which indices are certainly longer than data."""
@@ -294,7 +314,3 @@ class Site:
             new = Bounds(0, highest(data[axis]))
             shapes.append((*data[:axis], new, *data[axis + 1 :]))
         return shapes
-
-
-def _likeness(value: Value | None) -> Hashable:
-    return None if value is None else (value.element_type, value.stored_type, value.stored_shape)

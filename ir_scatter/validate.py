@@ -116,7 +116,7 @@ class _Check:
             if not found and likeness is not None:
                 self.clean.add(likeness)
             yield from found
-        if site.indices is not None:
+        if site.indices is not None and not site.has_plain_indices:
             yield from _show(site, self.of_values, graph)
 
 

@@ -5,13 +5,19 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ir_scatter.errors import UsageError
 from ir_scatter.shapes import Shape, parse_shape
 from ir_scatter_cli import exits, settings
+
+if TYPE_CHECKING:  # generic for type checkers only: older releases cannot be subscripted
+    _CodesType = click.ParamType[tuple[str, ...]]
+    _InputShapeType = click.ParamType[tuple[str, Shape]]
+else:
+    _CodesType = _InputShapeType = click.ParamType
 
 
 class SettingsCommand(click.Command):
@@ -28,7 +34,7 @@ class SettingsCommand(click.Command):
         return super().make_context(info_name, args, parent, **extra)
 
 
-class Codes(click.ParamType):
+class Codes(_CodesType):
     """Prefixes of codes, separated by commas."""
 
     name = "CODES"
@@ -47,7 +53,7 @@ class Codes(click.ParamType):
         return codes
 
 
-class InputShape(click.ParamType):
+class InputShape(_InputShapeType):
     """NAME=1,3,?: the shape of one input."""
 
     name = "NAME=1,3,?"

@@ -66,10 +66,13 @@ def read(
     raw = read_bytes(path) if data is None else data
     if not raw:
         raise UnreadableModel("empty-file", "the file is empty", Location(path))
-    if (format or detect(path, raw)) == IR:
-        from ir_scatter.formats import openvino_ir
+    with collector_paused():
+        if (format or detect(path, raw)) == IR:
+            from ir_scatter.formats import openvino_ir
 
-        return openvino_ir.read(path, raw, has_folder=has_folder, shapes=shapes, input_shapes=input_shapes)
-    from ir_scatter.formats import onnx_model
+            return openvino_ir.read(
+                path, raw, has_folder=has_folder, shapes=shapes, input_shapes=input_shapes
+            )
+        from ir_scatter.formats import onnx_model
 
-    return onnx_model.read(path, data, types=types, input_shapes=input_shapes)
+        return onnx_model.read(path, raw, has_folder=has_folder, types=types, input_shapes=input_shapes)

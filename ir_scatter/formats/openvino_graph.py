@@ -45,15 +45,21 @@ class IrFile:
         self.shapes = shapes
         self.input_shapes = input_shapes
         self.layers = LayerParser()
-        self._declared: dict[tuple[bytes, bytes], tuple[ElementType | None, Shape]] = {}
+        self._declared: dict[tuple[bytes, bytes], _Declared] = {}
 
-    def declared(self, type: bytes, shape: bytes) -> tuple[ElementType | None, Shape]:
-        """Return what `element_type` and `shape` of `<data>` say; equal texts are read once."""
-        known = self._declared.get((type, shape))
+    def declared(self, type: bytes, text: bytes) -> "_Declared":
+        """Return what `<data>` of a Const says: type, shape, and the shape again if it is static.
+
+        Equal texts are read once.
+        """
+        known = self._declared.get((type, text))
         if known is None:
-            known = _declared(type.decode("utf-8", "replace"), shape.decode("utf-8", "replace"))
-            self._declared[type, shape] = known
+            element_type, shape = _declared(type.decode("utf-8", "replace"), text.decode("utf-8", "replace"))
+            known = self._declared[type, text] = element_type, shape, static(shape)
         return known
+
+
+_Declared = tuple[ElementType | None, Shape, tuple[int, ...] | None]
 
 
 class IrGraph(Graph):
@@ -176,15 +182,14 @@ class IrGraph(Graph):
             return value
 
     def _find_value(self, key: bytes, port_id: bytes) -> Value | None:
+        declaration = self.body.constants.get(key)
+        if declaration is not None and not self.file.shapes:
+            return self._quick_constant(key, declaration)
         if key not in self.body.layers:
             return None
-        declaration = self.body.constants.get(key)
         for index, port in enumerate(self._output_ports(key)):
-            if port.id != port_id:
-                continue
-            if declaration is not None and not self.file.shapes:
-                return self._quick_constant(key, declaration, port)
-            return self._make_value(key, index, port)
+            if port.id == port_id:
+                return self._make_value(key, index, port)
         return None
 
     def _output_ports(self, key: bytes) -> tuple[PortText, ...]:
@@ -193,16 +198,17 @@ class IrGraph(Graph):
         _, start, end = self.body.layers[key]
         return self.file.layers.outputs(self.file.text.data, start, end)
 
-    def _quick_constant(self, key: bytes, declaration: Declaration, port: PortText) -> Value:
+    def _quick_constant(self, key: bytes, declaration: Declaration) -> Value:
         """Make the value of a Const that the index has read, without parsing the layer."""
         type, text, offset, size = declaration
-        element_type, shape = self.file.declared(type, text)
-        place = int(offset), int(size)
-        constant = self._constant(key, element_type, static(shape), place)
-        return Value(
-            None, element_type, shape, partial(self.node, key), 0, constant, None,
-            port.element_type, port.shape,
-        )  # fmt: skip
+        element_type, shape, known = self.file.declared(type, text)
+        constant = None
+        node = partial(self.node, key)
+        if known is not None and element_type is not None:
+            place = int(offset), int(size)
+            load = partial(_load, self.file.weights, place, element_type, known)
+            constant = Constant(node, element_type, known, load)
+        return Value(None, element_type, shape, node, 0, constant)
 
     def _make_value(self, key: bytes, index: int, port: PortText) -> Value:
         type = self.body.layers[key][0].lower()
@@ -218,7 +224,7 @@ class IrGraph(Graph):
             shape = propagated[index] if index < len(propagated) else shape
         return Value(
             None, element_type, shape, partial(self.node, key), index, constant, None,
-            port.element_type, port.shape,
+            port.element_type, port.shape, type.decode("utf-8", "replace"),
         )  # fmt: skip
 
     def _parameter(self, node: Node, port: PortText) -> Value:

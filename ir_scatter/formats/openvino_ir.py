@@ -21,6 +21,7 @@ FORMAT = "openvino-ir"
 VERSIONS = (10, 11)
 
 _LARGE = 1 << 18
+_SHOWN = 20
 _ATTRIBUTE = re.compile(rb"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _INTEGER = re.compile(r"\s*\+?\d{1,19}\s*")
 
@@ -86,9 +87,7 @@ def _read_index(text: XmlText) -> Body:
     _check_version(root[1], text.location(start))
     net = net or exact_index(text.data)
     if not net.has_layers:
-        raise UnreadableModel(
-            "no-graph", "<net> has no <layers>, expected a graph", text.location(start)
-        )
+        raise UnreadableModel("no-graph", "<net> has no <layers>, expected a graph", text.location(start))
     return net
 
 
@@ -100,13 +99,13 @@ def _check_and_index(text: XmlText, start: int) -> Body | None:
     """
     if len(text.data) < _LARGE:
         text.check_well_formed()
-        return quick_index(text.data, start)
-    problems: list[UnreadableModel] = []
+        return None if text.has_asides else quick_index(text.data, start)
+    problems: list[Exception] = []
 
     def check() -> None:
         try:
             text.check_well_formed()
-        except UnreadableModel as error:
+        except Exception as error:  # raised again in the caller's thread
             problems.append(error)
 
     thread = Thread(target=check)
@@ -117,7 +116,7 @@ def _check_and_index(text: XmlText, start: int) -> Body | None:
         thread.join()
     if problems:
         raise problems[0]
-    return net
+    return None if text.has_asides else net
 
 
 def _check_version(attributes: bytes, location: Location) -> None:
@@ -129,7 +128,8 @@ def _check_version(attributes: bytes, location: Location) -> None:
         raise UnreadableModel("unsupported-ir-version", message, location)
     text = version.decode("utf-8", "replace")
     if not _INTEGER.fullmatch(text) or int(text) not in VERSIONS:
-        message = f"the IR's version is {text!r}, expected {expected}"
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+        message = f"the IR's version is {shown!r}, expected {expected}"
         if _INTEGER.fullmatch(text) and int(text) < min(VERSIONS):
             message += "; convert the original model again with a recent OpenVINO"
         raise UnreadableModel("unsupported-ir-version", message, location)

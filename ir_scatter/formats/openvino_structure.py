@@ -1,7 +1,8 @@
 """Whether the parts of an IR fit together: ids, ports, edges, cycles."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ir_scatter.diagnostics import Location
@@ -10,12 +11,11 @@ from ir_scatter.formats.openvino_constants import constant_defects
 from ir_scatter.formats.openvino_graph import IrGraph
 from ir_scatter.formats.xml_exact import shortest
 from ir_scatter.formats.xml_index import EDGE_ATTRIBUTES, Body, Edge
+from ir_scatter.lazy import lazy
 from ir_scatter.model import Defect
 
 _PORT = re.compile(rb'<port id="(0|[1-9]\d*)"')
-_UNUSUAL = re.compile(
-    rb'<port(?! id="(?:0|[1-9]\d*)")|<dim(?!>(?:-1|\d{1,18})</dim>)|<!|<(?:data|rt_info|input\s|output\s)'
-)
+_BAD_DIM = re.compile(rb"<dim(?!>(?:-1|\d{1,18})</dim>)")
 _EDGE = re.compile(rb"<edge\s([^<>]*)>")
 _ATTRIBUTE = re.compile(rb"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _NODES_NAMED = 5
@@ -49,8 +49,6 @@ class _Structure:
         self.data = graph.file.text.data
         self.ports: dict[bytes, _Ports] = {}
         self.bad_dims = False
-        self._known: dict[tuple[tuple[bytes, ...], tuple[bytes, ...]], _Ports] = {}
-        self._sections: dict[bytes, tuple[bytes, ...] | None] = {}
 
     def defects(self) -> Iterator[Defect]:
         """Yield the defects of this body."""
@@ -63,8 +61,8 @@ class _Structure:
             return
         for key in self.body.layers:
             yield from self._layer(key)
-        for to in self.body.edges.keys() - self.body.layers.keys():
-            for edge in self.body.edges[to]:
+        for to, fed in self.body.edges.items():
+            for edge in fed if to not in self.body.layers else ():
                 message = f"an edge goes to layer {_text(to)}, which does not exist"
                 yield Defect("dangling-edge", message, self._edge_location(edge))
         yield from self._cycles()
@@ -103,54 +101,58 @@ class _Structure:
 
     def _is_sound(self) -> bool:
         """Collect the ports, and tell whether every edge fits and comes from a layer before."""
-        edges, collected, bodies = self.body.edges, self.ports, self.body.bodies
+        counted = self._counted_ports()
+        return (counted is not None and self._fit(counted)) or self._fit(self._listed_ports())
+
+    def _fit(self, layers: Iterable[tuple[bytes, _Ports]]) -> bool:
+        edges, collected = self.body.edges, self.ports
         is_sound, seen = not self.body.repeated_layers, 0
-        for key, (_, start, end) in self.body.layers.items():
-            is_nested = bool(bodies) and key in bodies
-            ports = self._listed_ports(key) if is_nested else self._ports(key, start, end)
-            collected[key] = ports
+        for key, ports in layers:
             fed = edges.get(key)
             if fed is None:
                 is_sound = is_sound and not ports.inputs
-                continue
-            seen += 1
-            is_sound = is_sound and ports.is_unique and self._fits(fed, ports)
+            else:
+                seen += 1
+                is_sound = is_sound and ports.is_unique and self._fits(fed, ports)
+            collected[key] = ports
         return is_sound and seen == len(edges)
 
-    def _ports(self, key: bytes, start: int, end: int) -> _Ports:
-        """Return the ids of a layer's ports from its two sections, whose texts repeat themselves."""
-        data = self.data
-        middle = data.find(b"<output>", start, end)
-        first = data.find(b"<input>", start, end if middle < 0 else middle)
-        inputs = () if first < 0 else self._section(data[first : end if middle < 0 else middle])
-        outputs = () if middle < 0 else self._section(data[middle:end])
-        if inputs is None or outputs is None or (first < 0 and middle < 0):
-            return self._listed_ports(key)
-        both = inputs, outputs
-        ports = self._known.get(both)
-        if ports is None:
+    def _counted_ports(self) -> list[tuple[bytes, _Ports]] | None:
+        """Return the ports of the layers by counting them; None if that does not tell their ids.
+
+        Where every layer numbers its ports from 0 on, inputs first, counts say everything. A
+        section that is written in an unusual way is counted wrongly; its edges then do not fit.
+        """
+        data, find, count = self.data, self.data.find, self.data.count
+        if self.body.bodies or self.graph.file.text.has_asides or _BAD_DIM.search(data):
+            return None
+        found: list[tuple[bytes, _Ports]] = []
+        expected: list[bytes] = []
+        known: dict[tuple[int, int], _Ports] = {}
+        for key, (_, start, end) in self.body.layers.items():
+            middle = find(b"<output>", start, end)
+            middle = end if middle < 0 else middle
+            counts = count(b"<port ", start, middle), count(b"<port ", middle, end)
+            ports = known.get(counts)
+            if ports is None:
+                ids = [b"%d" % number for number in range(sum(counts))]
+                ports = _Ports(tuple(ids[: counts[0]]), tuple(ids[counts[0] :]), True)
+                known[counts] = ports
+            expected += ports.inputs
+            expected += ports.outputs
+            found.append((key, ports))
+        written = _PORT.findall(data, self.body.start, self.body.end)
+        return found if written == expected else None
+
+    def _listed_ports(self) -> Iterator[tuple[bytes, _Ports]]:
+        """Yield the ports of the layers by parsing each layer."""
+        for key in self.body.layers:
+            layer = self.graph.layer(key)
+            self.bad_dims |= any(port.bad_dims for port in (*layer.inputs, *layer.outputs))
+            inputs = tuple(port.id for port in layer.inputs)
+            outputs = tuple(port.id for port in layer.outputs)
             is_unique = len({*inputs}) + len({*outputs}) == len(inputs) + len(outputs)
-            ports = self._known[both] = _Ports(inputs, outputs, is_unique)
-        return ports
-
-    def _section(self, text: bytes) -> tuple[bytes, ...] | None:
-        """Return the ids of the ports in `<input>` or `<output>`, None if it is unusual."""
-        if text in self._sections:
-            return self._sections[text]
-        ids: tuple[bytes, ...] | None = tuple(_PORT.findall(text))
-        if _UNUSUAL.search(text) is not None:
-            ids = None
-        self._sections[text] = ids
-        return ids
-
-    def _listed_ports(self, key: bytes) -> _Ports:
-        """Return the ids of a layer's ports by parsing the layer."""
-        layer = self.graph.layer(key)
-        self.bad_dims |= any(port.bad_dims for port in (*layer.inputs, *layer.outputs))
-        inputs = tuple(port.id for port in layer.inputs)
-        outputs = tuple(port.id for port in layer.outputs)
-        is_unique = len({*inputs}) + len({*outputs}) == len(inputs) + len(outputs)
-        return _Ports(inputs, outputs, is_unique)
+            yield key, _Ports(inputs, outputs, is_unique)
 
     def _fits(self, fed: list[Edge], ports: _Ports) -> bool:
         """Tell whether the edges into a layer feed each input once, from layers already seen."""
@@ -167,26 +169,27 @@ class _Structure:
         """Yield what is wrong with the ports of a layer and the edges into it."""
         ports = self.ports[key]
         for ids in (ports.inputs, ports.outputs):
-            for id in sorted({id for id in ids if ids.count(id) > 1}):
-                message = f"port id {_text(id)} is used twice, expected once"
-                yield self._defect("duplicate-id", message, key)
+            for id, count in Counter(ids).items():
+                if count > 1:
+                    message = f"port id {_text(id)} is used {count} times, expected once"
+                    yield self._defect("duplicate-id", message, key)
         if b"\0" in key:
             return
         fed = self.body.edges.get(key, [])
-        counts = {id: sum(edge[3] == id for edge in fed) for id in dict.fromkeys(ports.inputs)}
-        for id, count in counts.items():
-            if count != 1:
-                found = "no edge goes" if count == 0 else f"{count} edges go"
-                kind = "duplicate-edge" if count else "unconnected-input"
-                message = f"{found} to port {_text(id)}, expected one"
-                yield self._defect(kind, message, key, ports.inputs.index(id))
+        counts = Counter(edge[3] for edge in fed)
+        for index, id in enumerate(ports.inputs):
+            if counts[id] != 1:
+                found = "no edge goes" if counts[id] == 0 else f"{counts[id]} edges go"
+                kind = "duplicate-edge" if counts[id] else "unconnected-input"
+                yield self._defect(kind, f"{found} to port {_text(id)}, expected one", key, index)
+        indices = {id: index for index, id in enumerate(ports.inputs)}
         for edge in fed:
-            yield from self._edge(edge, ports)
+            yield from self._edge(edge, indices)
 
-    def _edge(self, edge: Edge, ports: _Ports) -> Iterator[Defect]:
+    def _edge(self, edge: Edge, indices: Mapping[bytes, int]) -> Iterator[Defect]:
         """Yield what is wrong with the two ends of an edge."""
         origin, port, to, to_port = edge
-        if to_port not in ports.inputs:
+        if to_port not in indices:
             node = self.graph.node(to)
             message = f"an edge goes to port {_text(to_port)} of {node.name}, which has no such input"
             yield Defect("unknown-port", message, self._edge_location(edge), node)
@@ -196,20 +199,24 @@ class _Structure:
         missing = f"layer {_text(origin)}"
         if producer is not None:
             missing = f"port {_text(port)} of layer {_text(origin)}"
-        index = ports.inputs.index(to_port) if to_port in ports.inputs else None
         message = f"port {_text(to_port)} is fed by {missing}, which does not exist"
-        yield self._defect("unknown-value", message, to, index)
+        yield self._defect("unknown-value", message, to, indices.get(to_port))
 
     def _edge_location(self, edge: Edge) -> Location:
-        """Return the place of an edge; edges stand behind the layers of their body."""
+        """Return the place of an edge."""
+        offset = self._edge_offsets.get(edge, self.body.start)
+        return self.graph.file.text.location(offset, self.graph.scope.rstrip("/"))
+
+    @lazy
+    def _edge_offsets(self) -> dict[Edge, int]:
+        """The first byte of every edge; edges stand behind the layers of their body."""
         last = max((end for _, _, end in self.body.layers.values()), default=self.body.start)
-        scope = self.graph.scope.rstrip("/")
+        found: dict[Edge, int] = {}
         for match in _EDGE.finditer(self.data, last, self.body.end):
             pairs = {key.decode(): a or b for key, a, b in _ATTRIBUTE.findall(match[1])}
             ends = [shortest(pairs.get(n, b"").decode("utf-8", "replace")) for n in EDGE_ATTRIBUTES]
-            if tuple(ends) == edge:
-                return self.graph.file.text.location(match.start(), scope)
-        return self.graph.file.text.location(self.body.start, scope)
+            found.setdefault((ends[0], ends[1], ends[2], ends[3]), match.start())
+        return found
 
     def _cycles(self) -> Iterator[Defect]:
         predecessors = {key: [edge[0] for edge in self.body.edges.get(key, ())] for key in self.body.layers}

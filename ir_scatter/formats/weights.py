@@ -3,6 +3,7 @@
 import mmap
 import os
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,18 +59,14 @@ def decode(data: memoryview, element_type: ElementType, shape: tuple[int, ...]) 
     wanted = dtype(element_type)
     if wanted is None or element_type.kind == "string":
         return None
-    count = 1
-    for size in shape:
-        count *= size
+    count = prod(shape)
     if len(data) < element_type.byte_size(count):
         return None
     if element_type.bits >= 8:
-        array = numpy.frombuffer(data, wanted, count)
-    elif element_type.bits in (2, 4):
-        array = _unpack(numpy.frombuffer(data, numpy.uint8), element_type, count)
-    else:
+        return numpy.frombuffer(data, wanted, count).reshape(shape)
+    if element_type.bits not in (2, 4):
         return None
-    array = array.reshape(shape)
+    array = _unpack(numpy.frombuffer(data, numpy.uint8), element_type, count).reshape(shape)
     array.flags.writeable = False
     return array
 
@@ -85,4 +82,6 @@ def _unpack(packed: "Array", element_type: ElementType, count: int) -> "Array":
         sign = 1 << (bits - 1)
         flat = (flat ^ sign).astype(numpy.int8) - numpy.int8(sign)
     wanted = dtype(element_type)
-    return flat.view(wanted) if element_type.kind == "float" else flat.astype(wanted)
+    if wanted is None or element_type.kind != "float":
+        return flat.astype(wanted)
+    return flat.view(wanted)

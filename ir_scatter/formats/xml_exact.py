@@ -7,6 +7,7 @@ from ir_scatter.formats.xml_index import EDGE_ATTRIBUTES, Body, Edge
 
 _TAG_END = re.compile(rb"""[^"'>]*(?:"[^"]*"[^"'>]*|'[^']*'[^"'>]*)*>""")
 _NUMBER = re.compile(r"\s*\+?0*(\d+)\s*")
+_PLACE = re.compile(r"[0-9]{1,19}")
 _CHUNK = 1 << 16
 
 
@@ -35,6 +36,7 @@ class _Exact:
         self.bodies: list[Body] = []
         self.layers: list[tuple[bytes, bytes, int]] = []
         self.edges: list[list[Edge]] = []
+        self.tag_end = 0
         self.parser = expat.ParserCreate()
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
@@ -64,12 +66,29 @@ class _Exact:
             id = shortest(attributes.get("id", ""))
             type = attributes.get("type", "").encode("utf-8", "replace")
             self.layers.append((id, type, self.parser.CurrentByteIndex))
+            self.tag_end = self._tag_end()
+        elif parent == "layer" and name == "data":
+            self._note_constant(attributes)
         elif parent == "layer" and "body" in name:
             kind = self._start_body(name)
         elif parent == "edges" and name == "edge":
             ends = [shortest(attributes.get(key, "")) for key in EDGE_ATTRIBUTES]
             self.edges[-1].append((ends[0], ends[1], ends[2], ends[3]))
         self.path.append(kind)
+
+    def _tag_end(self) -> int:
+        """Return the end of the tag at the parser's place."""
+        match = _TAG_END.match(self.data, self.parser.CurrentByteIndex)
+        return match.end() if match else len(self.data)
+
+    def _note_constant(self, attributes: dict[str, str]) -> None:
+        """Enter what a Const declares, if its numbers are numbers."""
+        texts = [attributes.get(key, "") for key in ("element_type", "shape", "offset", "size")]
+        id, type, _ = self.layers[-1]
+        body = self.bodies[-1]
+        if type == b"Const" and id not in body.layers and all(map(_PLACE.fullmatch, texts[2:])):
+            declared = [text.encode("utf-8", "replace") for text in texts]
+            body.constants[id] = declared[0], declared[1], declared[2], declared[3]
 
     def _start_body(self, name: str) -> str:
         siblings = self.bodies[-1].bodies.setdefault(self.layers[-1][0], {})
@@ -91,6 +110,7 @@ class _Exact:
             body.add_edges(self.edges.pop())
         elif kind == "layer":
             id, type, start = self.layers.pop()
-            match = _TAG_END.match(self.data, self.parser.CurrentByteIndex)
-            end = match.end() if match else len(self.data)
+            is_empty = self.tag_end > start and self.data[self.tag_end - 2 : self.tag_end] == b"/>"
+            end = self.tag_end if is_empty else self._tag_end()
+            self.tag_end = 0
             self.bodies[-1].add_layer(id, (type, start, end))

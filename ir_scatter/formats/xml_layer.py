@@ -6,6 +6,7 @@ given to lxml. Both give the same.
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lxml import etree
 
@@ -45,8 +46,7 @@ class PortText:
     bad_dims: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LayerText:
+class LayerText(NamedTuple):
     """A layer as written, without its bodies."""
 
     name: str
@@ -57,7 +57,7 @@ class LayerText:
 
 
 def tensor_names(text: bytes) -> tuple[str, ...]:
-    """Return the names of the tensors at the output ports of a layer; a comma in one is `\\,`."""
+    """Return the names of the tensors at the output ports; a comma in one has a backslash before it."""
     if b"names=" not in text:
         return ()
     layer = etree.fromstring(text, etree.XMLParser(resolve_entities=False, no_network=True))
@@ -84,14 +84,11 @@ class LayerParser:
     def head(self, data: bytes, start: int, end: int) -> tuple[str, str | None] | None:
         """Return the layer's name and version, None if they are written in an unusual way."""
         match = _HEAD.match(data, start, end)
-        if match is None:
-            return None
-        version = None if match[2] is None else match[2].decode("utf-8", "replace")
-        return match[1].decode("utf-8", "replace"), version
+        return _name_and_version(match) if match else None
 
     def _quick_parse(self, data: bytes, start: int, end: int) -> LayerText | None:
-        match, head = _HEAD.match(data, start, end), self.head(data, start, end)
-        if match is None or head is None:
+        match = _HEAD.match(data, start, end)
+        if match is None:
             return None
         position, attributes = match.end(), {}
         found = _DATA.match(data, position, end)
@@ -109,7 +106,8 @@ class LayerParser:
         outputs = self._quick_ports(data[first:position])
         if inputs is None or outputs is None or end - position != len(b"</layer>"):
             return None
-        return LayerText(head[0], head[1], attributes, inputs, outputs)
+        name, version = _name_and_version(match)
+        return LayerText(name, version, attributes, inputs, outputs)
 
     def outputs(self, data: bytes, start: int, end: int) -> tuple[PortText, ...]:
         """Parse the output ports only of the layer in `data[start:end]`, which holds no bodies."""
@@ -150,6 +148,11 @@ class LayerParser:
             _tree_ports(layer.find("input")),
             _tree_ports(layer.find("output")),
         )
+
+
+def _name_and_version(match: re.Match[bytes]) -> tuple[str, str | None]:
+    version = None if match[2] is None else match[2].decode("utf-8", "replace")
+    return match[1].decode("utf-8", "replace"), version
 
 
 def _skip(data: bytes, position: int, end: int, opening: bytes, closing: bytes) -> int:

@@ -2,6 +2,7 @@
 
 import re
 from itertools import islice
+from typing import Any
 
 from lxml import etree
 
@@ -26,11 +27,13 @@ class XmlText:
         path: as the caller named it.
         data: UTF-8 without a byte order mark.
         is_transcoded: whether the file itself is in another encoding.
+        has_asides: whether there are comments, processing instructions or CDATA sections.
     """
 
     def __init__(self, path: str, raw: bytes) -> None:
         self.path = path
         self.data, self.is_transcoded = _to_utf8(path, raw)
+        self.has_asides = False
         self._last = (0, 1)
         self._starts: dict[int, int] = {}
 
@@ -79,17 +82,19 @@ class XmlText:
         return (match[1].decode("utf-8", "replace"), match[2]) if match else None
 
     def check_well_formed(self) -> None:
-        """Demand well-formed XML nested at most 256 deep.
+        """Demand well-formed XML nested at most 256 deep; note whether it has asides.
 
         Raises:
             UnreadableModel: with the place where it is not.
         """
-        parser = etree.XMLParser(target=_NoTarget(), resolve_entities=False, no_network=True, huge_tree=False)
+        asides = _Asides()
+        target: Any = asides  # the stubs ask for every event
+        parser = etree.XMLParser(target=target, resolve_entities=False, no_network=True)
         try:
-            parser.feed(self.data)
-            parser.close()
+            etree.fromstring(self.data, parser)
         except etree.XMLSyntaxError as error:
             raise self._malformed(error) from None
+        self.has_asides = asides.found or (b"!" in self.data and b"<![CDATA[" in self.data)
 
     def _malformed(self, error: etree.XMLSyntaxError) -> UnreadableModel:
         line, column = error.position
@@ -104,8 +109,18 @@ class XmlText:
         return UnreadableModel("malformed-xml", f"not well-formed XML: {message}", location)
 
 
-class _NoTarget:
-    """Takes no event, so that libxml2 checks the text and builds no tree."""
+class _Asides:
+    """Takes no event but asides, so that libxml2 checks the text and builds no tree."""
+
+    found = False
+
+    def comment(self, _: str) -> None:
+        """Note a comment."""
+        self.found = True
+
+    def pi(self, _: str, __: str | None = None) -> None:
+        """Note a processing instruction."""
+        self.found = True
 
     def close(self) -> None:
         """Return nothing."""

@@ -13,6 +13,8 @@ for _spec in SPECS.values():
     _family = (_spec.key.domain, _spec.key.type.lower())
     _FAMILIES[_family] = (*_FAMILIES.get(_family, ()), _spec)
 
+_TYPES = frozenset(type for _, type in _FAMILIES)
+
 _BY_WORD = {
     (spec.key.domain, spec.key.type.lower(), opset): spec for spec in SPECS.values() for opset in spec.opsets
 }
@@ -48,6 +50,11 @@ class Lookup:
 def scatter_types(domain: str) -> frozenset[str]:
     """Return the types of the scatter operators of a domain as documented."""
     return frozenset(key.type for key in SPECS if key.domain == domain)
+
+
+def is_scatter(type: str) -> bool:
+    """Tell whether a type, in any case, is that of a scatter operator of some domain."""
+    return type.lower() in _TYPES
 
 
 def find(domain: str, type: str, opset: str | int | None) -> Lookup | None:

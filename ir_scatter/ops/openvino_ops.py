@@ -5,6 +5,7 @@ from dataclasses import replace
 from ir_scatter.elements import INTEGERS, NUMERIC, OPENVINO_TYPES
 from ir_scatter.model import OPENVINO, OpKey
 from ir_scatter.ops.spec import (
+    NEGATIVE_INDEX,
     Attribute,
     AxisSource,
     IndexRange,
@@ -34,7 +35,6 @@ _ANY_UPDATES = replace(_UPDATES, element_types=OPENVINO_TYPES)
 _TUPLES = Port("indices", Role.INDICES, frozenset({"i32", "i64"}), min_rank=1)
 
 _BOOLEAN_DATA = "SCT214"
-_NEGATIVE_INDEX = "SCT303"
 _LONG_ON_AXIS = "SCT211"
 
 _NO_ARITHMETIC = frozenset({"string"})
@@ -82,7 +82,7 @@ SCATTER_ELEMENTS_UPDATE_3 = OpSpec(
     index_range=IndexRange.NON_NEGATIVE,
     axis=AxisSource(),
     indices_limit=IndicesLimit.EVERYWHERE,
-    tolerated=frozenset({_BOOLEAN_DATA, _NEGATIVE_INDEX, _LONG_ON_AXIS}),
+    tolerated=frozenset({_BOOLEAN_DATA, NEGATIVE_INDEX, _LONG_ON_AXIS}),
     drops_attributes=True,
 )
 

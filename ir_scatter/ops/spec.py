@@ -7,6 +7,9 @@ from enum import StrEnum
 from ir_scatter.elements import ELEMENT_TYPES, INTEGERS, NUMERIC, OPENVINO_TYPES, ElementType
 from ir_scatter.model import OPENVINO, OpKey
 
+NEGATIVE_INDEX = "SCT303"
+"""The code of a negative index, which some rows tolerate: then it counts from the end."""
+
 _TYPE_GROUPS = {
     "any type": OPENVINO_TYPES,
     "any numeric type": NUMERIC,

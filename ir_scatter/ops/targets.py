@@ -104,16 +104,24 @@ def negative(indices: "Array", limits: Sequence[int | None]) -> BadIndices | Non
 
 
 def repeats(
-    layout: Layout, data: Shape, axis: int | None, indices: "Array", limits: Sequence[int | None]
+    layout: Layout,
+    axis: int | None,
+    indices: "Array",
+    limits: Sequence[int | None],
+    *,
+    wraps: bool,
 ) -> Repeats | None:
-    """Find targets that are named more than once; None if there are none or it cannot be known."""
+    """Find targets that are named more than once; None if there are none or it cannot be known.
+
+    With `wraps` a negative index counts from the end; otherwise it names no target but itself.
+    """
     import numpy
 
     if layout is Layout.SEQUENCE or (layout is Layout.ELEMENTS and axis is None):
         return None
     if indices.size <= _FEW and layout is Layout.SLICES and _is_plainly_unique(indices):
         return None
-    flat = _target_numbers(layout, axis, indices, limits)
+    flat = _target_numbers(layout, axis, indices, limits, wraps)
     if flat is None or flat.size < 2:
         return None
     if flat.size <= _FEW:
@@ -137,7 +145,11 @@ def _is_plainly_unique(indices: "Array") -> bool:
 
 
 def _target_numbers(
-    layout: Layout, axis: int | None, indices: "Array", limits: Sequence[int | None]
+    layout: Layout,
+    axis: int | None,
+    indices: "Array",
+    limits: Sequence[int | None],
+    wraps: bool,
 ) -> "Array | None":
     """Number the targets so that two are equal if and only if their numbers are."""
     import numpy
@@ -149,7 +161,7 @@ def _target_numbers(
     span = 1
     for number, s in enumerate(limits):
         column = columns[:, number].astype(numpy.int64)
-        if len(column) and int(column.min()) < 0:
+        if wraps and len(column) and int(column.min()) < 0:
             if s is None and int(column.max()) >= 0:
                 return None
             column = numpy.where(column < 0, column + (s or 0), column)

@@ -30,7 +30,7 @@ class Inspection:
 
 def rows(inspection: Inspection) -> list[tuple[str, ...]]:
     """Return the cells of the table, a header first; names cannot send terminal escapes."""
-    cells = [_COLUMNS]
+    cells: list[tuple[str, ...]] = [_COLUMNS]
     for node in inspection.nodes:
         line = "" if node.location.line is None else f"{node.location.line}: "
         inputs = ", ".join(f"{name} {shown}" for name, shown in node.inputs.items() if shown)

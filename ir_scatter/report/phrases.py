@@ -44,7 +44,7 @@ def note(related: Related, found: Diagnostic) -> str:
     parts = [visible(related.message)]
     if location.line is not None or location.path != found.location.path:
         parts.append(place(location))
-    if location.line is None and location.scope:
+    if location.line is None and location.scope and location.scope not in related.message:
         parts.append(f"in {visible(location.scope)}")
     return ", ".join(parts)
 

@@ -29,7 +29,7 @@ def _check(site: "Site") -> Iterator[Finding]:
     bad = site.out_of_range
     if bad is not None:
         size = bad.size or 0
-        low = 0 if site.counts_starts else -size
+        low = -size if site.wraps else 0
         yield bad_indices(
             site,
             bad,

@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 
 
 def _check(site: "Site") -> Iterator[Finding]:
-    if site.spec.indices_limit is not IndicesLimit.EVERYWHERE or site.axis is None:
+    if site.spec.indices_limit is not IndicesLimit.EVERYWHERE:
         return
-    if site.axis in site.longer_dimensions():
+    longer = site.longer_dimensions()
+    on_axis = site.axis in longer if site.written_axis is not None else len(longer) == 1
+    if on_axis:
         message = (
             f"indices is {show(site.indices_shape)}, longer than data {show(site.data_shape)} "
-            f"on the axis {site.axis}, expected at most data's size"
+            f"on the axis {longer[0] if site.axis is None else site.axis}, expected at most data's size"
         )
         yield Finding(message, role=Role.INDICES)
 

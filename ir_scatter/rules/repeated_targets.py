@@ -32,7 +32,7 @@ def _check(site: "Site") -> Iterator[Finding]:
     array, limits = site.index_array, site.limits
     if site.out_of_range is not None:
         return
-    found = targets.repeats(site.spec.layout, site.data_shape, site.axis, array, limits)
+    found = targets.repeats(site.spec.layout, site.axis, array, limits, wraps=site.wraps)
     if found is None:
         return
     what = "tuples" if site.spec.layout is Layout.TUPLES else "indices"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Related
 from ir_scatter.elements import ElementType
+from ir_scatter.model import Constant
 from ir_scatter.ops.spec import Port, Role
 from ir_scatter.ops.targets import BadIndices
 from ir_scatter.rules.rule import Finding
@@ -39,12 +40,16 @@ def operands(site: "Site") -> Iterator[StoredOperand]:
         )
 
 
-def constant_note(site: "Site", role: Role, detail: str = "") -> tuple[Related, ...]:
-    """Name the constant that an input comes from, if there is one."""
+def constant_note(site: "Site", role: Role, bad: BadIndices | None = None) -> tuple[Related, ...]:
+    """Name the constant that an input comes from, if there is one, and where a bad index stands."""
     operand = site.operand(role)
     constant = site.facts.origin(operand.value) if operand else None
     if operand is None or constant is None:
         return ()
+    detail = ""
+    position = None if bad is None else _position_in(constant, site, bad)
+    if bad is not None and position is not None:
+        detail = f": {bad.value} at {list(position)}, {bad.count} in all"
     kind = "Const" if site.spec.drops_attributes else "constant"
     message = f'{operand.port.name} comes from {kind} "{constant.name}"{detail}'
     return (Related(message, constant.location),)
@@ -56,9 +61,21 @@ def bad_indices(site: "Site", bad: BadIndices, expected: str) -> Finding:
     name = operand.port.name if operand else "indices"
     where = f"{name}{list(bad.position)}" if bad.position else name
     more = "" if bad.count == 1 else f" ({bad.count} such values)"
-    detail = f": {bad.value} at {list(bad.position)}, {bad.count} in all"
     return Finding(
         f"{where} is {bad.value}, {expected}{more}",
         role=Role.INDICES,
-        related=constant_note(site, Role.INDICES, detail),
+        related=constant_note(site, Role.INDICES, bad),
     )
+
+
+def _position_in(constant: Constant, site: "Site", bad: BadIndices) -> tuple[int, ...] | None:
+    """Return where the first bad index stands in the constant that it comes from."""
+    if site.index_array is not None and constant.shape == site.index_array.shape:
+        return bad.position
+    array = constant.load()
+    if array is None:
+        return None
+    import numpy
+
+    found = numpy.argwhere(array == bad.value)
+    return tuple(int(number) for number in found[0]) if len(found) else None

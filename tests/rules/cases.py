@@ -11,7 +11,14 @@ from onnx import helper
 from tests.rules.ir_text import Dims, IrText, Output, array_of
 from tests.rules.rows import CACHE, ELEMENTS, SLICES, TUPLES, Row
 
-_INT_TYPES = {"int64": "i64", "int32": "i32", "int16": "i16", "uint8": "u8", "float": "f32", "bool": "boolean"}
+_INT_TYPES = {
+    "int64": "i64",
+    "int32": "i32",
+    "int16": "i16",
+    "uint8": "u8",
+    "float": "f32",
+    "bool": "boolean",
+}
 _SHAPES: dict[str, tuple[Dims, Dims, Dims]] = {
     SLICES: ((5, 3), (2,), (2, 3)),
     ELEMENTS: ((5, 3), (2, 3), (2, 3)),
@@ -101,7 +108,8 @@ def write_ir(row: Row, cases: Mapping[str, Case], folder: Path, opset: str | Non
                 inputs.append(_ir_input(ir, f"{name}.{role}", tensor, case.stored.get(role)))
         output = case.output or case.data
         outputs = [(output.type, output.shape or ())] * case.outputs
-        ir.add(name, row.type, opset or f"opset{row.opsets[0]}", inputs, outputs, case.attributes)
+        word = f"opset{row.opsets[0]}" if opset is None else opset
+        ir.add(name, row.type, word, inputs, outputs, case.attributes)
     return ir.write(folder)
 
 
@@ -141,7 +149,7 @@ def onnx_model(row: Row, cases: Mapping[str, Case], opset: int | None = None) ->
         graph.node.append(helper.make_node(row.type, names, outputs, name, **case.attributes))
         if outputs:
             graph.output.append(_declared(outputs[0], case.output or case.data))
-    imports = [helper.make_opsetid("", opset or row.opsets[0])]
+    imports = [helper.make_opsetid("", row.opsets[0] if opset is None else opset)]
     return helper.make_model(graph, ir_version=10, opset_imports=imports)
 
 

@@ -51,7 +51,9 @@ class IrText:
         data = {"element_type": type, "shape": text}
         return self.add(name, "Parameter", "opset1", [], [(type, dims)], data, ports=ports)
 
-    def const(self, name: str, type: str, values: npt.ArrayLike, shape: Sequence[int] | None = None) -> Output:
+    def const(
+        self, name: str, type: str, values: npt.ArrayLike, shape: Sequence[int] | None = None
+    ) -> Output:
         """Add a Const whose bytes go to the end of the weights."""
         array = np.array(values, _DTYPES[type])
         array = array if shape is None else array.reshape(shape)

@@ -86,9 +86,7 @@ ROWS = (
     Row("ScatterElementsUpdate", 3, (3, 11), ELEMENTS, True, IR_NUMBERS, IR_INTEGERS, later=_BOTH),
     Row("ScatterElementsUpdate", 12, (12, 16), ELEMENTS, True, IR_TYPES, IR_INTEGERS, IR_WORDS_12, True),
     Row("ScatterNDUpdate", 3, (4, 14), TUPLES, True, IR_NUMBERS, _I32_I64, later=_REDUCTION),
-    Row(
-        "ScatterNDUpdate", 15, (15, 16), TUPLES, True, (*IR_NUMBERS, "boolean"), _I32_I64, IR_WORDS_15, True
-    ),
+    Row("ScatterNDUpdate", 15, (15, 16), TUPLES, True, (*IR_NUMBERS, "boolean"), _I32_I64, IR_WORDS_15, True),
     _onnx("Scatter", 9, 10, ELEMENTS, ONNX_FIFTEEN),
     _onnx("Scatter", 11, 28, ELEMENTS, ONNX_FIFTEEN),
     _onnx("ScatterElements", 11, 12, ELEMENTS, ONNX_FIFTEEN, later=_REDUCTION),

@@ -19,7 +19,9 @@ def deprecation(row: Row) -> list[str]:
     """Return what is said of every node of a deprecated version."""
     if row.type != "Scatter":
         return []
-    return ["SCT401 warning Scatter is deprecated" if row.version == 9 else "SCT401 error Scatter is deprecated"]
+    return [
+        "SCT401 warning Scatter is deprecated" if row.version == 9 else "SCT401 error Scatter is deprecated"
+    ]
 
 
 def is_alone(name: str) -> bool:
@@ -50,7 +52,9 @@ def test_exactly_what_is_broken_is_found(row: Row, name: str) -> None:
     expected = sorted(
         [*deprecation(row), *(text for other, _, texts in every_case(row) if other == name for text in texts)]
     )
-    diagnostics = sorted(found(row, name if is_alone(name) else "")[name], key=lambda one: (one.code, one.port_index or 0))
+    diagnostics = sorted(
+        found(row, name if is_alone(name) else "")[name], key=lambda one: (one.code, one.port_index or 0)
+    )
     texts = sorted(f"{one.code} {one.severity} {one.message}" for one in diagnostics)
     assert [text[:13] for text in texts] == [text[:13] for text in expected], texts
     for text, part in zip(texts, expected, strict=True):

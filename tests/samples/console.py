@@ -80,10 +80,16 @@ def _commands(lines: list[str], start: int, end: int) -> Iterator[Command]:
 
 def run(block: Block, folder: Path) -> list[Ran]:
     """Run the commands of a block in one shell, as a user would in that folder."""
-    script = [f"{command.text}\n__s=$?; printf '{_MARK}%d{_MARK}' $__s; (exit $__s)" for command in block.commands]
+    script = [
+        f"{command.text}\n__s=$?; printf '{_MARK}%d{_MARK}' $__s; (exit $__s)" for command in block.commands
+    ]
     scripts = str(Path(sys.executable).parent)
     environment = {key: value for key, value in os.environ.items() if key not in {"NO_COLOR", "FORCE_COLOR"}}
-    environment |= {"PATH": f"{scripts}{os.pathsep}{environment['PATH']}", "COLUMNS": "80", "LC_ALL": "C.UTF-8"}
+    environment |= {
+        "PATH": f"{scripts}{os.pathsep}{environment['PATH']}",
+        "COLUMNS": "80",
+        "LC_ALL": "C.UTF-8",
+    }
     done = subprocess.run(
         ["bash", "-c", "\n".join(script)],
         cwd=folder,

@@ -29,7 +29,11 @@ def test_commands_do_what_the_readme_says(name: str, copy: Path) -> None:
             ran.update(zip(block.commands, run(block, folder), strict=True))
     if os.environ.get("UPDATE_README"):
         (ROOT / name).write_text(updated(text, ran), encoding="utf-8")
-    wrong = [_difference(command, done) for command, done in ran.items() if not matches(command.expected, done.output)]
+    wrong = [
+        _difference(command, done)
+        for command, done in ran.items()
+        if not matches(command.expected, done.output)
+    ]
     assert not wrong, "\n\n".join(wrong)
     _demand_statuses(list(ran.items()))
 
@@ -44,7 +48,9 @@ def _demand_statuses(ran: list[tuple[Command, Ran]]) -> None:
     for position, (command, done) in enumerate(ran):
         if done.status:
             following = ran[position + 1][0].text if position + 1 < len(ran) else ""
-            assert following == "echo $?", f"line {command.first}: ends with {done.status}, expected `$ echo $?` next"
+            assert following == "echo $?", (
+                f"line {command.first}: ends with {done.status}, expected `$ echo $?` next"
+            )
 
 
 @pytest.mark.parametrize("name", READMES)

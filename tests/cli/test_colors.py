@@ -1,0 +1,73 @@
+"""Colours: on a terminal only, and never with NO_COLOR."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import COMMAND, Cli
+
+if sys.platform == "win32":
+    pytest.skip("needs a pseudo terminal", allow_module_level=True)
+
+
+def _on_a_terminal(*arguments: str | Path, **environment: str) -> str:
+    """Run the script with standard output and error on a pseudo terminal."""
+    ours, theirs = os.openpty()
+    settings = {**os.environ, "TERM": "xterm", "COLUMNS": "80", **environment}
+    with subprocess.Popen([COMMAND, *arguments], stdout=theirs, stderr=theirs, env=settings) as process:
+        os.close(theirs)
+        chunks = []
+        while True:
+            try:
+                chunk = os.read(ours, 65536)
+            except OSError:
+                break
+            if not chunk:
+                break
+            chunks.append(chunk)
+        process.wait()
+    os.close(ours)
+    return b"".join(chunks).decode()
+
+
+@pytest.mark.parametrize("command", ["validate", "inspect"])
+def test_a_terminal_gets_colours(broken: Path, command: str) -> None:
+    assert "\x1b[" in _on_a_terminal(command, broken)
+
+
+@pytest.mark.parametrize("command", ["validate", "inspect"])
+def test_no_color(broken: Path, command: str) -> None:
+    assert "\x1b" not in _on_a_terminal(command, broken, NO_COLOR="1")
+
+
+@pytest.mark.parametrize("format", ["concise", "json", "sarif", "junit", "github"])
+def test_formats_for_programs_have_none(broken: Path, format: str) -> None:
+    assert "\x1b" not in _on_a_terminal("validate", broken, "--format", format)
+
+
+@pytest.mark.parametrize("command", ["validate", "inspect"])
+def test_a_pipe_gets_none(script: Cli, broken: Path, command: str) -> None:
+    result = script(command, broken)
+    assert "\x1b" not in result.out + result.err
+
+
+def test_a_file_gets_none(broken: Path) -> None:
+    _on_a_terminal("validate", broken, "-o", "report")
+    assert "\x1b" not in Path("report").read_text()
+
+
+def test_colours_are_all_that_differs(script: Cli, broken: Path) -> None:
+    shown = _on_a_terminal("validate", broken).replace("\r\n", "\n")
+    assert re.sub(r"\x1b\[[0-9;]*m", "", shown) == script("validate", broken).out
+
+
+def test_a_hostile_name_cannot_send_escapes(script: Cli, broken: Path) -> None:
+    broken.write_text(broken.read_text().replace('name="too_many_rows"', 'name="a&#x9b;31mb&#x202e;c"'))
+    for command in ("validate", "inspect"):
+        out = script(command, broken).out
+        assert "\x9b" not in out
+        assert "\u202e" not in out

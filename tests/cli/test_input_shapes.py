@@ -1,0 +1,102 @@
+"""`--input-shape`: shapes that the file leaves open."""
+
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from tests.cli.conftest import Cli, codes
+
+pytestmark = pytest.mark.openvino
+
+
+@pytest.fixture
+def dynamic_onnx(elsewhere: Path) -> Path:
+    """A ScatterElements whose shapes follow from its inputs, through a Relu."""
+    floats = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", "m"]) for name in ("x", "u")}
+    indices = helper.make_tensor_value_info("i", TensorProto.INT64, ["n", "m"])
+    nodes = [
+        helper.make_node("Relu", ["u"], ["positive"], "relu"),
+        helper.make_node("ScatterElements", ["x", "i", "positive"], ["y"], "scatter"),
+    ]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", "m"])
+    graph = helper.make_graph(nodes, "g", [floats["x"], indices, floats["u"]], [output])
+    model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 18)])
+    onnx.save(model, elsewhere / "dynamic.onnx")
+    return Path("dynamic.onnx")
+
+
+def _shapes(*shapes: str) -> list[str]:
+    return [word for shape in shapes for word in ("--input-shape", shape)]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "found"),
+    [
+        ([], []),
+        (["hidden=1,3,8", "position=3"], []),
+        (["hidden=1,3,8", "position=2"], ["SCT203", "SCT203"]),
+        (["hidden=1,?,8", "position=2"], []),
+        (["hidden=1,1..2,8", "position=3"], ["SCT203", "SCT203"]),
+        (["hidden=?,?,?"], []),
+        (["hidden=..."], []),
+    ],
+)
+def test_ir(cli: Cli, clean: Path, shapes: list[str], found: list[str]) -> None:
+    result = cli("validate", clean, "--format", "concise", *_shapes(*shapes))
+    assert codes(result.out) == found
+    assert result.code == bool(found)
+
+
+def test_an_ir_that_cannot_take_the_shape(cli: Cli, clean: Path) -> None:
+    result = cli("validate", clean, "--format", "concise", "--input-shape", "hidden=1,3,7")
+    assert "SCT940" in codes(result.out)
+    assert result.code in {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("shapes", "found"),
+    [
+        ([], []),
+        (["x=4,5", "i=2,5", "u=2,5"], []),
+        (["x=4,5", "i=2,5", "u=3,5"], ["SCT203"]),
+        (["i=2,5", "u=3,5"], ["SCT203"]),
+        (["x=4,5", "i=2,7", "u=2,7"], ["SCT210"]),
+        (["i=2,?", "u=3,?"], ["SCT203"]),
+    ],
+)
+def test_onnx(cli: Cli, dynamic_onnx: Path, shapes: list[str], found: list[str]) -> None:
+    result = cli("validate", dynamic_onnx, "--format", "concise", *_shapes(*shapes))
+    assert codes(result.out) == found
+
+
+@pytest.mark.parametrize("name", ["hiden", "HIDDEN", "value_cache/scatter"])
+def test_an_unknown_name_is_wrong_usage(cli: Cli, clean: Path, name: str) -> None:
+    result = cli("validate", clean, "--input-shape", f"{name}=1")
+    assert (result.code, result.out) == (2, "")
+    assert name in result.err
+    assert "hidden, past_key, past_value, position" in result.err
+
+
+def test_an_unknown_name_in_onnx_is_wrong_usage(cli: Cli, dynamic_onnx: Path) -> None:
+    result = cli("validate", dynamic_onnx, "--input-shape", "positive=1,2")
+    assert (result.code, result.out) == (2, "")
+
+
+def test_a_name_that_one_of_two_models_has(cli: Cli, clean: Path, dynamic_onnx: Path) -> None:
+    result = cli("validate", clean, dynamic_onnx, *_shapes("i=2,5", "u=3,5"), "--format", "concise")
+    assert codes(result.out) == ["SCT203"]
+
+
+@pytest.mark.parametrize(
+    "text", ["hidden", "=1,2", "hidden=1,x", "hidden=1,,2", "hidden=-5", "hidden=5..3", ""]
+)
+def test_a_text_that_is_no_shape_is_wrong_usage(cli: Cli, clean: Path, text: str) -> None:
+    result = cli("validate", clean, "--input-shape", text)
+    assert (result.code, result.out) == (2, "")
+
+
+def test_with_two_processes(cli: Cli, clean: Path, dynamic_onnx: Path) -> None:
+    arguments = [clean, dynamic_onnx, *_shapes("hidden=1,3,8", "position=2"), "--format", "concise"]
+    assert cli("validate", *arguments) == cli("validate", *arguments, "-j", "2")

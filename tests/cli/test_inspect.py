@@ -1,0 +1,97 @@
+"""`ir-scatter inspect`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import SAMPLES, Cli, copy_sample
+
+
+def test_a_table_for_each_file_and_the_totals(cli: Cli, clean: Path, warned: Path) -> None:
+    result = cli("inspect", clean, warned)
+    assert (result.code, result.err) == (0, "")
+    lines = result.out.splitlines()
+    assert lines[0] == "decoder.xml"
+    assert "scatter_1.onnx" in lines
+    assert lines[-1] == "3 scatter nodes in 2 files: 2 ScatterUpdate-3, 1 Scatter-9"
+    row = next(line for line in lines if "value_cache/scatter" in line)
+    assert "data f32[1, 2, 16, 4]" in row
+    assert "indices i64[?]" in row
+    assert row.endswith("2                not constant")
+
+
+def test_what_is_known_of_indices(cli: Cli, elsewhere: Path) -> None:
+    out = cli("inspect", copy_sample("broken/scatter_elements.onnx", elsewhere)).out
+    rows = {line.split()[0]: line for line in out.splitlines() if line.strip()}
+    assert rows["past_end"].endswith("constant -5..4")
+    assert rows["twice"].endswith("constant -3..1, 2 repeated")
+    assert rows["openvino_word"].endswith("sum        not constant")
+
+
+def test_lines_of_an_ir_are_those_of_validate(cli: Cli, broken: Path) -> None:
+    shown = {line.split(":")[0] for line in cli("inspect", broken).out.splitlines() if ": " in line}
+    found = {line.split(":")[1] for line in cli("validate", broken, "--format", "concise").out.splitlines()}
+    assert found <= shown
+
+
+def test_json(cli: Cli, clean: Path) -> None:
+    result = cli("inspect", clean, "no.xml", "--format", "json")
+    assert result.code == 3
+    document = json.loads(result.out)
+    assert document["schema"] == 1
+    assert [file["path"] for file in document["files"]] == ["decoder.xml", "no.xml"]
+    node = document["files"][0]["nodes"][0]
+    assert node["operator"] == "ScatterUpdate-3"
+    assert node["axis"] == 2
+    assert node["inputs"]["data"] == "f32[1, 2, 16, 4]"
+    assert "no.xml" in result.err
+
+
+def test_json_ends_with_one_newline(cli: Cli, clean: Path) -> None:
+    out = cli("inspect", clean, "--format", "json").out
+    assert out.endswith("}\n")
+    assert not out.endswith("\n\n")
+
+
+def test_a_file_for_the_output(cli: Cli, clean: Path) -> None:
+    shown = cli("inspect", clean).out
+    result = cli("inspect", clean, "-o", "table.txt")
+    assert (result.code, result.out, result.err) == (0, "", "")
+    assert Path("table.txt").read_text(encoding="utf-8") == shown
+
+
+def test_a_missing_file_and_the_others(cli: Cli, clean: Path) -> None:
+    result = cli("inspect", "no.onnx", clean)
+    assert result.code == 3
+    assert "decoder.xml" in result.out
+    assert result.err.startswith("ir-scatter: no.onnx: ")
+    assert "Traceback" not in result.err
+
+
+def test_no_scatter_node(cli: Cli, elsewhere: Path) -> None:
+    Path("empty").mkdir()
+    result = cli("inspect", "empty")
+    assert result.code == 0
+    assert "empty: no .xml or .onnx file" in result.err
+
+
+def test_exclude_and_passed_over(cli: Cli, clean: Path, warned: Path, elsewhere: Path) -> None:
+    (elsewhere / "notes.xml").write_text("<notes/>")
+    result = cli("inspect", ".", "--exclude", "*.onnx", "-v")
+    assert result.code == 0
+    assert "scatter_1.onnx" not in result.out
+    assert "notes.xml: passed over" in result.err
+
+
+@pytest.mark.parametrize("name", sorted(str(path.relative_to(SAMPLES)) for path in SAMPLES.glob("*/*.xml")))
+def test_every_node_of_a_sample_is_listed(cli: Cli, name: str) -> None:
+    nodes = json.loads(cli("inspect", SAMPLES / name, "--format", "json").out)["files"][0]["nodes"]
+    counted = json.loads(cli("validate", SAMPLES / name, "--format", "json").out)["files"][0]["scatter_nodes"]
+    assert len(nodes) == counted
+
+
+def test_standard_input_is_for_validate(cli: Cli) -> None:
+    result = cli("inspect", "-")
+    assert result.code == 3
+    assert "Traceback" not in result.err

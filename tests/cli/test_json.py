@@ -1,0 +1,138 @@
+"""The JSON of `validate`: the fields and types that others build on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from ir_scatter.rules import by_code
+from tests.cli.conftest import SAMPLES, Cli
+
+_TEXT, _COUNT = {"type": "string"}, {"type": "integer", "minimum": 0}
+_LINE = {"type": ["integer", "null"], "minimum": 1}
+
+
+def _closed(**properties: Any) -> dict[str, Any]:
+    """Return the schema of an object that has these keys, always."""
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+_PLACE = {"line": _LINE, "column": _LINE, "scope": _TEXT}
+_NODE = _closed(name=_TEXT, type=_TEXT, version={"type": ["integer", "null"]})
+_DIAGNOSTIC = _closed(
+    code={"type": "string", "pattern": "^SCT[0-9]{3}$"},
+    rule=_TEXT,
+    severity={"enum": ["error", "warning", "note"]},
+    message=_TEXT,
+    port={"type": ["string", "null"]},
+    node={"anyOf": [_NODE, {"type": "null"}]},
+    related={"type": "array", "items": _closed(message=_TEXT, path=_TEXT, **_PLACE)},
+    **_PLACE,
+)
+_FILE = _closed(
+    path=_TEXT,
+    format={"enum": ["openvino-ir", "onnx", None]},
+    readable={"type": "boolean"},
+    scatter_nodes=_COUNT,
+    diagnostics={"type": "array", "items": _DIAGNOSTIC},
+)
+SCHEMA = _closed(
+    schema={"const": 1},
+    versions={"type": "object", "additionalProperties": _TEXT},
+    files={"type": "array", "items": _FILE},
+    summary=_closed(files=_COUNT, errors=_COUNT, warnings=_COUNT, notes=_COUNT),
+)
+
+
+def _document(cli: Cli, *arguments: str | Path) -> dict[str, Any]:
+    result = cli("validate", *arguments, "--format", "json")
+    assert result.err == ""
+    document: dict[str, Any] = json.loads(result.out)
+    jsonschema.validate(document, SCHEMA)
+    return document
+
+
+def test_all_samples_and_a_missing_file(cli: Cli) -> None:
+    document = _document(cli, SAMPLES, "missing.onnx")
+    assert len(document["files"]) == document["summary"]["files"] == 19
+    found = [one for file in document["files"] for one in file["diagnostics"]]
+    for severity in ("error", "warning", "note"):
+        assert document["summary"][f"{severity}s"] == sum(one["severity"] == severity for one in found)
+    assert all(by_code()[one["code"]].name == one["rule"] for one in found)
+
+
+def test_an_unreadable_file(cli: Cli, elsewhere: Path) -> None:
+    (elsewhere / "empty.onnx").touch()
+    for name in ("missing.xml", "empty.onnx", "."):
+        document = _document(cli, name) if name != "." else _document(cli, "missing.onnx", "empty.onnx")
+        for file in document["files"]:
+            assert (file["readable"], file["scatter_nodes"]) == (False, 0)
+            assert len(file["diagnostics"]) >= 1
+            assert file["diagnostics"][0]["node"] is None
+            assert file["diagnostics"][0]["severity"] == "error"
+
+
+def test_a_finding_in_an_ir(cli: Cli, broken: Path) -> None:
+    (file,) = _document(cli, broken, "--select", "SCT203")["files"]
+    assert file["scatter_nodes"] == 6
+    (found,) = file["diagnostics"]
+    line = Path(broken).read_text().splitlines()[found["line"] - 1]
+    assert line[found["column"] - 1 :].startswith("<layer ")
+    assert 'name="too_many_rows"' in line
+    assert found["scope"] == "too_many_rows"
+    assert found["port"] == "updates"
+    assert found["node"] == {"name": "too_many_rows", "type": "ScatterUpdate", "version": 3}
+    (related,) = found["related"]
+    assert related["path"] == str(broken)
+    assert 'name="short"' in Path(broken).read_text().splitlines()[related["line"] - 1]
+
+
+def test_a_finding_in_an_onnx_body(cli: Cli) -> None:
+    (file,) = _document(cli, SAMPLES / "nested" / "branch.onnx")["files"]
+    (found,) = file["diagnostics"]
+    assert (found["line"], found["column"]) == (None, None)
+    assert found["scope"] == "branch:then_branch/scatter_then"
+    assert found["node"] == {"name": "scatter_then", "type": "ScatterND", "version": 18}
+
+
+def test_no_row_is_no_version(cli: Cli, broken: Path) -> None:
+    (file,) = _document(cli, broken, "--select", "SCT402")["files"]
+    assert file["diagnostics"][0]["node"] == {"name": "old_opset", "type": "ScatterUpdate", "version": None}
+
+
+def test_a_function_is_counted_once(cli: Cli) -> None:
+    (file,) = _document(cli, SAMPLES / "nested" / "function.onnx")["files"]
+    assert file["scatter_nodes"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("branch.xml", 2), ("loop.xml", 2), ("branch.onnx", 2), ("loop.onnx", 1)]
+)
+def test_bodies_are_counted(cli: Cli, name: str, count: int) -> None:
+    (file,) = _document(cli, SAMPLES / "nested" / name)["files"]
+    assert file["scatter_nodes"] == count
+
+
+def test_a_clean_file_has_an_entry(cli: Cli, clean: Path) -> None:
+    document = _document(cli, clean)
+    assert document["files"] == [
+        {
+            "path": "decoder.xml",
+            "format": "openvino-ir",
+            "readable": True,
+            "scatter_nodes": 2,
+            "diagnostics": [],
+        }
+    ]
+    assert document["summary"] == {"files": 1, "errors": 0, "warnings": 0, "notes": 0}
+
+
+def test_quiet_and_statistics_change_nothing(cli: Cli, broken: Path) -> None:
+    assert _document(cli, broken) == _document(cli, broken, "-q", "--statistics", "--strict")
+
+
+def test_a_name_that_is_not_ascii(cli: Cli, warned: Path) -> None:
+    warned.rename("größe 值.onnx")
+    assert _document(cli, "größe 值.onnx")["files"][0]["path"] == "größe 值.onnx"

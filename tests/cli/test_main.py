@@ -1,0 +1,203 @@
+"""Help, versions, and what happens when something goes wrong outside of a sub-command."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib import import_module, metadata
+from pathlib import Path
+
+import click
+import pytest
+
+from ir_scatter.rules import by_code
+from ir_scatter.rules.rule import Finding
+from ir_scatter.site import Site
+from tests.cli.conftest import COMMAND, SAMPLES, Cli
+
+COMMANDS = ["validate", "inspect", "explain"]
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_lists_the_commands_and_the_exit_codes(cli: Cli, flag: str) -> None:
+    result = cli(flag)
+    assert (result.code, result.err) == (0, "")
+    assert all(f"\n  {name} " in result.out for name in COMMANDS)
+    assert all(f"{code} " in result.out for code in (0, 1, 2, 3, 4, 70))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_has_help(cli: Cli, command: str) -> None:
+    result = cli(command, "--help")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(f"Usage: ir-scatter {command} ")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_has_help(name: str) -> None:
+    command = import_module(f"ir_scatter_cli.{name}").command
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    assert [option.name for option in options if not option.help] == []
+
+
+def test_version_names_the_packages(cli: Cli) -> None:
+    result = cli("--version")
+    rows = dict(line.split(" ", 1) for line in result.out.splitlines())
+    assert (result.code, result.err) == (0, "")
+    assert set(rows) == {"ir-scatter", "openvino", "onnx", "lxml", "numpy"}
+    assert rows["onnx"] == metadata.version("onnx")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["--nonsense"],
+        ["validate"],
+        ["inspect"],
+        ["explain"],
+        ["validate", "--nonsense", "x.xml"],
+        ["validate", "--format", "yaml", "x.xml"],
+        ["validate", "--min-severity", "fatal", "x.xml"],
+        ["validate", "-j", "0", "x.xml"],
+        ["validate", "-j", "two", "x.xml"],
+        ["validate", "--max-index-elements", "-1", "x.xml"],
+        ["validate", "--stdin-format", "pickle", "-"],
+        ["inspect", "--format", "sarif", "x.xml"],
+    ],
+)
+def test_wrong_usage_ends_with_2(cli: Cli, arguments: list[str]) -> None:
+    result = cli(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert "Error: " in result.err
+
+
+def test_without_a_command_the_help_is_shown(cli: Cli) -> None:
+    result = cli()
+    assert result.code in {0, 2}
+    assert "Commands:" in result.out + result.err
+
+
+def test_the_script_and_the_module_are_the_same(script: Cli) -> None:
+    module = subprocess.run(
+        [sys.executable, "-m", "ir_scatter_cli", "--help"], capture_output=True, text=True, check=True
+    )
+    assert script("--help").out == module.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["validate", "--help"], ["explain", "SCT203"], ["explain", "ScatterND-18"]]
+)
+def test_heavy_packages_are_not_imported(arguments: list[str]) -> None:
+    program = (
+        "import sys\n"
+        "from ir_scatter_cli.main import main\n"
+        f"sys.argv = ['ir-scatter', *{arguments!r}]\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        "heavy = {'numpy', 'onnx', 'openvino', 'onnxruntime', 'rich', 'ml_dtypes'} & sys.modules.keys()\n"
+        "sys.exit(f'imported: {sorted(heavy)}' if heavy else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_validating_an_ir_imports_neither_runtime_nor_rich(broken: Path) -> None:
+    program = (
+        "import sys\n"
+        "from ir_scatter_cli.main import main\n"
+        f"sys.argv = ['ir-scatter', 'validate', {str(broken)!r}]\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert end.code == 1\n"
+        "heavy = {'onnx', 'openvino', 'onnxruntime', 'rich'} & sys.modules.keys()\n"
+        "sys.exit(f'imported: {sorted(heavy)}' if heavy else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["validate", "inspect"])
+def test_a_broken_pipe_is_silent(command: str) -> None:
+    with subprocess.Popen(
+        [COMMAND, command, SAMPLES], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() in {0, 1}
+
+
+def test_a_pipe_that_takes_one_line(elsewhere: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{COMMAND} validate {SAMPLES} --format json | head -n 1"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("{\n", "")
+
+
+def test_shell_completion(script: Cli) -> None:
+    source = script(_IR_SCATTER_COMPLETE="bash_source")
+    assert source.code == 0
+    assert "ir-scatter" in source.out
+    offered = script(_IR_SCATTER_COMPLETE="bash_complete", COMP_WORDS="ir-scatter val", COMP_CWORD="1")
+    assert offered.out.strip() == "plain,validate"
+    formats = script(
+        _IR_SCATTER_COMPLETE="bash_complete", COMP_WORDS="ir-scatter validate --format s", COMP_CWORD="3"
+    )
+    assert formats.out.strip() == "plain,sarif"
+
+
+def _fail(*_: object, **__: object) -> None:
+    raise RuntimeError("a cog is loose")
+
+
+def _rule_with_a_bug(site: Site) -> Iterator[Finding]:
+    if site.node.name == "negative":
+        raise RuntimeError("a cog is loose")
+    yield Finding("is well")
+
+
+def test_a_bug_in_a_rule_ends_with_70_and_the_other_files_are_reported(
+    cli: Cli, broken: Path, clean: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = replace(by_code()["SCT203"], check=_rule_with_a_bug)
+    monkeypatch.setattr(sys.modules["ir_scatter.validate"], "all_rules", lambda: (rule,))
+    for arguments in ([broken, clean], [clean, "no.xml", broken]):
+        result = cli("validate", *arguments, "--format", "concise")
+        assert result.code == 70
+        assert "scatter_update.xml: error SCT999 " in result.out
+        assert result.out.count("error SCT203 is well") == 2
+        assert "a cog is loose" in result.err
+        assert "report it" in result.err
+        assert "Traceback" not in result.out + result.err
+
+
+def test_a_bug_in_the_command_ends_with_70(cli: Cli, broken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ir_scatter_cli.validate.make_report", _fail)
+    result = cli("validate", broken)
+    assert (result.code, result.out) == (70, "")
+    assert "a cog is loose" in result.err
+    assert "report it" in result.err
+    assert "Traceback" not in result.err
+
+
+def test_a_bug_shows_where_it_is_when_asked(broken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ir_scatter_cli.main import main
+
+    monkeypatch.setenv("IR_SCATTER_DEBUG", "1")
+    monkeypatch.setattr("ir_scatter_cli.validate.make_report", _fail)
+    monkeypatch.setattr(sys, "argv", ["ir-scatter", "validate", str(broken)])
+    with pytest.raises(RuntimeError, match="a cog is loose"):
+        main()
+
+
+@pytest.mark.parametrize("command", ["inspect", "validate"])
+def test_a_bug_in_reading_ends_with_70(
+    cli: Cli, broken: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ir_scatter.formats.read", _fail)
+    result = cli(command, broken)
+    assert result.code == 70
+    assert "a cog is loose" in result.err
+    assert "report it" in result.err

@@ -1,0 +1,167 @@
+"""Defaults from `[tool.ir-scatter]` of the nearest pyproject.toml."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli, codes, copy_sample
+
+BASE = {"SCT203", "SCT301", "SCT302", "SCT303", "SCT304", "SCT402"}
+
+
+def _settings(text: str, folder: Path = Path()) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").write_text(f"[tool.ir-scatter]\n{text}\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ('select = ["SCT2"]', {"SCT203"}),
+        ('select = ["SCT2", "SCT4"]', {"SCT203", "SCT402"}),
+        ('select = ["SCT2,SCT4"]', {"SCT203", "SCT402"}),
+        ('ignore = ["SCT3"]', {"SCT203", "SCT402"}),
+        ('min-severity = "error"', BASE - {"SCT304"}),
+        ('exclude = ["*.xml"]', set()),
+        ("max-index-elements = 1", BASE - {"SCT302", "SCT303", "SCT304"} | {"SCT307"}),
+        ("jobs = 2\nstatistics = false", BASE),
+        ("", BASE),
+    ],
+)
+def test_an_option_has_its_default_there(cli: Cli, broken: Path, text: str, left: set[str]) -> None:
+    _settings(f'{text}\nformat = "concise"')
+    result = cli("validate", broken)
+    assert set(codes(result.out)) == left
+    assert result.code == bool(left - {"SCT307"})
+
+
+def test_switches(cli: Cli, warned: Path) -> None:
+    _settings("strict = true\nquiet = true\nstatistics = true")
+    result = cli("validate", warned)
+    assert result.code == 1
+    assert result.out.endswith("1  SCT401  warning  deprecated-operator\n")
+
+
+def test_the_command_line_wins(cli: Cli, broken: Path) -> None:
+    _settings('select = ["SCT2"]\nformat = "json"')
+    result = cli("validate", broken, "--select", "SCT4", "--format", "concise")
+    assert codes(result.out) == ["SCT402"]
+
+
+def test_input_shapes(cli: Cli, clean: Path) -> None:
+    _settings('input-shape = ["hidden=1,3,8", "position=2"]\nformat = "concise"')
+    assert codes(cli("validate", clean).out) == ["SCT203", "SCT203"]
+
+
+def test_a_baseline_beside_the_settings(
+    cli: Cli, broken: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli("validate", broken, "--write-baseline", "known.json")
+    _settings('baseline = "known.json"')
+    assert cli("validate", broken).code == 0
+    (elsewhere / "deep").mkdir()
+    monkeypatch.chdir(elsewhere / "deep")
+    assert cli("validate", Path("..") / broken).code == 0
+
+
+def test_a_baseline_that_is_to_be_written_need_not_be_there(cli: Cli, broken: Path) -> None:
+    _settings('baseline = "known.json"')
+    assert cli("validate", broken, "--write-baseline", "known.json").code == 0
+    assert cli("validate", broken).code == 0
+
+
+def test_the_nearest_file_with_the_table_counts(
+    cli: Cli, broken: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _settings('format = "concise"\nselect = ["SCT2"]')
+    _settings('format = "concise"\nselect = ["SCT4"]', elsewhere / "a" / "b")
+    (elsewhere / "a" / "pyproject.toml").write_text('[project]\nname = "other"\n')
+    for folder, code in [("a", "SCT203"), ("a/b", "SCT402")]:
+        monkeypatch.chdir(elsewhere / folder)
+        assert codes(cli("validate", elsewhere / broken).out) == [code]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("colour = true", "'colour'"),
+        ('ignores = ["SCT1"]', "'ignores'"),
+        ('node_ignores = "x"', "'node_ignores'"),
+        ('ignore = "SCT1"', "expected a list of strings"),
+        ("select = [1]", "expected a list of strings"),
+        ('select = ["E501"]', "E501"),
+        ('format = "yaml"', "yaml"),
+        ('min-severity = "fatal"', "fatal"),
+        ('jobs = "many"', "many"),
+        ("jobs = 0", "0"),
+        ('strict = "perhaps"', "perhaps"),
+        ("baseline = 3", "3"),
+        ('input-shape = ["x"]', "no input shape"),
+        ('baseline = "no_such.json"', "no_such.json"),
+        ("node-ignores = 3", "node-ignores"),
+        ('[[tool.ir-scatter.node-ignores]]\nfile = "x"', "codes"),
+        ('[[tool.ir-scatter.node-ignores]]\ncodes = "SCT1"', "codes"),
+        ("[[tool.ir-scatter.node-ignores]]\ncodes = []", "codes"),
+        ('[[tool.ir-scatter.node-ignores]]\ncodes = ["SCT1"]\nnodes = "x"', "other keys"),
+        ('[[tool.ir-scatter.node-ignores]]\ncodes = ["E501"]', "E501"),
+        ('[[tool.ir-scatter.node-ignores]]\ncodes = ["SCT1"]\nnode = 3', "3"),
+    ],
+)
+def test_settings_that_mean_nothing_are_wrong_usage(cli: Cli, broken: Path, text: str, said: str) -> None:
+    _settings(text)
+    result = cli("validate", broken)
+    assert (result.code, result.out) == (2, "")
+    assert said in result.err
+
+
+@pytest.mark.parametrize("text", ["tool", "[tool\n", "tool = 3\n", '[tool]\nir-scatter = "x"\n'])
+def test_a_file_that_is_broken(cli: Cli, clean: Path, text: str) -> None:
+    Path("pyproject.toml").write_text(text)
+    result = cli("validate", clean)
+    if text == "tool = 3\n":
+        assert result.code == 0
+        return
+    assert (result.code, result.out) == (2, "")
+    assert "pyproject.toml" in result.err
+
+
+def test_help_does_not_need_good_settings(cli: Cli) -> None:
+    _settings("colour = true")
+    assert cli("--help").code == 0
+    assert cli("explain", "SCT203").code == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "node", "left"),
+    [
+        ("scatter_update.xml", "negative", 5),
+        ("*.xml", "neg*", 5),
+        ("*", "*", 0),
+        ("scatter_update.xml", "other", 7),
+        ("other.xml", "negative", 7),
+    ],
+)
+def test_codes_of_one_node_of_one_file(cli: Cli, broken: Path, file: str, node: str, left: int) -> None:
+    entry = f'[[tool.ir-scatter.node-ignores]]\nfile = "{file}"\nnode = "{node}"\ncodes = ["SCT"]'
+    _settings(f'format = "concise"\n{entry}')
+    assert len(codes(cli("validate", broken).out)) == left
+
+
+def test_only_the_codes_that_are_named(cli: Cli, broken: Path) -> None:
+    entry = '[[tool.ir-scatter.node-ignores]]\nnode = "negative"\ncodes = ["SCT303"]'
+    _settings(f'format = "concise"\n{entry}')
+    assert "SCT303" not in cli("validate", broken).out
+    assert "[negative]" in cli("validate", broken).out
+
+
+def test_a_node_in_a_body_goes_by_its_scope_or_its_name(cli: Cli, elsewhere: Path) -> None:
+    path = copy_sample("nested/branch.xml", elsewhere)
+    for node in ("branch:then_body/scatter", "scatter", "branch:*"):
+        _settings(f'[[tool.ir-scatter.node-ignores]]\nnode = "{node}"\ncodes = ["SCT302"]')
+        assert cli("validate", path).code == 0, node
+
+
+def test_a_node_name_with_brackets(cli: Cli, broken: Path) -> None:
+    broken.write_text(broken.read_text().replace('name="too_many_rows"', 'name="rows[0]"'))
+    _settings('select = ["SCT203"]\n[[tool.ir-scatter.node-ignores]]\nnode = "rows[0]"\ncodes = ["SCT203"]')
+    assert cli("validate", broken).code == 0

@@ -1,0 +1,65 @@
+"""`ir-scatter validate -`."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import SAMPLES, Cli
+
+IR = (SAMPLES / "nested" / "branch.xml").read_bytes()
+ONNX = (SAMPLES / "nested" / "branch.onnx").read_bytes()
+
+
+@pytest.mark.parametrize(("data", "format", "code"), [(ONNX, "onnx", "SCT204"), (IR, "ir", "SCT930")])
+def test_the_format_is_said(script: Cli, data: bytes, format: str, code: str) -> None:
+    result = script("validate", "-", "--stdin-format", format, "--format", "json", data=data)
+    (file,) = json.loads(result.out)["files"]
+    assert (file["path"], file["readable"], file["scatter_nodes"]) == ("<stdin>", True, 2)
+    assert code in [found["code"] for found in file["diagnostics"]]
+    assert result.code == (1 if any(one["severity"] == "error" for one in file["diagnostics"]) else 0)
+
+
+def test_an_ir_without_weights_is_still_checked(script: Cli) -> None:
+    data = (SAMPLES / "broken" / "scatter_elements_update.xml").read_bytes()
+    result = script("validate", "-", "--stdin-format", "ir", "--format", "concise", data=data)
+    assert result.code == 1
+    assert "<stdin>:" in result.out
+    assert "SCT105" in result.out
+
+
+@pytest.mark.parametrize(("data", "nodes"), [(ONNX, 2), (IR, 2)])
+def test_the_format_is_told_by_the_content_if_it_is_not_said(script: Cli, data: bytes, nodes: int) -> None:
+    result = script("validate", "-", "--format", "json", data=data)
+    assert json.loads(result.out)["files"][0]["scatter_nodes"] == nodes
+
+
+@pytest.mark.parametrize(
+    ("data", "format"),
+    [
+        *(
+            (data, format)
+            for data in (b"", b"no model at all", b"\x00\xff" * 100)
+            for format in ("ir", "onnx")
+        ),
+        (IR, "onnx"),
+        (ONNX, "ir"),
+    ],
+)
+def test_what_is_no_model(script: Cli, data: bytes, format: str) -> None:
+    result = script("validate", "-", "--stdin-format", format, "--format", "json", data=data)
+    (file,) = json.loads(result.out)["files"]
+    assert (result.code, result.err, file["readable"]) == (3, "", False)
+    assert file["diagnostics"]
+
+
+def test_standard_input_is_alone(cli: Cli, broken: Path) -> None:
+    result = cli("validate", "-", broken, "--stdin-format", "ir")
+    assert (result.code, result.out) == (2, "")
+    assert "- cannot be mixed" in result.err
+
+
+def test_a_name_in_a_file_called_dash(cli: Cli, warned: Path) -> None:
+    os.rename(warned, "-")
+    assert cli("validate", "./-", "--format", "concise").out.startswith("./-: warning SCT401")

@@ -1,0 +1,323 @@
+"""`ir-scatter validate`: paths, selection, exit codes."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import SAMPLES, Cli, codes, copy_sample
+
+FORMATS = ["text", "concise", "json", "sarif", "junit", "github"]
+
+
+@pytest.mark.parametrize("name", ["documented", "kv_cache"])
+def test_legal_samples_have_no_error(cli: Cli, name: str) -> None:
+    assert cli("validate", SAMPLES / name).code == 0
+
+
+@pytest.mark.parametrize("path", sorted((SAMPLES / "broken").glob("*.[xo][mn]*")), ids=lambda path: path.name)
+def test_every_node_of_a_broken_sample_has_a_finding(cli: Cli, path: Path) -> None:
+    names = cli("inspect", path, "--format", "json")
+    result = cli("validate", path, "--format", "concise")
+    assert result.code == 1
+    for node in json.loads(names.out)["files"][0]["nodes"]:
+        assert f"[{node['scope']}]" in result.out
+
+
+@pytest.mark.parametrize("name", ["branch.xml", "branch.onnx", "loop.xml", "loop.onnx", "function.onnx"])
+def test_one_defect_inside_of_a_body(cli: Cli, name: str) -> None:
+    result = cli("validate", SAMPLES / "nested" / name, "--format", "concise")
+    assert len(result.out.splitlines()) == 1
+    assert result.code == 1
+
+
+def test_text_has_every_part(cli: Cli, elsewhere: Path) -> None:
+    result = cli("validate", copy_sample("nested/branch.xml", elsewhere))
+    assert (result.code, result.err) == (1, "")
+    lines = result.out.splitlines()
+    source = Path("branch.xml").read_text().splitlines()
+    assert lines[0] == "branch.xml:90:6: error SCT302 index-out-of-range"
+    assert lines[2] == f" 90 | {source[89].expandtabs(4)}"
+    assert lines[3].index("^") == lines[2].index("<")
+    assert lines[4] == "   in branch:then_body/scatter (ScatterUpdate-3), input 1, indices"
+    assert lines[5].startswith("   note: indices comes from Const ")
+    assert lines[5].endswith("branch.xml:76:6")
+    assert lines[6] == "   help: ir-scatter explain SCT302"
+    assert lines[-1] == "1 error in 1 file (2 scatter nodes)"
+
+
+def test_quiet_and_nothing_found_is_no_output(cli: Cli, clean: Path) -> None:
+    assert cli("validate", clean).out == "no findings in 1 file (2 scatter nodes)\n"
+    for flag in ("-q", "--quiet"):
+        result = cli("validate", clean, flag)
+        assert (result.code, result.out, result.err) == (0, "", "")
+
+
+def test_quiet_keeps_findings(cli: Cli, broken: Path) -> None:
+    loud, quiet = cli("validate", broken), cli("validate", broken, "-q")
+    assert loud.code == quiet.code == 1
+    assert loud.out.startswith(quiet.out)
+    assert "5 errors" in loud.out
+    assert "5 errors" not in quiet.out
+
+
+def test_a_warning_fails_only_when_strict(cli: Cli, warned: Path) -> None:
+    assert cli("validate", warned).code == 0
+    assert cli("validate", warned, "--strict").code == 1
+
+
+def test_a_note_never_fails(cli: Cli, elsewhere: Path) -> None:
+    result = cli("validate", copy_sample("documented/scatter_update_1.xml", elsewhere), "--strict")
+    assert result.code == 0
+    assert "note SCT306" in result.out
+
+
+@pytest.mark.parametrize(
+    ("option", "severities"),
+    [("error", {"error"}), ("warning", {"error", "warning"}), ("note", {"error", "warning", "note"})],
+)
+def test_min_severity(cli: Cli, option: str, severities: set[str]) -> None:
+    result = cli("validate", SAMPLES, "--min-severity", option, "--format", "concise")
+    assert {line.split(": ", 1)[1].split()[0] for line in result.out.splitlines()} == severities
+
+
+def test_what_min_severity_leaves_out_does_not_fail(cli: Cli, warned: Path) -> None:
+    result = cli("validate", warned, "--strict", "--min-severity", "error", "-q")
+    assert (result.code, result.out) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "left"),
+    [
+        (["--select", "SCT203"], {"SCT203"}),
+        (["--select", "sct2"], {"SCT203"}),
+        (["--select", "SCT2,SCT4"], {"SCT203", "SCT402"}),
+        (["--select", "SCT2", "--select", "SCT4"], {"SCT203", "SCT402"}),
+        (["--select", "SCT2, SCT4"], {"SCT203", "SCT402"}),
+        (["--select", "SCT3", "--ignore", "SCT304"], {"SCT301", "SCT302", "SCT303"}),
+        (["--ignore", "SCT3"], {"SCT203", "SCT402"}),
+        (["--ignore", "SCT"], set()),
+        (["--ignore", "SCT2,SCT3", "--ignore", "SCT4"], set()),
+        (["--select", "SCT501"], set()),
+    ],
+)
+def test_select_and_ignore(cli: Cli, broken: Path, arguments: list[str], left: set[str]) -> None:
+    result = cli("validate", broken, "--format", "concise", *arguments)
+    assert set(codes(result.out)) == left
+    assert result.code == bool(left)
+
+
+@pytest.mark.parametrize("option", ["--select", "--ignore"])
+@pytest.mark.parametrize("code", ["SCT777", "E501", "", ",", "203", "SCT2033", "SCT203;SCT204"])
+def test_a_prefix_of_no_code_is_wrong_usage(cli: Cli, broken: Path, option: str, code: str) -> None:
+    result = cli("validate", broken, option, code)
+    assert (result.code, result.out) == (2, "")
+    assert "SCT101 to SCT999" in result.err
+
+
+def test_ignored_codes_do_not_make_a_file_readable(cli: Cli) -> None:
+    result = cli("validate", "no.xml", "--ignore", "SCT9", "--format", "concise")
+    assert result.code == 3
+    assert "SCT901" in result.out
+
+
+def test_statistics(cli: Cli, broken: Path) -> None:
+    lines = cli("validate", broken, "--statistics").out.splitlines()
+    start = lines.index("2  SCT304  warning  repeated-targets")
+    assert lines[start + 1 : start + 6] == [
+        "1  SCT203  error    updates-shape-mismatch",
+        "1  SCT301  error    axis-out-of-range",
+        "1  SCT302  error    index-out-of-range",
+        "1  SCT303  error    negative-index",
+        "1  SCT402  error    not-in-opset",
+    ]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(
+    ("names", "arguments", "code"),
+    [
+        (["kv_cache/decoder.xml"], [], 0),
+        (["documented/scatter_1.onnx"], [], 0),
+        (["documented/scatter_1.onnx"], ["--strict"], 1),
+        (["broken/scatter_nd.onnx"], [], 1),
+        (["broken/scatter_nd.onnx", "missing.onnx"], [], 3),
+        (["missing.onnx"], ["--strict"], 3),
+        (["broken"], ["--ignore", "SCT"], 0),
+    ],
+)
+def test_no_format_changes_the_exit_code(
+    cli: Cli, format: str, names: list[str], arguments: list[str], code: int
+) -> None:
+    paths = [SAMPLES / name for name in names]
+    assert cli("validate", *paths, *arguments, "--format", format).code == code
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_missing_file_has_an_entry_in_every_format(cli: Cli, clean: Path, format: str) -> None:
+    result = cli("validate", clean, "no_such.xml", "--format", format)
+    assert result.code == 3
+    assert "no_such.xml" in result.out
+    assert "SCT901" in result.out
+    assert "no such file" in result.out
+    assert "Traceback" not in result.err
+
+
+def test_unreadable_wins_over_errors(cli: Cli, broken: Path) -> None:
+    for paths in (["no.xml", broken], [broken, "no.xml"]):
+        result = cli("validate", *paths, "--format", "concise")
+        assert result.code == 3
+        assert {"SCT203", "SCT901"} <= set(codes(result.out))
+
+
+def test_a_file_without_permission(cli: Cli, clean: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    clean.chmod(0)
+    result = cli("validate", clean, "--format", "concise")
+    assert result.code == 3
+    assert "permission denied" in result.out
+
+
+def test_a_folder_of_mixed_files(cli: Cli, broken: Path, warned: Path, elsewhere: Path) -> None:
+    (elsewhere / "notes.xml").write_text("<notes><note/></notes>")
+    (elsewhere / "readme.txt").write_text("no model")
+    quiet = cli("validate", ".", "--format", "concise")
+    assert quiet.code == 1
+    assert quiet.err == ""
+    assert "notes.xml" not in quiet.out
+    loud = cli("validate", ".", "--format", "concise", "-v")
+    assert (loud.code, loud.out) == (quiet.code, quiet.out)
+    assert loud.err.startswith("ir-scatter: ./notes.xml: passed over: ")
+    assert "readme.txt" not in loud.err
+
+
+def test_what_is_passed_over_is_not_counted(cli: Cli, elsewhere: Path) -> None:
+    copy_sample("kv_cache/decoder.xml", elsewhere)
+    (elsewhere / "notes.xml").write_text("<notes/>")
+    result = cli("validate", ".")
+    assert (result.code, result.out) == (0, "no findings in 1 file (2 scatter nodes)\n")
+
+
+def test_a_file_that_is_no_model_is_unreadable_when_named(cli: Cli, elsewhere: Path) -> None:
+    (elsewhere / "notes.xml").write_text("<notes/>")
+    for paths in (["notes.xml"], [".", "notes.xml"], ["notes.xml", "."]):
+        result = cli("validate", *paths, "--format", "concise")
+        assert result.code == 3
+        assert codes(result.out) == ["SCT905"]
+
+
+def test_a_folder_of_files_that_are_no_models(cli: Cli, elsewhere: Path) -> None:
+    (elsewhere / "notes.xml").write_text("<notes/>")
+    result = cli("validate", ".")
+    assert result.code == 0
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_folder_without_models(cli: Cli, elsewhere: Path, format: str) -> None:
+    (elsewhere / "empty").mkdir()
+    result = cli("validate", "empty", "--format", format)
+    assert result.code == 0
+    assert result.err == "ir-scatter: empty: no .xml or .onnx file in this folder\n"
+
+
+def test_a_broken_model_in_a_folder_is_reported(cli: Cli, elsewhere: Path) -> None:
+    (elsewhere / "cut.xml").write_text('<?xml version="1.0"?>\n<net name="m" version="11"><layers>')
+    result = cli("validate", ".", "--format", "concise")
+    assert result.code == 3
+    assert "cut.xml" in result.out
+
+
+def test_folders_are_searched_in_order(cli: Cli, elsewhere: Path) -> None:
+    for name in ("b", "a", "a/deep"):
+        (elsewhere / name).mkdir(exist_ok=True)
+        copy_sample("documented/scatter_1.onnx", elsewhere / name)
+    lines = cli("validate", "b", "a", "--format", "concise").out.splitlines()
+    assert [line.split(": ")[0] for line in lines] == [
+        f"{folder}/scatter_1.onnx" for folder in ("b", "a", "a/deep")
+    ]
+
+
+def test_a_file_named_twice_is_checked_once(cli: Cli, warned: Path) -> None:
+    result = cli("validate", warned, warned, f"./{warned}", "--format", "concise")
+    assert len(result.out.splitlines()) in {1, 2}
+    assert len(cli("validate", warned, warned, "--format", "concise").out.splitlines()) == 1
+
+
+def test_globs(cli: Cli, elsewhere: Path) -> None:
+    (elsewhere / "deep" / "er").mkdir(parents=True)
+    for folder in (elsewhere, elsewhere / "deep", elsewhere / "deep" / "er"):
+        copy_sample("documented/scatter_1.onnx", folder)
+    assert len(cli("validate", "*.onnx", "--format", "concise").out.splitlines()) == 1
+    assert len(cli("validate", "**/*.onnx", "--format", "concise").out.splitlines()) == 3
+    assert len(cli("validate", "deep/*", "--format", "concise").out.splitlines()) == 2
+    nothing = cli("validate", "*.pb", "--format", "concise")
+    assert nothing.code == 3
+    assert "*.pb" in nothing.out
+
+
+def test_a_name_with_glob_characters_is_a_name_if_it_exists(cli: Cli, warned: Path) -> None:
+    name = Path("scatter[1]*.onnx")
+    warned.rename(name)
+    result = cli("validate", name, "--format", "concise")
+    assert result.code == 0
+    assert result.out.startswith(f"{name}: warning")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "left"),
+    [
+        ("*.onnx", set()),
+        ("old", {"scatter_1.onnx", "new/scatter_1.onnx"}),
+        ("old/", {"scatter_1.onnx", "new/scatter_1.onnx"}),
+        ("old/*", {"scatter_1.onnx", "new/scatter_1.onnx"}),
+        ("new/scatter_*.onnx", {"scatter_1.onnx", "old/scatter_1.onnx"}),
+        ("nothing", {"scatter_1.onnx", "new/scatter_1.onnx", "old/scatter_1.onnx"}),
+    ],
+)
+def test_exclude(cli: Cli, warned: Path, elsewhere: Path, pattern: str, left: set[str]) -> None:
+    for folder in ("old", "new"):
+        (elsewhere / folder).mkdir()
+        copy_sample("documented/scatter_1.onnx", elsewhere / folder)
+    result = cli("validate", ".", "--exclude", pattern, "--format", "concise")
+    assert result.code == 0
+    assert {line.split(": ")[0].removeprefix("./") for line in result.out.splitlines()} == left
+    assert set(os.listdir()) == {"scatter_1.onnx", "old", "new"}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_output_file(cli: Cli, broken: Path, format: str) -> None:
+    shown = cli("validate", broken, "--format", format)
+    result = cli("validate", broken, "--format", format, "-o", "report")
+    assert (result.code, result.out, result.err) == (1, "", "")
+    assert Path("report").read_text(encoding="utf-8") == shown.out
+
+
+def test_an_output_file_is_replaced_whole(cli: Cli, clean: Path) -> None:
+    Path("report").write_text("x" * 10_000)
+    Path("report").chmod(0o640)
+    assert cli("validate", clean, "--output", "report").code == 0
+    assert Path("report").read_text() == "no findings in 1 file (2 scatter nodes)\n"
+    assert Path("report").stat().st_mode & 0o777 == 0o640
+    assert sorted(os.listdir()) == ["decoder.bin", "decoder.xml", "report"]
+
+
+@pytest.mark.parametrize("target", ["no/such/folder/report", "decoder.xml/report", "."])
+def test_an_output_file_that_cannot_be_written(cli: Cli, clean: Path, target: str) -> None:
+    result = cli("validate", clean, "-o", target)
+    assert result.code not in {0, 1, 70}
+    assert result.out == ""
+    assert f"ir-scatter: {target}: cannot be written" in result.err
+    assert sorted(os.listdir()) == ["decoder.bin", "decoder.xml"]
+
+
+def test_every_rule_of_a_file_is_found_at_once(cli: Cli, broken: Path) -> None:
+    found = codes(cli("validate", broken, "--format", "concise").out)
+    assert {"SCT203", "SCT301", "SCT302", "SCT303", "SCT304", "SCT402"} == set(found)
+
+
+def test_large_constants_are_not_read_when_told(cli: Cli, broken: Path) -> None:
+    result = cli("validate", broken, "--max-index-elements", "2", "--format", "concise")
+    assert "SCT307" in result.out
+    assert "SCT302" not in result.out

@@ -1,0 +1,126 @@
+"""Which opset holds which version: every word of an IR and every number of ONNX."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ir_scatter import Diagnostic, read, validate
+from tests.rules.cases import legal, onnx_model, write_ir
+from tests.rules.ir_text import IrText
+from tests.rules.rows import ROWS, Row
+
+IR_WORDS = [f"opset{number}" for number in range(1, 18)]
+IR_TYPES = sorted({row.type for row in ROWS if row.is_ir})
+ONNX_TYPES = sorted({row.type for row in ROWS if not row.is_ir})
+FIRST_AND_LAST = {
+    "ScatterUpdate": "opset3 to opset16",
+    "ScatterElementsUpdate": "opset3 to opset16",
+    "ScatterNDUpdate": "opset4 to opset16",
+}
+
+
+def row_of(type: str, opset: int) -> Row | None:
+    return next((row for row in ROWS if row.type == type and row.opsets[0] <= opset <= row.opsets[1]), None)
+
+
+def ir(type: str, word: str, folder: Path) -> list[Diagnostic]:
+    """Validate a legal node with a superfluous attribute, so that its version is told."""
+    row = next(row for row in ROWS if row.type == type and row.is_ir)
+    case = replace(legal(row), attributes={"nothing": "1"})
+    return validate(read(write_ir(row, {"scatter": case}, folder, word)))
+
+
+@pytest.mark.parametrize("number", range(1, 18))
+@pytest.mark.parametrize("type", IR_TYPES)
+def test_every_word_of_an_ir(type: str, number: int, tmp_path: Path) -> None:
+    (found,) = ir(type, f"opset{number}", tmp_path)
+    row = row_of(type, number)
+    assert found.node is not None
+    assert found.node.type == type
+    if row is None:
+        assert (found.code, found.severity, found.node.version) == ("SCT402", "error", None)
+        assert found.message == f"{type} is not in opset{number}, expected {FIRST_AND_LAST[type]}"
+    else:
+        assert (found.code, found.node.version) == ("SCT103", row.version)
+
+
+@pytest.mark.parametrize("word", ["opset0", "opset18", "opset99", "extension", "", "3", "opset", "opset03"])
+@pytest.mark.parametrize("type", IR_TYPES)
+def test_words_that_are_no_opset(type: str, word: str, tmp_path: Path) -> None:
+    (found,) = ir(type, word, tmp_path)
+    assert (found.code, found.severity) == ("SCT403", "error")
+    assert f"is {word!r}, expected {FIRST_AND_LAST[type]}" in found.message
+    assert found.node is not None
+    assert found.node.version is None
+
+
+def test_a_layer_without_a_word(tmp_path: Path) -> None:
+    text = '<net version="11"><layers><layer id="0" name="s" type="ScatterUpdate"/></layers></net>'
+    (tmp_path / "m.xml").write_text(text)
+    codes = [one.code for one in validate(read(tmp_path / "m.xml"))]
+    assert codes == ["SCT403"]
+
+
+@pytest.mark.parametrize("spelled", ["scatterupdate", "SCATTERUPDATE", "ScatterUPDATE"])
+def test_an_ir_spells_types_in_any_case(spelled: str, tmp_path: Path) -> None:
+    row = next(row for row in ROWS if row.type == "ScatterUpdate")
+    path = Path(write_ir(row, {"scatter": legal(row)}, tmp_path))
+    path.write_text(path.read_text().replace('type="ScatterUpdate"', f'type="{spelled}"'))
+    model = read(path)
+    assert validate(model) == []
+    broken = path.read_text().replace('version="opset3"', 'version="opset2"')
+    path.write_text(broken)
+    (found,) = validate(read(path))
+    assert found.node is not None
+    assert (found.code, found.node.type) == ("SCT402", "ScatterUpdate")
+
+
+@pytest.mark.parametrize("opset", range(1, 31))
+def test_every_number_of_onnx(opset: int, tmp_path: Path) -> None:
+    """A newer opset than the table's gets the newest row."""
+    for type in ONNX_TYPES:
+        row = next(row for row in ROWS if row.type == type)
+        case = legal(row)
+        path = tmp_path / f"{type}.onnx"
+        model = onnx_model(row, {"scatter": case}, opset)
+        model.graph.node[0].attribute.add(name="nothing", i=1, type=2)
+        path.write_bytes(model.SerializeToString())
+        found = [one for one in validate(read(path)) if one.code != "SCT401"]
+        assert len(found) == 1
+        assert found[0].node is not None
+        expected = row_of(type, min(opset, 28))
+        if expected is None:
+            assert (found[0].code, found[0].severity, found[0].node.version) == ("SCT402", "error", None)
+        else:
+            assert (found[0].code, found[0].node.version) == ("SCT103", expected.version)
+
+
+@pytest.mark.parametrize("domain", ["", "ai.onnx"])
+def test_both_spellings_of_the_default_domain(domain: str, tmp_path: Path) -> None:
+    row = next(row for row in ROWS if str(row) == "ScatterND-18")
+    model = onnx_model(row, {"scatter": legal(row)})
+    model.graph.node[0].domain = domain
+    model.opset_import[0].domain = "" if domain else "ai.onnx"
+    model.graph.node[0].attribute.add(name="nothing", i=1, type=2)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    assert [one.code for one in validate(read(path))] == ["SCT103"]
+
+
+def test_other_layers_carry_any_word(tmp_path: Path) -> None:
+    text = IrText()
+    source = text.parameter("x", shape=(5,))
+    for word in ("extension", "opset99", "", "whatever"):
+        text.add(word or "none", "Mine", word, [source], [("f32", (5,))])
+    assert validate(read(text.write(tmp_path))) == []
+
+
+def test_attributes_of_an_ir_are_told_by_version(tmp_path: Path) -> None:
+    """The same node is judged by the row of its word."""
+    row = next(row for row in ROWS if str(row) == "ScatterElementsUpdate-12")
+    case = legal(row)
+    written = {"sum": replace(case, attributes={"reduction": "sum"})}
+    assert validate(read(write_ir(row, written, tmp_path, "opset12"))) == []
+    (found,) = validate(read(write_ir(row, written, tmp_path, "opset11")))
+    assert (found.code, found.severity) == ("SCT104", "error")

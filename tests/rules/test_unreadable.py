@@ -1,0 +1,223 @@
+"""Files that cannot be read at all: the defect, the place and the sentence."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import helper
+
+from ir_scatter import UnreadableModel, read, validate
+from ir_scatter.check import Options, check_file
+from ir_scatter.files import Source
+from ir_scatter.rules import by_code, by_name
+from ir_scatter.validate import unreadable
+
+NET = '<net name="m" version="11"><layers></layers><edges></edges></net>'
+
+
+@dataclass(frozen=True)
+class Bad:
+    """Bytes, and what must be said of them."""
+
+    code: str
+    name: str
+    data: bytes
+    line: int | None = None
+    column: int | None = None
+    words: str = ""
+
+
+BAD_XML = (
+    Bad("SCT902", "empty", b"", words="the file is empty"),
+    Bad("SCT903", "open", b'<net name="m" version="11">\n  <layers>\n', 3, words="not well-formed XML"),
+    Bad(
+        "SCT903", "mismatch", b'<net version="11">\n<layers>\n  <dim>3</dmi>\n</layers></net>', 3, words="dim"
+    ),
+    Bad("SCT903", "entity", b'<net version="11">\n<layers>&nothing;</layers></net>', 2, words="nothing"),
+    Bad(
+        "SCT903", "invalid_utf8", b'<net version="11">\n<layers>\n<layer name="\xff\xfe"/></layers></net>', 3
+    ),
+    Bad(
+        "SCT903",
+        "not_its_encoding",
+        b'<?xml version="1.0" encoding="utf-16"?><net/>',
+        1,
+        1,
+        "encoding utf-16",
+    ),
+    Bad("SCT903", "unknown_encoding", b'<?xml version="1.0" encoding="nonsense"?><net/>', 1, 1, "nonsense"),
+    Bad("SCT903", "two_roots", b'<net version="11"><layers/></net>\n<net/>', 2),
+    Bad("SCT903", "attribute_twice", b'<net version="11" version="11"><layers/></net>', 1),
+    Bad(
+        "SCT905",
+        "other_root",
+        b'<?xml version="1.0"?>\n<!-- a -->\n  <project/>',
+        3,
+        3,
+        "<project>, expected <net>",
+    ),
+    Bad("SCT906", "doctype", b'<?xml version="1.0"?>\n  <!DOCTYPE net>\n<net/>', 2, 3, "DOCTYPE"),
+    Bad(
+        "SCT906",
+        "bomb",
+        b'<!DOCTYPE net [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;">]>\n<net>&b;</net>',
+        1,
+        1,
+    ),
+    Bad(
+        "SCT907",
+        "deep",
+        b'<net version="11"><layers>' + b"<a>" * 1000 + b"</a>" * 1000 + b"</layers></net>",
+        1,
+    ),
+    Bad("SCT907", "deep_and_open", b'<net version="11">\n<layers>' + b"<a>" * 1_000_000, 2),
+    Bad("SCT908", "version_7", b'\n\n <net name="m" version="7">\n<layers/></net>', 3, 2, "version is '7'"),
+    Bad("SCT908", "version_12", b'<net name="m" version="12"><layers/></net>', 1, 1, "expected 10 or 11"),
+    Bad("SCT908", "version_text", b'<net name="m" version="new"><layers/></net>', 1, 1, "version is 'new'"),
+    Bad("SCT908", "no_version", b'<net name="m"><layers/></net>', 1, 1, "has no version"),
+    Bad("SCT908", "long_version", b'<net version="' + b"9" * 5000 + b'"><layers/></net>', 1, 1),
+    Bad("SCT909", "no_layers", b'<net name="m" version="11"/>', 1, 1, "no <layers>"),
+    Bad("SCT909", "layers_elsewhere", b'<net version="11"><a><layers/></a></net>', 1, 1, "no <layers>"),
+)
+BAD_PROTOBUF = (
+    Bad("SCT902", "empty", b"", words="the file is empty"),
+    Bad("SCT904", "text", b"this is no model", words="no protobuf message"),
+    Bad("SCT904", "garbage", bytes(range(200, 256)), words="no protobuf message"),
+    Bad("SCT904", "zeros", bytes(64), words="no protobuf message"),
+    Bad("SCT904", "pointer", b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", words="Git LFS"),
+    Bad("SCT909", "no_graph", onnx.ModelProto(ir_version=10).SerializeToString(), words="no graph"),
+)
+
+
+def caught(path: Path) -> UnreadableModel:
+    with pytest.raises(UnreadableModel) as found:
+        read(path)
+    return found.value
+
+
+@pytest.mark.parametrize(
+    ("bad", "suffix"),
+    [(bad, ".xml") for bad in BAD_XML] + [(bad, ".onnx") for bad in BAD_PROTOBUF],
+    ids=[f"{bad.code}_{bad.name}" for bad in (*BAD_XML, *BAD_PROTOBUF)],
+)
+def test_what_is_said(bad: Bad, suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"model{suffix}"
+    path.write_bytes(bad.data)
+    error = caught(path)
+    assert by_name()[error.defect].code == bad.code
+    assert bad.words in error.message
+    assert error.location.path == str(path)
+    assert error.location.line == bad.line
+    if bad.column is not None or bad.line is None:
+        assert error.location.column == bad.column
+    diagnostic = unreadable(error)
+    assert (diagnostic.code, diagnostic.severity) == (bad.code, "error")
+    assert "\n" not in diagnostic.message
+    assert len(diagnostic.message) < 300
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        NET,
+        f"\n\n<?pi x?><!-- <!DOCTYPE net> -->{NET.replace('<layers>', '<layers><![CDATA[<layer>]]>')}",
+        NET.replace("11", "10"),
+        NET.replace('version="11"', "version = ' 11 '"),
+        NET.replace('version="11"', 'version="+11"'),
+        NET.replace('version="11"', 'version="011"'),
+        NET.replace("<layers></layers>", "<rt_info/><edges/><layers/>"),
+        '<net version="11"><layers/>' + "<a>" * 250 + "</a>" * 250 + "</net>",
+        f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?>{NET}',
+        f'<?xml version="1.0" encoding="iso-8859-1"?>{NET}',
+    ],
+)
+def test_unusual_and_readable(text: str, tmp_path: Path) -> None:
+    """The negative cases of SCT903 to SCT909."""
+    path = tmp_path / "model.xml"
+    path.write_text(text)
+    assert validate(read(path)) == []
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_other_encodings(encoding: str, tmp_path: Path) -> None:
+    declared = encoding.removesuffix("-sig")
+    text = f'<?xml version="1.0" encoding="{declared}"?>\n{NET}'
+    data = text.encode(encoding)
+    marks = {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}
+    path = tmp_path / "model.xml"
+    path.write_bytes(marks.get(encoding, b"") + data)
+    assert validate(read(path)) == []
+
+
+def test_a_graph_without_nodes_is_readable(tmp_path: Path) -> None:
+    """The negative case of SCT904."""
+    path = tmp_path / "model.onnx"
+    model = helper.make_model(helper.make_graph([], "empty", [], []), ir_version=10)
+    path.write_bytes(model.SerializeToString())
+    assert validate(read(path)) == []
+
+
+def _missing(folder: Path) -> Path:
+    return folder / "missing.xml"
+
+
+def _folder(folder: Path) -> Path:
+    (folder / "folder.xml").mkdir()
+    return folder / "folder.xml"
+
+
+def _dangling_link(folder: Path) -> Path:
+    (folder / "link.onnx").symlink_to(folder / "nowhere")
+    return folder / "link.onnx"
+
+
+def _forbidden(folder: Path) -> Path:
+    if os.geteuid() == 0:
+        pytest.skip("the superuser may read every file")
+    path = folder / "forbidden.xml"
+    path.write_text(NET)
+    path.chmod(0)
+    return path
+
+
+@pytest.mark.parametrize("make", [_missing, _folder, _dangling_link, _forbidden])
+def test_files_that_cannot_be_opened(make: Callable[[Path], Path], tmp_path: Path) -> None:
+    """SCT901."""
+    path = make(tmp_path)
+    error = caught(path)
+    assert error.defect == "unreadable-file"
+    assert (error.location.path, error.location.line) == (str(path), None)
+    assert error.message.startswith("cannot be read: ")
+    result = check_file(Source(str(path)), Options()).result
+    assert result is not None
+    assert [one.code for one in result.diagnostics] == ["SCT901"]
+    assert not result.is_readable
+
+
+def test_a_path_with_a_zero_byte() -> None:
+    with pytest.raises(UnreadableModel) as found:
+        read("a\0b.xml")
+    assert found.value.defect == "unreadable-file"
+
+
+def test_a_bug_of_ours_is_no_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SCT999."""
+    path = tmp_path / "model.xml"
+    path.write_text(NET)
+    monkeypatch.delenv("IR_SCATTER_DEBUG", raising=False)
+    monkeypatch.setattr("ir_scatter.check.validate", lambda *_, **__: 1 // 0)
+    checked = check_file(Source(str(path)), Options())
+    assert checked.result is not None
+    assert [one.code for one in checked.result.diagnostics] == ["SCT999"]
+    assert "ZeroDivisionError" in checked.bug
+    monkeypatch.setenv("IR_SCATTER_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        check_file(Source(str(path)), Options())
+
+
+def test_every_code_of_9xx_has_a_name() -> None:
+    for bad in (*BAD_XML, *BAD_PROTOBUF):
+        assert bad.code in by_code()
