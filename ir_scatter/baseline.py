@@ -58,6 +58,8 @@ def read_baseline(path: str) -> Baseline:
         raise UsageError(f"{path}: cannot be read: {(error.strerror or '').lower()}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UsageError(f"{path}: is no baseline of ir-scatter") from None
+    if not all(isinstance(part, str) for key in keys for part in key):
+        raise UsageError(f"{path}: is no baseline of ir-scatter")
     return Baseline(Path(path).resolve().parent, keys)
 
 

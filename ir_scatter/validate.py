@@ -1,5 +1,6 @@
 """A model in, diagnostics out."""
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -73,7 +74,7 @@ def validate(
         found = [_from_defect(defect) for defect in model.defects]
         found = [diagnostic for diagnostic in found if diagnostic.code in codes]
         found.extend(_Check(model, rules, max_index_elements).run())
-    return _sorted(_merged(found))
+    return sorted(found, key=lambda diagnostic: diagnostic.location.line or 0)
 
 
 class _Check:
@@ -94,13 +95,16 @@ class _Check:
         self.clean: set[Hashable] = set()
 
     def run(self) -> Iterator[Diagnostic]:
-        """Yield the findings of all nodes."""
-        types = scatter_types(self.model.domain)
-        for graph in _graphs(self.model):
-            for node in graph.walk(types):
-                lookup = find(node.domain, node.type, node.opset)
-                if lookup is not None:
-                    yield from self._node(Site(node, lookup, self.facts), graph)
+        """Yield the findings of all nodes, those of a function merged over its signatures."""
+        yield from self._graph(self.model.graph)
+        for function in self.model.functions:
+            yield from _merged([list(self._graph(graph)) for graph in function.instances])
+
+    def _graph(self, graph: Graph) -> Iterator[Diagnostic]:
+        for node in graph.walk(scatter_types(self.model.domain)):
+            lookup = find(node.domain, node.type, node.opset)
+            if lookup is not None:
+                yield from self._node(Site(node, lookup, self.facts), graph)
 
     def _node(self, site: Site, graph: Graph) -> Iterator[Diagnostic]:
         if site.lookup.spec is None:
@@ -158,12 +162,6 @@ def check_codes(prefixes: Collection[str]) -> None:
 
 def _is_wanted(code: str, select: Collection[str], ignore: Collection[str]) -> bool:
     return (not select or code.startswith(tuple(select))) and not code.startswith(tuple(ignore))
-
-
-def _graphs(model: Model) -> Iterator[Graph]:
-    yield model.graph
-    for function in model.functions:
-        yield from function.instances
 
 
 def _from_finding(site: Site, rule: Rule, finding: Finding, graph: Graph) -> Diagnostic:
@@ -240,26 +238,18 @@ def _describe(node: Node, port_index: int | None) -> tuple[NodeRef, str | None]:
     return NodeRef(node.name, lookup.type, lookup.spec.key.version), port
 
 
-def _merged(found: list[Diagnostic]) -> list[Diagnostic]:
-    """Make one finding of those that different calls of a function give at one node."""
-    merged: dict[tuple[object, ...], Diagnostic] = {}
-    for position, diagnostic in enumerate(found):
-        in_function = any(note.message.startswith("called from") for note in diagnostic.related)
-        key: tuple[object, ...] = (position,)
-        if in_function:
-            place = diagnostic.location.scope
-            key = (diagnostic.code, place, diagnostic.port, _alike(diagnostic.message))
-        first = merged.setdefault(key, diagnostic)
-        if first is not diagnostic:
-            extra = tuple(note for note in diagnostic.related if note not in first.related)
-            merged[key] = replace(first, related=first.related + extra)
+def _merged(instances: list[list[Diagnostic]]) -> list[Diagnostic]:
+    """Make one finding of those that several signatures of a function give at one node.
+
+    The first one speaks; the calls and constants of the others are related places.
+    """
+    merged: dict[Hashable, Diagnostic] = {}
+    for found in instances:
+        counts: Counter[Hashable] = Counter()
+        for diagnostic in found:
+            place = (diagnostic.code, diagnostic.location.scope, diagnostic.port)
+            counts[place] += 1
+            first = merged.setdefault((place, counts[place]), diagnostic)
+            new = tuple(note for note in diagnostic.related if note not in first.related)
+            merged[place, counts[place]] = replace(first, related=first.related + new)
     return list(merged.values())
-
-
-def _alike(message: str) -> str:
-    """Return what two messages have in common when only numbers differ."""
-    return "".join(letter for letter in message.partition(",")[0] if letter.isalpha())
-
-
-def _sorted(found: list[Diagnostic]) -> list[Diagnostic]:
-    return sorted(found, key=lambda diagnostic: diagnostic.location.line or 0)

@@ -16,7 +16,14 @@ from ir_scatter_cli.options import use_color, write
 
 @click.command("inspect")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--format",
+    "format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to write the list.",
+)
 @click.option("-o", "--output", metavar="FILE", help="Write to a file instead of standard output.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Leave out paths that match.")
 @click.option("-v", "--verbose", is_flag=True, help="Say what was passed over.")
@@ -34,7 +41,7 @@ def command(
     if format == "json":
         from ir_scatter.report.json import dumps
 
-        write(dumps(document(inspections, versions())) + "\n", output)
+        write(dumps(document(inspections, versions())), output)
     else:
         write(_text(inspections, is_file=output is not None), output)
     for one in inspections:

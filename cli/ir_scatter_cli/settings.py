@@ -7,6 +7,8 @@ from typing import Any
 import click
 
 from ir_scatter.check import NodeIgnore
+from ir_scatter.errors import UsageError
+from ir_scatter.validate import check_codes
 
 _TABLE = "ir-scatter"
 _IGNORES = "node-ignores"
@@ -80,6 +82,14 @@ def _ignores(path: Path, entries: Any) -> tuple[NodeIgnore, ...]:
         codes = entry.get("codes")
         if not _is_texts(codes) or not codes:
             raise click.UsageError(f"{shown}: codes is {codes!r}, expected a list of strings")
+        for key in ("file", "node"):
+            if not isinstance(entry.get(key, "*"), str):
+                raise click.UsageError(f"{shown}: {key} is {entry[key]!r}, expected a string")
+        codes = [code.upper() for code in codes]
+        try:
+            check_codes(codes)
+        except UsageError as error:
+            raise click.UsageError(f"{shown}: {error}") from None
         found.append(NodeIgnore(str(entry.get("file", "*")), str(entry.get("node", "*")), tuple(codes)))
     return tuple(found)
 

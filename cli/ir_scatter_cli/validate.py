@@ -19,7 +19,14 @@ _STDIN_FORMATS = {"ir": "openvino-ir", "onnx": "onnx"}
 
 @click.command("validate", cls=SettingsCommand)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--format", "format", type=click.Choice(list(FORMATS)), default="text", show_default=True)
+@click.option(
+    "--format",
+    "format",
+    type=click.Choice(list(FORMATS)),
+    default="text",
+    show_default=True,
+    help="How to write the findings.",
+)
 @click.option("-o", "--output", metavar="FILE", help="Write to a file instead of standard output.")
 @click.option("--select", multiple=True, type=Codes(), help="Only codes that begin with these.")
 @click.option("--ignore", multiple=True, type=Codes(), help="No codes that begin with these.")
@@ -51,7 +58,15 @@ _STDIN_FORMATS = {"ir": "openvino-ir", "onnx": "onnx"}
     show_default=True,
     help="Do not read constants with more elements.",
 )
-@click.option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N")
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Check so many files at a time.",
+)
 @click.pass_obj
 def command(
     node_ignores: tuple[NodeIgnore, ...] | None,
@@ -87,7 +102,7 @@ def command(
         dict(input_shape),
         _STDIN_FORMATS[stdin_format] if stdin_format else None,
     )
-    known = _known(baseline)
+    known = None if write_baseline else _known(baseline)
     checked = _check(paths, exclude, options, jobs, quiet=quiet, verbose=verbose)
     report = make_report(checked)
     if write_baseline:

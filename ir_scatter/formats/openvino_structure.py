@@ -106,6 +106,7 @@ class _Structure:
 
     def _fit(self, layers: Iterable[tuple[bytes, _Ports]]) -> bool:
         edges, collected = self.body.edges, self.ports
+        collected.clear()
         is_sound, seen = not self.body.repeated_layers, 0
         for key, ports in layers:
             fed = edges.get(key)

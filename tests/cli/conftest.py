@@ -74,7 +74,7 @@ def script() -> Cli:
 
 @pytest.fixture
 def broken(elsewhere: Path) -> Path:
-    """A broken IR in the current folder: five errors, two warnings."""
+    """A broken IR in the current folder: five errors, one warning."""
     return copy_sample("broken/scatter_update.xml", elsewhere)
 
 

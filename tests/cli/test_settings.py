@@ -137,8 +137,8 @@ def test_help_does_not_need_good_settings(cli: Cli) -> None:
         ("scatter_update.xml", "negative", 5),
         ("*.xml", "neg*", 5),
         ("*", "*", 0),
-        ("scatter_update.xml", "other", 7),
-        ("other.xml", "negative", 7),
+        ("scatter_update.xml", "other", 6),
+        ("other.xml", "negative", 6),
     ],
 )
 def test_codes_of_one_node_of_one_file(cli: Cli, broken: Path, file: str, node: str, left: int) -> None:
@@ -148,10 +148,9 @@ def test_codes_of_one_node_of_one_file(cli: Cli, broken: Path, file: str, node: 
 
 
 def test_only_the_codes_that_are_named(cli: Cli, broken: Path) -> None:
-    entry = '[[tool.ir-scatter.node-ignores]]\nnode = "negative"\ncodes = ["SCT303"]'
+    entry = '[[tool.ir-scatter.node-ignores]]\ncodes = ["SCT303", "SCT4"]'
     _settings(f'format = "concise"\n{entry}')
-    assert "SCT303" not in cli("validate", broken).out
-    assert "[negative]" in cli("validate", broken).out
+    assert set(codes(cli("validate", broken).out)) == BASE - {"SCT303", "SCT402"}
 
 
 def test_a_node_in_a_body_goes_by_its_scope_or_its_name(cli: Cli, elsewhere: Path) -> None:

@@ -1,0 +1,243 @@
+"""Ranges and repetitions of indices against loops written from the text."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ir_scatter.ops import targets
+from ir_scatter.ops.spec import Layout
+from ir_scatter.ops.targets import BadIndices, Repeats
+from ir_scatter.shapes import Bounds
+
+Array = npt.NDArray[Any]
+Limits = Sequence[int | None]
+
+
+def first_of(found: list[tuple[tuple[int, ...], int, int | None]]) -> BadIndices | None:
+    if not found:
+        return None
+    position, value, size = found[0]
+    return BadIndices(len(found), position, value, size)
+
+
+def naive_out_of_range(indices: Array, limits: Limits) -> BadIndices | None:
+    """Look at every number: the last axis runs over the limits if there is more than one."""
+    found = []
+    for flat, position in enumerate(np.ndindex(indices.shape)):
+        size, value = limits[flat % len(limits)], int(indices[position])
+        if size is not None and not -size <= value <= size - 1:
+            found.append((position, value, size))
+    return first_of([*found])
+
+
+def naive_negative(indices: Array, limits: Limits) -> BadIndices | None:
+    found = []
+    for flat, position in enumerate(np.ndindex(indices.shape)):
+        size, value = limits[flat % len(limits)], int(indices[position])
+        if value < 0 and (size is None or value >= -size):
+            found.append((position, value, size))
+    return first_of(found)
+
+
+def normal(value: int, size: int | None) -> int:
+    return value + size if value < 0 and size is not None else value
+
+
+def naive_targets(layout: Layout, axis: int | None, indices: Array, limits: Limits) -> list[tuple[int, ...]]:
+    """Return the target of every index, of every tuple for the ND operators."""
+    if layout is Layout.TUPLES:
+        rows = np.ndindex(indices.shape[:-1])
+        return [
+            tuple(normal(int(number), size) for number, size in zip(indices[row], limits, strict=True))
+            for row in rows
+        ]
+    found = []
+    for position in np.ndindex(indices.shape):
+        value = normal(int(indices[position]), limits[0])
+        if layout is Layout.SLICES:
+            found.append((value,))
+        else:
+            assert axis is not None
+            found.append((*position[:axis], value, *position[axis + 1 :]))
+    return found
+
+
+def naive_repeats(layout: Layout, axis: int | None, indices: Array, limits: Limits) -> Repeats | None:
+    shape = indices.shape[:-1] if layout is Layout.TUPLES else indices.shape
+    positions = list(np.ndindex(shape))
+    seen: dict[tuple[int, ...], int] = {}
+    repeated = []
+    for number, target in enumerate(naive_targets(layout, axis, indices, limits)):
+        if target in seen:
+            repeated.append((number, seen[target]))
+        else:
+            seen[target] = number
+    if not repeated:
+        return None
+    first, earlier = repeated[0]
+    return Repeats(len(repeated), len(positions), positions[first], positions[earlier])
+
+
+def arrays(low: int, high: int, shapes: Any, dtypes: Sequence[str] = ("int64", "int32", "int8")) -> Any:
+    def fill(shape: tuple[int, ...]) -> Any:
+        count = int(np.prod(shape, dtype=int))
+        numbers = st.lists(st.integers(low, high), min_size=count, max_size=count)
+        return st.tuples(numbers, st.sampled_from(dtypes)).map(
+            lambda pair: np.array(pair[0], pair[1]).reshape(shape)
+        )
+
+    return shapes.flatmap(fill)
+
+
+SHAPES = st.lists(st.integers(0, 4), max_size=3).map(tuple)
+SIZES = st.one_of(st.none(), st.integers(0, 5))
+
+
+@given(arrays(-7, 7, SHAPES), SIZES)
+def test_out_of_range_of_one_size(indices: Array, size: int | None) -> None:
+    assert targets.out_of_range(indices, [size]) == naive_out_of_range(indices, [size])
+
+
+@given(arrays(-7, 7, SHAPES), SIZES)
+def test_negative_of_one_size(indices: Array, size: int | None) -> None:
+    assert targets.negative(indices, [size]) == naive_negative(indices, [size])
+
+
+@given(st.lists(SIZES, min_size=1, max_size=3), st.data())
+def test_tuples(limits: list[int | None], data: st.DataObject) -> None:
+    shapes = st.lists(st.integers(0, 4), max_size=2).map(lambda rows: (*rows, len(limits)))
+    indices = data.draw(arrays(-7, 7, shapes))
+    assert targets.out_of_range(indices, limits) == naive_out_of_range(indices, limits)
+    assert targets.negative(indices, limits) == naive_negative(indices, limits)
+
+
+@given(arrays(0, 255, SHAPES, ["uint8", "uint64", "uint16"]), SIZES)
+def test_unsigned_numbers(indices: Array, size: int | None) -> None:
+    assert targets.out_of_range(indices, [size]) == naive_out_of_range(indices, [size])
+    assert targets.negative(indices, [size]) is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        ("uint64", [2**64 - 1, 0]),
+        ("uint64", [2**63, 2**63 - 1]),
+        ("int64", [-(2**63), 2**63 - 1]),
+        ("int8", [-128, 127]),
+        ("int8", [127, 0]),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 5, 127, 128, 200, 2**31, 2**62])
+def test_extreme_numbers(dtype: str, values: list[int], size: int) -> None:
+    indices = np.array(values, dtype)
+    assert targets.out_of_range(indices, [size]) == naive_out_of_range(indices, [size])
+    assert targets.negative(indices, [size]) == naive_negative(indices, [size])
+    assert targets.repeats(Layout.SLICES, (size,), 0, indices, [size]) is None
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint64"])
+def test_numbers_that_are_far_apart_in_tuples(dtype: str) -> None:
+    """A product of ranges too large to number must not be mistaken for a repetition."""
+    top = int(np.iinfo(dtype).max)
+    indices = np.array([[0, 0, 0], [top, top, top], [top, 0, top]], dtype)
+    limits = [None, None, None]
+    found = targets.repeats(Layout.TUPLES, None, None, indices, limits)
+    assert found is None
+    twice = np.array([[0, top], [top, 0], [0, top]], dtype)
+    found = targets.repeats(Layout.TUPLES, None, None, twice, [None, None])
+    assert found in (None, Repeats(1, 3, (2,), (0,)))
+
+
+def inside(limits: Limits) -> Any:
+    """Return numbers within [-s, s-1], or any that are not negative where s is unknown."""
+    return [st.integers(-size, size - 1) if size else st.integers(0, 6) for size in limits]
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.data())
+def test_repeats_of_tuples(sizes: list[int], data: st.DataObject) -> None:
+    limits = data.draw(st.tuples(*(st.sampled_from([size, None]) for size in sizes)))
+    rows = data.draw(st.lists(st.tuples(*inside(limits)), max_size=8))
+    indices = np.array(rows, "int64").reshape(len(rows), len(limits))
+    data_shape = tuple(Bounds() if size is None else size for size in limits)
+    found = targets.repeats(Layout.TUPLES, data_shape, None, indices, limits)
+    assert found == naive_repeats(Layout.TUPLES, None, indices, limits)
+
+
+@given(st.integers(1, 4), SHAPES, st.sampled_from([Layout.SLICES, Layout.ELEMENTS]), st.data())
+def test_repeats_of_slices_and_elements(
+    size: int, shape: tuple[int, ...], layout: Layout, data: st.DataObject
+) -> None:
+    if layout is Layout.ELEMENTS and not shape:
+        return
+    axis = data.draw(st.integers(0, len(shape) - 1)) if layout is Layout.ELEMENTS else 0
+    indices = data.draw(arrays(-size, size - 1, st.just(shape)))
+    data_shape = (size,) * max(len(shape), 1)
+    found = targets.repeats(layout, data_shape, axis, indices, [size])
+    assert found == naive_repeats(layout, axis, indices, [size])
+
+
+@pytest.mark.parametrize("layout", [Layout.SLICES, Layout.ELEMENTS, Layout.TUPLES])
+def test_a_small_world_as_a_whole(layout: Layout) -> None:
+    """Every array of four numbers that count on a dimension of 2, and on one of 2 and 3."""
+    for values in itertools.product(range(-3, 3), repeat=4):
+        indices = np.array(values, "int64").reshape(2, 2)
+        limits = [2, 3] if layout is Layout.TUPLES else [2]
+        bad = targets.out_of_range(indices, limits)
+        assert bad == naive_out_of_range(indices, limits)
+        assert targets.negative(indices, limits) == naive_negative(indices, limits)
+        if bad is None:
+            for axis in (0, 1):
+                found = targets.repeats(layout, (2, 3), axis, indices, limits)
+                assert found == naive_repeats(layout, axis, indices, limits)
+
+
+def test_many_repeats() -> None:
+    """More indices than are looked at one by one."""
+    for count in (63, 64, 65, 66, 1000):
+        indices = np.arange(count, dtype="int64")
+        assert targets.repeats(Layout.SLICES, (count,), 0, indices, [count]) is None
+        indices[-1] = 7
+        expected = Repeats(1, count, (count - 1,), (7,))
+        assert targets.repeats(Layout.SLICES, (count,), 0, indices, [count]) == expected
+        indices[-1] = 7 - count
+        assert targets.repeats(Layout.SLICES, (count,), 0, indices, [count]) == expected
+
+
+def test_tuples_without_coordinates_all_name_the_same() -> None:
+    empty = np.zeros((3, 0), "int64")
+    assert targets.repeats(Layout.TUPLES, (5, 3), None, empty, []) == Repeats(2, 3, (1,), (0,))
+    assert targets.repeats(Layout.TUPLES, (5, 3), None, empty[:1], []) is None
+    assert targets.out_of_range(empty, []) is None
+    assert targets.negative(empty, []) is None
+
+
+def test_what_cannot_be_known() -> None:
+    indices = np.array([-1, 4])
+    assert targets.repeats(Layout.SLICES, None, None, indices, [None]) is None
+    assert targets.repeats(Layout.ELEMENTS, None, None, np.array([1, 1]), [None]) is None
+    assert targets.repeats(Layout.SEQUENCE, (2, 5), 1, np.array([1, 1]), [5]) is None
+    both = targets.repeats(Layout.SLICES, None, None, np.array([-1, -1]), [None])
+    assert both == Repeats(1, 2, (1,), (0,))
+
+
+@given(st.data())
+def test_sizes(data: st.DataObject) -> None:
+    shape = data.draw(st.lists(st.integers(0, 9), min_size=1, max_size=4))
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    depth = data.draw(st.integers(0, len(shape)))
+    indices = np.zeros((2, depth), "int64")
+    known = tuple(shape)
+    bounded = tuple(Bounds(0, dim) for dim in shape)
+    for dims in (known, bounded):
+        assert targets.sizes(Layout.TUPLES, dims, None, indices) == shape[:depth]
+        assert targets.sizes(Layout.SLICES, dims, axis, indices) == [shape[axis]]
+        assert targets.sizes(Layout.ELEMENTS, dims, axis, indices) == [shape[axis]]
+    assert targets.sizes(Layout.TUPLES, None, None, indices) == [None] * depth
+    assert targets.sizes(Layout.SLICES, known, None, indices) == [None]
+    assert targets.sizes(Layout.SLICES, (Bounds(), Bounds(2)), 1, indices) == [None]
