@@ -201,3 +201,24 @@ def test_a_bug_in_reading_ends_with_70(
     assert result.code == 70
     assert "a cog is loose" in result.err
     assert "report it" in result.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [["validate", SAMPLES], ["inspect", SAMPLES], ["explain", "SCT203"]])
+def test_a_full_disk_is_no_bug_of_ours(arguments: list[str | Path]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode not in {0, 1, 70}
+    assert "no space left on device" in done.stderr.lower()
+    assert "bug" not in done.stderr
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&-"])
+def test_closed_streams_are_no_bug_of_ours(broken: Path, closed: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"'{COMMAND}' validate {broken} {closed}"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 70
+    assert "bug" not in done.stderr

@@ -45,21 +45,23 @@ def naive_negative(indices: Array, limits: Limits) -> BadIndices | None:
     return first_of(found)
 
 
-def normal(value: int, size: int | None) -> int:
-    return value + size if value < 0 and size is not None else value
+def normal(value: int, size: int | None, wraps: bool) -> int:
+    return value + size if wraps and value < 0 and size is not None else value
 
 
-def naive_targets(layout: Layout, axis: int | None, indices: Array, limits: Limits) -> list[tuple[int, ...]]:
+def naive_targets(
+    layout: Layout, axis: int | None, indices: Array, limits: Limits, wraps: bool
+) -> list[tuple[int, ...]]:
     """Return the target of every index, of every tuple for the ND operators."""
     if layout is Layout.TUPLES:
         rows = np.ndindex(indices.shape[:-1])
         return [
-            tuple(normal(int(number), size) for number, size in zip(indices[row], limits, strict=True))
+            tuple(normal(int(number), size, wraps) for number, size in zip(indices[row], limits, strict=True))
             for row in rows
         ]
     found = []
     for position in np.ndindex(indices.shape):
-        value = normal(int(indices[position]), limits[0])
+        value = normal(int(indices[position]), limits[0], wraps)
         if layout is Layout.SLICES:
             found.append((value,))
         else:
@@ -68,12 +70,14 @@ def naive_targets(layout: Layout, axis: int | None, indices: Array, limits: Limi
     return found
 
 
-def naive_repeats(layout: Layout, axis: int | None, indices: Array, limits: Limits) -> Repeats | None:
+def naive_repeats(
+    layout: Layout, axis: int | None, indices: Array, limits: Limits, wraps: bool = True
+) -> Repeats | None:
     shape = indices.shape[:-1] if layout is Layout.TUPLES else indices.shape
     positions = list(np.ndindex(shape))
     seen: dict[tuple[int, ...], int] = {}
     repeated = []
-    for number, target in enumerate(naive_targets(layout, axis, indices, limits)):
+    for number, target in enumerate(naive_targets(layout, axis, indices, limits, wraps)):
         if target in seen:
             repeated.append((number, seen[target]))
         else:
@@ -138,7 +142,7 @@ def test_extreme_numbers(dtype: str, values: list[int], size: int) -> None:
     indices = np.array(values, dtype)
     assert targets.out_of_range(indices, [size]) == naive_out_of_range(indices, [size])
     assert targets.negative(indices, [size]) == naive_negative(indices, [size])
-    assert targets.repeats(Layout.SLICES, (size,), 0, indices, [size]) is None
+    assert targets.repeats(Layout.SLICES, 0, indices, [size], wraps=True) is None
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int64", "uint64"])
@@ -147,10 +151,10 @@ def test_numbers_that_are_far_apart_in_tuples(dtype: str) -> None:
     top = int(np.iinfo(dtype).max)
     indices = np.array([[0, 0, 0], [top, top, top], [top, 0, top]], dtype)
     limits = [None, None, None]
-    found = targets.repeats(Layout.TUPLES, None, None, indices, limits)
+    found = targets.repeats(Layout.TUPLES, None, indices, limits, wraps=True)
     assert found is None
     twice = np.array([[0, top], [top, 0], [0, top]], dtype)
-    found = targets.repeats(Layout.TUPLES, None, None, twice, [None, None])
+    found = targets.repeats(Layout.TUPLES, None, twice, [None, None], wraps=True)
     assert found in (None, Repeats(1, 3, (2,), (0,)))
 
 
@@ -159,27 +163,25 @@ def inside(limits: Limits) -> Any:
     return [st.integers(-size, size - 1) if size else st.integers(0, 6) for size in limits]
 
 
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.data())
-def test_repeats_of_tuples(sizes: list[int], data: st.DataObject) -> None:
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.booleans(), st.data())
+def test_repeats_of_tuples(sizes: list[int], wraps: bool, data: st.DataObject) -> None:
     limits = data.draw(st.tuples(*(st.sampled_from([size, None]) for size in sizes)))
     rows = data.draw(st.lists(st.tuples(*inside(limits)), max_size=8))
     indices = np.array(rows, "int64").reshape(len(rows), len(limits))
-    data_shape = tuple(Bounds() if size is None else size for size in limits)
-    found = targets.repeats(Layout.TUPLES, data_shape, None, indices, limits)
-    assert found == naive_repeats(Layout.TUPLES, None, indices, limits)
+    found = targets.repeats(Layout.TUPLES, None, indices, limits, wraps=wraps)
+    assert found == naive_repeats(Layout.TUPLES, None, indices, limits, wraps)
 
 
-@given(st.integers(1, 4), SHAPES, st.sampled_from([Layout.SLICES, Layout.ELEMENTS]), st.data())
+@given(st.integers(1, 4), SHAPES, st.sampled_from([Layout.SLICES, Layout.ELEMENTS]), st.booleans(), st.data())
 def test_repeats_of_slices_and_elements(
-    size: int, shape: tuple[int, ...], layout: Layout, data: st.DataObject
+    size: int, shape: tuple[int, ...], layout: Layout, wraps: bool, data: st.DataObject
 ) -> None:
     if layout is Layout.ELEMENTS and not shape:
         return
     axis = data.draw(st.integers(0, len(shape) - 1)) if layout is Layout.ELEMENTS else 0
     indices = data.draw(arrays(-size, size - 1, st.just(shape)))
-    data_shape = (size,) * max(len(shape), 1)
-    found = targets.repeats(layout, data_shape, axis, indices, [size])
-    assert found == naive_repeats(layout, axis, indices, [size])
+    found = targets.repeats(layout, axis, indices, [size], wraps=wraps)
+    assert found == naive_repeats(layout, axis, indices, [size], wraps)
 
 
 @pytest.mark.parametrize("layout", [Layout.SLICES, Layout.ELEMENTS, Layout.TUPLES])
@@ -192,37 +194,37 @@ def test_a_small_world_as_a_whole(layout: Layout) -> None:
         assert bad == naive_out_of_range(indices, limits)
         assert targets.negative(indices, limits) == naive_negative(indices, limits)
         if bad is None:
-            for axis in (0, 1):
-                found = targets.repeats(layout, (2, 3), axis, indices, limits)
-                assert found == naive_repeats(layout, axis, indices, limits)
+            for axis, wraps in itertools.product((0, 1), (True, False)):
+                found = targets.repeats(layout, axis, indices, limits, wraps=wraps)
+                assert found == naive_repeats(layout, axis, indices, limits, wraps)
 
 
 def test_many_repeats() -> None:
     """More indices than are looked at one by one."""
     for count in (63, 64, 65, 66, 1000):
         indices = np.arange(count, dtype="int64")
-        assert targets.repeats(Layout.SLICES, (count,), 0, indices, [count]) is None
+        assert targets.repeats(Layout.SLICES, 0, indices, [count], wraps=True) is None
         indices[-1] = 7
         expected = Repeats(1, count, (count - 1,), (7,))
-        assert targets.repeats(Layout.SLICES, (count,), 0, indices, [count]) == expected
+        assert targets.repeats(Layout.SLICES, 0, indices, [count], wraps=True) == expected
         indices[-1] = 7 - count
-        assert targets.repeats(Layout.SLICES, (count,), 0, indices, [count]) == expected
+        assert targets.repeats(Layout.SLICES, 0, indices, [count], wraps=True) == expected
 
 
 def test_tuples_without_coordinates_all_name_the_same() -> None:
     empty = np.zeros((3, 0), "int64")
-    assert targets.repeats(Layout.TUPLES, (5, 3), None, empty, []) == Repeats(2, 3, (1,), (0,))
-    assert targets.repeats(Layout.TUPLES, (5, 3), None, empty[:1], []) is None
+    assert targets.repeats(Layout.TUPLES, None, empty, [], wraps=True) == Repeats(2, 3, (1,), (0,))
+    assert targets.repeats(Layout.TUPLES, None, empty[:1], [], wraps=True) is None
     assert targets.out_of_range(empty, []) is None
     assert targets.negative(empty, []) is None
 
 
 def test_what_cannot_be_known() -> None:
     indices = np.array([-1, 4])
-    assert targets.repeats(Layout.SLICES, None, None, indices, [None]) is None
-    assert targets.repeats(Layout.ELEMENTS, None, None, np.array([1, 1]), [None]) is None
-    assert targets.repeats(Layout.SEQUENCE, (2, 5), 1, np.array([1, 1]), [5]) is None
-    both = targets.repeats(Layout.SLICES, None, None, np.array([-1, -1]), [None])
+    assert targets.repeats(Layout.SLICES, None, indices, [None], wraps=True) is None
+    assert targets.repeats(Layout.ELEMENTS, None, np.array([1, 1]), [None], wraps=True) is None
+    assert targets.repeats(Layout.SEQUENCE, 1, np.array([1, 1]), [5], wraps=True) is None
+    both = targets.repeats(Layout.SLICES, None, np.array([-1, -1]), [None], wraps=True)
     assert both == Repeats(1, 2, (1,), (0,))
 
 
