@@ -200,10 +200,13 @@ def _lines(model: Model, found: Iterable[Diagnostic]) -> dict[int, str]:
     }
 
 
-def make_report(checked: Iterable[Checked]) -> Report:
-    """Put the results of files together with the versions that they were found with."""
+def make_report(checked: Iterable[Checked], *, with_versions: bool = True) -> Report:
+    """Put the results of files together with the versions that they were found with.
+
+    Asking for the versions of packages takes as long as reading a small model.
+    """
     results = tuple(one.result for one in checked if one.result is not None)
-    return Report(results, versions())
+    return Report(results, versions() if with_versions else {})
 
 
 def without_known(report: Report, known: Callable[[Diagnostic], bool]) -> Report:

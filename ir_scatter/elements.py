@@ -54,7 +54,7 @@ _ROWS = (
     ElementType("i16", "I16", "int16", 5, "int16", 16, "signed"),
     ElementType("i8", "I8", "int8", 3, "int8", 8, "signed"),
     ElementType("i4", "I4", "int4", 22, "int4", 4, "signed"),
-    ElementType("i2", "I2", "int2", 26, "int2", 2, "signed"),
+    ElementType("i2", None, "int2", 26, "int2", 2, "signed"),
     ElementType("u64", "U64", "uint64", 13, "uint64", 64, "unsigned"),
     ElementType("u32", "U32", "uint32", 12, "uint32", 32, "unsigned"),
     ElementType("u16", "U16", "uint16", 4, "uint16", 16, "unsigned"),

@@ -34,7 +34,9 @@ def _unknown(text: str) -> str:
     names = [rule.code for rule in all_rules()] + [rule.name for rule in all_rules()]
     names += [str(key) for key in SPECS]
     lowered = {name.lower(): name for name in names}
-    near = [lowered[name] for name in difflib.get_close_matches(text.lower(), lowered, 3)]
+    swapped = [name for name in names if sorted(name.lower()) == sorted(text.lower())]
+    close = [lowered[name] for name in difflib.get_close_matches(text.lower(), lowered, 3)]
+    near = list(dict.fromkeys(swapped + close))[:3]
     hint = f"did you mean {', '.join(near)}?" if near else "expected SCT203 or ScatterNDUpdate-15"
     return f"there is no rule and no operator {text!r}; {hint}"
 

@@ -1,16 +1,27 @@
 """What can be proven of a value: its shape, and its numbers if it is constant in effect."""
 
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Mapping
+from math import prod
+from typing import TYPE_CHECKING, Literal
 
 from ir_scatter.elements import ElementType
 from ir_scatter.model import Constant, Node, Value
 from ir_scatter.ops import find, is_scatter
+from ir_scatter.ops.plain_shapes import SHAPE_KEEPERS, SHAPE_READERS
 from ir_scatter.ops.spec import Role
 from ir_scatter.shapes import Shape, agree, element_count, narrow, static
 
 if TYPE_CHECKING:
     from ir_scatter.model import Array
     from ir_scatter.ops.plain.plain_op import PlainOp
+
+FEW = 64
+"""Up to so many numbers Python's own min, max and set are quicker than NumPy's calls."""
+
+_FORMS: Mapping[str, Literal["b", "h", "i", "q", "B", "H", "I", "Q"]] = {
+    "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
+}  # fmt: skip
 
 MAX_CONSTANT_ELEMENTS = 1 << 26
 _MAX_NODES = 256
@@ -89,15 +100,34 @@ class Facts:
                 pending.append(missing[0])
         return self._arrays[value]
 
+    def numbers(self, value: Value) -> list[int] | None:
+        """Return few whole numbers that the file itself stores, without importing NumPy.
+
+        None where there are many, or where they are computed or stored in another way; `array`
+        may know them then.
+        """
+        constant = value.constant
+        if constant is None or constant.view is None or constant.element_type is None:
+            return None
+        form, count = _FORMS.get(constant.element_type.name), prod(constant.shape)
+        if form is None or not 0 < count <= min(FEW, self.max_elements):
+            return None
+        size = count * constant.element_type.bits // 8
+        data = constant.view()
+        if data is None or len(data) < size or sys.byteorder != "little":
+            return None
+        return data[:size].cast(form).tolist()
+
     def origin(self, value: Value) -> Constant | None:
         """Return the one constant that a value comes from through plain operators, if it is one."""
-        seen = 0
-        while value.constant is None:
+        for _ in range(_MAX_NODES):
             node = value.producer
-            sources = [] if node is None else [port.value for port in node.inputs if port.value]
-            if not sources or seen > _MAX_NODES or _plain_op(node) is None:
-                return None
-            value, seen = sources[0], seen + 1
+            if value.constant is not None or node is None or _reads_an_input(node):
+                break
+            sources = [port.value for port in node.inputs if port.value]
+            if not sources or _plain_op(node) is None:
+                break
+            value = sources[0]
         return value.constant
 
     def _remember(self, value: Value, array: "Array | None") -> "Array | None":
@@ -117,8 +147,10 @@ class Facts:
             self._arrays[value] = self._load(value.constant)
             return []
         node = value.producer
-        op = None if node is None else _plain_op(node)
-        if node is None or op is None or node.bodies:
+        if node is None or _reads_an_input(node):
+            return None
+        op = _plain_op(node)
+        if op is None or node.bodies:
             return None
         if any(port.is_present and port.value is None for port in node.inputs):
             return None
@@ -173,6 +205,13 @@ class Facts:
         return None if shape is None else numpy.broadcast_to(numpy.zeros((), numpy.bool_), shape)
 
 
+def _reads_an_input(node: Node) -> bool:
+    """Tell whether a node reads the values of an input of the graph, without importing NumPy."""
+    if node.type.lower() in SHAPE_READERS:
+        return False
+    return any(port.value is not None and port.value.is_input for port in node.inputs)
+
+
 def _plain_op(node: Node | None) -> "PlainOp | None":
     """Return the plain operator of a node; imports NumPy when first asked."""
     from ir_scatter.ops import plain
@@ -204,8 +243,7 @@ def _shape_source(value: Value) -> Value | None:
     if lookup is not None:
         index = lookup.spec.port_index(Role.DATA) if lookup.spec else None
     else:
-        op = None if is_static else _plain_op(node)
-        index = 0 if op is not None and op.keeps_shape else None
+        index = 0 if not is_static and node.type.lower() in SHAPE_KEEPERS else None
     if index is None or index >= len(node.inputs):
         return None
     return node.inputs[index].value

@@ -48,7 +48,7 @@ def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> Found:
     empty: list[str] = []
     for path in paths:
         for name in _expand(path):
-            if path != STANDARD_INPUT and Path(name).is_dir():
+            if path not in ("", STANDARD_INPUT) and Path(name).is_dir():
                 files = [Source(file, is_named=False) for file in _search(name)]
                 if not files:
                     empty.append(name)
@@ -90,5 +90,6 @@ def _search(folder: str) -> Iterator[str]:
     for root, folders, files in os.walk(folder):
         folders.sort()
         for name in sorted(files):
-            if name.lower().endswith(SUFFIXES):
-                yield os.path.join(root, name)
+            path = os.path.join(root, name)
+            if name.lower().endswith(SUFFIXES) and os.path.isfile(path):
+                yield path

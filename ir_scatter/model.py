@@ -40,9 +40,11 @@ class Constant:
         element_type: the type of its elements.
         shape: always known.
         load: gives a read-only array of `shape`, or None where the bytes cannot be had.
+        view: gives the bytes themselves where they are stored one element behind the other, the
+            low byte first; None elsewhere.
     """
 
-    __slots__ = ("_declared", "_name", "element_type", "load", "shape")
+    __slots__ = ("_declared", "_name", "element_type", "load", "shape", "view")
 
     def __init__(
         self,
@@ -51,6 +53,7 @@ class Constant:
         shape: tuple[int, ...],
         load: "Callable[[], Array | None]",
         name: str | None = None,
+        view: "Callable[[], memoryview | None] | None" = None,
     ) -> None:
         """Make a constant.
 
@@ -60,7 +63,9 @@ class Constant:
             shape: always known.
             load: gives the array.
             name: the initializer's name; that of the node if None.
+            view: gives the bytes.
         """
+        self.view = view
         self._declared = declared
         self.element_type = element_type
         self.shape = shape
@@ -95,6 +100,7 @@ class Value:
         shape: the best that is known.
         output: the number of the producer's output, from 0.
         producer_type: the producer's type where that is known without making the node.
+        is_input: whether it is known to be an input of the graph, so that it is no constant.
         constant: set if the file holds the value itself.
         location: where the file declares it.
         stored_type: the type that the file stores for it, if it stores one.
@@ -106,6 +112,7 @@ class Value:
         "_producer",
         "constant",
         "element_type",
+        "is_input",
         "location",
         "output",
         "producer_type",
@@ -126,9 +133,11 @@ class Value:
         stored_type: ElementType | None = None,
         stored_shape: Shape = None,
         producer_type: str | None = None,
+        is_input: bool = False,
     ) -> None:
         self._name = name
         self.producer_type = producer_type
+        self.is_input = is_input
         self.element_type = element_type
         self.shape = shape
         self._producer = producer

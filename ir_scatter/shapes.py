@@ -22,8 +22,8 @@ Shape: TypeAlias = "tuple[Dim, ...] | None"
 
 UNKNOWN_DIM = Bounds()
 
-_BOUNDS = re.compile(r"\[?(\d{0,19})\.\.(\d{0,19})\]?")
-_NUMBER = re.compile(r"\d{1,19}")
+_BOUNDS = re.compile(r"\[?([0-9]{0,19})\.\.([0-9]{0,19})\]?")
+_NUMBER = re.compile(r"[0-9]{1,19}")
 LARGEST_DIM = 2**63 - 1
 
 

@@ -10,14 +10,11 @@ from ir_scatter.lazy import lazy
 from ir_scatter.model import OPENVINO, Input, Node, Value
 from ir_scatter.ops import Lookup
 from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec, Port, Reduction, Role
-from ir_scatter.shapes import Bounds, Dim, Shape, at_most, concatenate, element_count, highest
+from ir_scatter.shapes import Bounds, Dim, Shape, at_most, concatenate, element_count, highest, static
 
 if TYPE_CHECKING:
     from ir_scatter.model import Array
     from ir_scatter.ops.targets import BadIndices
-
-_FEW = 64
-"""Up to so many numbers Python's own min, max and set are quicker than NumPy's calls."""
 
 
 @dataclass(slots=True, eq=False)
@@ -99,9 +96,21 @@ class Site:
     @lazy
     def indices_shape(self) -> Shape:
         """Return the shape of indices, None if its rank is not known."""
-        if self.index_array is not None:
+        if self.indices is None:
+            return None
+        if self.indices.value.constant is None and self.index_array is not None:
             return tuple(self.index_array.shape)
-        return self.indices.shape if self.indices else None
+        return self.indices.shape
+
+    @lazy
+    def few_indices(self) -> list[int] | None:
+        """Return the indices if the file stores them and they are few; without NumPy."""
+        return self.facts.numbers(self.indices.value) if self.indices else None
+
+    @lazy
+    def has_constant_indices(self) -> bool:
+        """Tell whether the indices are constant in effect and known."""
+        return self.few_indices is not None or self.index_array is not None
 
     @lazy
     def index_array(self) -> "Array | None":
@@ -119,7 +128,12 @@ class Site:
             value = self.attribute(source.attribute)
             return value if isinstance(value, int) and not isinstance(value, bool) else None
         operand = self.operand(Role.AXIS)
-        array = self.facts.array(operand.value) if operand else None
+        if operand is None:
+            return None
+        numbers = self.facts.numbers(operand.value)
+        if numbers is not None:
+            return numbers[0] if len(numbers) == 1 else None
+        array = self.facts.array(operand.value)
         if array is None or array.size != 1 or array.dtype.kind not in "iu":
             return None
         return int(array.reshape(-1)[0])
@@ -178,17 +192,17 @@ class Site:
         """
         from ir_scatter.ops import targets
 
-        array, layout = self.index_array, self.spec.layout
-        if array is None or (layout is Layout.TUPLES and array.ndim == 0):
+        layout, data, shape = self.spec.layout, self.data_shape, static(self.indices_shape)
+        if not self.has_constant_indices or shape is None:
             return None
         if layout is Layout.SEQUENCE:
             return self._sequence_limits()
-        data = self.data_shape
-        if layout is Layout.TUPLES and data is not None and array.shape[-1] > len(data):
+        if layout is Layout.TUPLES:
+            if not shape or (data is not None and shape[-1] > len(data)):
+                return None
+        elif layout is Layout.ELEMENTS and data is not None and len(shape) != len(data):
             return None
-        if layout is Layout.ELEMENTS and data is not None and array.ndim != len(data):
-            return None
-        return targets.sizes(layout, data, self.axis, array)
+        return targets.sizes(layout, data, self.axis, shape)
 
     @lazy
     def has_plain_indices(self) -> bool:
@@ -196,11 +210,11 @@ class Site:
 
         They break no rule about values, and most constant indices of real models are such.
         """
-        array, limits = self.index_array, self.limits
-        if array is None or limits is None or len(limits) != 1 or array.size > _FEW:
+        numbers, limits = self.few_indices, self.limits
+        if not numbers or limits is None or len(limits) != 1:
             return False
-        size, numbers = limits[0], array.reshape(-1).tolist()
-        if not numbers or size is None:
+        size = limits[0]
+        if size is None:
             return False
         return min(numbers) >= 0 and max(numbers) < size and len(set(numbers)) == len(numbers)
 
@@ -229,7 +243,7 @@ class Site:
             parts += (output.stored_type, output.stored_shape)
         if self.node.attributes:
             parts.append(tuple(self.node.attributes.items()))
-        parts.append(None if self.index_array is None else self.index_array.shape)
+        parts += (self.has_constant_indices, self.indices_shape)
         return tuple(parts)
 
     def _sequence_limits(self) -> list[int | None] | None:

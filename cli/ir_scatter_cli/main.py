@@ -65,8 +65,16 @@ def group() -> None:
     """
 
 
+def _leave_stdout() -> None:
+    """Let what is still to be written to standard output go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main() -> None:
     """Run the command line; no input ends in a traceback."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     try:
         code = group.main(standalone_mode=False, prog_name="ir-scatter")
         sys.stdout.flush()
@@ -76,8 +84,12 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
         sys.exit(exits.OK)
+    except OSError as error:
+        _leave_stdout()
+        click.echo(f"ir-scatter: {(error.strerror or str(error)).lower()}", err=True)
+        sys.exit(exits.UNREADABLE)
     except Exception as error:
         if os.environ.get("IR_SCATTER_DEBUG"):
             raise

@@ -33,7 +33,10 @@ def load(folder: Path | None = None) -> tuple[dict[str, Any], tuple[NodeIgnore, 
     Raises:
         click.UsageError: the table has a key or a value that means nothing.
     """
-    start = (folder or Path.cwd()).resolve()
+    try:
+        start = (folder or Path.cwd()).resolve()
+    except OSError:  # the current folder is gone
+        return {}, ()
     for parent in (start, *start.parents):
         path = parent / "pyproject.toml"
         if path.is_file():

@@ -104,7 +104,7 @@ def command(
     )
     known = None if write_baseline else _known(baseline)
     checked = _check(paths, exclude, options, jobs, quiet=quiet, verbose=verbose)
-    report = make_report(checked)
+    report = make_report(checked, with_versions=FORMATS[format].shows_versions)
     if write_baseline:
         write(baselines.baseline_text(report, write_baseline), write_baseline)
         known = _known(write_baseline)

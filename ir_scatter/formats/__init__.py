@@ -19,6 +19,8 @@ def read_bytes(path: str) -> bytes:
     Raises:
         UnreadableModel: it does not exist, is no file, may not be read, or is empty.
     """
+    if not path:
+        raise UnreadableModel("unreadable-file", "the path is empty", Location(path))
     try:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:

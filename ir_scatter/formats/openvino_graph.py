@@ -206,8 +206,10 @@ class IrGraph(Graph):
         node = partial(self.node, key)
         if known is not None and element_type is not None:
             place = int(offset), int(size)
-            load = partial(_load, self.file.weights, place, element_type, known)
-            constant = Constant(node, element_type, known, load)
+            weights = self.file.weights
+            load = partial(_load, weights, place, element_type, known)
+            view = None if weights is None else partial(weights.view, *place)
+            constant = Constant(node, element_type, known, load, None, view)
         return Value(None, element_type, shape, node, 0, constant)
 
     def _make_value(self, key: bytes, index: int, port: PortText) -> Value:
@@ -231,14 +233,14 @@ class IrGraph(Graph):
         element_type, shape = _declared_by(self.layer(node.handle))
         shape = self._given_shape(node, shape)
         fed = self._fed_from_outside(node.handle)
-        constant, producer, output = None, node, 0
+        constant, producer, output, is_input = None, node, 0, True
         if fed is not None and agree(fed.shape, shape):
             shape = narrow(fed.shape, shape)
-            constant, output = fed.constant, fed.output
+            constant, output, is_input = fed.constant, fed.output, fed.is_input
             producer = fed.producer or node
         return Value(
             node.name, element_type, shape, producer, output, constant, None, port.element_type,
-            port.shape,
+            port.shape, is_input=is_input,
         )  # fmt: skip
 
     def _given_shape(self, node: Node, shape: Shape) -> Shape:

@@ -23,7 +23,7 @@ VERSIONS = (10, 11)
 _LARGE = 1 << 18
 _SHOWN = 20
 _ATTRIBUTE = re.compile(rb"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
-_INTEGER = re.compile(r"\s*\+?\d{1,19}\s*")
+_INTEGER = re.compile(r"\s*\+?[0-9]{1,19}\s*")
 
 
 def read(

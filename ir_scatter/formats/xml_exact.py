@@ -6,7 +6,7 @@ from xml.parsers import expat
 from ir_scatter.formats.xml_index import EDGE_ATTRIBUTES, Body, Edge
 
 _TAG_END = re.compile(rb"""[^"'>]*(?:"[^"]*"[^"'>]*|'[^']*'[^"'>]*)*>""")
-_NUMBER = re.compile(r"\s*\+?0*(\d+)\s*")
+_NUMBER = re.compile(r"\s*\+?0*([0-9]+)\s*")
 _PLACE = re.compile(r"[0-9]{1,19}")
 _CHUNK = 1 << 16
 

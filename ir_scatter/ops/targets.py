@@ -53,13 +53,13 @@ class Repeats:
     earlier: tuple[int, ...]
 
 
-def sizes(layout: Layout, data: Shape, axis: int | None, indices: "Array") -> list[int | None]:
+def sizes(layout: Layout, data: Shape, axis: int | None, indices: tuple[int, ...]) -> list[int | None]:
     """Return the size that indices count on: one, or for tuples one for each coordinate.
 
     A dimension that is only bounded counts with its upper bound: what is outside of that is outside.
     """
     if layout is Layout.TUPLES:
-        depth = indices.shape[-1]
+        depth = indices[-1]
         if data is None:
             return [None] * depth
         return [highest(dim) for dim in data[:depth]]

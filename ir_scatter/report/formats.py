@@ -15,17 +15,19 @@ class Format:
     Attributes:
         module: the module whose `render(report, **options)` writes it.
         options: the names of the options that `render` takes, all of them switches.
+        shows_versions: whether the versions of packages are written.
     """
 
     module: str
     options: tuple[str, ...] = ()
+    shows_versions: bool = False
 
 
 FORMATS: Mapping[str, Format] = {
     "text": Format("ir_scatter.report.text", ("color", "quiet", "statistics")),
     "concise": Format("ir_scatter.report.concise", ("statistics",)),
-    "json": Format("ir_scatter.report.json"),
-    "sarif": Format("ir_scatter.report.sarif"),
+    "json": Format("ir_scatter.report.json", shows_versions=True),
+    "sarif": Format("ir_scatter.report.sarif", shows_versions=True),
     "junit": Format("ir_scatter.report.junit", ("strict",)),
     "github": Format("ir_scatter.report.github"),
 }

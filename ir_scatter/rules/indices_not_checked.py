@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _check(site: "Site") -> Iterator[Finding]:
-    if site.indices is None or site.index_array is not None:
+    if site.indices is None or site.has_constant_indices or not site.facts.skipped:
         return
     constant = site.facts.origin(site.indices.value)
     if constant is not None and constant in site.facts.skipped:

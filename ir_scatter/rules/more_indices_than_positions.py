@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _check(site: "Site") -> Iterator[Finding]:
-    if site.reduction is not Reduction.NONE or site.index_array is not None:
+    if site.reduction is not Reduction.NONE or site.has_constant_indices:
         return
     if site.spec.indices_limit is IndicesLimit.EVERYWHERE:
         return

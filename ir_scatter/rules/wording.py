@@ -70,7 +70,7 @@ def bad_indices(site: "Site", bad: BadIndices, expected: str) -> Finding:
 
 def _position_in(constant: Constant, site: "Site", bad: BadIndices) -> tuple[int, ...] | None:
     """Return where the first bad index stands in the constant that it comes from."""
-    if site.index_array is not None and constant.shape == site.index_array.shape:
+    if constant.shape == site.indices_shape:
         return bad.position
     array = constant.load()
     if array is None:

@@ -59,7 +59,7 @@ def naive_targets(
             tuple(normal(int(number), size, wraps) for number, size in zip(indices[row], limits, strict=True))
             for row in rows
         ]
-    found = []
+    found: list[tuple[int, ...]] = []
     for position in np.ndindex(indices.shape):
         value = normal(int(indices[position]), limits[0], wraps)
         if layout is Layout.SLICES:
@@ -233,7 +233,7 @@ def test_sizes(data: st.DataObject) -> None:
     shape = data.draw(st.lists(st.integers(0, 9), min_size=1, max_size=4))
     axis = data.draw(st.integers(0, len(shape) - 1))
     depth = data.draw(st.integers(0, len(shape)))
-    indices = np.zeros((2, depth), "int64")
+    indices = (2, depth)
     known = tuple(shape)
     bounded = tuple(Bounds(0, dim) for dim in shape)
     for dims in (known, bounded):

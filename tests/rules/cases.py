@@ -61,6 +61,11 @@ class Case:
     output: Tensor | None = None
     stored: Mapping[str, Tensor] = field(default_factory=dict)
 
+    def with_tensor(self, role: str, tensor: Tensor) -> "Case":
+        """Return the case with another tensor for a role."""
+        tensors = {"data": self.data, "indices": self.indices, "updates": self.updates, role: tensor}
+        return replace(self, data=tensors["data"], indices=tensors["indices"], updates=tensors["updates"])
+
 
 def legal(row: Row) -> Case:
     """Return a case of a row in which nothing is wrong."""

@@ -47,7 +47,8 @@ def case_files(suffix: str) -> list[Path]:
 
 def ir_expectations(text: str) -> list[Expectation]:
     """Return what the comments of an IR expect, by line."""
-    found, pending = [], []
+    found: list[Expectation] = []
+    pending: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         match = _IR_COMMENT.fullmatch(line)
         if match is None:

@@ -31,7 +31,7 @@ found = {}
 for name in names:
     type = getattr(openvino.Type, name)
     found[type.get_type_name()] = [
-        type.size, type.bitwidth, type.is_real(), type.is_integral_number(), type.is_signed(), type.is_static()
+        type.bitwidth, type.is_real(), type.is_integral_number(), type.is_signed(), type.is_static()
     ]
 print(json.dumps(found))
 """
@@ -45,7 +45,7 @@ def test_against_openvino() -> None:
     known = {name for name, facts in answer.items() if facts[-1]}
     assert known == OPENVINO_TYPES
     for name in known - {"string"}:
-        _, bits, is_real, is_integral, is_signed, _ = answer[name]
+        bits, is_real, is_integral, is_signed, _ = answer[name]
         row = ELEMENT_TYPES[name]
         assert row.bits == bits or name == "boolean"
         assert (row.kind == "float") == is_real

@@ -9,6 +9,7 @@ import numpy as np
 from ir_scatter.elements import ElementType
 from ir_scatter.ops.plain.attributes import Attributes
 from ir_scatter.ops.plain.case import Array, Case, Kernel, UnsupportedCase
+from ir_scatter.ops.plain_shapes import SHAPE_KEEPERS, SHAPE_READERS
 
 _REFUSALS = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 """What NumPy raises for shapes and values that no kernel thought of."""
@@ -22,16 +23,24 @@ class PlainOp:
         name: its type, as documented.
         kernel: computes it.
         attributes: every attribute that any version of it documents.
-        reads_shapes_only: whether it needs the shapes of its inputs and no element; a view with
-            stride 0 of one element, broadcast to the shape, is then input enough.
-        keeps_shape: whether its output has exactly the shape of input 0.
     """
 
     name: str
     kernel: Kernel
     attributes: tuple[str, ...] = ()
-    reads_shapes_only: bool = False
-    keeps_shape: bool = False
+
+    @property
+    def reads_shapes_only(self) -> bool:
+        """Tell whether it needs the shapes of its inputs and no element.
+
+        A view with stride 0 of one element, broadcast to the shape, is then input enough.
+        """
+        return self.name.lower() in SHAPE_READERS
+
+    @property
+    def keeps_shape(self) -> bool:
+        """Tell whether its output has exactly the shape of input 0."""
+        return self.name.lower() in SHAPE_KEEPERS
 
 
 def compute(

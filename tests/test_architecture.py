@@ -1,0 +1,203 @@
+"""What DESIGN asks of the repository as a whole."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import ir_scatter.rules
+from ir_scatter.ops import SPECS
+from ir_scatter.rules import all_rules
+from ir_scatter.rules.rule import Rule
+from tests.rules.expectations import FOLDER, case_files, ir_expectations, onnx_expectations
+
+ROOT = Path(__file__).resolve().parent.parent
+LIBRARY = sorted((ROOT / "ir_scatter").rglob("*.py"))
+COMMANDS = sorted((ROOT / "cli").rglob("*.py"))
+RULE_FILES = sorted((ROOT / "ir_scatter" / "rules").glob("*.py"))
+
+MAX_LINES = 300
+MAX_FUNCTION = 40
+
+IN_PYTHON = {
+    "SCT307": "test_constants.py",
+    "SCT901": "test_unreadable.py",
+    "SCT902": "test_unreadable.py",
+    "SCT903": "test_unreadable.py",
+    "SCT904": "test_unreadable.py",
+    "SCT905": "test_unreadable.py",
+    "SCT906": "test_unreadable.py",
+    "SCT907": "test_unreadable.py",
+    "SCT908": "test_unreadable.py",
+    "SCT909": "test_unreadable.py",
+    "SCT933": "../formats/test_onnx_external.py",
+    "SCT940": "../unit/test_check.py",
+    "SCT999": "test_unreadable.py",
+}
+"""Rules whose cases are no case files: those about files that cannot be read, options, runtimes."""
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def expected_codes() -> dict[str, set[str]]:
+    """Return the codes that each case file expects, by its name."""
+    found = {}
+    for path in case_files(".xml"):
+        found[path.name] = {one.code for one in ir_expectations(path.read_text())}
+    for path in case_files(".onnxtxt"):
+        found[path.name] = {one.code for one in onnx_expectations(path.read_text())}
+    return found
+
+
+def test_the_import_contracts_are_kept() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 broken" in done.stdout
+
+
+@pytest.mark.parametrize("path", [*LIBRARY, *COMMANDS], ids=relative)
+def test_no_file_and_no_function_is_long(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= MAX_LINES
+    long = [
+        (node.name, node.end_lineno - node.lineno + 1)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno is not None
+        and node.end_lineno - node.lineno + 1 > MAX_FUNCTION
+    ]
+    assert long == []
+
+
+def docstrings(tree: ast.AST) -> set[ast.expr]:
+    """Return the nodes that are docstrings."""
+    found = set()
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+            found.add(body[0].value)
+    return found
+
+
+def literals(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the string literals of a file that are no docstrings, with their lines."""
+    tree = ast.parse(path.read_text())
+    skipped = docstrings(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in skipped:
+            yield node.lineno, node.value
+
+
+NAMES = re.compile(rf"\b({'|'.join(sorted({key.type for key in SPECS}))})\b")
+
+
+@pytest.mark.parametrize("path", [*LIBRARY, *COMMANDS], ids=relative)
+def test_no_code_asks_for_an_operator_by_name(path: Path) -> None:
+    """A name in a sentence for the user is none that the code asks for."""
+    if path.parent.name == "ops" or path.parent.parent.name == "ops":
+        return
+    found = [(line, text) for line, text in literals(path) if NAMES.search(text) and " " not in text]
+    assert found == []
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=relative)
+def test_no_import_is_relative(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            assert all(name.name != "*" for name in node.names)
+
+
+def test_codes_and_names_are_unique() -> None:
+    codes = [rule.code for rule in all_rules()]
+    names = [rule.name for rule in all_rules()]
+    assert len(codes) == len(set(codes)) == len(set(names))
+    for rule in all_rules():
+        assert re.fullmatch(r"SCT[1-59]\d\d", rule.code)
+        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.name)
+
+
+def test_every_rule_has_a_file_of_its_name() -> None:
+    names = {rule.name.replace("-", "_") for rule in all_rules()}
+    helpers = {"__init__", "rule", "wording"}
+    assert {path.stem for path in RULE_FILES} == names | helpers
+
+
+def test_a_rule_file_defines_its_rule() -> None:
+    for rule in all_rules():
+        module = import_module(f"{ir_scatter.rules.__name__}.{rule.name.replace('-', '_')}")
+        assert module.RULE.code == rule.code
+        assert (module.__doc__ or "").strip() == rule.documentation
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
+def test_a_rule_says_what_why_and_how_to_mend(rule: Rule) -> None:
+    parts = rule.documentation.split("\n\n")
+    assert parts[0].endswith(".")
+    starts = [part.split(":")[0] for part in parts[1:]]
+    for wanted in ("Why", "Fix"):
+        assert wanted in starts
+    if rule.check is not None:
+        for wanted in ("Applies to", "Runtimes", "Example"):
+            assert wanted in starts
+    order = ["Why", "Applies to", "Runtimes", "Example", "Fix"]
+    known = [start for start in starts if start in order]
+    assert known == sorted(known, key=order.index)
+    assert known[-1] == "Fix"
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
+def test_a_rule_has_positive_and_negative_cases(rule: Rule) -> None:
+    if rule.code in IN_PYTHON:
+        assert (
+            rule.code in (FOLDER / IN_PYTHON[rule.code]).read_text()
+            or rule.name in (FOLDER / IN_PYTHON[rule.code]).read_text()
+        )
+        return
+    codes = expected_codes()
+    own = {name: expected for name, expected in codes.items() if name.startswith(f"{rule.code}_")}
+    assert any(rule.code in expected for expected in own.values())
+    assert any(rule.code not in expected for expected in own.values())
+
+
+def test_cases_expect_the_rule_that_they_are_named_for() -> None:
+    for name, expected in expected_codes().items():
+        assert (name[:6] in expected) == ("_legal." not in name), name
+
+
+def test_each_format_has_cases_of_each_rule_that_concerns_it() -> None:
+    """What only one of the formats can break."""
+    only_ir = {"SCT106", "SCT108", "SCT205", "SCT211", "SCT212", "SCT214", "SCT503", "SCT504"}
+    only_onnx = {"SCT107", "SCT208", "SCT401"}
+    checks = {rule.code for rule in all_rules() if rule.check is not None} - IN_PYTHON.keys()
+    codes = expected_codes()
+    for suffix, missing in ((".xml", only_onnx), (".onnxtxt", only_ir)):
+        found = set().union(*(expected for name, expected in codes.items() if name.endswith(suffix)))
+        assert checks - missing <= found
+
+
+def test_the_library_is_typed_and_says_so() -> None:
+    assert (ROOT / "ir_scatter" / "py.typed").exists()
+    for name in ir_scatter.__all__:
+        assert hasattr(ir_scatter, name)
+
+
+def test_tests_name_no_place_of_one_machine() -> None:
+    pattern = re.compile(r"(?<![\w.])/(?:home|work|root|tmp|Users)/\w")
+    for folder in ("ir_scatter", "cli", "tests", "samples"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if path != Path(__file__).resolve():
+                assert not pattern.search(path.read_text()), path

@@ -1,0 +1,86 @@
+"""Every rule and every operator in words."""
+
+import subprocess
+import sys
+
+import pytest
+
+from ir_scatter import UsageError
+from ir_scatter.explain import explain
+from ir_scatter.ops import SPECS
+from ir_scatter.ops.spec import OpSpec
+from ir_scatter.rules import all_rules
+from ir_scatter.rules.rule import Rule
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
+def test_every_rule(rule: Rule) -> None:
+    text = explain(rule.code)
+    assert text.startswith(f"{rule.code} {rule.name} ({rule.severity})\n\n")
+    assert rule.documentation in text
+    for other in (rule.code.lower(), rule.name, rule.name.upper(), f"  {rule.code} "):
+        assert explain(other) == text
+    assert text.endswith("\n")
+    assert not text.endswith("\n\n")
+    assert max(map(len, text.splitlines())) <= 110
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=lambda spec: str(spec.key))
+def test_every_operator(spec: OpSpec) -> None:
+    text = explain(str(spec.key))
+    assert explain(str(spec.key).lower()) == text
+    for part in (str(spec.key), spec.url, spec.summary, spec.output, spec.updates_formula, *spec.errata):
+        assert part in text
+    for port in spec.ports:
+        assert f" {port.name}: " in text
+    for row in spec.attributes:
+        assert f"{row.name} = " in text
+        for word in row.choices:
+            assert word in text
+    assert explain(spec.key.type).count("\nDocument\n") == sum(
+        1 for other in SPECS.values() if other.key.type == spec.key.type
+    )
+
+
+@pytest.mark.parametrize(
+    ("topic", "near"),
+    [
+        ("SCT2033", "SCT203"),
+        ("updates-shape-mismach", "updates-shape-mismatch"),
+        ("ScatterNDUpdate-14", "ScatterNDUpdate-15"),
+        ("scatterndupdat", "ScatterNDUpdate"),
+        ("TensorScater-24", "TensorScatter-24"),
+    ],
+)
+def test_close_matches(topic: str, near: str) -> None:
+    with pytest.raises(UsageError, match="did you mean") as caught:
+        explain(topic)
+    assert near in str(caught.value)
+    assert repr(topic) in str(caught.value)
+
+
+@pytest.mark.parametrize("topic", ["", "  ", "qqqqqqqqq", "203", "ScatterUpdate-"])
+def test_unknown_topics(topic: str) -> None:
+    with pytest.raises(UsageError, match="there is no rule and no operator"):
+        explain(topic)
+
+
+def test_a_warning_for_some_operators_is_said() -> None:
+    text = explain("SCT303")
+    assert "A warning for ScatterElementsUpdate-3" in text
+    assert "ScatterUpdate-3" not in text.rpartition("A warning for ")[2].partition(",")[0]
+    assert "A warning for Scatter-9" in explain("SCT401")
+
+
+@pytest.mark.parametrize("code", ["SCT104", "SCT105"])
+def test_a_warning_for_some_values_is_said(code: str) -> None:
+    assert "warning" in explain(code)
+
+
+def test_explaining_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from ir_scatter.explain import explain; explain('SCT203'); explain('ScatterNDUpdate');"
+        "print(sorted({'numpy', 'onnx', 'openvino', 'lxml'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
