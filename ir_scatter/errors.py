@@ -2,7 +2,12 @@
 
 Error:
     ├── UnreadableModel     a file that is no model, or one that cannot be read
-    └── UsageError          the caller asked for something that does not exist
+    ├── UsageError          the caller asked for something that does not exist
+    │   └── BadFeed         the inputs given for a model are not those that it asks for
+    ├── UnknownOperator     a model has a node that NumPy does not compute
+    ├── BrokenModel         the operators of a model break their rules
+    ├── EvaluationFailed    a node cannot be computed with the values that reach it
+    └── NoInputs            no legal inputs were found for a model
 
 Everything else that is wrong with a model is a `Diagnostic`, not an exception.
 """
@@ -10,7 +15,7 @@ Everything else that is wrong with a model is a `Diagnostic`, not an exception.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ir_scatter.diagnostics import Location
+    from ir_scatter.diagnostics import Diagnostic, Location
 
 
 class Error(Exception):
@@ -39,3 +44,50 @@ class UnreadableModel(Error):
         self.location = location
         self.is_model = is_model
         self.lines: dict[int, str] = {}
+
+
+class BadFeed(UsageError):
+    """An input of a model is missing, superfluous, or of a shape or type that it does not take."""
+
+
+class UnknownOperator(Error):
+    """A model has a node that NumPy does not compute.
+
+    Attributes:
+        location: the node.
+    """
+
+    def __init__(self, message: str, location: "Location") -> None:
+        super().__init__(message)
+        self.location = location
+
+
+class BrokenModel(Error):
+    """A model is not evaluated because its operators, or the file itself, break rules.
+
+    Attributes:
+        diagnostics: what is broken.
+    """
+
+    def __init__(self, message: str, diagnostics: "tuple[Diagnostic, ...]") -> None:
+        super().__init__(message)
+        self.diagnostics = diagnostics
+
+
+class EvaluationFailed(Error):
+    """A node cannot be computed with the values that reach it.
+
+    Attributes:
+        location: the node.
+        breaks_rule: whether the values are against the document of a scatter operator, and not
+            merely more than NumPy's kernels can do.
+    """
+
+    def __init__(self, message: str, location: "Location", *, breaks_rule: bool = False) -> None:
+        super().__init__(message)
+        self.location = location
+        self.breaks_rule = breaks_rule
+
+
+class NoInputs(Error):
+    """No legal inputs were found for a model."""

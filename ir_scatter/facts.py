@@ -10,7 +10,7 @@ from ir_scatter.model import Constant, Node, Value
 from ir_scatter.ops import find, is_scatter
 from ir_scatter.ops.plain_shapes import SHAPE_KEEPERS, SHAPE_READERS
 from ir_scatter.ops.spec import Role
-from ir_scatter.shapes import Shape, agree, element_count, narrow, static
+from ir_scatter.shapes import Shape, agree, element_count, is_static, narrow, static
 
 if TYPE_CHECKING:
     from ir_scatter.model import Array
@@ -47,7 +47,7 @@ class Facts:
 
         The output of an operator that keeps the shape of an input has that input's shape.
         """
-        if value.constant is not None:
+        if _is_plainly_known(value):
             return value.shape
         path: list[Value] = []
         seen: set[Value] = set()
@@ -107,7 +107,7 @@ class Facts:
         may know them then.
         """
         constant = value.constant
-        if constant is None or constant.view is None or constant.element_type is None:
+        if constant is None or constant.element_type is None:
             return None
         form, count = _FORMS.get(constant.element_type.name), prod(constant.shape)
         if form is None or not 0 < count <= min(FEW, self.max_elements):
@@ -226,24 +226,28 @@ def _opset_number(node: Node) -> int | None:
     return node.opset
 
 
-def _shape_source(value: Value) -> Value | None:
-    """Return the input of a value's producer that has the same shape as the value, if one has.
+def _is_plainly_known(value: Value) -> bool:
+    """Tell whether the shape that is stored for a value is to be believed.
 
-    A shape that is stored whole is believed, but not that of a scatter node, whose documents say
-    what it is.
+    A shape that is stored whole is, but not that of a scatter node, whose documents say what it is.
     """
-    is_static = static(value.shape) is not None
+    if value.constant is not None:
+        return True
     type = value.producer_type
-    if value.constant is not None or (is_static and type is not None and not is_scatter(type)):
-        return None
-    node = value.producer
+    return type is not None and not is_scatter(type) and is_static(value.shape)
+
+
+def _shape_source(value: Value) -> Value | None:
+    """Return the input of a value's producer that has the same shape as the value, if one has."""
+    node = None if _is_plainly_known(value) else value.producer
     if node is None:
         return None
     lookup = find(node.domain, node.type, node.opset)
     if lookup is not None:
         index = lookup.spec.port_index(Role.DATA) if lookup.spec else None
     else:
-        index = 0 if not is_static and node.type.lower() in SHAPE_KEEPERS else None
+        is_kept = node.type.lower() in SHAPE_KEEPERS and not is_static(value.shape)
+        index = 0 if is_kept else None
     if index is None or index >= len(node.inputs):
         return None
     return node.inputs[index].value

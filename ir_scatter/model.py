@@ -37,14 +37,11 @@ class Constant:
     """A constant tensor whose bytes are read when asked for.
 
     Attributes:
-        element_type: the type of its elements.
+        element_type: None if the file names no known type.
         shape: always known.
-        load: gives a read-only array of `shape`, or None where the bytes cannot be had.
-        view: gives the bytes themselves where they are stored one element behind the other, the
-            low byte first; None elsewhere.
     """
 
-    __slots__ = ("_declared", "_name", "element_type", "load", "shape", "view")
+    __slots__ = ("_declared", "_load", "_name", "element_type", "shape")
 
     def __init__(
         self,
@@ -53,7 +50,6 @@ class Constant:
         shape: tuple[int, ...],
         load: "Callable[[], Array | None]",
         name: str | None = None,
-        view: "Callable[[], memoryview | None] | None" = None,
     ) -> None:
         """Make a constant.
 
@@ -61,16 +57,22 @@ class Constant:
             declared: the place of an initializer, or the node that holds it, or what gives the node.
             element_type: None if the file names no known type.
             shape: always known.
-            load: gives the array.
+            load: gives a read-only array, or None where the bytes cannot be had.
             name: the initializer's name; that of the node if None.
-            view: gives the bytes.
         """
-        self.view = view
         self._declared = declared
         self.element_type = element_type
         self.shape = shape
-        self.load = load
+        self._load = load
         self._name = name
+
+    def load(self) -> "Array | None":
+        """Return a read-only array of the shape, None where the bytes cannot be had."""
+        return self._load()
+
+    def view(self) -> memoryview | None:
+        """Return the bytes where they are stored one element behind the other, low byte first."""
+        return None
 
     @property
     def name(self) -> str:

@@ -80,11 +80,16 @@ def narrow(left: Shape, right: Shape) -> Shape:
     return left if right is None else tuple(map(narrow_dim, left, right))
 
 
+def is_static(shape: Shape) -> bool:
+    """Tell whether every dimension is known."""
+    return shape is not None and all([isinstance(dim, int) for dim in shape])
+
+
 def static(shape: Shape) -> tuple[int, ...] | None:
     """Return the shape if every dimension is known, otherwise None."""
     if shape is None:
         return None
-    known = tuple(dim for dim in shape if isinstance(dim, int))
+    known = tuple([dim for dim in shape if isinstance(dim, int)])
     return known if len(known) == len(shape) else None
 
 

@@ -8,13 +8,12 @@ from ir_scatter.elements import ElementType
 from ir_scatter.facts import Facts
 from ir_scatter.lazy import lazy
 from ir_scatter.model import OPENVINO, Input, Node, Value
-from ir_scatter.ops import Lookup
+from ir_scatter.ops import Lookup, targets
 from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec, Port, Reduction, Role
 from ir_scatter.shapes import Bounds, Dim, Shape, at_most, concatenate, element_count, highest, static
 
 if TYPE_CHECKING:
     from ir_scatter.model import Array
-    from ir_scatter.ops.targets import BadIndices
 
 
 @dataclass(slots=True, eq=False)
@@ -68,9 +67,12 @@ class Site:
     @lazy
     def _operands(self) -> dict[Role, Operand]:
         found: dict[Role, Operand] = {}
-        for index, (port, input) in enumerate(zip(self.spec.ports, self.node.inputs, strict=False)):
-            if input.value is not None:
-                found[port.role] = Operand(port, index, input, input.value, self.facts.shape(input.value))
+        inputs, shape = self.node.inputs, self.facts.shape
+        for index, port in enumerate(self.spec.ports[: len(inputs)]):
+            input = inputs[index]
+            value = input.value
+            if value is not None:
+                found[port.role] = Operand(port, index, input, value, shape(value))
         return found
 
     @lazy
@@ -190,8 +192,6 @@ class Site:
 
         None too where no target can be told because ranks do not fit.
         """
-        from ir_scatter.ops import targets
-
         layout, data, shape = self.spec.layout, self.data_shape, static(self.indices_shape)
         if not self.has_constant_indices or shape is None:
             return None
@@ -219,10 +219,8 @@ class Site:
         return min(numbers) >= 0 and max(numbers) < size and len(set(numbers)) == len(numbers)
 
     @lazy
-    def out_of_range(self) -> "BadIndices | None":
+    def out_of_range(self) -> targets.BadIndices | None:
         """Return the constant indices outside of [-s, s-1], None if there are none."""
-        from ir_scatter.ops import targets
-
         if self.index_array is None or self.limits is None:
             return None
         return targets.out_of_range(self.index_array, self.limits)
@@ -232,17 +230,18 @@ class Site:
 
         What such rules find at two sites of the same likeness is the same but for the place.
         """
-        parts: list[Hashable] = [self.spec.key, self.written_axis, len(self.node.inputs)]
-        for port in self.node.inputs:
+        inputs, attributes = self.node.inputs, self.node.attributes
+        parts: list[Hashable] = [self.spec.key, self.written_axis, len(inputs)]
+        for port in inputs:
             value = port.value
             parts += (port.is_present, port.stored_type, port.stored_shape)
-            parts += (None,) if value is None else (value.element_type, value.stored_type, value.stored_shape)
-        for operand in self._operands.values():
-            parts.append(operand.shape)
+            if value is not None:
+                parts += (value.element_type, value.stored_type, value.stored_shape)
+        parts += [operand.shape for operand in self._operands.values()]
         for output in self.node.outputs:
             parts += (output.stored_type, output.stored_shape)
-        if self.node.attributes:
-            parts.append(tuple(self.node.attributes.items()))
+        if attributes:
+            parts.append(tuple(attributes.items()))
         parts += (self.has_constant_indices, self.indices_shape)
         return tuple(parts)
 

@@ -1,6 +1,6 @@
 """The graph of an IR: nodes and values made from its index when somebody asks for them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -62,6 +62,40 @@ class IrFile:
 _Declared = tuple[ElementType | None, Shape, tuple[int, ...] | None]
 
 
+class IrConstant(Constant):
+    """A Const of an IR: a place in the `.bin`."""
+
+    __slots__ = ("_place", "_weights")
+
+    def __init__(
+        self,
+        declared: Callable[[], Node],
+        element_type: ElementType,
+        shape: tuple[int, ...],
+        weights: Weights | None,
+        place: tuple[int, int] | None,
+    ) -> None:
+        self._declared = declared
+        self._name = None
+        self.element_type = element_type
+        self.shape = shape
+        self._weights = weights
+        self._place = place
+
+    def view(self) -> memoryview | None:
+        """Return the bytes, None where they cannot be had."""
+        if self._weights is None or self._place is None:
+            return None
+        return self._weights.view(*self._place)
+
+    def load(self) -> "Array | None":
+        """Return a read-only array, None where the bytes cannot be had."""
+        view = self.view()
+        if view is None or self.element_type is None:
+            return None
+        return decode(view, self.element_type, self.shape)
+
+
 class IrGraph(Graph):
     """The main graph of an IR, or a body; a node's handle is the key of its layer."""
 
@@ -119,7 +153,9 @@ class IrGraph(Graph):
         node = self._nodes.get(key)
         if node is None:
             type, start, end = self.body.layers[key]
-            head = self.file.layers.head(self.file.text.data, start, end)
+            head = None
+            if key not in self._layers:
+                head = self.file.layers.head(self.file.text.data, start, end)
             if head is None:
                 layer = self.layer(key)
                 head = layer.name, layer.version
@@ -206,10 +242,7 @@ class IrGraph(Graph):
         node = partial(self.node, key)
         if known is not None and element_type is not None:
             place = int(offset), int(size)
-            weights = self.file.weights
-            load = partial(_load, weights, place, element_type, known)
-            view = None if weights is None else partial(weights.view, *place)
-            constant = Constant(node, element_type, known, load, None, view)
+            constant = IrConstant(node, element_type, known, self.file.weights, place)
         return Value(None, element_type, shape, node, 0, constant)
 
     def _make_value(self, key: bytes, index: int, port: PortText) -> Value:
@@ -273,18 +306,7 @@ class IrGraph(Graph):
     ) -> Constant | None:
         if shape is None or element_type is None:
             return None
-        load = partial(_load, self.file.weights, place, element_type, shape)
-        return Constant(partial(self.node, key), element_type, shape, load)
-
-
-def _load(
-    weights: Weights | None,
-    place: tuple[int, int] | None,
-    element_type: ElementType,
-    shape: tuple[int, ...],
-) -> "Array | None":
-    view = None if weights is None or place is None else weights.view(*place)
-    return None if view is None else decode(view, element_type, shape)
+        return IrConstant(partial(self.node, key), element_type, shape, self.file.weights, place)
 
 
 def byte_range(layer: LayerText) -> tuple[int, int] | None:

@@ -69,12 +69,16 @@ def tensor_names(text: bytes) -> tuple[str, ...]:
 _PortKey = tuple[bytes, bytes, bytes]
 
 
+_Rest = tuple[dict[str, str], tuple[PortText, ...], tuple[PortText, ...]]
+
+
 class LayerParser:
     """Parses layers, and remembers the texts of ports, which repeat themselves."""
 
     def __init__(self) -> None:
         self._ports: dict[_PortKey, PortText] = {}
         self._sections: dict[bytes, tuple[PortText, ...] | None] = {}
+        self._rests: dict[bytes, _Rest | None] = {}
 
     def parse(self, data: bytes, start: int, end: int) -> LayerText:
         """Parse the layer in `data[start:end]`, which holds no bodies."""
@@ -90,24 +94,32 @@ class LayerParser:
         match = _HEAD.match(data, start, end)
         if match is None:
             return None
-        position, attributes = match.end(), {}
-        found = _DATA.match(data, position, end)
+        text = data[match.end() : end]
+        if text in self._rests:
+            rest = self._rests[text]
+        else:
+            rest = self._rests[text] = self._quick_rest(text)
+        return None if rest is None else LayerText(*_name_and_version(match), *rest)
+
+    def _quick_rest(self, text: bytes) -> _Rest | None:
+        """Parse what follows the start tag; None if it is written in an unusual way."""
+        position, attributes = 0, {}
+        found = _DATA.match(text)
         if found is not None:
             position = found.end()
             attributes = dict(_ATTRIBUTE.findall(found[1].decode("utf-8", "replace")))
-        position = _skip(data, position, end, b"<rt_info>", b"</rt_info>")
-        if b"put>" in data[match.end() : position]:
+        position = _skip(text, position, b"<rt_info>", b"</rt_info>")
+        if b"put>" in text[:position]:
             return None
         first = position
-        position = _skip(data, position, end, b"<input>", b"</input>")
-        inputs = self._quick_ports(data[first:position])
+        position = _skip(text, position, b"<input>", b"</input>")
+        inputs = self._quick_ports(text[first:position])
         first = position
-        position = _skip(data, position, end, b"<output>", b"</output>")
-        outputs = self._quick_ports(data[first:position])
-        if inputs is None or outputs is None or end - position != len(b"</layer>"):
+        position = _skip(text, position, _OUTPUT, _OUTPUT_END)
+        outputs = self._quick_ports(text[first:position])
+        if inputs is None or outputs is None or text[position:] != b"</layer>":
             return None
-        name, version = _name_and_version(match)
-        return LayerText(name, version, attributes, inputs, outputs)
+        return attributes, inputs, outputs
 
     def outputs(self, data: bytes, start: int, end: int) -> tuple[PortText, ...]:
         """Parse the output ports only of the layer in `data[start:end]`, which holds no bodies."""
@@ -155,12 +167,12 @@ def _name_and_version(match: re.Match[bytes]) -> tuple[str, str | None]:
     return match[1].decode("utf-8", "replace"), version
 
 
-def _skip(data: bytes, position: int, end: int, opening: bytes, closing: bytes) -> int:
+def _skip(text: bytes, position: int, opening: bytes, closing: bytes) -> int:
     """Return the first byte behind an element and the space after it, if it starts here."""
-    if not data.startswith(opening, position):
+    if not text.startswith(opening, position):
         return position
-    last = data.find(closing, position, end)
-    match = _SPACE.match(data, last + len(closing), end) if last >= 0 else None
+    last = text.find(closing, position)
+    match = _SPACE.match(text, last + len(closing)) if last >= 0 else None
     return match.end() if match else position
 
 

@@ -1,6 +1,7 @@
 """What is documented: one row per operator version, and the way to find it."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ir_scatter.model import OPENVINO, OpKey
 from ir_scatter.ops import onnx_ops, openvino_ops
@@ -57,6 +58,7 @@ def is_scatter(type: str) -> bool:
     return type.lower() in _TYPES
 
 
+@lru_cache(maxsize=1024)
 def find(domain: str, type: str, opset: str | int | None) -> Lookup | None:
     """Find the row for a type in an opset; None if the type is no scatter operator.
 

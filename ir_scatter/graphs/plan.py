@@ -1,0 +1,178 @@
+"""What has to be done to compute a model, in which order, and when a value is no longer needed."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from ir_scatter.diagnostics import Location
+from ir_scatter.errors import UnknownOperator
+from ir_scatter.model import Constant, Model, Node
+from ir_scatter.ops import find, plain
+from ir_scatter.ops.plain import PlainOp
+from ir_scatter.wiring import Call, Choice, GraphInput, GraphOutput, Key, Link, Nested, Wiring
+
+if TYPE_CHECKING:
+    from ir_scatter.ops import Lookup
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One node, and what is done with it.
+
+    Attributes:
+        node: the node.
+        inputs: in the order of the document, then what its bodies take from outside.
+        outputs: in the order of the document.
+        work: a plain operator, the row of a scatter operator, or the graphs inside the node.
+        done: the values that no later step needs.
+    """
+
+    node: Node
+    inputs: tuple[Key | None, ...]
+    outputs: tuple[Key | None, ...]
+    work: "PlainOp | Lookup | Nested"
+    done: tuple[Key, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Plan:
+    """How to compute one graph.
+
+    Attributes:
+        inputs: of the graph.
+        captured: the values that come from outside.
+        outputs: of the graph.
+        constants: those that are needed, by key.
+        steps: producers first, only what the outputs need.
+        is_body: whether it may be computed more than once.
+    """
+
+    inputs: tuple[GraphInput, ...]
+    captured: tuple[Key, ...]
+    outputs: tuple[GraphOutput, ...]
+    is_body: bool
+    constants: dict[Key, Constant] = field(default_factory=dict)
+    steps: tuple[Step, ...] = ()
+
+
+Plans: TypeAlias = Mapping[Wiring, Plan]
+
+
+def wire(model: Model) -> Wiring:
+    """Return how the values of a model flow."""
+    from ir_scatter.formats import IR
+
+    if model.format == IR:
+        from ir_scatter.formats import openvino_wiring
+
+        return openvino_wiring.wire(model)
+    from ir_scatter.formats import onnx_wiring
+
+    return onnx_wiring.wire(model)
+
+
+def make_plans(main: Wiring) -> Plans:
+    """Plan the main graph and every graph inside it.
+
+    Raises:
+        UnknownOperator: some node that the outputs need is of no known type.
+    """
+    plans: dict[Wiring, Plan] = {}
+    unknown: list[Node] = []
+    pending = [main]
+    while pending:
+        wiring = pending.pop()
+        plan = Plan(wiring.inputs, wiring.captured, wiring.outputs, is_body=wiring is not main)
+        planner = _Planner(wiring, plan.constants)
+        plan.steps = tuple(planner.steps())
+        unknown += planner.unknown
+        plans[wiring] = plan
+        pending += reversed([body for step in plan.steps for body in bodies_of(step.work)])
+    if unknown:
+        raise _unknown_operator(unknown)
+    return plans
+
+
+def bodies_of(work: "PlainOp | Lookup | Nested") -> tuple[Wiring, ...]:
+    """Return the graphs inside a node."""
+    if isinstance(work, Choice):
+        return tuple(call.body for call in work.branches.values())
+    body = getattr(work, "body", None)
+    return () if body is None else (body,)
+
+
+class _Planner:
+    """Plans one graph, from its outputs back to its inputs; without recursion, as chains are long."""
+
+    def __init__(self, wiring: Wiring, constants: dict[Key, Constant]) -> None:
+        self.wiring = wiring
+        self.constants = constants
+        self.unknown: list[Node] = []
+        self._known: set[Key] = {*(input.key for input in wiring.inputs), *wiring.captured}
+
+    def steps(self) -> Iterator[Step]:
+        """Yield the steps with the values that each of them is the last to need."""
+        ordered = list(self._ordered())
+        last: dict[Key, int] = {}
+        for number, (link, inputs, _) in enumerate(ordered):
+            for key in (*link.outputs, *inputs):
+                if key is not None and key not in self.constants:
+                    last[key] = number
+        kept = {output.key for output in self.wiring.outputs}
+        done: list[list[Key]] = [[] for _ in ordered]
+        for key, number in last.items():
+            if key not in kept:
+                done[number].append(key)
+        for (link, inputs, work), finished in zip(ordered, done, strict=True):
+            yield Step(link.node, inputs, link.outputs, work, tuple(finished))
+
+    def _ordered(self) -> "Iterator[tuple[Link, tuple[Key | None, ...], PlainOp | Lookup | Nested]]":
+        """Yield the nodes that the outputs need, producers first."""
+        pending = [output.key for output in reversed(self.wiring.outputs)]
+        opened: dict[Node, tuple[Link, tuple[Key | None, ...], PlainOp | Lookup | Nested]] = {}
+        while pending:
+            key = pending[-1]
+            if self._is_known(key):
+                pending.pop()
+                continue
+            link = self.wiring.link(key)
+            if link is None:
+                raise UnknownOperator(f"nothing produces {key!r}", self.wiring.graph_location())
+            if link.node not in opened:
+                opened[link.node] = self._open(link)
+            found = opened[link.node]
+            missing = [source for source in found[1] if source is not None and not self._is_known(source)]
+            if missing:
+                pending += reversed(missing)
+                continue
+            pending.pop()
+            self._known.update(output for output in link.outputs if output is not None)
+            yield found
+
+    def _is_known(self, key: Key) -> bool:
+        if key in self._known:
+            return True
+        constant = self.wiring.constant(key)
+        if constant is None:
+            return False
+        self.constants[key] = constant
+        self._known.add(key)
+        return True
+
+    def _open(self, link: Link) -> "tuple[Link, tuple[Key | None, ...], PlainOp | Lookup | Nested]":
+        node, work = link.node, self._work(link.node)
+        captured = dict.fromkeys(key for body in bodies_of(work) for key in body.captured)
+        return link, (*link.inputs, *captured), work
+
+    def _work(self, node: Node) -> "PlainOp | Lookup | Nested":
+        """Return what a node is; a node of no known type is remembered, and then does nothing."""
+        found: PlainOp | Lookup | Nested | None = self.wiring.nested(node)
+        lookup = None if found else find(node.domain, node.type, node.opset)
+        if found is None and lookup is not None and lookup.spec is not None:
+            found = lookup
+        if found is None:
+            found = plain.find(node.domain, node.type)
+        if found is None:
+            self.unknown.append(node)
+            return PlainOp(node.type, lambda case: ())
+        return found
