@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 
 from ir_scatter.diagnostics import Diagnostic
@@ -21,9 +21,9 @@ class Baseline:
         folder: paths in the file are relative to the folder it stands in.
     """
 
-    def __init__(self, folder: Path, known: Iterable[_Key] = ()) -> None:
+    def __init__(self, folder: Path, known: Mapping[_Key, int] | None = None) -> None:
         self.folder = folder
-        self._left = Counter(known)
+        self._left = Counter(known or {})
 
     def excuses(self, found: Diagnostic) -> bool:
         """Tell whether a finding is known, and count it off."""
@@ -49,18 +49,17 @@ def read_baseline(path: str) -> Baseline:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
         if document["schema"] != _SCHEMA:
             raise UsageError(f"{path}: the baseline's schema is not {_SCHEMA}")
-        keys = [
-            (entry["code"], entry["path"], entry["scope"], entry["node"])
-            for entry in document["findings"]
-            for _ in range(entry.get("count", 1))
-        ]
+        known: Counter[_Key] = Counter()
+        for entry in document["findings"]:
+            key = entry["code"], entry["path"], entry["scope"], entry["node"]
+            known[key] += int(entry.get("count", 1))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {(error.strerror or '').lower()}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UsageError(f"{path}: is no baseline of ir-scatter") from None
-    if not all(isinstance(part, str) for key in keys for part in key):
+    if not all(isinstance(part, str) for key in known for part in key):
         raise UsageError(f"{path}: is no baseline of ir-scatter")
-    return Baseline(Path(path).resolve().parent, keys)
+    return Baseline(Path(path).resolve().parent, known)
 
 
 def baseline_text(report: Report, path: str) -> str:

@@ -71,7 +71,7 @@ class IrWiring(Wiring):
     def link(self, key: Key) -> Link | None:
         """Return the node that a value comes from."""
         layer, _ = _port(key)
-        if self._type(layer) == PARAMETER:
+        if self._type(layer) in {b"", PARAMETER}:
             return None
         text = self._ir.layer(layer)
         producers = self._ir.body.producers(layer)

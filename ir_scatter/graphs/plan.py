@@ -1,18 +1,22 @@
 """What has to be done to compute a model, in which order, and when a value is no longer needed."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from ir_scatter.diagnostics import Location
-from ir_scatter.errors import UnknownOperator
-from ir_scatter.model import Constant, Model, Node
-from ir_scatter.ops import find, plain
+from ir_scatter.errors import UnknownOperator, UnreadableModel
+from ir_scatter.model import ONNX, OPENVINO, Constant, Model, Node
+from ir_scatter.ops import Lookup, find, plain
 from ir_scatter.ops.plain import PlainOp
 from ir_scatter.wiring import Call, Choice, GraphInput, GraphOutput, Key, Link, Nested, Wiring
 
-if TYPE_CHECKING:
-    from ir_scatter.ops import Lookup
+Work: TypeAlias = PlainOp | Lookup | Nested
+"""A plain operator, the row of a scatter operator, or the graphs inside a node."""
+
+_Opened: TypeAlias = tuple[Link, tuple[Key | None, ...], Work]
+_NAMED = 3
+"""Unknown operators that a message names."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +34,7 @@ class Step:
     node: Node
     inputs: tuple[Key | None, ...]
     outputs: tuple[Key | None, ...]
-    work: "PlainOp | Lookup | Nested"
+    work: Work
     done: tuple[Key, ...]
 
 
@@ -71,8 +75,12 @@ def wire(model: Model) -> Wiring:
     return onnx_wiring.wire(model)
 
 
-def make_plans(main: Wiring) -> Plans:
+def make_plans(main: Wiring, path: str) -> Plans:
     """Plan the main graph and every graph inside it.
+
+    Args:
+        main: the main graph.
+        path: the file, as messages name it.
 
     Raises:
         UnknownOperator: some node that the outputs need is of no known type.
@@ -83,7 +91,7 @@ def make_plans(main: Wiring) -> Plans:
     while pending:
         wiring = pending.pop()
         plan = Plan(wiring.inputs, wiring.captured, wiring.outputs, is_body=wiring is not main)
-        planner = _Planner(wiring, plan.constants)
+        planner = _Planner(wiring, plan.constants, path)
         plan.steps = tuple(planner.steps())
         unknown += planner.unknown
         plans[wiring] = plan
@@ -93,7 +101,7 @@ def make_plans(main: Wiring) -> Plans:
     return plans
 
 
-def bodies_of(work: "PlainOp | Lookup | Nested") -> tuple[Wiring, ...]:
+def bodies_of(work: Work) -> tuple[Wiring, ...]:
     """Return the graphs inside a node."""
     if isinstance(work, Choice):
         return tuple(call.body for call in work.branches.values())
@@ -101,11 +109,28 @@ def bodies_of(work: "PlainOp | Lookup | Nested") -> tuple[Wiring, ...]:
     return () if body is None else (body,)
 
 
+def show_place(location: Location) -> str:
+    """Print where a node stands: `branch:then_body/add (model.xml:12)`."""
+    line = "" if location.line is None else f":{location.line}"
+    return f"{location.scope} ({location.path}{line})"
+
+
+def _unknown_operator(nodes: list[Node]) -> UnknownOperator:
+    """Name the first node of each type."""
+    first: dict[str, Node] = {}
+    for node in nodes:
+        first.setdefault(f"{node.domain}::{node.type}" if node.domain not in {OPENVINO, ONNX} else node.type, node)
+    named = [f"{type} at {show_place(node.location)}" for type, node in list(first.items())[:_NAMED]]
+    more = f" and {len(first) - _NAMED} other types" if len(first) > _NAMED else ""
+    return UnknownOperator(f"NumPy does not compute {', '.join(named)}{more}", nodes[0].location)
+
+
 class _Planner:
     """Plans one graph, from its outputs back to its inputs; without recursion, as chains are long."""
 
-    def __init__(self, wiring: Wiring, constants: dict[Key, Constant]) -> None:
+    def __init__(self, wiring: Wiring, constants: dict[Key, Constant], path: str) -> None:
         self.wiring = wiring
+        self.path = path
         self.constants = constants
         self.unknown: list[Node] = []
         self._known: set[Key] = {*(input.key for input in wiring.inputs), *wiring.captured}
@@ -126,10 +151,10 @@ class _Planner:
         for (link, inputs, work), finished in zip(ordered, done, strict=True):
             yield Step(link.node, inputs, link.outputs, work, tuple(finished))
 
-    def _ordered(self) -> "Iterator[tuple[Link, tuple[Key | None, ...], PlainOp | Lookup | Nested]]":
+    def _ordered(self) -> Iterator[_Opened]:
         """Yield the nodes that the outputs need, producers first."""
         pending = [output.key for output in reversed(self.wiring.outputs)]
-        opened: dict[Node, tuple[Link, tuple[Key | None, ...], PlainOp | Lookup | Nested]] = {}
+        opened: dict[Node, _Opened] = {}
         while pending:
             key = pending[-1]
             if self._is_known(key):
@@ -137,11 +162,14 @@ class _Planner:
                 continue
             link = self.wiring.link(key)
             if link is None:
-                raise UnknownOperator(f"nothing produces {key!r}", self.wiring.graph_location())
-            if link.node not in opened:
+                raise self._unreadable(f"nothing produces {key!r}")
+            is_new = link.node not in opened
+            if is_new:
                 opened[link.node] = self._open(link)
             found = opened[link.node]
             missing = [source for source in found[1] if source is not None and not self._is_known(source)]
+            if missing and not is_new:
+                raise self._unreadable(f"{link.node.scope} waits for itself or for what nothing produces")
             if missing:
                 pending += reversed(missing)
                 continue
@@ -159,14 +187,17 @@ class _Planner:
         self._known.add(key)
         return True
 
-    def _open(self, link: Link) -> "tuple[Link, tuple[Key | None, ...], PlainOp | Lookup | Nested]":
+    def _unreadable(self, message: str) -> UnreadableModel:
+        return UnreadableModel("unknown-value", message, Location(self.path))
+
+    def _open(self, link: Link) -> _Opened:
         node, work = link.node, self._work(link.node)
         captured = dict.fromkeys(key for body in bodies_of(work) for key in body.captured)
         return link, (*link.inputs, *captured), work
 
-    def _work(self, node: Node) -> "PlainOp | Lookup | Nested":
+    def _work(self, node: Node) -> Work:
         """Return what a node is; a node of no known type is remembered, and then does nothing."""
-        found: PlainOp | Lookup | Nested | None = self.wiring.nested(node)
+        found: Work | None = self.wiring.nested(node)
         lookup = None if found else find(node.domain, node.type, node.opset)
         if found is None and lookup is not None and lookup.spec is not None:
             found = lookup

@@ -1,0 +1,74 @@
+"""Run one scatter operator with the NumPy kernels, as its document says."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ir_scatter.evaluate.detailed import DetailedResult
+    from ir_scatter.model import Array
+
+
+def evaluate(
+    operator: str,
+    *,
+    data: "ArrayLike | None" = None,
+    indices: "ArrayLike | None" = None,
+    updates: "ArrayLike | None" = None,
+    axis: "ArrayLike | None" = None,
+    **attributes: Any,
+) -> "Array":
+    """Compute the output of a scatter operator.
+
+    Follows the document of the operator's version; where that is silent, the choices that
+    `ir_scatter.ops.kernels` lists: with reduction none the last of several updates of one element in
+    row-major order of indices stays, narrow floating-point types are reduced in f64 and rounded once,
+    min and max propagate NaN, an element that nothing hits keeps its bits.
+
+    Args:
+        operator: a row of the table of operators by type and version, "ScatterElementsUpdate-12".
+        data: what is written into; TensorScatter calls it past_cache. Never changed. A sequence
+            without an element type of its own (a list) is read as `numpy.asarray` reads it.
+        indices: where to write; TensorScatter calls them write_indices, and they may be left out.
+        updates: what is written; TensorScatter calls it update. Numbers without an element type of
+            their own (a list) take that of data where that is exact.
+        axis: a whole number, or an array of shape [] or [1]. OpenVINO's operators that have it need
+            it; ONNX's have a default.
+        **attributes: `reduction`, `use_init_val` or `mode`, whichever the operator documents, in the
+            words of its dialect; `use_init_val` is a bool. None is the default.
+
+    Returns:
+        A new contiguous array of the shape and dtype of data. Fixed-width text is as wide as the
+        wider of data and updates.
+
+    Raises:
+        UsageError: the operator or an argument does not exist, or one is missing or no array.
+        IllegalIndex: an index is out of range, or negative where the document forbids it.
+        IllegalCase: something else breaks the document; the message is that of the rule of `validate`.
+    """
+    from ir_scatter.evaluate.case import prepare, run
+
+    return run(prepare(operator, data, indices, updates, axis, attributes))
+
+
+def evaluate_detailed(
+    operator: str,
+    *,
+    data: "ArrayLike | None" = None,
+    indices: "ArrayLike | None" = None,
+    updates: "ArrayLike | None" = None,
+    axis: "ArrayLike | None" = None,
+    **attributes: Any,
+) -> "DetailedResult":
+    """Compute the output of a scatter operator, and what is certain about it.
+
+    Takes and raises what `evaluate` does.
+
+    Returns:
+        The values, how many updates hit each element, which elements are contested and by which
+        values, and how far a floating-point reduction in another order may be from the exact result.
+    """
+    from ir_scatter.evaluate.case import prepare
+    from ir_scatter.evaluate.detailed import detail
+
+    return detail(prepare(operator, data, indices, updates, axis, attributes))

@@ -1,0 +1,89 @@
+"""From what a caller passes to arrays of known element types."""
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from ir_scatter.elements import ELEMENT_TYPES, ElementType, dtype
+from ir_scatter.errors import UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ir_scatter.model import Array
+
+_TEXT_KINDS = frozenset("OUST")
+_TEXT_TYPES = frozenset({str, bytes, numpy.str_, numpy.bytes_})
+_WIDER_KINDS = {"i": "iufcV", "u": "iufcV", "f": "fcV", "c": "c", "b": "b"}
+"""Which kinds of dtype the elements of an untyped sequence may take; V are ml_dtypes' types."""
+
+
+def as_array(role: str, given: "ArrayLike") -> "Array":
+    """Read an argument as an array.
+
+    Raises:
+        UsageError: it cannot be read as one, or holds objects that are not text.
+    """
+    try:
+        array = numpy.asarray(given)
+    except Exception as error:
+        raise UsageError(f"{role} cannot be read as an array: {error}") from None
+    if array.dtype.kind == "O":
+        _demand_text(role, array)
+    return array
+
+
+def as_index_array(given: "ArrayLike") -> "Array":
+    """Read indices as an array; an empty sequence without a type of its own holds whole numbers."""
+    array = as_array("indices", given)
+    if array.size == 0 and not hasattr(given, "dtype"):
+        return array.astype(numpy.int64)
+    return array
+
+
+def as_updates(given: "ArrayLike", data: "Array") -> "Array":
+    """Read updates as an array.
+
+    The elements of a sequence without a type of its own take the type of data where that is exact
+    for whole numbers, and as near as the type allows for others.
+    """
+    array = as_array("updates", given)
+    if array.dtype == data.dtype or hasattr(given, "dtype"):
+        return array
+    if array.size == 0:
+        return array.astype(data.dtype)
+    if data.dtype.kind not in _WIDER_KINDS.get(array.dtype.kind, ""):
+        return array
+    with numpy.errstate(all="ignore"):
+        converted = array.astype(data.dtype)
+        is_exact = array.dtype.kind not in "iu" or bool((converted.astype(array.dtype) == array).all())
+    return converted if is_exact else array
+
+
+def same_text(data: "Array", updates: "Array") -> "tuple[Array, Array]":
+    """Give two arrays of text one dtype that holds both: fixed-width text of the greater width."""
+    if data.dtype == updates.dtype or data.dtype.kind not in _TEXT_KINDS:
+        return data, updates
+    kinds = {data.dtype.kind, updates.dtype.kind}
+    common = numpy.promote_types(data.dtype, updates.dtype) if len(kinds) == 1 else numpy.dtype(object)
+    return data.astype(common), updates.astype(common)
+
+
+@cache
+def element_type(found: "numpy.dtype[Any]") -> ElementType | None:
+    """Return the element type of a dtype, None if it has none."""
+    if found.kind in _TEXT_KINDS:
+        return ELEMENT_TYPES["string"]
+    native = found.newbyteorder("=")
+    for row in ELEMENT_TYPES.values():
+        if row.kind != "string" and dtype(row) == native:
+            return row
+    return None
+
+
+def _demand_text(role: str, array: "Array") -> None:
+    strange = set(map(type, array.reshape(-1).tolist())) - _TEXT_TYPES
+    if strange:
+        names = ", ".join(sorted(kind.__name__ for kind in strange))
+        raise UsageError(f"{role} holds objects of type {names}, expected numbers or text")

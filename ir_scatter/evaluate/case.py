@@ -1,0 +1,152 @@
+"""One use of an operator: arguments by role, made into arrays and a task for the kernels."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from ir_scatter.errors import IllegalCase, IllegalIndex, UsageError
+from ir_scatter.evaluate import legality
+from ir_scatter.evaluate.arrays import as_array, as_index_array, as_updates, element_type, same_text
+from ir_scatter.model import Input
+from ir_scatter.ops import SPECS, by_text
+from ir_scatter.ops.kernels.ranges import find_illegal
+from ir_scatter.ops.kernels.scatter import scatter
+from ir_scatter.ops.kernels.task import IndexOutOfRange, Task
+from ir_scatter.ops.spec import IndexRange, Kind, OpSpec, Role
+from ir_scatter.shapes import show_numbers
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ir_scatter.elements import ElementType
+    from ir_scatter.model import Array
+
+_Form = tuple[Any, tuple[int, ...]]
+"""What rules see of an array: dtype and shape."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """Legal inputs and attributes for one operator, but for the numbers in indices.
+
+    Attributes:
+        spec: the row of the operator.
+        task: what the kernels are to do.
+        data: as given.
+        indices: as given; None where they are left out.
+        updates: of the dtype of data.
+    """
+
+    spec: OpSpec
+    task: Task
+    data: "Array"
+    indices: "Array | None"
+    updates: "Array"
+
+
+def prepare(
+    operator: str,
+    data: "ArrayLike | None",
+    indices: "ArrayLike | None",
+    updates: "ArrayLike | None",
+    axis: "ArrayLike | None",
+    attributes: Mapping[str, Any],
+) -> Case:
+    """Read the arguments and hold them against the rules.
+
+    Raises:
+        UsageError: the operator or an argument does not exist, or one is missing or no array.
+        IllegalCase: types, ranks, shapes, axis or attributes break the document.
+    """
+    spec = _find(operator)
+    _demand_present(spec, {Role.DATA: data, Role.INDICES: indices, Role.UPDATES: updates, Role.AXIS: axis})
+    data = as_array("data", data)
+    updates = as_updates(updates, data)
+    index_array = None if indices is None else as_index_array(indices)
+    task = _task(
+        spec.key,
+        (data.dtype, data.shape),
+        None if index_array is None else (index_array.dtype, index_array.shape),
+        (updates.dtype, updates.shape),
+        *_read_axis(spec, axis),
+        _read_attributes(spec, attributes),
+    )
+    data, updates = same_text(data, updates)
+    return Case(spec, task, data, index_array, updates)
+
+
+def run(case: Case) -> "Array":
+    """Compute the output of a case.
+
+    Raises:
+        IllegalIndex: an index is not legal.
+    """
+    data, updates = case.data, case.updates
+    if not (data.dtype.isnative and updates.dtype.isnative):
+        native = data.dtype.newbyteorder("=")
+        swapped = Case(case.spec, case.task, data.astype(native), case.indices, updates.astype(native))
+        return run(swapped).astype(data.dtype)
+    try:
+        return scatter(case.task, data, case.indices, updates)
+    except IndexOutOfRange:
+        raise illegal_index(case) from None
+
+
+def illegal_index(case: Case) -> IllegalIndex:
+    """Say which indices of a case are not legal."""
+    assert case.indices is not None
+    found = find_illegal(case.task, case.data, case.indices, case.updates)
+    assert found is not None
+    port = case.spec.port(Role.INDICES)
+    name = port.name if port else "indices"
+    where = f"{name}{show_numbers(found.position)}" if found.position else name
+    expected = f"{found.low} to {found.high}" if found.low <= found.high else "none: the dimension is empty"
+    more = "" if found.count == 1 else f" ({found.count} such values)"
+    message = f"{case.spec.key}: {where} is {found.value}, expected {expected}{more}"
+    return IllegalIndex(message, found.position, found.value, (found.low, found.high), found.count)
+
+
+def _find(operator: str) -> OpSpec:
+    spec = by_text(operator) if isinstance(operator, str) else None
+    if spec is None:
+        known = ", ".join(map(str, SPECS))
+        raise UsageError(f"operator is {operator!r}, expected one of {known}")
+    return spec
+
+
+def _demand_present(spec: OpSpec, given: Mapping[Role, object]) -> None:
+    for port in spec.ports:
+        if given[port.role] is None and not port.is_optional:
+            roles = ", ".join(row.role for row in spec.ports)
+            raise UsageError(f"{spec.key}: {port.role} is missing, expected {roles}")
+
+
+def _read_axis(spec: OpSpec, axis: "ArrayLike | None") -> tuple[int | None, Any, tuple[int, ...]]:
+    """Return the axis as a number, and the dtype and shape that it was given in."""
+    if axis is None:
+        return None, None, ()
+    if type(axis) is int:
+        if not -(2**63) <= axis < 2**63:
+            raise IllegalCase(f"{spec.key}: axis is {axis}, expected a number of 64 bits at most", "SCT301")
+        return axis, numpy.dtype(numpy.int64), ()
+    array = as_array("axis", axis)
+    is_number = array.size == 1 and array.dtype.kind != "O"
+    return int(array.reshape(-1)[0]) if is_number else None, array.dtype, array.shape
+
+
+def _read_attributes(spec: OpSpec, given: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return the attributes that are given, those of the table of the documented type.
+
+    A bool may be written as a word, as in a file.
+    """
+    written = tuple((name, value) for name, value in given.items() if value is not None)
+    for name, value in written:
+        row = spec.attribute(name)
+        if row is not None and row.kind is Kind.BOOLEAN and not isinstance(value, bool | numpy.bool_ | str):
+            raise UsageError(f"{spec.key}: {name} is a {type(value).__name__}, expected a bool")
+        if row is not None and row.kind is Kind.WORD and not isinstance(value, str):
+            raise UsageError(f"{spec.key}: {name} is a {type(value).__name__}, expected a string")
+    return written

@@ -1,0 +1,127 @@
+"""Reading and validating, against what other readers take for the same file in the same run.
+
+    pytest tests/benchmarks/test_validate.py --benchmark-only -s
+
+Nothing is asserted about seconds: machines differ, ratios say what matters.
+"""
+
+import gc
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+from lxml import etree
+from tests.benchmarks.networks import every_fifth, transformer
+
+import ir_scatter
+
+ROUNDS = 7
+
+
+def seconds(work: Callable[[], object]) -> float:
+    gc.collect()
+    start = time.perf_counter()
+    result = work()
+    taken = time.perf_counter() - start
+    del result
+    return taken
+
+
+def medians(*works: Callable[[], object]) -> list[float]:
+    """Time the works in turn, so that a noisy moment hits all of them."""
+    rounds = [[seconds(work) for work in works] for _ in range(ROUNDS)]
+    return [median(times) for times in zip(*rounds, strict=True)]
+
+
+def process(*arguments: str) -> tuple[float, int]:
+    """Run a child process; return its seconds and its peak memory in KiB."""
+    code = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=False, "
+        "stdout=subprocess.DEVNULL); "
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+    )
+    return time.perf_counter() - start, int(done.stdout)
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize(("network", "layers"), [(transformer, 16_000), (every_fifth, 15_000)])
+def test_against_other_readers(
+    benchmark: Any, tmp_path: Path, network: Callable[[Path, int], Path], layers: int
+) -> None:
+    openvino = pytest.importorskip("openvino")
+    path = str(network(tmp_path / "network.xml", layers))
+    core = openvino.Core()
+
+    def ours() -> object:
+        return ir_scatter.validate(ir_scatter.read(path))
+
+    assert ours() == []
+    mine, reader, parser = medians(ours, lambda: core.read_model(path), lambda: etree.parse(path))
+    print(
+        f"\n{network.__name__}: {mine * 1000:.0f} ms, {mine / reader:.2f} x read_model, "
+        f"{mine / parser:.2f} x lxml.etree.parse"
+    )
+    benchmark.extra_info["read_model"] = mine / reader
+    benchmark.extra_info["lxml"] = mine / parser
+    benchmark.pedantic(ours, rounds=3)
+
+
+def test_four_times_the_layers(benchmark: Any, tmp_path: Path) -> None:
+    small = str(transformer(tmp_path / "small.xml", 4_000))
+    large = str(transformer(tmp_path / "large.xml", 16_000))
+    one, four = medians(
+        lambda: ir_scatter.validate(ir_scatter.read(small)),
+        lambda: ir_scatter.validate(ir_scatter.read(large)),
+    )
+    print(f"\nfour times the layers: {four / one:.2f} times the time")
+    benchmark.pedantic(lambda: ir_scatter.read(large), rounds=3)
+
+
+def test_memory(benchmark: Any, tmp_path: Path) -> None:
+    path = str(transformer(tmp_path / "network.xml", 16_000))
+    code = "import ir_scatter, sys; ir_scatter.validate(ir_scatter.read(sys.argv[1]))"
+    _, mine = process(sys.executable, "-c", code, path)
+    _, parser = process(
+        sys.executable, "-c", "import lxml.etree, sys; t = lxml.etree.parse(sys.argv[1])", path
+    )
+    print(f"\npeak memory: {mine / 1024:.0f} MiB, {mine / parser:.2f} x lxml.etree.parse")
+    benchmark.pedantic(lambda: ir_scatter.read(path), rounds=3)
+
+
+def test_weights_are_not_read(benchmark: Any, tmp_path: Path) -> None:
+    small, large = tmp_path / "small.xml", tmp_path / "large.xml"
+    for path, size in ((small, 1 << 20), (large, 1 << 30)):
+        every_fifth(path, 1_000)
+        with path.with_suffix(".bin").open("r+b") as file:
+            file.truncate(size)
+    code = "import ir_scatter, sys; ir_scatter.validate(ir_scatter.read(sys.argv[1]))"
+    runs = [
+        (process(sys.executable, "-c", code, str(small)), process(sys.executable, "-c", code, str(large)))
+        for _ in range(ROUNDS)
+    ]
+    times = [median(run[which][0] for run in runs) for which in (0, 1)]
+    memory = [median(run[which][1] for run in runs) for which in (0, 1)]
+    print(f"\n1 GiB of weights against 1 MiB: {times[1] / times[0]:.2f} x the time, "
+          f"{memory[1] / memory[0]:.2f} x the memory")  # fmt: skip
+    benchmark.pedantic(lambda: ir_scatter.read(str(large)), rounds=3)
+
+
+@pytest.mark.openvino
+def test_whole_process(benchmark: Any, tmp_path: Path) -> None:
+    pytest.importorskip("openvino")
+    path = str(every_fifth(tmp_path / "small.xml", 20))
+    mine = [sys.executable, "-m", "ir_scatter_cli", "validate", path]
+    code = "import openvino, sys; openvino.Core().read_model(sys.argv[1])"
+    runs = [(process(*mine), process(sys.executable, "-c", code, path)) for _ in range(ROUNDS)]
+    ratio = median(a[0] for a, _ in runs) / median(b[0] for _, b in runs)
+    print(f"\nvalidate as a process: {ratio:.2f} x a process that reads the model with openvino")
+    benchmark.pedantic(lambda: process(*mine), rounds=3)
