@@ -123,7 +123,7 @@ def check_file(source: Source, options: Options) -> Checked:
         if not source.is_named and not error.is_model:
             return Checked(None, f"{name}: passed over: {error.message}")
         found = unreadable(error)
-        return Checked(FileResult(name, None, False, 0, (found,), error.lines))
+        return Checked(FileResult(name, error.format, False, 0, (found,), error.lines))
     except Exception as error:  # our own bug: the other files are still reported
         if os.environ.get("IR_SCATTER_DEBUG"):
             raise

@@ -9,8 +9,9 @@ from ir_scatter.facts import Facts
 from ir_scatter.lazy import lazy
 from ir_scatter.model import OPENVINO, Input, Node, Value
 from ir_scatter.ops import Lookup, targets
+from ir_scatter.ops.shape_rules import expected_updates
 from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec, Port, Reduction, Role
-from ir_scatter.shapes import Bounds, Dim, Shape, at_most, concatenate, element_count, highest, static
+from ir_scatter.shapes import Shape, at_most, highest, static
 
 if TYPE_CHECKING:
     from ir_scatter.model import Array
@@ -272,58 +273,14 @@ class Site:
         pairs = enumerate(zip(indices, data, strict=True))
         return [number for number, (index, limit) in pairs if not at_most(index, limit)]
 
-    def index_count(self) -> int | None:
-        """Return how many targets are named, on the axis for one index per element."""
-        shape, layout = self.indices_shape, self.spec.layout
-        if shape is None or layout is Layout.SEQUENCE:
-            return None
-        if layout is Layout.ELEMENTS:
-            count = shape[self.axis] if self.axis is not None and self.axis < len(shape) else None
-            others = element_count(shape)
-            return None if count is None or not others or not isinstance(count, int) else count
-        return element_count(shape[:-1] if layout is Layout.TUPLES else shape)
-
-    def position_count(self) -> int | None:
-        """Return how many different targets there are, counted like `index_count`."""
-        data = self.data_shape
-        if data is None:
-            return None
-        if self.spec.layout is Layout.TUPLES:
-            depth = self.depth
-            return None if depth is None or depth > len(data) else element_count(data[:depth])
-        size = None if self.axis is None else data[self.axis]
-        return size if isinstance(size, int) else None
-
     def expected_updates(self) -> list[Shape]:
         """Return the shapes that updates may have by the document; empty if nothing is known.
 
-        There is more than one if the axis is not known.
+        There is more than one if the axis is not known, and none if it is no axis of data.
         """
-        data, indices = self.data_shape, self.indices_shape
-        layout = self.spec.layout
-        if layout is Layout.ELEMENTS:
-            return [] if indices is None else [indices]
-        if layout is Layout.SLICES:
-            return self._expected_slices(data, indices)
-        if layout is Layout.TUPLES:
-            if data is None or not indices or self.depth is None or self.depth > len(data):
-                return []
-            return [concatenate(indices[:-1], data[self.depth :])]
-        return [] if data is None else self._expected_sequence(data)
-
-    def _axes(self, rank: int) -> Iterable[int]:
+        axes: Iterable[int] = ()
         if self.axis is not None:
-            return [self.axis]
-        return range(rank) if self.written_axis is None else []
-
-    def _expected_slices(self, data: Shape, indices: Shape) -> list[Shape]:
-        if data is None or indices is None:
-            return []
-        return [concatenate(data[:axis], indices, data[axis + 1 :]) for axis in self._axes(len(data))]
-
-    def _expected_sequence(self, data: tuple[Dim, ...]) -> list[Shape]:
-        shapes: list[Shape] = []
-        for axis in self._axes(len(data)):
-            new = Bounds(0, highest(data[axis]))
-            shapes.append((*data[:axis], new, *data[axis + 1 :]))
-        return shapes
+            axes = (self.axis,)
+        elif self.written_axis is None and self.data_shape is not None:
+            axes = range(len(self.data_shape))
+        return expected_updates(self.spec.layout, self.data_shape, self.indices_shape, axes)

@@ -68,13 +68,20 @@ def read(
     raw = read_bytes(path) if data is None else data
     if not raw:
         raise UnreadableModel("empty-file", "the file is empty", Location(path))
-    with collector_paused():
-        if (format or detect(path, raw)) == IR:
-            from ir_scatter.formats import openvino_ir
+    format = format or detect(path, raw)
+    try:
+        with collector_paused():
+            if format == IR:
+                from ir_scatter.formats import openvino_ir
 
-            return openvino_ir.read(
-                path, raw, has_folder=has_folder, shapes=shapes, input_shapes=input_shapes
+                return openvino_ir.read(
+                    path, raw, has_folder=has_folder, shapes=shapes, input_shapes=input_shapes
+                )
+            from ir_scatter.formats import onnx_model
+
+            return onnx_model.read(
+                path, raw, has_folder=has_folder, types=types, input_shapes=input_shapes
             )
-        from ir_scatter.formats import onnx_model
-
-        return onnx_model.read(path, raw, has_folder=has_folder, types=types, input_shapes=input_shapes)
+    except UnreadableModel as error:
+        error.format = format if error.is_model else None
+        raise

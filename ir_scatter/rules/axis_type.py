@@ -17,21 +17,14 @@ from typing import TYPE_CHECKING
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import Role
 from ir_scatter.rules.rule import Finding, Rule
+from ir_scatter.rules.wording import wrong_type
 
 if TYPE_CHECKING:
     from ir_scatter.site import Site
 
 
 def _check(site: "Site") -> Iterator[Finding]:
-    operand = site.operand(Role.AXIS)
-    if operand is None or operand.element_type is None:
-        return
-    if operand.element_type.name not in operand.port.element_types:
-        shown, allowed = (
-            site.spec.show_type(operand.element_type),
-            site.spec.show_types(operand.port),
-        )
-        yield Finding(f"{operand.port.name} is {shown}, expected {allowed}", role=Role.AXIS)
+    yield from wrong_type(site, Role.AXIS)
 
 
 RULE = Rule("SCT205", "axis-type", Severity.ERROR, _check)

@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
-from ir_scatter.ops.spec import IndicesLimit, Reduction, Role
+from ir_scatter.ops.spec import IndicesLimit, Layout, Reduction, Role
 from ir_scatter.rules.rule import Finding, Rule
+from ir_scatter.shapes import element_count
 
 if TYPE_CHECKING:
     from ir_scatter.site import Site
@@ -27,10 +28,37 @@ def _check(site: "Site") -> Iterator[Finding]:
         return
     if site.spec.indices_limit is IndicesLimit.EVERYWHERE:
         return
-    count, positions = site.index_count(), site.position_count()
+    count, positions = _index_count(site), _position_count(site)
     if count is not None and positions is not None and count > positions:
         message = f"{count} indices for {positions} positions: some are named more than once"
         yield Finding(message, role=Role.INDICES)
+
+
+def _index_count(site: "Site") -> int | None:
+    """Return how many targets are named; on the axis, where each index names one element."""
+    shape, layout = site.indices_shape, site.spec.layout
+    if not shape or layout is Layout.SEQUENCE:
+        return None
+    if layout is Layout.TUPLES:
+        return element_count(shape[:-1])
+    if layout is Layout.SLICES:
+        return element_count(shape)
+    if site.axis is None or site.axis >= len(shape) or not element_count(shape):
+        return None
+    count = shape[site.axis]
+    return count if isinstance(count, int) else None
+
+
+def _position_count(site: "Site") -> int | None:
+    """Return how many different targets there are, counted in the same way."""
+    data = site.data_shape
+    if data is None:
+        return None
+    if site.spec.layout is Layout.TUPLES:
+        depth = site.depth
+        return None if depth is None or depth > len(data) else element_count(data[:depth])
+    size = None if site.axis is None else data[site.axis]
+    return size if isinstance(size, int) else None
 
 
 RULE = Rule("SCT306", "more-indices-than-positions", Severity.NOTE, _check)

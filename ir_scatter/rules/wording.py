@@ -40,6 +40,17 @@ def operands(site: "Site") -> Iterator[StoredOperand]:
         )
 
 
+def wrong_type(site: "Site", role: Role) -> Iterator[Finding]:
+    """Say that an input has an element type that the document does not allow, if it has."""
+    operand = site.operand(role)
+    if operand is None or operand.element_type is None:
+        return
+    if operand.element_type.name not in operand.port.element_types:
+        shown = site.spec.show_type(operand.element_type)
+        allowed = site.spec.show_types(operand.port)
+        yield Finding(f"{operand.port.name} is {shown}, expected {allowed}", role=role)
+
+
 def constant_note(site: "Site", role: Role, bad: BadIndices | None = None) -> tuple[Related, ...]:
     """Name the constant that an input comes from, if there is one, and where a bad index stands."""
     operand = site.operand(role)
