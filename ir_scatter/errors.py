@@ -7,7 +7,9 @@ Error:
     ├── UnknownOperator     a model has a node that NumPy does not compute
     ├── BrokenModel         the operators of a model break their rules
     ├── EvaluationFailed    a node cannot be computed with the values that reach it
-    └── NoInputs            no legal inputs were found for a model
+    ├── NoInputs            no legal inputs were found for a model
+    └── IllegalCase         inputs or attributes of one operator break its document
+        └── IllegalIndex    an index is out of range, or negative where that is forbidden
 
 Everything else that is wrong with a model is a `Diagnostic`, not an exception.
 """
@@ -26,6 +28,44 @@ class UsageError(Error):
     """What the caller asked for does not exist: an unknown code, a name no model has."""
 
 
+class IllegalCase(Error):
+    """Inputs or attributes of one operator break its document.
+
+    Attributes:
+        code: that of the rule which says so, "SCT203".
+    """
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class IllegalIndex(IllegalCase):
+    """An index is out of range, or negative where the document forbids it. Nothing was written.
+
+    Attributes:
+        position: where the first bad index stands in indices.
+        value: what it is.
+        limits: the least and the greatest legal value there; none is legal if the dimension is empty.
+        count: how many bad ones there are.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        position: tuple[int, ...],
+        value: int,
+        limits: tuple[int, int],
+        count: int,
+    ) -> None:
+        is_negative = value < 0 and limits[0] == 0 <= limits[1]
+        super().__init__(message, "SCT303" if is_negative else "SCT302")
+        self.position = position
+        self.value = value
+        self.limits = limits
+        self.count = count
+
+
 class UnreadableModel(Error):
     """A file cannot be read as a model.
 
@@ -35,6 +75,7 @@ class UnreadableModel(Error):
         location: the file, with line and column where they are known.
         is_model: False if the file is something else altogether, an XML file of another kind.
         lines: the text of the line it is about, by its number.
+        format: the format it was read as, None where that is not known.
     """
 
     def __init__(self, defect: str, message: str, location: "Location", *, is_model: bool = True) -> None:
@@ -44,6 +85,7 @@ class UnreadableModel(Error):
         self.location = location
         self.is_model = is_model
         self.lines: dict[int, str] = {}
+        self.format: str | None = None
 
 
 class BadFeed(UsageError):

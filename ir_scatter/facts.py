@@ -24,6 +24,9 @@ _FORMS: Mapping[str, Literal["b", "h", "i", "q", "B", "H", "I", "Q"]] = {
 }  # fmt: skip
 
 MAX_CONSTANT_ELEMENTS = 1 << 26
+_MAX_COMPUTED = 1 << 23
+"""Elements that may be computed in all: what stands in front of indices is small."""
+
 _MAX_NODES = 256
 """How many nodes are looked at in front of one value; exporters put a dozen there."""
 
@@ -39,6 +42,7 @@ class Facts:
     def __init__(self, max_elements: int = MAX_CONSTANT_ELEMENTS) -> None:
         self.max_elements = max_elements
         self.skipped: set[Constant] = set()
+        self._budget = _MAX_COMPUTED
         self._shapes: dict[Value, Shape] = {}
         self._arrays: dict[Value, Array | None] = {}
 
@@ -189,12 +193,13 @@ class Facts:
                 op,
                 inputs,
                 node.attributes,
-                opset=_opset_number(node),
+                opset=opset_number(node),
                 output_types=types,
-                element_limit=self.max_elements,
+                element_limit=min(self.max_elements, self._budget),
             )
         except plain.UnsupportedCase:
             return None
+        self._budget -= sum(array.size for array in outputs)
         return outputs[output] if output < len(outputs) else None
 
     def _stand_in(self, source: Value) -> "Array | None":
@@ -202,7 +207,12 @@ class Facts:
         import numpy
 
         shape = static(self.shape(source))
-        return None if shape is None else numpy.broadcast_to(numpy.zeros((), numpy.bool_), shape)
+        if shape is None:
+            return None
+        try:
+            return numpy.broadcast_to(numpy.zeros((), numpy.bool_), shape)
+        except ValueError:  # a shape that NumPy cannot represent
+            return None
 
 
 def _reads_an_input(node: Node) -> bool:
@@ -219,7 +229,8 @@ def _plain_op(node: Node | None) -> "PlainOp | None":
     return None if node is None else plain.find(node.domain, node.type)
 
 
-def _opset_number(node: Node) -> int | None:
+def opset_number(node: Node) -> int | None:
+    """Return the number of a node's opset, None if it has none."""
     if isinstance(node.opset, str):
         digits = node.opset.removeprefix("opset")
         return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 5 else None

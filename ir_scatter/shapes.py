@@ -25,6 +25,8 @@ UNKNOWN_DIM = Bounds()
 _BOUNDS = re.compile(r"\[?([0-9]{0,19})\.\.([0-9]{0,19})\]?")
 _NUMBER = re.compile(r"[0-9]{1,19}")
 LARGEST_DIM = 2**63 - 1
+MAX_RANK = 64
+"""More dimensions no runtime takes, and NumPy neither."""
 
 
 def agree_dims(left: Dim, right: Dim) -> bool:
@@ -126,7 +128,10 @@ def show_dim(dim: Dim) -> str:
 
 def show(shape: Shape) -> str:
     """Print a shape: `[2, ?, 1..5]`, `[]` for a scalar, `[...]` for an unknown rank."""
-    return "[...]" if shape is None else f"[{', '.join(map(show_dim, shape))}]"
+    if shape is None:
+        return "[...]"
+    shown = ", ".join(map(show_dim, shape[:MAX_RANK]))
+    return f"[{shown}]" if len(shape) <= MAX_RANK else f"[{shown}, ... {len(shape)} in all]"
 
 
 def show_numbers(numbers: Iterable[int]) -> str:
@@ -173,7 +178,10 @@ def parse_shape(text: str) -> Shape:
         return None
     if not inner:
         return ()
-    return tuple(parse_dim(dim.strip()) for dim in inner.split(","))
+    dims = inner.split(",")
+    if len(dims) > MAX_RANK:
+        raise ValueError(f"{len(dims)} dimensions are more than {MAX_RANK}")
+    return tuple(parse_dim(dim.strip()) for dim in dims)
 
 
 def positions(flat: Sequence[int], shape: Sequence[int]) -> list[list[int]]:

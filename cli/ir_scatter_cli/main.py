@@ -12,6 +12,7 @@ _COMMANDS = {
     "validate": "Hold the scatter operators of models against their documents.",
     "inspect": "List the scatter nodes of models.",
     "explain": "Explain a rule or an operator.",
+    "run": "Compute a model with NumPy.",
 }
 _REPORT = (
     "ir-scatter: this is a bug in ir-scatter, not in your input: {reason}\n"

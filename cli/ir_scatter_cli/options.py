@@ -3,9 +3,9 @@
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -91,15 +91,30 @@ def write(text: str, output: str | None) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
+    write_file(output, lambda file: file.write(data))
+
+
+def write_file(output: str, save: Callable[[IO[bytes]], object]) -> None:
+    """Write a file that appears whole or not at all.
+
+    Args:
+        output: the file.
+        save: writes the contents.
+    """
     target = Path(output)
     try:
         if target.exists() and not target.is_file():
-            target.write_bytes(data)
+            with target.open("wb") as device:
+                save(device)
             return
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".ir-scatter-", delete=False) as file:
-            file.write(data)
-        os.chmod(file.name, target.stat().st_mode if target.exists() else 0o666 & ~_umask())
-        os.replace(file.name, target)
+            try:
+                save(file)
+                os.chmod(file.name, target.stat().st_mode if target.exists() else 0o666 & ~_umask())
+                os.replace(file.name, target)
+            except BaseException:
+                os.unlink(file.name)
+                raise
     except OSError as error:
         click.echo(f"ir-scatter: {output}: cannot be written: {(error.strerror or '').lower()}", err=True)
         raise click.exceptions.Exit(exits.UNREADABLE) from None

@@ -10,7 +10,7 @@ import numpy
 from ir_scatter.errors import IllegalCase, IllegalIndex, UsageError
 from ir_scatter.evaluate import legality
 from ir_scatter.evaluate.arrays import as_array, as_index_array, as_updates, element_type, same_text
-from ir_scatter.model import Input
+from ir_scatter.model import Input, OpKey
 from ir_scatter.ops import SPECS, by_text
 from ir_scatter.ops.kernels.ranges import find_illegal
 from ir_scatter.ops.kernels.scatter import scatter
@@ -105,7 +105,9 @@ def illegal_index(case: Case) -> IllegalIndex:
     where = f"{name}{show_numbers(found.position)}" if found.position else name
     expected = f"{found.low} to {found.high}" if found.low <= found.high else "none: the dimension is empty"
     more = "" if found.count == 1 else f" ({found.count} such values)"
-    message = f"{case.spec.key}: {where} is {found.value}, expected {expected}{more}"
+    is_forbidden = found.value < 0 and found.low == 0 <= found.high
+    version = f" in {case.spec.key}" if is_forbidden else ""
+    message = f"{where} is {found.value}, expected {expected}{version}{more}"
     return IllegalIndex(message, found.position, found.value, (found.low, found.high), found.count)
 
 
@@ -121,20 +123,21 @@ def _demand_present(spec: OpSpec, given: Mapping[Role, object]) -> None:
     for port in spec.ports:
         if given[port.role] is None and not port.is_optional:
             roles = ", ".join(row.role for row in spec.ports)
-            raise UsageError(f"{spec.key}: {port.role} is missing, expected {roles}")
+            raise UsageError(f"{port.role} is missing, expected {roles}")
 
 
-def _read_axis(spec: OpSpec, axis: "ArrayLike | None") -> tuple[int | None, Any, tuple[int, ...]]:
-    """Return the axis as a number, and the dtype and shape that it was given in."""
+def _read_axis(spec: OpSpec, axis: "ArrayLike | None") -> tuple[int | None, _Form | None]:
+    """Return the axis if it is a whole number, and the dtype and shape that it was given in."""
     if axis is None:
-        return None, None, ()
-    if type(axis) is int:
+        return None, None
+    if isinstance(axis, int) and not isinstance(axis, bool):
         if not -(2**63) <= axis < 2**63:
-            raise IllegalCase(f"{spec.key}: axis is {axis}, expected a number of 64 bits at most", "SCT301")
-        return axis, numpy.dtype(numpy.int64), ()
+            raise IllegalCase(f"axis is {axis}, expected a number of 64 bits at most", "SCT301")
+        return axis, (numpy.dtype(numpy.int64), ())
     array = as_array("axis", axis)
-    is_number = array.size == 1 and array.dtype.kind != "O"
-    return int(array.reshape(-1)[0]) if is_number else None, array.dtype, array.shape
+    type = element_type(array.dtype)
+    is_number = array.size == 1 and type is not None and type.kind in {"signed", "unsigned"}
+    return int(array.reshape(-1)[0]) if is_number else None, (array.dtype, array.shape)
 
 
 def _read_attributes(spec: OpSpec, given: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
@@ -142,11 +145,77 @@ def _read_attributes(spec: OpSpec, given: Mapping[str, Any]) -> tuple[tuple[str,
 
     A bool may be written as a word, as in a file.
     """
-    written = tuple((name, value) for name, value in given.items() if value is not None)
-    for name, value in written:
+    written = []
+    for name, value in given.items():
+        if value is None:
+            continue
         row = spec.attribute(name)
+        written.append((name, value if row is not None or isinstance(value, str | int) else repr(value)))
         if row is not None and row.kind is Kind.BOOLEAN and not isinstance(value, bool | numpy.bool_ | str):
-            raise UsageError(f"{spec.key}: {name} is a {type(value).__name__}, expected a bool")
+            raise UsageError(f"{name} is a {type(value).__name__}, expected a bool")
         if row is not None and row.kind is Kind.WORD and not isinstance(value, str):
-            raise UsageError(f"{spec.key}: {name} is a {type(value).__name__}, expected a string")
-    return written
+            raise UsageError(f"{name} is a {type(value).__name__}, expected a string")
+    return tuple(written)
+
+
+@lru_cache(maxsize=4096)
+def _task(
+    key: OpKey,
+    data: _Form,
+    indices: _Form | None,
+    updates: _Form,
+    axis: int | None,
+    axis_form: _Form | None,
+    attributes: tuple[tuple[str, Any], ...],
+) -> Task:
+    """Hold a combination of types, shapes and attributes against the rules, each once.
+
+    Raises:
+        UsageError: something has no element type, or the axis is no number.
+        IllegalCase: a rule is broken.
+    """
+    spec = SPECS[key]
+    forms = {Role.DATA: data, Role.INDICES: indices, Role.UPDATES: updates}
+    inputs = [_input(spec, port.role, forms[port.role]) for port in spec.ports if port.role in forms]
+    written = dict(attributes)
+    if axis_form is not None:
+        if spec.axis is not None and spec.axis.attribute is None:
+            inputs.append(_axis_input(spec, axis, axis_form))
+        elif axis is None:
+            raise UsageError(f"axis is no whole number, expected one")
+        else:
+            written["axis"] = axis
+    site = legality.make_site(spec, tuple(inputs), written)
+    legality.demand_legal(site)
+    assert site.reduction is not None
+    return Task(
+        spec.layout,
+        site.axis or 0,
+        site.reduction,
+        keeps_initial=site.attribute("use_init_val") is not False,
+        wraps=spec.index_range is IndexRange.WRAPPING,
+        is_circular=site.attribute("mode") == "circular",
+    )
+
+
+def _input(spec: OpSpec, role: Role, form: _Form | None) -> Input:
+    if form is None:
+        return Input(None, is_present=False)
+    dtype, shape = form
+    return legality.variable(role, _element_type(spec, role, dtype), shape)
+
+
+def _axis_input(spec: OpSpec, axis: int | None, form: _Form) -> Input:
+    dtype, shape = form
+    type = _element_type(spec, Role.AXIS, dtype)
+    if axis is None:
+        return legality.variable(Role.AXIS, type, shape)
+    stored = dtype if dtype.kind in "iu" else numpy.int64
+    return legality.constant(Role.AXIS, type, numpy.full(shape, axis, stored))
+
+
+def _element_type(spec: OpSpec, role: Role, dtype: Any) -> "ElementType":
+    found = element_type(dtype)
+    if found is None:
+        raise UsageError(f"{role} is {dtype}, which is the dtype of no element type")
+    return found

@@ -80,7 +80,7 @@ def demand_legal(site: Site) -> None:
         assert rule.check is not None
         for finding in rule.check(site):
             if _is_refused(site, rule, finding):
-                raise IllegalCase(f"{site.spec.key}: {finding.message}", rule.code)
+                raise IllegalCase(finding.message, rule.code)
 
 
 @cache

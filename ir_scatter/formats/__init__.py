@@ -22,6 +22,8 @@ def read_bytes(path: str) -> bytes:
     if not path:
         raise UnreadableModel("unreadable-file", "the path is empty", Location(path))
     try:
+        if Path(path).is_char_device() or Path(path).is_block_device():
+            raise OSError(0, "is a device")
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)

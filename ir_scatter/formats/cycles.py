@@ -52,8 +52,8 @@ def _components(predecessors: Mapping[Key, Collection[Key]]) -> list[list[Key]]:
 
 
 def _close(key: Key, open_nodes: list[Key], is_open: set[Key], order: Mapping[Key, int]) -> list[Key]:
-    start = open_nodes.index(key)
-    group = open_nodes[start:]
-    del open_nodes[start:]
+    group = [open_nodes.pop()]
+    while group[-1] != key:
+        group.append(open_nodes.pop())
     is_open.difference_update(group)
     return sorted(group, key=order.__getitem__)

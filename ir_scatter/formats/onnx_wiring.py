@@ -82,7 +82,8 @@ class OnnxWiring(Wiring):
             return None
         node = self._onnx.node(self._index.producers[name][0])
         proto = self._index.nodes[node.handle]
-        return Link(node, tuple(input or None for input in proto.input), tuple(o or None for o in proto.output))
+        inputs, outputs = (tuple(name or None for name in names) for names in (proto.input, proto.output))
+        return Link(node, inputs, outputs)
 
     def nested(self, node: Node) -> Nested | None:
         """Return how a node is wired to its bodies, or to the function that it calls."""
@@ -190,7 +191,7 @@ class OnnxWiring(Wiring):
         return UnreadableModel("unknown-value", message, _place(self._onnx, ""))
 
     def _misfit(self, node: Node) -> UnreadableModel:
-        return self._unreadable(f"{node.scope}: the inputs and outputs of the body do not fit those of the node")
+        return self._unreadable(f"{node.scope}: inputs and outputs of the body do not fit those of the node")
 
 
 def _slices(attributes: Mapping[str, Any], word: str, count: int) -> list[Slice]:

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from lxml import etree
-
 from ir_scatter.formats.xml_exact import shortest
 from ir_scatter.formats.xml_index import Body
+from ir_scatter.formats.xml_layer import layer_tree
 
 if TYPE_CHECKING:
     from ir_scatter.formats.openvino_graph import IrGraph
@@ -17,7 +16,7 @@ def text_without_bodies(data: bytes, start: int, end: int, bodies: Iterable[Body
     parts = []
     for body in sorted(bodies, key=lambda body: body.start):
         parts.append(data[start : body.start])
-        start = data.find(b">", body.end) + 1
+        start = body.end
     parts.append(data[start:end])
     return b"".join(parts)
 
@@ -38,16 +37,15 @@ class InvariantInputs:
         """Return the number of the node's input by the id of the Parameter that it feeds."""
         body, text = self._graph.body, self._graph.file.text.data
         _, start, end = body.layers[self._key]
-        layer = etree.fromstring(
-            text_without_bodies(text, start, end, body.bodies[self._key].values()),
-            etree.XMLParser(resolve_entities=False, no_network=True),
-        )
-        ports = [port.id for port in self._graph.layer(self._key).inputs]
+        layer = layer_tree(text_without_bodies(text, start, end, body.bodies[self._key].values()))
+        ports: dict[bytes, int] = {}
+        for number, port in enumerate(self._graph.layer(self._key).inputs):
+            ports.setdefault(port.id, number)
         replaced = {shortest(edge.get("to-layer", "")) for edge in layer.iterfind("back_edges/edge")}
         found: dict[str, int] = {}
         for entry in layer.iterfind(f"{self._prefix}port_map/input"):
             external = shortest(entry.get("external_port_id", ""))
             internal = shortest(entry.get("internal_layer_id", ""))
             if entry.get("axis") is None and internal not in replaced and external in ports:
-                found[internal.decode("utf-8", "replace")] = ports.index(external)
+                found[internal.decode("utf-8", "replace")] = ports[external]
         return found

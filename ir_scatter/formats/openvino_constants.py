@@ -4,7 +4,10 @@ from collections.abc import Iterator
 
 from ir_scatter.diagnostics import Location
 from ir_scatter.elements import from_element_type, is_dynamic_word
-from ir_scatter.formats.openvino_graph import CONST, PARAMETER, IrGraph, byte_range
+from ir_scatter.formats.openvino_file import byte_range
+from ir_scatter.formats.openvino_graph import CONST, PARAMETER, IrGraph
+from ir_scatter.formats.xml_layer import LARGEST_RANK
+from ir_scatter.formats.xml_text import shown
 from ir_scatter.model import Defect
 from ir_scatter.shapes import element_count, parse_shape
 
@@ -67,7 +70,8 @@ class _Constants:
         place = byte_range(layer) if is_const else None
         if is_const and place is None:
             texts = [layer.attributes.get(name) for name in ("offset", "size")]
-            problems.append(f"offset and size are {texts[0]!r} and {texts[1]!r}, expected numbers")
+            offset, size = (None if text is None else shown(text) for text in texts)
+            problems.append(f"offset and size are {offset!r} and {size!r}, expected numbers")
         for problem in problems:
             yield Defect("bad-number", problem, node.location, node)
         if place is not None:
@@ -117,8 +121,11 @@ def _problems(shape: str | None, type: str) -> Iterator[str]:
         yield "<data> has no shape, expected one"
     else:
         try:
-            parse_shape(shape)
+            rank = len(parse_shape(shape) or ())
         except ValueError as error:
-            yield f"shape is {shape!r}: {error}"
+            yield f"shape is {shown(shape)!r}: {error}"
+        else:
+            if rank > LARGEST_RANK:
+                yield f"shape has {rank} dimensions, expected at most {LARGEST_RANK}"
     if from_element_type(type.strip()) is None and not is_dynamic_word(type.strip()):
-        yield f"element_type is {type!r}, expected a type such as 'f32'"
+        yield f"element_type is {shown(type)!r}, expected a type such as 'f32'"

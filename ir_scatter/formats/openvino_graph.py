@@ -1,99 +1,21 @@
 """The graph of an IR: nodes and values made from its index when somebody asks for them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Location
-from ir_scatter.elements import ElementType, from_element_type
+from ir_scatter.elements import ElementType
 from ir_scatter.formats.openvino_bodies import InvariantInputs, text_without_bodies
-from ir_scatter.formats.weights import Weights, decode
+from ir_scatter.formats.openvino_file import IrConstant, IrFile, byte_range, declared_by
 from ir_scatter.formats.xml_index import Body, Declaration
-from ir_scatter.formats.xml_layer import LayerParser, LayerText, PortText, tensor_names
-from ir_scatter.formats.xml_text import XmlText
+from ir_scatter.formats.xml_layer import LayerText, PortText, tensor_names
 from ir_scatter.lazy import lazy
 from ir_scatter.model import OPENVINO, Constant, Graph, Input, Node, Value
-from ir_scatter.shapes import Shape, agree, narrow, parse_shape, static
-
-if TYPE_CHECKING:
-    from ir_scatter.model import Array
+from ir_scatter.shapes import Shape, agree, narrow, static
 
 CONST = b"const"
 PARAMETER = b"parameter"
-
-
-class IrFile:
-    """What all graphs of one file share.
-
-    Attributes:
-        text: the `.xml`.
-        weights: the `.bin`; None if there can be none.
-        shapes: propagated shapes of the outputs of nodes, by scope.
-        input_shapes: shapes of the main graph's inputs, by any of their names.
-        layers: parses layers.
-    """
-
-    def __init__(
-        self,
-        text: XmlText,
-        weights: Weights | None,
-        shapes: Mapping[str, tuple[Shape, ...]],
-        input_shapes: Mapping[str, Shape],
-    ) -> None:
-        self.text = text
-        self.weights = weights
-        self.shapes = shapes
-        self.input_shapes = input_shapes
-        self.layers = LayerParser()
-        self._declared: dict[tuple[bytes, bytes], _Declared] = {}
-
-    def declared(self, type: bytes, text: bytes) -> "_Declared":
-        """Return what `<data>` of a Const says: type, shape, and the shape again if it is static.
-
-        Equal texts are read once.
-        """
-        known = self._declared.get((type, text))
-        if known is None:
-            element_type, shape = _declared(type.decode("utf-8", "replace"), text.decode("utf-8", "replace"))
-            known = self._declared[type, text] = element_type, shape, static(shape)
-        return known
-
-
-_Declared = tuple[ElementType | None, Shape, tuple[int, ...] | None]
-
-
-class IrConstant(Constant):
-    """A Const of an IR: a place in the `.bin`."""
-
-    __slots__ = ("_place", "_weights")
-
-    def __init__(
-        self,
-        declared: Callable[[], Node],
-        element_type: ElementType,
-        shape: tuple[int, ...],
-        weights: Weights | None,
-        place: tuple[int, int] | None,
-    ) -> None:
-        self._declared = declared
-        self._name = None
-        self.element_type = element_type
-        self.shape = shape
-        self._weights = weights
-        self._place = place
-
-    def view(self) -> memoryview | None:
-        """Return the bytes, None where they cannot be had."""
-        if self._weights is None or self._place is None:
-            return None
-        return self._weights.view(*self._place)
-
-    def load(self) -> "Array | None":
-        """Return a read-only array, None where the bytes cannot be had."""
-        view = self.view()
-        if view is None or self.element_type is None:
-            return None
-        return decode(view, self.element_type, self.shape)
+_FEW = 8
 
 
 class IrGraph(Graph):
@@ -112,6 +34,8 @@ class IrGraph(Graph):
         self._layers: dict[bytes, LayerText] = {}
         self._values: dict[tuple[bytes, bytes], Value | None] = {}
         self._bodies: dict[bytes, dict[str, IrGraph]] = {}
+        self._locations: dict[bytes, Location] = {}
+        self._numbered_ports: dict[bytes, dict[bytes, tuple[int, PortText]]] = {}
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
         """Yield every node, those of bodies included, in the order of the file."""
@@ -196,7 +120,10 @@ class IrGraph(Graph):
 
     def location_of(self, node: Node) -> Location:
         """Return the place of the layer's start tag."""
-        return self.file.text.location(self.body.layers[node.handle][1], node.scope)
+        key: bytes = node.handle
+        if key not in self._locations:
+            self._locations[key] = self.file.text.location(self.body.layers[key][1], node.scope)
+        return self._locations[key]
 
     def parameter_names(self) -> Iterator[frozenset[str]]:
         """Yield the names of every Parameter: the layer's, and those of its tensor."""
@@ -223,10 +150,19 @@ class IrGraph(Graph):
             return self._quick_constant(key, declaration)
         if key not in self.body.layers:
             return None
-        for index, port in enumerate(self._output_ports(key)):
-            if port.id == port_id:
-                return self._make_value(key, index, port)
-        return None
+        found = self._output_port(key, port_id)
+        return None if found is None else self._make_value(key, *found)
+
+    def _output_port(self, key: bytes, id: bytes) -> tuple[int, PortText] | None:
+        """Return an output port and its number, the first one's of equal ids."""
+        numbered = self._numbered_ports.get(key)
+        if numbered is None:
+            ports = self._output_ports(key)
+            if len(ports) <= _FEW:
+                return next(((number, port) for number, port in enumerate(ports) if port.id == id), None)
+            numbered = {port.id: (number, port) for number, port in reversed([*enumerate(ports)])}
+            self._numbered_ports[key] = numbered
+        return numbered.get(id)
 
     def _output_ports(self, key: bytes) -> tuple[PortText, ...]:
         if key in self._layers or key in self.body.bodies:
@@ -252,7 +188,7 @@ class IrGraph(Graph):
         element_type, shape, constant = port.element_type, port.shape, None
         if type == CONST:
             layer = self.layer(key)
-            element_type, shape = _declared_by(layer)
+            element_type, shape = declared_by(layer)
             constant = self._constant(key, element_type, static(shape), byte_range(layer))
         if self.file.shapes:
             propagated = self.file.shapes.get(self.node(key).scope, ())
@@ -263,7 +199,7 @@ class IrGraph(Graph):
         )  # fmt: skip
 
     def _parameter(self, node: Node, port: PortText) -> Value:
-        element_type, shape = _declared_by(self.layer(node.handle))
+        element_type, shape = declared_by(self.layer(node.handle))
         shape = self._given_shape(node, shape)
         fed = self._fed_from_outside(node.handle)
         constant, producer, output, is_input = None, node, 0, True
@@ -307,23 +243,3 @@ class IrGraph(Graph):
         if shape is None or element_type is None:
             return None
         return IrConstant(partial(self.node, key), element_type, shape, self.file.weights, place)
-
-
-def byte_range(layer: LayerText) -> tuple[int, int] | None:
-    """Return offset and size of a Const, None unless both are numbers."""
-    offset, size = (layer.attributes.get(name, "").strip() for name in ("offset", "size"))
-    if not all(text.isascii() and text.isdigit() and len(text) < 20 for text in (offset, size)):
-        return None
-    return int(offset), int(size)
-
-
-def _declared_by(layer: LayerText) -> tuple[ElementType | None, Shape]:
-    return _declared(layer.attributes.get("element_type", ""), layer.attributes.get("shape"))
-
-
-def _declared(type: str, text: str | None) -> tuple[ElementType | None, Shape]:
-    element_type = from_element_type(type.strip())
-    try:
-        return element_type, None if text is None else parse_shape(text)
-    except ValueError:
-        return element_type, None

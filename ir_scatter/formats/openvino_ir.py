@@ -4,16 +4,18 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Thread
+from xml.parsers.expat import ErrorString, ExpatError
 
 from ir_scatter.diagnostics import Location
 from ir_scatter.errors import UnreadableModel
-from ir_scatter.formats.openvino_graph import IrFile, IrGraph
+from ir_scatter.formats.openvino_file import IrFile
+from ir_scatter.formats.openvino_graph import IrGraph
 from ir_scatter.formats.openvino_structure import find_defects
 from ir_scatter.formats.weights import Weights
 from ir_scatter.formats.xml_exact import exact_index
 from ir_scatter.formats.xml_index import Body
 from ir_scatter.formats.xml_quick import quick_index
-from ir_scatter.formats.xml_text import XmlText
+from ir_scatter.formats.xml_text import XmlText, shown
 from ir_scatter.model import OPENVINO, Model
 from ir_scatter.shapes import Shape
 
@@ -21,8 +23,7 @@ FORMAT = "openvino-ir"
 VERSIONS = (10, 11)
 
 _LARGE = 1 << 18
-_SHOWN = 20
-_ATTRIBUTE = re.compile(rb"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_ATTRIBUTE = re.compile(rb"""([^\s="']+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _INTEGER = re.compile(r"\s*\+?[0-9]{1,19}\s*")
 
 
@@ -69,23 +70,23 @@ def read(
 
 def _read_index(text: XmlText) -> Body:
     root = text.root()
-    is_model = root is not None and root[0] == "net"
-    start = 0 if root is None else text.data.index(b"<" + root[0].encode())
+    is_model = root is not None and root.name == "net"
+    start = 0 if root is None else root.start
     try:
         net = _check_and_index(text, start)
     except UnreadableModel as error:
         error.is_model = is_model
         raise
     if root is None or not is_model:
-        name = root[0] if root else "unknown"
+        name = root.name if root else "unknown"
         raise UnreadableModel(
             "not-a-model",
-            f"the root element is <{name}>, expected <net>",
+            f"the root element is <{shown(name)}>, expected <net>",
             text.location(start),
             is_model=False,
         )
-    _check_version(root[1], text.location(start))
-    net = net or exact_index(text.data)
+    _check_version(root.attributes, text.location(start))
+    net = net or _exact_index(text)
     if not net.has_layers:
         raise UnreadableModel("no-graph", "<net> has no <layers>, expected a graph", text.location(start))
     return net
@@ -119,6 +120,16 @@ def _check_and_index(text: XmlText, start: int) -> Body | None:
     return None if text.has_asides else net
 
 
+def _exact_index(text: XmlText) -> Body:
+    """Index the file with expat, which knows fewer characters of names than libxml2."""
+    try:
+        return exact_index(text.data)
+    except ExpatError as error:
+        place = Location(text.path, error.lineno, error.offset + 1)
+        reason = ErrorString(error.code).removeprefix("not well-formed ").strip("()")
+        raise UnreadableModel("malformed-xml", f"not well-formed XML: {reason}", place) from None
+
+
 def _check_version(attributes: bytes, location: Location) -> None:
     found = {match[1]: match[2] or match[3] or b"" for match in _ATTRIBUTE.finditer(attributes)}
     version = found.get(b"version")
@@ -128,8 +139,7 @@ def _check_version(attributes: bytes, location: Location) -> None:
         raise UnreadableModel("unsupported-ir-version", message, location)
     text = version.decode("utf-8", "replace")
     if not _INTEGER.fullmatch(text) or int(text) not in VERSIONS:
-        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-        message = f"the IR's version is {shown!r}, expected {expected}"
+        message = f"the IR's version is {shown(text)!r}, expected {expected}"
         if _INTEGER.fullmatch(text) and int(text) < min(VERSIONS):
             message += "; convert the original model again with a recent OpenVINO"
         raise UnreadableModel("unsupported-ir-version", message, location)

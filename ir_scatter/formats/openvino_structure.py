@@ -2,31 +2,38 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ir_scatter.diagnostics import Location
 from ir_scatter.formats.cycles import find_cycles
 from ir_scatter.formats.openvino_constants import constant_defects
 from ir_scatter.formats.openvino_graph import IrGraph
-from ir_scatter.formats.xml_exact import shortest
-from ir_scatter.formats.xml_index import EDGE_ATTRIBUTES, Body, Edge
+from ir_scatter.formats.xml_exact import edge_places
+from ir_scatter.formats.xml_index import Body, Edge
+from ir_scatter.formats.xml_text import shown
 from ir_scatter.lazy import lazy
 from ir_scatter.model import Defect
 
 _PORT = re.compile(rb'<port id="(0|[1-9]\d*)"')
 _BAD_DIM = re.compile(rb"<dim(?!>(?:-1|\d{1,18})</dim>)")
-_EDGE = re.compile(rb"<edge\s([^<>]*)>")
-_ATTRIBUTE = re.compile(rb"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _NODES_NAMED = 5
+_NAME_LIMIT = 200
+_FEW = 8
 
 
 class _Ports(NamedTuple):
-    """The ids of a layer's ports."""
+    """The ids of a layer's ports.
+
+    Attributes:
+        inputs: in the order of the file.
+        outputs: quick to search.
+        repeated: how often an id is used that is used more than once, those of inputs first.
+    """
 
     inputs: tuple[bytes, ...]
-    outputs: tuple[bytes, ...]
-    is_unique: bool
+    outputs: Collection[bytes]
+    repeated: tuple[tuple[bytes, int], ...] = ()
 
 
 def find_defects(graph: IrGraph) -> Iterator[Defect]:
@@ -48,15 +55,15 @@ class _Structure:
         self.body: Body = graph.body
         self.data = graph.file.text.data
         self.ports: dict[bytes, _Ports] = {}
-        self.bad_dims = False
+        self.has_bad_numbers = False
 
     def defects(self) -> Iterator[Defect]:
         """Yield the defects of this body."""
         yield from self._ids()
         yield from self._types()
         is_sound = self._is_sound()
-        if self.bad_dims:
-            yield from self._dims()
+        if self.has_bad_numbers:
+            yield from self._port_numbers()
         if is_sound:
             return
         for key in self.body.layers:
@@ -73,20 +80,24 @@ class _Structure:
 
     def _ids(self) -> Iterator[Defect]:
         for key in self.body.repeated_layers:
-            id = self.graph.id_of(key)
-            yield self._defect("duplicate-id", f"layer id {id} is used twice, expected once", key)
+            repeated = _text(key.partition(b"\0")[0])
+            message = f"layer id {repeated} is used twice, expected once"
+            yield self._defect("duplicate-id", message, key)
         for key in self.body.layers:
-            if not key.isdigit() and b"\0" not in key:
-                id = self.graph.id_of(key)
+            if not _is_number(key) and b"\0" not in key:
+                id = shown(self.graph.id_of(key))
                 yield self._defect("bad-number", f"layer id is {id!r}, expected a number", key)
 
-    def _dims(self) -> Iterator[Defect]:
+    def _port_numbers(self) -> Iterator[Defect]:
         for key in self.body.layers:
             layer = self.graph.layer(key)
             for port in (*layer.inputs, *layer.outputs):
+                if not _is_number(port.id):
+                    id = shown(port.id.decode("utf-8", "replace"))
+                    yield self._defect("bad-number", f"port id is {id!r}, expected a number", key)
                 for text in port.bad_dims:
-                    message = f"a dimension of port {_text(port.id)} is {text!r}, expected a number >= -1"
-                    yield self._defect("bad-number", message, key)
+                    found = f"a dimension of port {_text(port.id)} is {shown(text)!r}"
+                    yield self._defect("bad-number", f"{found}, expected a number >= -1", key)
 
     def _types(self) -> Iterator[Defect]:
         types = {type for type, _, _ in self.body.layers.values()}
@@ -114,7 +125,7 @@ class _Structure:
                 is_sound = is_sound and not ports.inputs
             else:
                 seen += 1
-                is_sound = is_sound and ports.is_unique and self._fits(fed, ports)
+                is_sound = is_sound and not ports.repeated and self._fits(fed, ports)
             collected[key] = ports
         return is_sound and seen == len(edges)
 
@@ -125,22 +136,25 @@ class _Structure:
         section that is written in an unusual way is counted wrongly; its edges then do not fit.
         """
         data, find, count = self.data, self.data.find, self.data.count
-        if self.body.bodies or self.graph.file.text.has_asides or _BAD_DIM.search(data):
+        if (
+            self.body.bodies
+            or self.graph.file.text.has_asides
+            or _BAD_DIM.search(data, self.body.start, self.body.end)
+        ):
             return None
         found: list[tuple[bytes, _Ports]] = []
         expected: list[bytes] = []
-        known: dict[tuple[int, int], _Ports] = {}
+        known: dict[tuple[int, int], tuple[_Ports, list[bytes]]] = {}
         for key, (_, start, end) in self.body.layers.items():
             middle = find(b"<output>", start, end)
             middle = end if middle < 0 else middle
             counts = count(b"<port ", start, middle), count(b"<port ", middle, end)
-            ports = known.get(counts)
-            if ports is None:
+            if counts not in known:
                 ids = [b"%d" % number for number in range(sum(counts))]
-                ports = _Ports(tuple(ids[: counts[0]]), tuple(ids[counts[0] :]), True)
-                known[counts] = ports
-            expected += ports.inputs
-            expected += ports.outputs
+                ports = _Ports(tuple(ids[: counts[0]]), _searchable(ids[counts[0] :]))
+                known[counts] = ports, ids
+            ports, ids = known[counts]
+            expected += ids
             found.append((key, ports))
         written = _PORT.findall(data, self.body.start, self.body.end)
         return found if written == expected else None
@@ -149,15 +163,16 @@ class _Structure:
         """Yield the ports of the layers by parsing each layer."""
         for key in self.body.layers:
             layer = self.graph.layer(key)
-            self.bad_dims |= any(port.bad_dims for port in (*layer.inputs, *layer.outputs))
+            for port in (*layer.inputs, *layer.outputs):
+                if port.bad_dims or not _is_number(port.id):
+                    self.has_bad_numbers = True
             inputs = tuple(port.id for port in layer.inputs)
             outputs = tuple(port.id for port in layer.outputs)
-            is_unique = len({*inputs}) + len({*outputs}) == len(inputs) + len(outputs)
-            yield key, _Ports(inputs, outputs, is_unique)
+            yield key, _Ports(inputs, _searchable(outputs), (*_repeated(inputs), *_repeated(outputs)))
 
     def _fits(self, fed: list[Edge], ports: _Ports) -> bool:
         """Tell whether the edges into a layer feed each input once, from layers already seen."""
-        inputs = ports.inputs
+        inputs = ports.inputs if len(ports.inputs) <= _FEW else frozenset(ports.inputs)
         if len(fed) != len(inputs) or (len(fed) > 1 and len({edge[3] for edge in fed}) != len(fed)):
             return False
         for origin, port, _, to_port in fed:
@@ -169,11 +184,9 @@ class _Structure:
     def _layer(self, key: bytes) -> Iterator[Defect]:
         """Yield what is wrong with the ports of a layer and the edges into it."""
         ports = self.ports[key]
-        for ids in (ports.inputs, ports.outputs):
-            for id, count in Counter(ids).items():
-                if count > 1:
-                    message = f"port id {_text(id)} is used {count} times, expected once"
-                    yield self._defect("duplicate-id", message, key)
+        for id, count in ports.repeated:
+            message = f"port id {_text(id)} is used {count} times, expected once"
+            yield self._defect("duplicate-id", message, key)
         if b"\0" in key:
             return
         fed = self.body.edges.get(key, [])
@@ -192,7 +205,8 @@ class _Structure:
         origin, port, to, to_port = edge
         if to_port not in indices:
             node = self.graph.node(to)
-            message = f"an edge goes to port {_text(to_port)} of {node.name}, which has no such input"
+            name = shown(node.name, _NAME_LIMIT)
+            message = f"an edge goes to port {_text(to_port)} of {name}, which has no such input"
             yield Defect("unknown-port", message, self._edge_location(edge), node)
         producer = self.ports.get(origin)
         if producer is not None and port in producer.outputs:
@@ -210,23 +224,31 @@ class _Structure:
 
     @lazy
     def _edge_offsets(self) -> dict[Edge, int]:
-        """The first byte of every edge; edges stand behind the layers of their body."""
-        last = max((end for _, _, end in self.body.layers.values()), default=self.body.start)
-        found: dict[Edge, int] = {}
-        for match in _EDGE.finditer(self.data, last, self.body.end):
-            pairs = {key.decode(): a or b for key, a, b in _ATTRIBUTE.findall(match[1])}
-            ends = [shortest(pairs.get(n, b"").decode("utf-8", "replace")) for n in EDGE_ATTRIBUTES]
-            found.setdefault((ends[0], ends[1], ends[2], ends[3]), match.start())
-        return found
+        """The first byte of every edge."""
+        return edge_places(self.data, self.body)
 
     def _cycles(self) -> Iterator[Defect]:
         predecessors = {key: [edge[0] for edge in self.body.edges.get(key, ())] for key in self.body.layers}
         for cycle in find_cycles(predecessors):
-            names = ", ".join(self.graph.node(key).name for key in cycle[:_NODES_NAMED])
+            names = ", ".join(shown(self.graph.node(key).name, _NAME_LIMIT) for key in cycle[:_NODES_NAMED])
             more = f" and {len(cycle) - _NODES_NAMED} more" if len(cycle) > _NODES_NAMED else ""
             message = f"layers depend on each other in a cycle: {names}{more}"
             yield self._defect("cycle", message, cycle[0])
 
 
+def _is_number(id: bytes) -> bool:
+    return id.isdigit() and len(id) < 20
+
+
+def _searchable(ids: Sequence[bytes]) -> Collection[bytes]:
+    return ids if len(ids) <= _FEW else frozenset(ids)
+
+
+def _repeated(ids: Sequence[bytes]) -> Iterable[tuple[bytes, int]]:
+    if len({*ids}) == len(ids):
+        return ()
+    return ((id, count) for id, count in Counter(ids).items() if count > 1)
+
+
 def _text(id: bytes) -> str:
-    return id.decode("utf-8", "replace") or "''"
+    return shown(id.decode("utf-8", "replace")) or "''"

@@ -94,9 +94,7 @@ class IrWiring(Wiring):
 
     def numbers(self) -> tuple[dict[bytes, int], dict[bytes, int]]:
         """Return the numbers of the inputs and of the outputs by the layers' ids."""
-        ids = ([layer.partition(b"\0")[0] for layer in layers] for layers in (self._parameters, self._results))
-        inputs, outputs = ({id: number for number, id in enumerate(found)} for found in ids)
-        return inputs, outputs
+        return _numbered(self._parameters), _numbered(self._results)
 
     def _branch(self, node: Node, element: "etree._Element", name: str) -> Call:
         body = self._body(node, f"{name}_body")
@@ -209,6 +207,10 @@ class IrWiring(Wiring):
         _, start, end = body.layers[layer]
         text = text_without_bodies(data, start, end, body.bodies.get(layer, {}).values())
         return etree.fromstring(text, etree.XMLParser(resolve_entities=False, no_network=True))
+
+
+def _numbered(layers: Sequence[bytes]) -> dict[bytes, int]:
+    return {layer.partition(b"\0")[0]: number for number, layer in enumerate(layers)}
 
 
 def _port(key: Key) -> _Port:

@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import stat
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -27,6 +28,8 @@ class Weights:
         self.size: int | None = None
         self.error = ""
         try:
+            if not path.is_dir() and not stat.S_ISREG(path.stat().st_mode):
+                raise OSError("no regular file")  # to open a pipe is to wait
             with path.open("rb") as file:
                 self.size = os.fstat(file.fileno()).st_size
         except OSError as error:
@@ -52,7 +55,8 @@ class Weights:
 def decode(data: memoryview, element_type: ElementType, shape: tuple[int, ...]) -> "Array | None":
     """Return a read-only array of the stored bytes, None for a type NumPy cannot show.
 
-    The bytes may be unaligned. Types below a byte are unpacked, the low bits first.
+    None too for a shape that NumPy has no arrays of, which can only be an empty one. The bytes may be
+    unaligned. Types below a byte are unpacked, the low bits first.
     """
     import numpy
 
@@ -62,13 +66,17 @@ def decode(data: memoryview, element_type: ElementType, shape: tuple[int, ...]) 
     count = prod(shape)
     if len(data) < element_type.byte_size(count):
         return None
-    if element_type.bits >= 8:
-        return numpy.frombuffer(data, wanted, count).reshape(shape)
-    if element_type.bits not in (2, 4):
+    if element_type.bits < 8 and element_type.bits not in (2, 4):
         return None
-    array = _unpack(numpy.frombuffer(data, numpy.uint8), element_type, count).reshape(shape)
-    array.flags.writeable = False
-    return array
+    if element_type.bits < 8:
+        array = _unpack(numpy.frombuffer(data, numpy.uint8), element_type, count)
+        array.flags.writeable = False
+    else:
+        array = numpy.frombuffer(data, wanted, count)
+    try:
+        return array.reshape(shape)
+    except ValueError:
+        return None
 
 
 def _unpack(packed: "Array", element_type: ElementType, count: int) -> "Array":

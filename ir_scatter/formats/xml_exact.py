@@ -1,11 +1,13 @@
 """The exact way to the index of an IR: expat with handlers, for every well-formed file."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from xml.parsers import expat
 
 from ir_scatter.formats.xml_index import EDGE_ATTRIBUTES, Body, Edge
 
-_TAG_END = re.compile(rb"""[^"'>]*(?:"[^"]*"[^"'>]*|'[^']*'[^"'>]*)*>""")
+_TAG_END = re.compile(rb"""[^"'>]*+(?:(?:"[^"]*"|'[^']*')[^"'>]*+)*+>""")
 _NUMBER = re.compile(r"\s*\+?0*([0-9]+)\s*")
 _PLACE = re.compile(r"[0-9]{1,19}")
 _CHUNK = 1 << 16
@@ -16,10 +18,42 @@ def exact_index(data: bytes) -> Body:
     return _Exact(data).run()
 
 
+def edge_places(data: bytes, body: Body) -> dict[Edge, int]:
+    """Return where the edges of a body begin, the first one's place for equal edges."""
+    found: dict[Edge, int] = {}
+    path: list[str] = []
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        if len(path) == 2 and path[1] == "edges" and name == "edge":
+            found.setdefault(_ends(attributes), body.start + parser.CurrentByteIndex)
+        path.append(name)
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda _: path.pop()
+    parser.Parse(data[body.start : body.end], True)
+    return found
+
+
+def _ends(attributes: Mapping[str, str]) -> Edge:
+    origin, port, to, to_port = (shortest(attributes.get(key, "")) for key in EDGE_ATTRIBUTES)
+    return origin, port, to, to_port
+
+
 def shortest(text: str) -> bytes:
     """Return an id in its shortest decimal form; other text as it is."""
     match = _NUMBER.fullmatch(text)
     return (match[1] if match else text).encode("utf-8", "replace")
+
+
+@dataclass(slots=True)
+class _Layer:
+    """A layer that is open: its key in the body, type and first byte."""
+
+    key: bytes
+    type: bytes
+    start: int
+    has_data: bool = False
 
 
 class _Exact:
@@ -34,8 +68,8 @@ class _Exact:
         self.net: Body | None = None
         self.path: list[str] = []
         self.bodies: list[Body] = []
-        self.layers: list[tuple[bytes, bytes, int]] = []
-        self.edges: list[list[Edge]] = []
+        self.layers: list[_Layer] = []
+        self.edges: list[list[Edge] | None] = []
         self.tag_end = 0
         self.parser = expat.ParserCreate()
         self.parser.StartElementHandler = self._start
@@ -59,21 +93,20 @@ class _Exact:
         elif parent == "body" and name == "layers" and not self.bodies[-1].has_layers:
             kind = "layers"
             self.bodies[-1].has_layers = True
-        elif parent == "body" and name == "edges":
+        elif parent == "body" and name == "edges" and self.edges[-1] is None:
             kind = "edges"
+            self.edges[-1] = []
         elif parent == "layers" and name == "layer":
             kind = "layer"
-            id = shortest(attributes.get("id", ""))
-            type = attributes.get("type", "").encode("utf-8", "replace")
-            self.layers.append((id, type, self.parser.CurrentByteIndex))
-            self.tag_end = self._tag_end()
+            self._open_layer(attributes)
         elif parent == "layer" and name == "data":
-            self._note_constant(attributes)
+            self._note_constant(self.layers[-1], attributes)
         elif parent == "layer" and "body" in name:
             kind = self._start_body(name)
         elif parent == "edges" and name == "edge":
-            ends = [shortest(attributes.get(key, "")) for key in EDGE_ATTRIBUTES]
-            self.edges[-1].append((ends[0], ends[1], ends[2], ends[3]))
+            edges = self.edges[-1]
+            assert edges is not None
+            edges.append(_ends(attributes))
         self.path.append(kind)
 
     def _tag_end(self) -> int:
@@ -81,36 +114,52 @@ class _Exact:
         match = _TAG_END.match(self.data, self.parser.CurrentByteIndex)
         return match.end() if match else len(self.data)
 
-    def _note_constant(self, attributes: dict[str, str]) -> None:
-        """Enter what a Const declares, if its numbers are numbers."""
-        texts = [attributes.get(key, "") for key in ("element_type", "shape", "offset", "size")]
-        id, type, _ = self.layers[-1]
-        body = self.bodies[-1]
-        if type == b"Const" and id not in body.layers and all(map(_PLACE.fullmatch, texts[2:])):
-            declared = [text.encode("utf-8", "replace") for text in texts]
-            body.constants[id] = declared[0], declared[1], declared[2], declared[3]
+    def _open_layer(self, attributes: dict[str, str]) -> None:
+        start = self.parser.CurrentByteIndex
+        key = self.bodies[-1].new_key(shortest(attributes.get("id", "")), start)
+        self.layers.append(_Layer(key, attributes.get("type", "").encode("utf-8", "replace"), start))
+        self.tag_end = self._tag_end()
+
+    def _note_constant(self, layer: _Layer, attributes: dict[str, str]) -> None:
+        """Enter what a Const declares in its first `<data>`, if its numbers are numbers."""
+        is_first, layer.has_data = not layer.has_data, True
+        names = ("element_type", "shape", "offset", "size")
+        texts = [attributes[name] for name in names if name in attributes]
+        if layer.type != b"Const" or b"\0" in layer.key or not is_first or len(texts) < len(names):
+            return
+        if all(map(_PLACE.fullmatch, texts[2:])):
+            type, shape, offset, size = (text.encode("utf-8", "replace") for text in texts)
+            self.bodies[-1].constants[layer.key] = type, shape, offset, size
 
     def _start_body(self, name: str) -> str:
-        siblings = self.bodies[-1].bodies.setdefault(self.layers[-1][0], {})
+        siblings = self.bodies[-1].bodies.setdefault(self.layers[-1].key, {})
         if name in siblings:
             return ""
         siblings[name] = Body(name, self.parser.CurrentByteIndex)
         self._open_body(siblings[name])
+        self.tag_end = self._tag_end()
         return "body"
 
     def _open_body(self, body: Body) -> None:
         self.bodies.append(body)
-        self.edges.append([])
+        self.edges.append(None)
 
     def _end(self, name: str) -> None:
         kind = self.path.pop()
         if kind == "body":
             body = self.bodies.pop()
-            body.end = self.parser.CurrentByteIndex
-            body.add_edges(self.edges.pop())
+            body.end = self._element_end(body.start)
+            body.add_edges(self.edges.pop() or [])
         elif kind == "layer":
-            id, type, start = self.layers.pop()
-            is_empty = self.tag_end > start and self.data[self.tag_end - 2 : self.tag_end] == b"/>"
-            end = self.tag_end if is_empty else self._tag_end()
-            self.tag_end = 0
-            self.bodies[-1].add_layer(id, (type, start, end))
+            layer = self.layers.pop()
+            self.bodies[-1].add_layer(layer.key, (layer.type, layer.start, self._element_end(layer.start)))
+
+    def _element_end(self, start: int) -> int:
+        """Return the end of the layer or body that ends here.
+
+        Of an empty element expat gives the place behind the tag.
+        """
+        is_empty = self.tag_end > start and self.data[self.tag_end - 2 : self.tag_end] == b"/>"
+        end = self.tag_end if is_empty else self._tag_end()
+        self.tag_end = 0
+        return end

@@ -30,11 +30,12 @@ class Body:
     Attributes:
         name: the element's name, "then_body"; "net" for the net's own.
         start: its first byte.
+        end: the end of its end tag; in the net's own body there may be space behind it.
         layers: by key, in the order of the file. A key is the id; where the id is taken, the id, a
             zero byte and the first byte's offset.
         edges: by the layer they go to, in the order of the file.
         constants: of Consts written the usual way, by the layer's key.
-        bodies: the bodies inside a layer, by the layer's id and the element's name.
+        bodies: the bodies inside a layer, by the layer's key and the element's name.
         repeated_layers: keys of layers whose id was taken.
     """
 
@@ -48,12 +49,15 @@ class Body:
     end: int = 0
     has_layers: bool = False
 
-    def add_layer(self, id: bytes, span: Span) -> None:
-        """Enter a layer, under a key of its own if its id is taken."""
-        if id in self.layers:
-            id = b"%s\0%d" % (id, span[1])
-            self.repeated_layers.append(id)
-        self.layers[id] = span
+    def new_key(self, id: bytes, start: int) -> bytes:
+        """Return the key of a layer that begins at `start`: its id, or one of its own if that is taken."""
+        return b"%s\0%d" % (id, start) if id in self.layers else id
+
+    def add_layer(self, key: bytes, span: Span) -> None:
+        """Enter a layer."""
+        if b"\0" in key:
+            self.repeated_layers.append(key)
+        self.layers[key] = span
 
     def add_edges(self, edges: list[Edge]) -> None:
         """Enter edges."""

@@ -14,18 +14,21 @@ from ir_scatter.elements import ElementType, from_precision
 from ir_scatter.formats.xml_exact import shortest
 from ir_scatter.shapes import Bounds, Shape, parse_dim
 
+LARGEST_RANK = 64
+"""NumPy has no arrays of more dimensions, and Python prints no numbers of more than 4,300 digits."""
+
 _ATTRIBUTE = re.compile(r'([\w:.-]+)="([^"&]*)"')
 _HEAD = re.compile(
-    rb'<layer id="[^"]*" name="([^"&]*)" type="[^"&]*"(?: version="([^"&]*)")?'
+    rb'<layer id="[^"]*" name="([^"&\t\r\n]*)" type="[^"&]*"(?: version="([^"&\t\r\n]*)")?'
     rb'(?: [\w:.-]+="[^"]*")*\s*>\s*'
 )
-_DATA = re.compile(rb'<data((?:\s+[\w:.-]+="[^"&<>]*")*)\s*/>\s*')
+_DATA = re.compile(rb'<data((?:\s+[\w:.-]+="[^"&<>\t\r\n]*")*)\s*/>\s*')
 _SPACE = re.compile(rb"\s*")
 _PORT = re.compile(
     rb'<port id="([^"&]*)"(?: precision="([^"&]*)")?(?: names="[^"]*")?\s*'
     rb"(?:/>|>((?:\s*<dim>[^<&]*</dim>)*)\s*</port>)"
 )
-_OUTPUT, _OUTPUT_END = b"<output>", b"</output>"
+_OUTPUT, _OUTPUT_END, _LAYER_END = b"<output>", b"</output>", b"</layer>"
 _DIM = re.compile(r"<dim>([^<]*)</dim>")
 
 
@@ -36,7 +39,8 @@ class PortText:
     Attributes:
         id: in its shortest form.
         element_type: None if the precision is missing or unknown.
-        shape: None if no dimension is written (a scalar, or of unknown rank) or one is no number.
+        shape: None if no dimension is written (a scalar, or of unknown rank), if one is no number, or
+            if there are more than `LARGEST_RANK`.
         bad_dims: the texts that are no dimensions.
     """
 
@@ -56,11 +60,25 @@ class LayerText(NamedTuple):
     outputs: tuple[PortText, ...]
 
 
+def layer_tree(text: bytes) -> "etree._Element":
+    """Parse a layer of a file that is known to be well-formed.
+
+    Namespaces mean nothing, whether they are declared or not. The limits of libxml2 on the length of
+    texts have been applied to the file.
+    """
+    parser = etree.XMLParser(recover=True, huge_tree=True, resolve_entities=False, no_network=True)
+    layer = etree.fromstring(text, parser)
+    for element in layer.iter(etree.Element) if b"xmlns" in text else ():
+        if element.prefix is None:
+            element.tag = etree.QName(element).localname
+    return layer
+
+
 def tensor_names(text: bytes) -> tuple[str, ...]:
     """Return the names of the tensors at the output ports; a comma in one has a backslash before it."""
     if b"names=" not in text:
         return ()
-    layer = etree.fromstring(text, etree.XMLParser(resolve_entities=False, no_network=True))
+    layer = layer_tree(text)
     found = [port.get("names", "") for port in layer.findall("output/port")]
     names = [name for text in found for name in re.split(r"(?<!\\),", text)]
     return tuple(name.replace("\\,", ",") for name in names if name)
@@ -99,7 +117,11 @@ class LayerParser:
             rest = self._rests[text]
         else:
             rest = self._rests[text] = self._quick_rest(text)
-        return None if rest is None else LayerText(*_name_and_version(match), *rest)
+        if rest is None:
+            return None
+        name, version = _name_and_version(match)
+        attributes, inputs, outputs = rest
+        return LayerText(name, version, attributes, inputs, outputs)
 
     def _quick_rest(self, text: bytes) -> _Rest | None:
         """Parse what follows the start tag; None if it is written in an unusual way."""
@@ -117,18 +139,16 @@ class LayerParser:
         first = position
         position = _skip(text, position, _OUTPUT, _OUTPUT_END)
         outputs = self._quick_ports(text[first:position])
-        if inputs is None or outputs is None or text[position:] != b"</layer>":
+        if inputs is None or outputs is None or text[position:] != _LAYER_END:
             return None
         return attributes, inputs, outputs
 
     def outputs(self, data: bytes, start: int, end: int) -> tuple[PortText, ...]:
         """Parse the output ports only of the layer in `data[start:end]`, which holds no bodies."""
-        first = data.rfind(_OUTPUT, start, end)
-        last = data.rfind(_OUTPUT_END, first, end) if first >= 0 else -1
-        ports = self._quick_ports(data[first:last]) if last >= 0 else None
-        if ports is None or b"<!" in data[last:end] or b"<rt_info" in data[last:end]:
-            return self.parse(data, start, end).outputs
-        return ports
+        first = data.find(_OUTPUT, start, end)
+        last = data.find(_OUTPUT_END, first, end) + len(_OUTPUT_END) if first >= 0 else end
+        ports = self._quick_ports(data[first:last]) if data[last:end].strip() == _LAYER_END else None
+        return self.parse(data, start, end).outputs if ports is None else ports
 
     def _quick_ports(self, text: bytes | None) -> tuple[PortText, ...] | None:
         """Return the ports of a section; None if it is written in an unusual way."""
@@ -138,7 +158,8 @@ class LayerParser:
             return self._sections[text]
         found = _PORT.findall(text)
         ports: tuple[PortText, ...] | None = None
-        if len(found) == text.count(b"<port") and b"<!" not in text:
+        others = text.count(b"</port>") + 2 * text.count(b"</dim>") + len((_OUTPUT, _OUTPUT_END))
+        if len(found) + others == text.count(b"<"):
             ports = tuple([self._ports.get(key) or self._new_port(key) for key in found])
         self._sections[text] = ports
         return ports
@@ -150,8 +171,7 @@ class LayerParser:
         return port
 
     def _parse_tree(self, text: bytes) -> LayerText:
-        parser = etree.XMLParser(resolve_entities=False, no_network=True)
-        layer = etree.fromstring(text, parser)
+        layer = layer_tree(text)
         data = layer.find("data")
         return LayerText(
             layer.get("name", ""),
@@ -196,7 +216,7 @@ def _port(id: str, precision: str, texts: list[str]) -> PortText:
             dims.append(_stored_dim(text.strip()))
         except ValueError:
             bad.append(text)
-    shape = tuple(dims) if dims and not bad else None
+    shape = tuple(dims) if dims and not bad and len(dims) <= LARGEST_RANK else None
     return PortText(shortest(id), from_precision(precision), shape, tuple(bad))
 
 

@@ -31,7 +31,7 @@ def quick_index(data: bytes, root_start: int) -> Body | None:
     """
     match = _NET.match(data, root_start)
     first = _FIRST.match(data, match.end()) if match else None
-    if match is None or first is None or data.find(b"<layers>", match.end()) >= 0:
+    if match is None or first is None or data.find(b"<layers", match.end()) >= 0:
         return None
     net = Body("net", root_start, end=len(data), has_layers=True)
     position = _fill(net, data, first)
@@ -53,7 +53,7 @@ def _fill(net: Body, data: bytes, match: "re.Match[bytes]") -> int:
     for following in _NEXT.finditer(data, position):
         end = following.start() + len(_LAYER_END)
         if id in layers:
-            net.add_layer(id, (type, start, end))
+            net.add_layer(net.new_key(id, start), (type, start, end))
         else:
             layers[id] = (types.setdefault(type, type), start, end)
             if element_type is not None and type == b"Const":
@@ -62,9 +62,10 @@ def _fill(net: Body, data: bytes, match: "re.Match[bytes]") -> int:
         id, type, element_type = match.group(1, 2, 3)
         start = match.start(1) - _BEFORE_ID
     last = data.find(_LAYER_END, match.end())
-    net.add_layer(id, (type, start, last + len(_LAYER_END)))
-    if element_type is not None and type == b"Const":
-        constants.setdefault(id, (element_type, match[4], match[5], match[6]))
+    key = net.new_key(id, start)
+    net.add_layer(key, (type, start, last + len(_LAYER_END)))
+    if element_type is not None and type == b"Const" and key == id:
+        constants[id] = (element_type, match[4], match[5], match[6])
     return last if last >= 0 else len(data)
 
 

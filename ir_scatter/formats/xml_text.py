@@ -1,8 +1,10 @@
 """From the bytes of an XML file to UTF-8 that is known to be well-formed, with exact places."""
 
+import codecs
 import re
+from collections.abc import Callable
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from lxml import etree
 
@@ -11,13 +13,25 @@ from ir_scatter.errors import UnreadableModel
 
 MAX_DEPTH = 256
 
-_DECLARATION = re.compile(rb"<\?xml\b[^>]*?\?>")
+_DECLARATION = re.compile(rb"<\?xml\s[^>]*?\?>")
 _ENCODING = re.compile(rb"""(\sencoding\s*=\s*)(["'])([A-Za-z0-9._-]+)\2""")
-_MISC = re.compile(rb"(?:\s+|<!--.*?-->|<\?.*?\?>)*", re.DOTALL)
-_ROOT = re.compile(rb"""<([^\s/>"'<=&]+)((?:\s[^<>"']*(?:"[^"<]*"[^<>"']*|'[^'<]*'[^<>"']*)*)?)/?>""")
+_MISC = re.compile(rb"(?:\s+|<!--.*?-->|<\?.*?\?>)*+", re.DOTALL)
+_ROOT = re.compile(rb"""<([^\s/>"'<=&]+)((?:\s[^<>"'/]*+(?:(?:"[^"<]*"|'[^'<]*')[^<>"'/]*+)*+)?)/?>""")
 _POSITION = re.compile(r"(?:, line \d+(?:, column \d+)?)+(?: \(.*\))?$")
 _UTF8_NAMES = frozenset({"utf-8", "utf8", "us-ascii", "ascii"})
+_NO_CHARACTER_SETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
 _BYTE_ORDER_MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_CONTINUATION = bytes(range(0x80, 0xC0))
+_STEP = 1 << 13
+_LINE_LIMIT = 1 << 16
+
+
+class Root(NamedTuple):
+    """The root element: its name, the text of its attributes, and its first byte."""
+
+    name: str
+    attributes: bytes
+    start: int
 
 
 class XmlText:
@@ -34,39 +48,37 @@ class XmlText:
         self.path = path
         self.data, self.is_transcoded = _to_utf8(path, raw)
         self.has_asides = False
-        self._last = (0, 1)
-        self._starts: dict[int, int] = {}
+        data = self.data
+        self._breaks = _Tally(lambda start, end: data.count(b"\n", start, end))
+        self._characters = _Tally(lambda start, end: len(data[start:end].translate(None, _CONTINUATION)))
+        self._starts: dict[int, int] = {1: 0}
 
     def location(self, offset: int, scope: str = "") -> Location:
-        """Return the place of a byte, with the column counted in characters.
-
-        Lines are counted from the place that was asked for last, which is near.
-        """
-        last, line = self._last
-        if offset >= last:
-            line += self.data.count(b"\n", last, offset)
+        """Return the place of a byte, with the column counted in characters."""
+        line = self._breaks.before(offset) + 1
+        start = self._starts.get(line)
+        if start is None:
+            start = self._starts[line] = self.data.rfind(b"\n", 0, offset) + 1
+        if offset - start < _STEP:
+            column = len(self.data[start:offset].decode("utf-8", "replace")) + 1
         else:
-            line -= self.data.count(b"\n", offset, last)
-        self._last = offset, line
-        start = self._starts[line] = self.data.rfind(b"\n", 0, offset) + 1
-        column = len(self.data[start:offset].decode("utf-8", "replace")) + 1
+            column = self._characters.before(offset) - self._characters.before(start) + 1
         return Location(self.path, line, column, scope)
 
     def line(self, number: int) -> str:
-        """Return the text of a line, counted from 1; empty behind the last."""
+        """Return the beginning of a line, counted from 1; empty behind the last."""
         start = self._starts.get(number)
         if start is None:
-            breaks = re.finditer(rb"\n", self.data)
-            found = next(islice(breaks, number - 2, None), None) if number > 1 else None
-            if found is None and number > 1:
+            found = next(islice(re.finditer(rb"\n", self.data), number - 2, None), None)
+            if found is None:
                 return ""
-            start = found.end() if found else 0
-        end = self.data.find(b"\n", start)
-        text = self.data[start : len(self.data) if end < 0 else end]
+            start = found.end()
+        end = self.data.find(b"\n", start, start + _LINE_LIMIT)
+        text = self.data[start : start + _LINE_LIMIT if end < 0 else end]
         return text.decode("utf-8", "replace").rstrip("\r")
 
-    def root(self) -> tuple[str, bytes] | None:
-        """Return the root element's name and the text of its attributes, None if there is none.
+    def root(self) -> Root | None:
+        """Return the root element, None if there is none.
 
         Raises:
             UnreadableModel: the file has a DOCTYPE.
@@ -79,7 +91,7 @@ class XmlText:
                 self.location(start),
             )
         match = _ROOT.match(self.data, start)
-        return (match[1].decode("utf-8", "replace"), match[2]) if match else None
+        return Root(match[1].decode("utf-8", "replace"), match[2], start) if match else None
 
     def check_well_formed(self) -> None:
         """Demand well-formed XML nested at most 256 deep; note whether it has asides.
@@ -109,6 +121,25 @@ class XmlText:
         return UnreadableModel("malformed-xml", f"not well-formed XML: {message}", location)
 
 
+class _Tally:
+    """Counts something before a byte, and remembers the counts before every 8,192nd byte.
+
+    Findings jump to and fro between nodes and the constants that they read.
+    """
+
+    def __init__(self, count: Callable[[int, int], int]) -> None:
+        self._count = count
+        self._sums = [0]
+
+    def before(self, offset: int) -> int:
+        """Return the count of the bytes before `offset`."""
+        step = offset // _STEP
+        while len(self._sums) <= step:
+            end = len(self._sums) * _STEP
+            self._sums.append(self._sums[-1] + self._count(end - _STEP, end))
+        return self._sums[step] + self._count(step * _STEP, offset)
+
+
 class _Asides:
     """Takes no event but asides, so that libxml2 checks the text and builds no tree."""
 
@@ -124,6 +155,11 @@ class _Asides:
 
     def close(self) -> None:
         """Return nothing."""
+
+
+def shown(text: str, limit: int = 40) -> str:
+    """Return a text of the file as a message shows it: not at any length."""
+    return text if len(text) <= limit else f"{text[:limit]}..."
 
 
 def looks_like_xml(data: bytes) -> bool:
@@ -153,6 +189,8 @@ def _to_utf8(path: str, raw: bytes) -> tuple[bytes, bool]:
 
 def _transcode(path: str, raw: bytes, name: str) -> bytes:
     try:
+        if codecs.lookup(name).name in _NO_CHARACTER_SETS:
+            raise LookupError(name)
         text = raw.decode(name)
     except (LookupError, UnicodeError):
         raise UnreadableModel(

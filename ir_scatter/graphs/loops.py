@@ -7,7 +7,7 @@ import numpy as np
 from ir_scatter.elements import dtype
 from ir_scatter.graphs.failures import failure
 from ir_scatter.graphs.plan import Step
-from ir_scatter.model import Array
+from ir_scatter.ops.plain.case import Array
 from ir_scatter.shapes import show
 from ir_scatter.wiring import GraphOutput, Slice
 
@@ -69,6 +69,6 @@ def _span(step: Step, cut: Slice, shape: Sequence[int]) -> tuple[int, int]:
     size = shape[cut.axis]
     first, last = (end + size if end < 0 else end for end in (cut.start, cut.end))
     is_inside = all(0 <= end < size for end in (first, last)) or size == 0
-    if not is_inside or (last < first) is not (cut.stride < 0) and last != first:
+    if not is_inside or ((last < first) is not (cut.stride < 0) and last != first):
         raise failure(step, f"parts from {cut.start} to {cut.end} by {cut.stride} of {size} positions")
     return first, last

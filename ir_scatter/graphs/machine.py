@@ -10,11 +10,13 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from ir_scatter.elements import ElementType, dtype
-from ir_scatter.errors import EvaluationFailed, UnreadableModel
-from ir_scatter.graphs.loops import part_of, part_count, put_together
-from ir_scatter.graphs.plan import Plan, Plans, Step, show_place
-from ir_scatter.model import Array, Constant
+from ir_scatter.elements import dtype
+from ir_scatter.errors import UnreadableModel
+from ir_scatter.graphs.failures import failure
+from ir_scatter.graphs.loops import part_count, part_of, put_together
+from ir_scatter.graphs.plan import Plan, Plans, Step
+from ir_scatter.model import OPENVINO, Constant
+from ir_scatter.ops.plain.case import Array
 from ir_scatter.wiring import BodyInput, Call, Choice, GraphInput, Key, Repeat, Source
 
 Cell = TypeVar("Cell")
@@ -24,6 +26,9 @@ MOST_ITERATIONS = 1_000_000
 
 _SMALL = 1 << 20
 """Bytes up to which a constant stays in memory once it was read."""
+
+_Frame: TypeAlias = Generator[tuple[Plan, list[Cell | None]], list[Cell | None], list[Cell | None]]
+"""A graph or a node that is being computed; it asks for bodies to be computed and gets their outputs."""
 
 
 class Machine(ABC, Generic[Cell]):
@@ -65,7 +70,7 @@ class Machine(ABC, Generic[Cell]):
         assert sent is not None
         return sent
 
-    def _graph(self, plan: Plan, cells: list[Cell | None]) -> "_Frame[Cell]":
+    def _graph(self, plan: Plan, cells: list[Cell | None]) -> _Frame[Cell]:
         keys = [*(input.key for input in plan.inputs), *plan.captured]
         values: dict[Key, Cell | None] = dict(zip(keys, cells, strict=True))
         del cells
@@ -73,13 +78,14 @@ class Machine(ABC, Generic[Cell]):
             found = [None if key is None else self._fetch(plan, values, key) for key in step.inputs]
             outputs = yield from self._step(step, found)
             del found
-            values.update((key, cell) for key, cell in zip(step.outputs, outputs, strict=False) if key is not None)
-            del outputs
+            pairs = zip(step.outputs, outputs, strict=False)
+            values.update((key, cell) for key, cell in pairs if key is not None)
+            del outputs, pairs
             for key in step.done:
                 values.pop(key, None)
         return [self._fetch(plan, values, output.key) for output in plan.outputs]
 
-    def _fetch(self, plan: Plan, values: "dict[Key, Cell | None]", key: Key) -> Cell | None:
+    def _fetch(self, plan: Plan, values: dict[Key, Cell | None], key: Key) -> Cell | None:
         constant = plan.constants.get(key)
         if constant is None:
             return values[key]
@@ -90,7 +96,7 @@ class Machine(ABC, Generic[Cell]):
             self._constants[constant] = cell
         return cell
 
-    def _step(self, step: Step, cells: "list[Cell | None]") -> "_Steps[Cell]":
+    def _step(self, step: Step, cells: list[Cell | None]) -> _Frame[Cell]:
         work = step.work
         if isinstance(work, Call):
             return (yield from self._call(step, work, cells))
@@ -101,14 +107,14 @@ class Machine(ABC, Generic[Cell]):
             return (yield from _Loop(self, step, work, cells).run())
         return list(self.compute(step, cells))
 
-    def _call(self, step: Step, call: Call, cells: "list[Cell | None]") -> "_Steps[Cell]":
+    def _call(self, step: Step, call: Call, cells: list[Cell | None]) -> _Frame[Cell]:
         plan = self.plans[call.body]
         given = [None if number is None else cells[number] for number in call.inputs]
         given += self.captured(step, plan, cells)
         outputs = yield plan, given
         return [outputs[number] for number in call.outputs]
 
-    def captured(self, step: Step, plan: Plan, cells: "list[Cell | None]") -> "list[Cell | None]":
+    def captured(self, step: Step, plan: Plan, cells: list[Cell | None]) -> list[Cell | None]:
         """Return what a body takes from outside."""
         return [cells[len(step.inputs) - 1 - step.inputs[::-1].index(key)] for key in plan.captured]
 
@@ -124,21 +130,17 @@ class Machine(ABC, Generic[Cell]):
         return array.reshape(-1)[0].item()
 
 
-_Steps: TypeAlias = Generator[tuple[Plan, "list[Cell | None]"], "list[Cell | None]", "list[Cell | None]"]
-_Frame: TypeAlias = _Steps[Cell]
-
-
 class _Loop(Generic[Cell]):
     """One run of a Loop, TensorIterator or Scan."""
 
-    def __init__(self, machine: Machine[Cell], step: Step, work: Repeat, cells: "list[Cell | None]") -> None:
+    def __init__(self, machine: Machine[Cell], step: Step, work: Repeat, cells: list[Cell | None]) -> None:
         self.machine, self.step, self.work, self.cells = machine, step, work, cells
         self.plan = machine.plans[work.body]
         self.captured = machine.captured(step, self.plan, cells)
         self.carried = [None if input.outer is None else cells[input.outer] for input in work.inputs]
         self.parts: list[list[Cell]] = [[] for _ in work.outputs]
 
-    def run(self) -> "_Steps[Cell]":
+    def run(self) -> _Frame[Cell]:
         """Compute the body until its condition, the trip count or the parts of an input say so."""
         limit, goes_on, done = self._limit(), self._begins(), 0
         outputs: list[Cell | None] | None = None
@@ -168,7 +170,7 @@ class _Loop(Generic[Cell]):
     @property
     def is_onnx(self) -> bool:
         """Tell whether a negative trip count means none, and not that there is no limit."""
-        return self.step.node.domain != "openvino"
+        return self.step.node.domain != OPENVINO
 
     def _begins(self) -> bool:
         number = self.work.condition
@@ -182,7 +184,7 @@ class _Loop(Generic[Cell]):
             raise failure(self.step, "an input that is to be cut into parts is left out")
         return self.machine.array(cell)
 
-    def _inputs(self, iteration: int, goes_on: bool) -> "list[Cell | None]":
+    def _inputs(self, iteration: int, goes_on: bool) -> list[Cell | None]:
         return [
             self._input(number, input, declared, iteration, goes_on)
             for number, (input, declared) in enumerate(zip(self.work.inputs, self.plan.inputs, strict=True))
@@ -201,7 +203,7 @@ class _Loop(Generic[Cell]):
         cut = part_of(self.step, input.slice, self.machine.array(cell).shape, iteration)
         return self.machine.move(cut, cell)
 
-    def _keep(self, outputs: "list[Cell | None]") -> None:
+    def _keep(self, outputs: list[Cell | None]) -> None:
         for number, input in enumerate(self.work.inputs):
             if input.source is Source.CARRIED and input.successor is not None:
                 self.carried[number] = outputs[input.successor]
@@ -210,7 +212,7 @@ class _Loop(Generic[Cell]):
             if output.slice is not None and cell is not None:
                 parts.append(cell)
 
-    def _output(self, number: int, outputs: "list[Cell | None] | None") -> Cell | None:
+    def _output(self, number: int, outputs: list[Cell | None] | None) -> Cell | None:
         output = self.work.outputs[number]
         if output.slice is not None:
             return self._joined(number)
@@ -247,9 +249,3 @@ def load(constant: Constant) -> Array:
         message = f"the values of constant {constant.name} cannot be read"
         raise UnreadableModel("weights-missing", message, constant.location)
     return array
-
-
-def failure(step: Step, message: str, *, breaks_rule: bool = False) -> EvaluationFailed:
-    """Say that a node cannot be computed."""
-    place = show_place(step.node.location)
-    return EvaluationFailed(f"{step.node.type} {place}: {message}", step.node.location, breaks_rule=breaks_rule)

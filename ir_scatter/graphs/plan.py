@@ -9,7 +9,7 @@ from ir_scatter.errors import UnknownOperator, UnreadableModel
 from ir_scatter.model import ONNX, OPENVINO, Constant, Model, Node
 from ir_scatter.ops import Lookup, find, plain
 from ir_scatter.ops.plain import PlainOp
-from ir_scatter.wiring import Call, Choice, GraphInput, GraphOutput, Key, Link, Nested, Wiring
+from ir_scatter.wiring import Choice, GraphInput, GraphOutput, Key, Link, Nested, Wiring
 
 Work: TypeAlias = PlainOp | Lookup | Nested
 """A plain operator, the row of a scatter operator, or the graphs inside a node."""
@@ -119,7 +119,8 @@ def _unknown_operator(nodes: list[Node]) -> UnknownOperator:
     """Name the first node of each type."""
     first: dict[str, Node] = {}
     for node in nodes:
-        first.setdefault(f"{node.domain}::{node.type}" if node.domain not in {OPENVINO, ONNX} else node.type, node)
+        prefix = "" if node.domain in {OPENVINO, ONNX} else f"{node.domain}::"
+        first.setdefault(prefix + node.type, node)
     named = [f"{type} at {show_place(node.location)}" for type, node in list(first.items())[:_NAMED]]
     more = f" and {len(first) - _NAMED} other types" if len(first) > _NAMED else ""
     return UnknownOperator(f"NumPy does not compute {', '.join(named)}{more}", nodes[0].location)
@@ -191,7 +192,7 @@ class _Planner:
         return UnreadableModel("unknown-value", message, Location(self.path))
 
     def _open(self, link: Link) -> _Opened:
-        node, work = link.node, self._work(link.node)
+        work = self._work(link.node)
         captured = dict.fromkeys(key for body in bodies_of(work) for key in body.captured)
         return link, (*link.inputs, *captured), work
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 from lxml import etree
-from tests.benchmarks.networks import every_fifth, transformer
 
 import ir_scatter
+from tests.benchmarks.networks import every_fifth, transformer
 
 ROUNDS = 7
 

@@ -4,13 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from ir_scatter.ops.kernels.targets import Targets
+from ir_scatter.ops.kernels.targets import BLOCK, Targets
 
 if TYPE_CHECKING:
     from ir_scatter.model import Array
 
 _NARROW = 16
-"""Rows of fewer elements are reduced element by element."""
+_FEW = 4096
+"""Rows of fewer elements, and fewer elements in all, are not worth gathering."""
 
 
 def write(output: "Array", targets: Targets, updates: "Array") -> None:
@@ -21,26 +22,26 @@ def write(output: "Array", targets: Targets, updates: "Array") -> None:
         targets: which row each is for.
         updates: [count, width].
     """
-    left, right = _as_items(output, updates)
-    for source, rows in targets.blocks():
-        left[rows] = right[source]
+    left, right = as_items(output), as_items(updates)
+    if left.ndim != right.ndim:
+        left, right = output, updates
+    for source, base, rows in targets.blocks():
+        left[base:][rows] = right[source]
 
 
-def _as_items(output: "Array", updates: "Array") -> "tuple[Array, Array]":
+def as_items(rows: "Array") -> "Array":
     """View rows as single items, which NumPy moves whole, where their memory allows it."""
-    if output.shape[1] == 1:
-        return output[:, 0], updates[:, 0]
-    is_plain = output.dtype.kind not in "OT" and updates.flags.c_contiguous
-    if not is_plain or not output.size or not updates.size:
-        return output, updates
-    item = numpy.dtype((numpy.void, output.dtype.itemsize * output.shape[1]))
-    return output.view(item)[:, 0], updates.view(item)[:, 0]
+    if rows.shape[1] == 1:
+        return rows[:, 0]
+    if rows.dtype.kind in "OT" or not rows.flags.c_contiguous or not rows.size:
+        return rows
+    return rows.view(numpy.dtype((numpy.void, rows.dtype.itemsize * rows.shape[1])))[:, 0]
 
 
 def fill(output: "Array", targets: Targets, value: Any) -> None:
     """Write one value into every row that is a target."""
-    for _, rows in targets.blocks():
-        output[rows] = value
+    for _, base, rows in targets.blocks():
+        output[base:][rows] = value
 
 
 def reduce(output: "Array", targets: Targets, updates: "Array", ufunc: "numpy.ufunc") -> None:
@@ -52,45 +53,62 @@ def reduce(output: "Array", targets: Targets, updates: "Array", ufunc: "numpy.uf
         updates: [count, width].
         ufunc: takes the value that is there, and the update.
     """
-    for source, rows in targets.blocks():
-        reduce_block(output, rows, updates[source], ufunc)
+    for source, base, rows in targets.blocks():
+        reduce_block(output[base:], rows, updates[source], ufunc)
 
 
 def reduce_block(output: "Array", rows: "Array", updates: "Array", ufunc: "numpy.ufunc") -> None:
-    """Join one block of rows to rows of the output.
-
-    Rows of single elements go through `ufunc.at`, which is quick on one dimension only. Of wide rows
-    those that name a target for the first time are gathered, joined and written back; what remains
-    goes element by element.
-    """
-    width = output.shape[1]
-    if width < _NARROW:
+    """Join some rows to rows of the output; few elements or rows of few go element by element."""
+    if output.shape[1] < _NARROW or updates.size <= _FEW:
         _reduce_elements(output, rows, updates, ufunc)
-        return
-    first = _first_ones(rows)
-    if first is None:
-        _reduce_different(output, rows, updates, ufunc)
-        return
-    _reduce_different(output, rows[first], updates[first], ufunc)
-    _reduce_elements(output, rows[~first], updates[~first], ufunc)
+    else:
+        _reduce_wide(output, rows, updates, ufunc)
 
 
-def _first_ones(rows: "Array") -> "Array | None":
-    """Tell which targets come for the first time; None if all are different."""
-    ordered = numpy.sort(rows)
-    if not (ordered[1:] == ordered[:-1]).any():
-        return None
-    order = numpy.argsort(rows, kind="stable")
-    ordered = rows[order]
-    first = numpy.ones(len(rows), numpy.bool_)
-    first[order[1:]] = ordered[1:] != ordered[:-1]
-    return first
+def _reduce_wide(output: "Array", rows: "Array", updates: "Array", ufunc: "numpy.ufunc") -> None:
+    """Gather some rows of the output, join the updates to them and write them back.
+
+    Where a target is there for the second time, only its first update is joined that way; the others
+    go element by element.
+    """
+    step = max(1, BLOCK // 2 // output.shape[1])
+    later = _later_ones(rows, step)
+    cuts = numpy.searchsorted(later, numpy.arange(0, len(rows) + step, step))
+    buffer = numpy.empty((min(step, len(rows)), output.shape[1]), output.dtype)
+    for number, start in enumerate(range(0, len(rows), step)):
+        part, new = rows[start : start + step], updates[start : start + step]
+        joined = numpy.take(output, part, axis=0, mode="clip", out=buffer[: len(part)])
+        ufunc(joined, new, out=joined)
+        if cuts[number] == cuts[number + 1]:
+            as_items(output)[part] = as_items(joined)
+            continue
+        # In reverse order the last one written, which stays, is the first of its target.
+        as_items(output)[part[::-1]] = as_items(joined)[::-1]
+        others = later[cuts[number] : cuts[number + 1]]
+        _reduce_elements(output, rows[others], updates[others], ufunc)
 
 
-def _reduce_different(output: "Array", rows: "Array", updates: "Array", ufunc: "numpy.ufunc") -> None:
-    joined = output.take(rows, axis=0, mode="clip")
-    ufunc(joined, updates, out=joined)
-    output[rows] = joined
+def _later_ones(rows: "Array", step: int) -> "Array":
+    """Return in order the places of all targets but the first of each, within every `step` places.
+
+    One sort of targets that carry their places in the lower bits.
+    """
+    bits = step.bit_length()
+    count = -(-len(rows) // step)
+    tagged = numpy.full(count * step, -1, numpy.int64)
+    tagged[: len(rows)] = rows
+    table = tagged.reshape(count, step)
+    table <<= bits
+    table |= numpy.arange(step)
+    table.sort(axis=1)
+    numbers = table >> bits
+    is_later = numbers[:, 1:] == numbers[:, :-1]
+    if not is_later.any():
+        return tagged[:0]
+    table &= (1 << bits) - 1
+    table += numpy.arange(0, count * step, step)[:, None]
+    later = numpy.sort(table[:, 1:][is_later])
+    return later[later < len(rows)]
 
 
 def _reduce_elements(output: "Array", rows: "Array", updates: "Array", ufunc: "numpy.ufunc") -> None:

@@ -68,12 +68,12 @@ def arithmetic(dtype: "DType", reduction: Reduction) -> Arithmetic:
 
 def _is_native(dtype: "DType") -> bool:
     """Tell whether the type itself is wide enough to compute in."""
-    return dtype.kind in "biuc" or dtype in (numpy.float32, numpy.float64)
+    return dtype.isbuiltin == 1 and dtype != numpy.float16
 
 
 def _is_floating(dtype: "DType") -> bool:
     """Tell floating-point types from whole numbers, ml_dtypes' included."""
-    return dtype.kind == "f" or (dtype.kind == "V" and "float" in dtype.name)
+    return "float" in dtype.name
 
 
 def _neutral(dtype: "DType", reduction: Reduction) -> Any:

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from ir_scatter.model import Array
 
 
+_UNSIGNED = {size: numpy.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+"""Seen without a sign a negative number is too great: one pass tells that all are in range."""
+
+
 @dataclass(frozen=True, slots=True)
 class IllegalIndices:
     """Index values that are not legal.
@@ -32,31 +36,36 @@ class IllegalIndices:
 
 
 def whole_numbers(indices: "Array") -> "Array":
-    """Return indices in a type that NumPy computes with: ml_dtypes' i4 and the like become i64."""
-    return indices if indices.dtype.kind in "iu" else indices.astype(numpy.int64)
+    """Return indices in a native type that NumPy computes with: ml_dtypes' i4 and the like become i64."""
+    if indices.dtype.isbuiltin == 1:
+        return indices
+    wide = numpy.uint64 if indices.dtype.kind == "u" else numpy.int64
+    return indices.astype(wide)
 
 
 def checked(numbers: "Array", size: int, *, wraps: bool) -> "Array":
     """Return index values counted from 0, after making sure that they are legal.
 
     Args:
-        numbers: index values on one dimension.
+        numbers: index values on one dimension, of a type of NumPy's own.
         size: the size of the dimension.
         wraps: whether a negative index counts from the end.
 
     Returns:
-        `numbers` themselves, or a new array of i64 if some are negative or of another type.
+        `numbers` themselves, or a new array of i64 if some are negative.
 
     Raises:
         IndexOutOfRange: one of them is not legal.
     """
-    if numbers.size == 0:
-        return numbers.astype(numpy.intp)
+    if numbers.size == 0 or int(numbers.view(_UNSIGNED[numbers.dtype.itemsize]).max()) < size:
+        return numbers
     low, high = int(numbers.min()), int(numbers.max())
     if high >= size or low < (-size if wraps else 0):
         raise IndexOutOfRange
-    numbers = numbers.astype(numpy.intp, copy=False)
-    return numbers if low >= 0 else numpy.where(numbers < 0, numbers + size, numbers)
+    if low >= 0:
+        return numbers
+    wide = numbers.astype(numpy.intp, copy=False)
+    return numpy.where(wide < 0, wide + size, wide)
 
 
 def legal_ranges(task: Task, data: "Array", indices: "Array", updates: "Array") -> list[tuple[int, int]]:

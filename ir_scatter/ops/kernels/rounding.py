@@ -15,7 +15,7 @@ def round_once(values: "Array", dtype: "numpy.dtype[Any]") -> "Array":
     made by rounding to odd first, which keeps every later rounding right as long as the type has at
     least two bits less.
     """
-    if dtype.kind == "f":
+    if dtype.isbuiltin == 1:
         return values.astype(dtype)
     return _round_to_odd(values).astype(dtype)
 

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 import numpy
 
 from ir_scatter.ops.kernels.apply import fill, reduce, write
-from ir_scatter.ops.kernels.arithmetic import arithmetic
+from ir_scatter.ops.kernels.arithmetic import Arithmetic, arithmetic
+from ir_scatter.ops.kernels.copying import fresh_copy
+from ir_scatter.ops.kernels.ranges import whole_numbers
 from ir_scatter.ops.kernels.sorted_rows import reduce_sorted
 from ir_scatter.ops.kernels.targets import find_targets
 from ir_scatter.ops.kernels.task import Task
@@ -30,20 +32,27 @@ def scatter(task: Task, data: "Array", indices: "Array | None", updates: "Array"
     Raises:
         IndexOutOfRange: an index is not legal.
     """
-    output = numpy.array(data, order="C", copy=True)
+    numbers = None if indices is None else whole_numbers(indices)
+    if task.reduction is Reduction.NONE:
+        return _scatter(task, data, numbers, updates, None)
+    with numpy.errstate(all="ignore"):
+        return _scatter(task, data, numbers, updates, arithmetic(data.dtype, task.reduction))
+
+
+def _scatter(
+    task: Task, data: "Array", indices: "Array | None", updates: "Array", how: Arithmetic | None
+) -> "Array":
     targets = find_targets(task, data.shape, indices, updates.shape)
+    output = fresh_copy(data)
+    if updates.size == 0:
+        return output
     rows = output.reshape(targets.rows, targets.width)
     source = updates.reshape(targets.count, targets.width)
-    if source.size == 0:
-        return output
-    if task.reduction is Reduction.NONE:
+    if how is None:
         write(rows, targets, source)
-        return output
-    with numpy.errstate(all="ignore"):
-        how = arithmetic(output.dtype, task.reduction)
-        if how.widen is not None:
-            reduce_sorted(rows, targets, source, how, keeps_initial=task.keeps_initial)
-            return output
+    elif how.widen is not None:
+        reduce_sorted(rows, targets, source, how, keeps_initial=task.keeps_initial)
+    else:
         if not task.keeps_initial:
             fill(rows, targets, how.neutral)
         reduce(rows, targets, source, how.ufunc)

@@ -52,8 +52,8 @@ def reduce_sorted(
 
 def _sorted_targets(targets: Targets) -> "tuple[Array, Array]":
     numbers = numpy.empty(targets.count, numpy.int32 if targets.rows < 2**31 else numpy.int64)
-    for source, rows in targets.blocks():
-        numbers[source] = rows
+    for source, base, rows in targets.blocks():
+        numbers[source] = rows + base
     return numpy.argsort(numbers, kind="stable"), numbers
 
 

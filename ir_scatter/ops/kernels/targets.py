@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy
 
-from ir_scatter.ops.kernels.ranges import checked, whole_numbers
+from ir_scatter.ops.kernels.ranges import checked
 from ir_scatter.ops.kernels.task import IndexOutOfRange, Task
 from ir_scatter.ops.spec import Layout, Reduction
 
 if TYPE_CHECKING:
     from ir_scatter.model import Array
 
-    Block: TypeAlias = tuple[slice | Array, Array]
-    """Which rows of the updates, and the target of each."""
+    Block: TypeAlias = tuple[slice | Array, int, Array]
+    """Which rows of the updates; a number of a row of the output; the target of each, counted from there."""
 
-BLOCK = 1 << 15
+BLOCK = 1 << 16
 """Elements that are handled at a time: what fits the caches beside its targets."""
 
 
@@ -57,36 +57,57 @@ def find_targets(
     if task.layout is Layout.SEQUENCE:
         return _sequence(task, data_shape, indices, updates_shape)
     assert indices is not None
-    return _FAMILIES[task.layout](task, data_shape, whole_numbers(indices))
+    return _FAMILIES[task.layout](task, data_shape, indices)
 
 
 def _elements(task: Task, shape: tuple[int, ...], indices: "Array") -> Targets:
+    """An index and the coordinates of its place off the axis make a flat offset."""
     axis, size = task.axis, shape[task.axis]
     stride = prod(shape[axis + 1 :])
     before = _offsets(indices.shape[:axis], shape[:axis]) * (size * stride)
     after = _offsets(indices.shape[axis + 1 :], shape[axis + 1 :])
     numbers = indices.reshape(len(before), indices.shape[axis], len(after))
+    is_regular = indices.shape[1:axis] == shape[1:axis]
 
     def blocks() -> "Iterator[Block]":
-        start = 0
+        start, pattern = 0, None
+        buffer = numpy.empty(min(BLOCK, indices.size), numpy.intp)
         for outer, middle, inner in _boxes(numbers.shape):
-            targets = checked(numbers[outer, middle, inner], size, wraps=task.wraps) * stride
-            targets += after[inner]
-            targets += before[outer, None, None]
-            yield slice(start, start + targets.size), targets.reshape(-1)
-            start += targets.size
+            part = numbers[outer, middle, inner]
+            offsets = before[outer]
+            base = int(offsets[0]) if is_regular else 0
+            if pattern is None or not is_regular or len(after) > BLOCK:
+                pattern = _pattern(offsets - base, part.shape[1], after[inner])
+            rows = buffer[: part.size]
+            legal = checked(part.reshape(-1), size, wraps=task.wraps)
+            if stride != 1:
+                numpy.multiply(legal, stride, out=rows, dtype=numpy.intp, casting="unsafe")
+                legal = rows
+            numpy.add(legal, pattern[: part.size], out=rows, dtype=numpy.intp, casting="unsafe")
+            yield slice(start, start + part.size), base, rows
+            start += part.size
 
     return Targets(prod(shape), 1, indices.size, blocks)
 
 
+def _pattern(before: "Array", count: int, after: "Array") -> "Array":
+    """Return what the places of a block add to its indices, flat."""
+    pattern = numpy.empty((len(before), count, len(after)), numpy.intp)
+    numpy.add(before[:, None, None], after, out=pattern)
+    return pattern.reshape(-1)
+
+
 def _boxes(shape: tuple[int, ...]) -> Iterator[tuple[slice, slice, slice]]:
-    """Cut three dimensions into boxes of at most BLOCK elements, each a run in row-major order."""
+    """Cut three dimensions into boxes of at most BLOCK elements, each a run in row-major order.
+
+    All but the last in a direction are of one size.
+    """
     outer, middle, inner = shape
     if outer * middle * inner == 0:
         return
     thick = max(1, BLOCK // (middle * inner))
     high = middle if middle * inner <= BLOCK else max(1, BLOCK // inner)
-    long = inner if inner <= BLOCK else BLOCK
+    long = min(inner, BLOCK)
     for i in range(0, outer, thick):
         for j in range(0, middle, high):
             for k in range(0, inner, long):
@@ -109,32 +130,32 @@ def _tuples(task: Task, shape: tuple[int, ...], indices: "Array") -> Targets:
     numbers = indices.reshape(count, depth)
     rows = _linear(task, shape[:depth], numbers)
     width = prod(shape[depth:])
-    return Targets(prod(shape[:depth]), width, count, lambda: _runs(rows, width))
+    return Targets(prod(shape[:depth]), width, count, lambda: _runs(rows))
 
 
 def _linear(task: Task, sizes: tuple[int, ...], numbers: "Array") -> "Array":
     """Turn tuples of coordinates into one number each."""
     if len(sizes) == 1:
-        return checked(numbers[:, 0], sizes[0], wraps=task.wraps)
+        return checked(numbers[:, 0], sizes[0], wraps=task.wraps).astype(numpy.intp, copy=False)
     linear = numpy.zeros(len(numbers), numpy.intp)
     for start in range(0, len(numbers), BLOCK):
         block = linear[start : start + BLOCK]
         for column, size in enumerate(sizes):
             block *= size
-            block += checked(numbers[start : start + BLOCK, column], size, wraps=task.wraps)
+            part = numbers[start : start + BLOCK, column]
+            block += checked(part, size, wraps=task.wraps).astype(numpy.intp, copy=False)
     return linear
 
 
-def _runs(rows: "Array", width: int) -> "Iterator[Block]":
-    step = max(1, BLOCK // max(1, width))
-    for start in range(0, len(rows), step):
-        yield slice(start, min(start + step, len(rows))), rows[start : start + step]
+def _runs(rows: "Array") -> "Iterator[Block]":
+    for start in range(0, len(rows), BLOCK):
+        yield slice(start, min(start + BLOCK, len(rows))), 0, rows[start : start + BLOCK]
 
 
 def _slices(task: Task, shape: tuple[int, ...], indices: "Array") -> Targets:
     axis, size = task.axis, shape[task.axis]
     outer, width, count = prod(shape[:axis]), prod(shape[axis + 1 :]), indices.size
-    numbers = checked(indices.reshape(-1), size, wraps=task.wraps)
+    numbers = checked(indices.reshape(-1), size, wraps=task.wraps).astype(numpy.intp, copy=False)
     sources = None
     if count > size and task.reduction is Reduction.NONE:
         numbers, sources = _last_ones(numbers, size)
@@ -148,9 +169,9 @@ def _slices(task: Task, shape: tuple[int, ...], indices: "Array") -> Targets:
                 targets = block * size + numbers[j : j + high]
                 if sources is None:
                     start = i * count + j
-                    yield slice(start, start + targets.size), targets.reshape(-1)
+                    yield slice(start, start + targets.size), 0, targets.reshape(-1)
                 else:
-                    yield (block * count + sources[j : j + high]).reshape(-1), targets.reshape(-1)
+                    yield (block * count + sources[j : j + high]).reshape(-1), 0, targets.reshape(-1)
 
     return Targets(outer * size, width, outer * count, blocks)
 
@@ -186,7 +207,7 @@ def _sequence(
             position += starts[line // middle]
             if task.is_circular:
                 position %= size
-            yield slice(start, start + len(numbers)), line * size + position
+            yield slice(start, start + len(numbers)), 0, line * size + position
 
     return Targets(shape[0] * middle * size, width, count, blocks)
 

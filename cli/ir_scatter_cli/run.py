@@ -1,0 +1,130 @@
+"""`ir-scatter run`."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ir_scatter.errors import (
+    BadFeed,
+    BrokenModel,
+    Error,
+    EvaluationFailed,
+    NoInputs,
+    UnknownOperator,
+    UnreadableModel,
+)
+from ir_scatter.report.characters import visible
+from ir_scatter.shapes import Shape
+from ir_scatter_cli import exits
+from ir_scatter_cli.options import InputShape, write, write_file
+
+if TYPE_CHECKING:
+    from ir_scatter.graphs.program import Program
+    from ir_scatter.model import Array
+
+_COLUMNS = ("output", "type", "shape", "min", "max")
+
+
+@click.command("run")
+@click.argument("path", metavar="MODEL")
+@click.option("--inputs", metavar="FILE.npz", help="The inputs, by their names.")
+@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Draw other inputs.  [default: 0]")
+@click.option(
+    "--input-shape",
+    multiple=True,
+    type=InputShape(),
+    help="Draw this input in this shape; repeatable.",
+)
+@click.option("-o", "--output", metavar="FILE.npz", help="Write the outputs instead of a summary.")
+def command(
+    path: str,
+    inputs: str | None,
+    seed: int | None,
+    input_shape: tuple[tuple[str, Shape], ...],
+    output: str | None,
+) -> int:
+    """Compute a model with NumPy.
+
+    MODEL is a .xml or .onnx file made of scatter operators and of those around them: data movement,
+    arithmetic, If, loops, functions. Without --inputs legal ones are drawn: indices are in range, and
+    differ where that matters and is possible.
+
+    FILE.npz holds no pickles. In it strings are fixed-width text; bf16, f8 and other short
+    floating-point types are float32, whole numbers of 4 bits and less are int8 or uint8.
+
+    Exit codes: 1 an operator breaks its rules; 2 wrong inputs; 3 the model cannot be read; 4 NumPy
+    cannot compute it.
+    """
+    if inputs is not None and (seed is not None or input_shape):
+        raise click.UsageError("--inputs goes without --seed and --input-shape")
+    try:
+        return _run(path, inputs, seed or 0, dict(input_shape), output)
+    except BrokenModel as error:
+        click.echo(_findings(path, error), err=True, nl=False)
+        return exits.FINDINGS
+    except Error as error:
+        code = _exit_code(error)
+        if code is None:
+            raise
+        click.echo(f"ir-scatter: {visible(str(error))}", err=True)
+        return code
+
+
+def _run(path: str, inputs: str | None, seed: int, shapes: dict[str, Shape], output: str | None) -> int:
+    from ir_scatter.graphs import archive, prepare
+
+    program = prepare(path)
+    if inputs is None:
+        feeds = _draw(program, seed, shapes)
+    else:
+        feeds = archive.fit_types(archive.read_arrays(inputs), program.inputs)
+    found = program.run(feeds)
+    if output is None:
+        write(_summary(found), None)
+        return exits.OK
+    for name, array in found.items():
+        written = archive.storable(array).dtype
+        if written != array.dtype and array.dtype != object:
+            remark = f"{name} is {array.dtype.name}, written as {written.name}"
+            click.echo(f"ir-scatter: {visible(remark)}", err=True)
+    write_file(output, lambda file: archive.write_arrays(file, found))
+    return exits.OK
+
+
+def _draw(program: "Program", seed: int, shapes: dict[str, Shape]) -> "dict[str, Array]":
+    from ir_scatter.cases import draw_feeds
+
+    drawn = draw_feeds(program, seed, shapes)
+    for node in drawn.repeated:
+        remark = f"{node}: several updates of one element, the last one stays"
+        click.echo(f"ir-scatter: {visible(remark)}", err=True)
+    return drawn.feeds
+
+
+def _exit_code(error: Error) -> int | None:
+    """Return what an error means, None if it is our own."""
+    if isinstance(error, EvaluationFailed):
+        return exits.FINDINGS if error.breaks_rule else exits.RUNTIME
+    if isinstance(error, UnknownOperator):
+        return exits.RUNTIME
+    if isinstance(error, UnreadableModel):
+        return exits.UNREADABLE
+    return exits.USAGE if isinstance(error, BadFeed | NoInputs) else None
+
+
+def _findings(path: str, error: BrokenModel) -> str:
+    from ir_scatter.report.formats import render
+    from ir_scatter.report.report import FileResult, Report
+
+    report = Report((FileResult(path, None, True, 0, error.diagnostics),), {})
+    return render(report, "text", quiet=True)
+
+
+def _summary(outputs: "dict[str, Array]") -> str:
+    """Draw a table of the outputs."""
+    from ir_scatter.graphs.summary import summarize
+
+    rows = [_COLUMNS, *(tuple(map(visible, row)) for row in summarize(outputs))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "".join(f"{line.rstrip()}\n" for line in lines)

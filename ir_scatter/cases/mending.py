@@ -1,0 +1,103 @@
+"""Changes the sizes of inputs where a node found shapes that do not fit each other."""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, zip_longest
+
+from ir_scatter.cases.movement import broadcasts
+from ir_scatter.cases.sizes import Sizes
+from ir_scatter.cases.terms import Use
+from ir_scatter.graphs.nodes import by_role, site_of
+from ir_scatter.graphs.plan import Step
+from ir_scatter.ops import Lookup
+from ir_scatter.ops.plain.case import Array
+from ir_scatter.ops.spec import IndicesLimit, Layout, OpSpec, Role
+
+_SHAPE_INPUTS = frozenset({"broadcast", "expand"})
+_JOINING = "concat"
+
+
+def mend(sizes: Sizes, step: Step, arrays: Sequence[Array | None]) -> bool:
+    """Make sizes equal that a node wants equal; tell whether some size has changed."""
+    if isinstance(step.work, Lookup):
+        pairs, limits = _scatter_demands(step, arrays)
+    else:
+        pairs, limits = list(_plain_demands(step, arrays)), []
+    changes = [sizes.make_equal(left, right) for left, right in pairs if left != right]
+    changes += [sizes.change(size, limit) for size, limit in limits if size > limit]
+    return any(changes)
+
+
+def make_room(sizes: Sizes, use: Use) -> bool:
+    """Make indices fewer where they are more than there are positions; tell whether that worked."""
+    if not use.is_crowded:
+        return False
+    is_one_lane = len(use.lanes) == use.lane_size
+    for size in use.shape if is_one_lane else (use.lane_size,):
+        others = max(use.lane_size // max(size, 1), 1)
+        wanted = max(use.positions // others, 1)
+        if wanted < size and sizes.change(size, wanted):
+            return True
+    return False
+
+
+_Pairs = list[tuple[int, int]]
+
+
+def _scatter_demands(step: Step, arrays: Sequence[Array | None]) -> tuple[_Pairs, _Pairs]:
+    """Return sizes that must be equal, and sizes with what they must not exceed."""
+    assert isinstance(step.work, Lookup)
+    site, operands = site_of(step), by_role(step.work, arrays)
+    if not {Role.DATA, Role.UPDATES} <= operands.keys():
+        return [], []
+    data, updates = operands[Role.DATA].shape, operands[Role.UPDATES].shape
+    indices = operands[Role.INDICES].shape if Role.INDICES in operands else ()
+    source = site.spec.axis
+    axis = 0
+    if source is not None and source.attribute is not None:
+        axis = int(site.attribute(source.attribute))
+    elif Role.AXIS in operands and operands[Role.AXIS].size == 1:
+        axis = int(operands[Role.AXIS].reshape(-1)[0])
+    if not -len(data) <= axis < len(data):
+        return [], []
+    return _demands(site.spec, data, indices, updates, axis % len(data))
+
+
+def _demands(
+    spec: OpSpec, data: tuple[int, ...], indices: tuple[int, ...], updates: tuple[int, ...], axis: int
+) -> tuple[_Pairs, _Pairs]:
+    if spec.layout is Layout.SLICES:
+        return _paired((*data[:axis], *indices, *data[axis + 1 :]), updates), []
+    if spec.layout is Layout.ELEMENTS:
+        free = {IndicesLimit.OFF_AXIS: {axis}, IndicesLimit.EVERYWHERE: set()}.get(spec.indices_limit)
+        kept = [] if free is None else [n for n in range(len(data)) if n not in free]
+        limits = [(indices[n], data[n]) for n in kept if n < len(indices)]
+        return _paired(indices, updates), limits
+    if spec.layout is Layout.TUPLES:
+        depth = indices[-1] if indices else 0
+        if depth > len(data):
+            return [], [(depth, len(data))]
+        return _paired((*indices[:-1], *data[depth:]), updates), []
+    pairs = _paired(data[:axis] + data[axis + 1 :], updates[:axis] + updates[axis + 1 :])
+    pairs += _paired(indices, data[:1]) if indices else []
+    return pairs, [(updates[axis], data[axis])] if axis < len(updates) else []
+
+
+def _plain_demands(step: Step, arrays: Sequence[Array | None]) -> Iterator[tuple[int, int]]:
+    """Yield sizes that stand beside each other and differ, neither of them 1."""
+    kind = step.node.type.lower()
+    if kind != _JOINING and kind not in _SHAPE_INPUTS and not broadcasts(kind):
+        return
+    shapes = [array.shape for array in arrays if array is not None]
+    if kind in _SHAPE_INPUTS and len(arrays) > 1 and arrays[1] is not None:
+        shapes = [*shapes[:1], tuple(arrays[1].reshape(-1).tolist())]
+    free = None
+    if kind == _JOINING and shapes:
+        free = len(shapes[0]) - 1 - int(step.node.attributes.get("axis", 0)) % max(len(shapes[0]), 1)
+    for left, right in combinations(shapes, 2):
+        for number, (one, other) in enumerate(zip_longest(reversed(left), reversed(right), fillvalue=1)):
+            if number != free and one != other and 1 not in {one, other}:
+                yield one, other
+
+
+def _paired(left: Sequence[int], right: Sequence[int]) -> _Pairs:
+    return list(zip(left, right, strict=True)) if len(left) == len(right) else []

@@ -1,0 +1,116 @@
+"""Draws the dynamic dimensions of a model's inputs, small and so that they fit each other."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ir_scatter.errors import BadFeed, NoInputs
+from ir_scatter.shapes import Bounds, Dim, Shape, agree, narrow, show
+from ir_scatter.wiring import GraphInput
+
+_SMALLEST, _LARGEST = 2, 13
+_EQUAL = (2, 3, 1, 4, 8)
+"""Sizes that are tried for all dynamic dimensions at once."""
+
+
+@dataclass(slots=True, eq=False)
+class _Variable:
+    """A dimension that can be chosen, or several that must be the same.
+
+    Attributes:
+        low: the least size.
+        high: the greatest, None without a bound.
+        size: the one that is chosen.
+    """
+
+    low: int
+    high: int | None
+    size: int = 0
+
+    def choose(self, size: int) -> bool:
+        """Take a size if it is within the bounds."""
+        if size < self.low or (self.high is not None and size > self.high):
+            return False
+        self.size = size
+        return True
+
+
+class Sizes:
+    """The dimensions of all inputs; those of one symbol are the same variable."""
+
+    def __init__(self, shapes: Sequence[tuple[Dim, ...]]) -> None:
+        self._symbols: dict[str, _Variable] = {}
+        self._dims = [[self._variable(dim) for dim in shape] for shape in shapes]
+        self._variables = list(
+            dict.fromkeys(dim for shape in self._dims for dim in shape if isinstance(dim, _Variable))
+        )
+
+    @property
+    def are_static(self) -> bool:
+        """Tell whether there is nothing to choose."""
+        return not self._variables
+
+    def attempts(self) -> Iterator[None]:
+        """Choose sizes in one way after another: all different, then all equal."""
+        known = {dim for shape in self._dims for dim in shape if isinstance(dim, int)}
+        free = [size for size in range(_SMALLEST, _LARGEST) if size not in known] or [_SMALLEST]
+        for number, variable in enumerate(self._variables):
+            _choose_near(variable, free[number % len(free)])
+        yield
+        for size in () if self.are_static else _EQUAL:
+            for variable in self._variables:
+                _choose_near(variable, size)
+            yield
+
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Return the shapes as they are chosen."""
+        return [
+            tuple(dim.size if isinstance(dim, _Variable) else dim for dim in shape) for shape in self._dims
+        ]
+
+    def change(self, size: int, wanted: int) -> bool:
+        """Give every variable of one size another; tell whether some variable took it."""
+        if size == wanted:
+            return False
+        found = [variable for variable in self._variables if variable.size == size]
+        return sum(variable.choose(wanted) for variable in found) > 0
+
+    def make_equal(self, left: int, right: int) -> bool:
+        """Change the variables of one of two sizes so that both are the same; tell whether one did."""
+        return self.change(right, left) or self.change(left, right)
+
+    def _variable(self, dim: Dim) -> "int | _Variable":
+        if not isinstance(dim, Bounds):
+            return dim
+        found = _Variable(dim.low, dim.high)
+        return found if dim.symbol is None else self._symbols.setdefault(dim.symbol, found)
+
+
+def _choose_near(variable: _Variable, size: int) -> None:
+    """Choose a size, or the nearest that the bounds allow."""
+    high = size if variable.high is None else min(size, variable.high)
+    variable.choose(max(high, variable.low))
+
+
+def partial_shapes(inputs: Sequence[GraphInput], given: Mapping[str, Shape]) -> list[tuple[Dim, ...]]:
+    """Return what is known of the shapes of inputs, by the model and by the caller.
+
+    Raises:
+        BadFeed: a name is that of no input, or a shape contradicts the model's.
+        NoInputs: a rank is not known.
+    """
+    by_name = {name: number for number, input in enumerate(inputs) for name in reversed(input.names)}
+    shapes = [input.shape for input in inputs]
+    for name, shape in given.items():
+        if name not in by_name:
+            known = ", ".join(input.names[0] for input in inputs) or "none"
+            raise BadFeed(f"the model has no input {name!r}, expected one of {known}")
+        number = by_name[name]
+        if not agree(shapes[number], shape):
+            raise BadFeed(f"{name} has shape {show(shapes[number])}, which {show(shape)} does not fit")
+        shapes[number] = narrow(shapes[number], shape)
+    found = []
+    for input, shape in zip(inputs, shapes, strict=True):
+        if shape is None:
+            raise NoInputs(f"the rank of {input.names[0]} is not known; give its shape")
+        found.append(shape)
+    return found

@@ -1,0 +1,71 @@
+"""A model made ready to be run, as often as one likes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ir_scatter.diagnostics import Location, Severity
+from ir_scatter.errors import BrokenModel, EvaluationFailed
+from ir_scatter.graphs.feeds import check_feeds
+from ir_scatter.graphs.nodes import ArrayMachine
+from ir_scatter.graphs.plan import Plan, Plans, make_plans, wire
+from ir_scatter.memory import collector_paused
+from ir_scatter.model import Model
+from ir_scatter.ops.plain.case import Array
+from ir_scatter.validate import read, validate
+from ir_scatter.wiring import GraphInput
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A model that can be run.
+
+    Attributes:
+        path: the file as the caller named it.
+        plan: what is done in the main graph.
+        plans: what is done in every graph.
+    """
+
+    path: str
+    plan: Plan
+    plans: Plans
+
+    @property
+    def inputs(self) -> tuple[GraphInput, ...]:
+        """Return what must be fed."""
+        return self.plan.inputs
+
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
+        """Compute the outputs by name.
+
+        Args:
+            feeds: arrays by any name of an input.
+
+        Raises:
+            BadFeed: they are not what the model asks for.
+            EvaluationFailed: a node cannot be computed with the values that reach it.
+        """
+        arrays = check_feeds(self.inputs, feeds)
+        cells = ArrayMachine(self.plans).run(self.plan, arrays)
+        found = {}
+        for output, array in zip(self.plan.outputs, cells, strict=True):
+            if array is None:
+                message = f"output {output.name} is an input of a function that was left out"
+                raise EvaluationFailed(message, Location(self.path))
+            found[output.name] = array
+        return found
+
+
+def make_program(model: "Model | str | Path") -> Program:
+    """Make a model ready to be run; see `ir_scatter.graphs.prepare`."""
+    known = model if isinstance(model, Model) else read(model)
+    errors = tuple(found for found in validate(known) if found.severity is Severity.ERROR)
+    if errors:
+        first = errors[0]
+        more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
+        raise BrokenModel(f"{known.path}: {first.code} {first.message}{more}", errors)
+    with collector_paused():
+        main = wire(known)
+        plans = make_plans(main, known.path)
+    return Program(known.path, plans[main], plans)

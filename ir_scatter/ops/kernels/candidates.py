@@ -1,0 +1,103 @@
+"""The updates that hit one element."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy
+
+from ir_scatter.ops.kernels.ranges import whole_numbers
+from ir_scatter.ops.kernels.task import Task
+from ir_scatter.ops.spec import Layout
+
+if TYPE_CHECKING:
+    from ir_scatter.model import Array
+
+
+def find_candidates(
+    task: Task,
+    shape: tuple[int, ...],
+    indices: "Array | None",
+    updates: "Array",
+    position: tuple[int, ...],
+) -> "Array":
+    """Return the updates that hit one element, in row-major order of legal indices.
+
+    Args:
+        task: layout, axis and how indices count.
+        shape: that of data.
+        indices: as given.
+        updates: as given.
+        position: one coordinate from 0 for each dimension of data.
+
+    Returns:
+        A new 1-D array.
+    """
+    if task.layout is Layout.SEQUENCE:
+        return _sequence(task, shape, indices, updates, position)
+    assert indices is not None
+    numbers = whole_numbers(indices)
+    return numpy.array(_FAMILIES[task.layout](task, shape, numbers, updates, position), copy=True)
+
+
+def _hit(numbers: "Array", size: int, coordinate: int) -> "Array":
+    """Tell which index values name a coordinate."""
+    named: Array = numbers == coordinate
+    return named if numbers.dtype.kind == "u" else named | (numbers == coordinate - size)
+
+
+def _elements(
+    task: Task, shape: tuple[int, ...], indices: "Array", updates: "Array", position: tuple[int, ...]
+) -> "Array":
+    axis = task.axis
+    line = (*position[:axis], slice(None), *position[axis + 1 :])
+    if any(
+        part >= size for n, (part, size) in enumerate(zip(position, indices.shape, strict=True)) if n != axis
+    ):
+        return updates.reshape(-1)[:0]
+    found: Array = updates[line][_hit(indices[line], shape[axis], position[axis])]
+    return found
+
+
+def _tuples(
+    task: Task, shape: tuple[int, ...], indices: "Array", updates: "Array", position: tuple[int, ...]
+) -> "Array":
+    depth = indices.shape[-1]
+    named = numpy.ones(indices.shape[:-1], numpy.bool_)
+    for column in range(depth):
+        named &= _hit(indices[..., column], shape[column], position[column])
+    updates = updates.reshape(indices.shape[:-1] + shape[depth:])
+    found: Array = updates[(named, *position[depth:])]
+    return found
+
+
+def _slices(
+    task: Task, shape: tuple[int, ...], indices: "Array", updates: "Array", position: tuple[int, ...]
+) -> "Array":
+    axis = task.axis
+    named = _hit(indices, shape[axis], position[axis])
+    part = updates[position[:axis]][(..., *position[axis + 1 :])]
+    found: Array = part[named] if indices.ndim else part.reshape(1)[named.reshape(1)]
+    return found
+
+
+def _sequence(
+    task: Task,
+    shape: tuple[int, ...],
+    indices: "Array | None",
+    updates: "Array",
+    position: tuple[int, ...],
+) -> "Array":
+    axis, size = task.axis, shape[task.axis]
+    start = 0 if indices is None else int(indices[position[0]])
+    number = position[axis] - start
+    if task.is_circular:
+        number %= size
+    line = updates[(*position[:axis], slice(None), *position[axis + 1 :])]
+    found: Array = line[number : number + 1].copy() if number >= 0 else line[:0].copy()
+    return found
+
+
+_FAMILIES: dict[
+    Layout,
+    Callable[[Task, tuple[int, ...], "Array", "Array", tuple[int, ...]], "Array"],
+] = {Layout.ELEMENTS: _elements, Layout.TUPLES: _tuples, Layout.SLICES: _slices}

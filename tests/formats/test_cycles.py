@@ -1,0 +1,81 @@
+"""Groups of nodes that depend on each other."""
+
+import time
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ir_scatter.formats.cycles import find_cycles
+
+GRAPHS = st.dictionaries(
+    st.integers(0, 12), st.lists(st.integers(0, 15), max_size=5), max_size=13
+)
+
+
+def reachable(graph: Mapping[int, list[int]], start: int) -> set[int]:
+    """Return the nodes of the graph that a node depends on, itself only if it is in a cycle."""
+    found: set[int] = set()
+    pending = list(graph[start])
+    while pending:
+        node = pending.pop()
+        if node in graph and node not in found:
+            found.add(node)
+            pending.extend(graph[node])
+    return found
+
+
+@given(GRAPHS)
+def test_groups_are_those_of_mutual_reachability(graph: dict[int, list[int]]) -> None:
+    depends = {node: reachable(graph, node) for node in graph}
+    groups = {
+        tuple(other for other in graph if other in depends[node] and node in depends[other])
+        for node in graph
+        if node in depends[node]
+    }
+    found = find_cycles(graph)
+    assert {tuple(group) for group in found} == groups
+    assert len(found) == len(groups)
+
+
+@given(GRAPHS)
+def test_the_answer_is_always_the_same(graph: dict[int, list[int]]) -> None:
+    assert find_cycles(graph) == find_cycles({node: list(before) for node, before in graph.items()})
+
+
+@pytest.mark.parametrize(
+    ("graph", "groups"),
+    [
+        ({}, []),
+        ({1: []}, []),
+        ({1: [2]}, []),
+        ({1: [1]}, [[1]]),
+        ({2: [1], 1: [2]}, [[2, 1]]),
+        ({3: [3, 3], 2: [1], 1: [2, 3]}, [[3], [2, 1]]),
+    ],
+)
+def test_small_graphs(graph: dict[int, list[int]], groups: list[list[int]]) -> None:
+    assert sorted(find_cycles(graph)) == sorted(groups)
+
+
+def seconds(graph: Mapping[bytes, list[bytes]]) -> float:
+    start = time.process_time()
+    find_cycles(graph)
+    return time.process_time() - start
+
+
+def chain(length: int) -> dict[bytes, list[bytes]]:
+    """Each node depends on the next: the search goes to the end before it closes anything."""
+    return {b"%d" % node: [b"%d" % (node + 1)] for node in range(length)}
+
+
+def test_a_chain_takes_time_in_proportion_to_its_length() -> None:
+    short = min(seconds(chain(20_000)) for _ in range(3))
+    assert min(seconds(chain(80_000)) for _ in range(2)) < 9 * short + 0.05
+
+
+def test_a_cycle_of_many_nodes() -> None:
+    length = 50_000
+    graph = {node: [(node + 1) % length] for node in range(length)}
+    assert find_cycles(graph) == [list(range(length))]

@@ -1,0 +1,433 @@
+"""Both ways to the index of an IR, held against a tree of the same file that lxml made."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any, TypeAlias
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from ir_scatter.formats.openvino_ir import read
+from ir_scatter.formats.xml_exact import edge_places, exact_index, shortest
+from ir_scatter.formats.xml_index import Body
+from ir_scatter.formats.xml_layer import LayerParser
+from tests.formats.ir_files import NESTED, SIMPLE, all_bodies, indices_of, needs_models, net, real_models
+
+Plain: TypeAlias = tuple[Any, ...]
+FIELDS = ("from-layer", "from-port", "to-layer", "to-port")
+DECLARED = ("element_type", "shape", "offset", "size")
+
+
+def plain(element: "etree._Element") -> Plain:
+    """Return an element without anything that depends on how it is written."""
+    if not isinstance(element.tag, str):
+        return (str(element.tag), element.text)
+    prefixes = {uri: prefix for prefix, uri in element.nsmap.items() if prefix}
+    attributes = {named(str(key), prefixes): value for key, value in element.attrib.items()}
+    children = tuple((plain(child), child.tail or "") for child in element)
+    return named(element.tag, prefixes), tuple(sorted(attributes.items())), element.text or "", children
+
+
+def named(tag: str, prefixes: dict[str, str]) -> str:
+    """Return the name as it stands in the file."""
+    uri, _, local = tag.rpartition("}")
+    prefix = prefixes.get(uri.removeprefix("{"))
+    return f"{prefix}:{local}" if uri and prefix else local
+
+
+def number(text: str | None) -> bytes:
+    """Return an id as the index has it."""
+    if text is not None and re.fullmatch(r"[ \t\r\n]*\+?[0-9]+[ \t\r\n]*", text):
+        text = str(int(text))
+    return (text or "").encode()
+
+
+def children(parent: "etree._Element | None", tag: str) -> "list[etree._Element]":
+    return [] if parent is None else [child for child in parent if child.tag == tag]
+
+
+def first(parent: "etree._Element", tag: str) -> "etree._Element | None":
+    return next(iter(children(parent, tag)), None)
+
+
+def described_by_tree(body: "etree._Element") -> Plain:
+    """Walk a body in lxml's tree: layers, edges, constants, bodies."""
+    layers, bodies, constants, taken = [], [], {}, set()
+    for place, layer in enumerate(children(first(body, "layers"), "layer")):
+        id, type = number(layer.get("id")), layer.get("type", "")
+        layers.append((id, type.encode(), plain(layer)))
+        data = first(layer, "data")
+        texts = [data.get(name) for name in DECLARED] if data is not None else [None]
+        numbers = [re.fullmatch(r"[0-9]{1,19}", text or "") for text in texts[2:]]
+        if type == "Const" and id not in taken and None not in texts and all(numbers):
+            constants[id] = tuple((text or "").encode() for text in texts)
+        taken.add(id)
+        inner: dict[str, Plain] = {}
+        for child in layer:
+            if isinstance(child.tag, str) and "body" in child.tag and child.tag not in inner:
+                inner[child.tag] = described_by_tree(child)
+        bodies += [(place, name, found) for name, found in inner.items()]
+    edges = [tuple(number(edge.get(key)) for key in FIELDS) for edge in children(first(body, "edges"), "edge")]
+    return tuple(layers), grouped(edges), constants, tuple(bodies)
+
+
+def grouped(edges: Iterable[tuple[bytes, ...]]) -> Plain:
+    """Group edges by the layer that they go to, in the order of the file."""
+    found: dict[bytes, list[tuple[bytes, ...]]] = {}
+    for edge in edges:
+        found.setdefault(edge[2], []).append(edge)
+    return tuple((key, tuple(group)) for key, group in found.items())
+
+
+def described_by_index(data: bytes, body: Body) -> Plain:
+    """Say of an index what `described_by_tree` says, from bytes parsed again."""
+    layers, bodies = [], []
+    for place, (key, (type, start, end)) in enumerate(body.layers.items()):
+        parser = etree.XMLParser(recover=True, huge_tree=True, resolve_entities=False)
+        layers.append((key.partition(b"\0")[0], type, plain(etree.fromstring(data[start:end], parser))))
+        inner = body.bodies.get(key, {})
+        bodies += [(place, name, described_by_index(data, one)) for name, one in inner.items()]
+    edges = tuple((key, tuple(group)) for key, group in body.edges.items())
+    return tuple(layers), edges, body.constants, tuple(bodies)
+
+
+def demand_equal(raw: bytes) -> Body | None:
+    """Hold both indices against the tree; return the quick one, if it answered."""
+    text, exact, quick = indices_of(raw)
+    parser = etree.XMLParser(huge_tree=True, resolve_entities=False, strip_cdata=False, recover=True)
+    tree = described_by_tree(etree.fromstring(raw, parser))
+    assert described_by_index(text.data, exact) == tree
+    taken: set[bytes] = set()
+    for key in exact.layers:
+        id = key.partition(b"\0")[0]
+        assert (key == id) == (id not in taken)
+        taken.add(id)
+    assert exact.repeated_layers == [key for key in exact.layers if b"\0" in key]
+    if quick is not None:
+        assert list(quick.layers.items()) == list(exact.layers.items())
+        assert list(quick.edges.items()) == list(exact.edges.items())
+        assert quick.constants.items() <= exact.constants.items()
+        assert quick.repeated_layers == exact.repeated_layers
+        assert not any(body.layers or body.edges for body in all_bodies(exact) if body is not exact)
+    demand_same_layers(text.data, exact)
+    return quick
+
+
+def demand_same_layers(data: bytes, index: Body) -> None:
+    """Demand that layers read by regular expressions are those that lxml reads."""
+    quick, slow = LayerParser(), LayerParser()
+    for body in all_bodies(index):
+        places = edge_places(data, body)
+        assert {edge for group in body.edges.values() for edge in group} <= places.keys()
+        for place in places.values():
+            assert data.startswith(b"<edge", place)
+        for key, (_, start, end) in body.layers.items():
+            if key in body.bodies:
+                continue
+            expected = slow._parse_tree(data[start:end])
+            assert described(quick.parse(data, start, end)) == described(expected)
+            found = tuple(map(port_of, quick.outputs(data, start, end)))
+            assert found == tuple(map(port_of, expected.outputs))
+            assert quick.head(data, start, end) in {None, (expected.name, expected.version)}
+
+
+def described(layer: Any) -> Plain:
+    ports = tuple(map(port_of, layer.inputs)), tuple(map(port_of, layer.outputs))
+    return layer.name, layer.version, layer.attributes, *ports
+
+
+def port_of(port: Any) -> Plain:
+    return port.id, port.element_type, port.shape, tuple(text.strip() for text in port.bad_dims)
+
+
+class Writer:
+    """Writes IRs at random, the odder the greater `oddity`."""
+
+    def __init__(self, random: Random, oddity: float) -> None:
+        self.random = random
+        self.oddity = oddity
+        self.line_end = random.choice(["\n", "\r\n"]) if oddity else "\n"
+
+    def odd(self) -> bool:
+        return self.random.random() < self.oddity
+
+    def choose(self, usual: str, *others: str) -> str:
+        return self.random.choice(others) if self.odd() else usual
+
+    def space(self) -> str:
+        """Return what may stand between two elements."""
+        parts = [self.choose(self.line_end, "", "  ", "\t", " \n\n ")]
+        while self.odd():
+            parts.append(
+                self.random.choice(
+                    [
+                        "<!-- <layer id='0'> </layers> -->",
+                        "<!---->",
+                        "<?php <edge/> ?>",
+                        "<?layer id='7'?>",
+                        "<![CDATA[<layer id='1'></layer>]]>",
+                        "<![CDATA[]]>",
+                        "text &amp; > more",
+                        "é𝄞",
+                    ]
+                )
+            )
+        return "".join(parts)
+
+    def value(self, text: str) -> str:
+        """Return an attribute's value in quotes."""
+        text = self.choose(text, f"{text}&gt;", f"{text}>", f"&#x41;{text}", f"{text}/>", f"é {text}", f"{text}\n")
+        quote = self.choose('"', "'")
+        return f"{quote}{text}{quote}"
+
+    def id(self, text: str) -> str:
+        quote = self.choose('"', "'")
+        text = self.choose(text, f"0{text}", f" {text}", f"+{text}", f"{text}\t", "abc", "", "-1", "&#49;", "٣")
+        return f"{quote}{text}{quote}"
+
+    def attributes(self, pairs: Sequence[tuple[str, str]]) -> str:
+        """Write attributes whose values are written already."""
+        chosen = list(pairs)
+        if self.odd():
+            self.random.shuffle(chosen)
+        if self.odd() and chosen:
+            chosen.pop(self.random.randrange(len(chosen)))
+        if self.odd():
+            chosen.append(("other", self.value("x")))
+        if self.odd():
+            chosen.append(("p:other", self.value("y")))
+        texts = [f"{name}{self.choose('=', ' = ', '= ')}{value}" for name, value in chosen]
+        return "".join(self.choose(" ", "\n", "\t  ") + text for text in texts)
+
+    def element(self, tag: str, attributes: str, inside: str) -> str:
+        tail = self.choose("", " ", "\n")
+        if not inside:
+            return self.choose(f"<{tag}{attributes}{tail}/>", f"<{tag}{attributes}{tail}></{tag}{tail}>")
+        return f"<{tag}{attributes}{tail}>{inside}</{tag}{tail}>"
+
+    def joined(self, parts: Iterable[str]) -> str:
+        return self.space() + "".join(part + self.space() for part in parts)
+
+    def ports(self, tag: str, count: int) -> str:
+        found = []
+        for place in range(count):
+            dims = [self.element("dim", "", str(self.random.randrange(9))) for _ in range(self.random.randrange(3))]
+            if self.odd():
+                dims.append(self.random.choice(["<dim/>", "<dim>-5</dim>", "<dim> 7 </dim>", "<other/>", "text"]))
+            pairs = [("id", self.id(str(place))), ("precision", self.value(self.choose("FP32", "I64", "x")))]
+            found.append(self.element("port", self.attributes(pairs), self.joined(dims) if dims else ""))
+        if self.odd():
+            found.append(self.junk())
+        text = self.element(tag, "", self.joined(found)) if found else ""
+        return self.choose(text, text + text, f"<wrapper>{text}</wrapper>")
+
+    def junk(self) -> str:
+        """Return elements that mean nothing where they stand."""
+        return self.random.choice(
+            [
+                "<rt_info><layer id='0'><data a='b'/></layer><edges><edge/></edges><body/></rt_info>",
+                "<rt_info><input><port id='9'/></input><output><port id='8'></port></output></rt_info>",
+                '<rt_info><layers><layer id="5" name="x" type="y"></layer></layers></rt_info>',
+                '<rt_info><layer id="5" name="x" type="y"></layer><layer id="6" name="x" type="y"></layer></rt_info>',
+                "<p:data a='b'/>",
+                "<group><layer id='3'/><edge/></group>",
+                "<blobs><edges/></blobs>",
+                "<output/>",
+                "<data x='y'></data>",
+                "<port id='1'><dim>4</dim></port>",
+            ]
+        )
+
+    def layer(self, id: int, depth: int) -> str:
+        type = self.random.choice(["Const", "Parameter", "ScatterUpdate", "If", "Const"])
+        pairs = [("id", self.id(str(id))), ("name", self.value(f"n/{id}")), ("type", self.value(type))]
+        pairs += [("version", self.value("opset1"))] if not self.odd() else []
+        parts = []
+        if type == "Const":
+            texts = ("i64", "2, 3", str(self.random.randrange(99)), self.choose("8", "-8", "x", "9" * 19, "9" * 20))
+            data = [(name, self.value(text)) for name, text in zip(DECLARED, texts, strict=True)]
+            parts.append(self.element("data", self.attributes(data), ""))
+        parts += [self.ports("input", self.random.randrange(3)), self.ports("output", self.random.randrange(3))]
+        parts += [self.junk()] if self.odd() else []
+        if type == "If" and depth and self.oddity:
+            names = [self.random.choice(["body", "then_body", "else_body"]) for _ in range(self.random.randrange(3))]
+            parts += [self.body(name, "", depth - 1) for name in names]
+        if self.odd():
+            self.random.shuffle(parts)
+        parts = [part for part in parts if part]
+        return self.element("layer", self.attributes(pairs), self.joined(parts) if parts else "")
+
+    def body(self, tag: str, attributes: str, depth: int) -> str:
+        count = self.random.randrange(5)
+        ids = [place if not self.odd() else self.random.randrange(3) for place in range(count)]
+        layers = [self.layer(id, depth) for id in ids]
+        layers += [self.junk()] if self.odd() else []
+        edges = []
+        for _ in range(self.random.randrange(5)):
+            pairs = [(name, self.id(str(self.random.randrange(5)))) for name in FIELDS]
+            edges.append(self.element("edge", self.attributes(pairs), self.junk() if self.odd() else ""))
+        parts = [self.element("layers", "", self.joined(layers)), self.element("edges", "", self.joined(edges))]
+        while self.odd():
+            parts.append(self.random.choice([*parts, self.junk()]))
+        if self.odd():
+            self.random.shuffle(parts)
+        return self.element(tag, attributes, self.joined(parts))
+
+    def file(self) -> str:
+        prolog = self.choose('<?xml version="1.0"?>', "<?xml version='1.0' standalone='yes' ?>", "")
+        asides = [part for part in ("<!-- <net> -->", "<?a b?>", "\n\n") if self.odd()]
+        attributes = self.choose(' name="m" version="11"', " a='>' version = '10'") + ' xmlns:p="urn:p"'
+        return prolog + "".join(asides) + self.body("net", attributes, 3) + self.choose("", "\n", "<!-- -->", "<?e?>")
+
+
+ENCODINGS: dict[str, Callable[[str], bytes]] = {
+    "plain": str.encode,
+    "mark": lambda text: b"\xef\xbb\xbf" + text.encode(),
+    "utf-16": lambda text: text.encode("utf-16"),
+    "big": lambda text: b"\xfe\xff" + text.encode("utf-16-be"),
+    "latin": lambda text: declared(text, "ISO-8859-1"),
+    "ascii": lambda text: declared(text, "us-ascii"),
+    "upper": lambda text: declared(text, "UTF-8"),
+    "windows": lambda text: declared(text, "windows-1252"),
+    "russian": lambda text: declared(text, "KOI8-R"),
+    "japanese": lambda text: declared(text, "Shift_JIS"),
+}
+
+
+def declared(text: str, encoding: str) -> bytes:
+    """Encode with a declaration, and what has no place in the encoding as a reference."""
+    body = re.sub(r"^<\?xml[^>]*>", "", text)
+    plain = "".join(letter if encodable(letter, encoding) else "x" for letter in body)
+    return f'<?xml version="1.0" encoding="{encoding}"?>'.encode() + plain.encode(encoding)
+
+
+def encodable(letter: str, encoding: str) -> bool:
+    try:
+        return letter.encode(encoding).decode(encoding) == letter
+    except UnicodeError:
+        return False
+
+
+@given(st.integers(0, 2**63), st.sampled_from([0.0, 0.01, 0.05, 0.2]), st.sampled_from(sorted(ENCODINGS)))
+def test_files_written_at_random(seed: int, oddity: float, encoding: str) -> None:
+    demand_equal(ENCODINGS[encoding](Writer(Random(seed), oddity).file()))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_quick_way_answers_for_usual_files(seed: int) -> None:
+    writer = Writer(Random(seed), 0.0)
+    layers = "".join(f"{writer.layer(id, 0)}\n" for id in range(seed))
+    quick = demand_equal(net(re.sub(r"(<layer [^>]*)/>", r"\1></layer>", layers)).encode())
+    assert (quick is not None) == (seed > 0)
+
+
+@pytest.mark.parametrize("text", [SIMPLE, NESTED], ids=["simple", "nested"])
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_made_files(text: str, encoding: str) -> None:
+    quick = demand_equal(ENCODINGS[encoding](text))
+    assert (quick is not None) == (text is SIMPLE)
+
+
+@pytest.mark.models
+@needs_models
+@pytest.mark.parametrize("path", real_models(), ids=lambda path: path.parent.name)
+def test_real_models(path: Path) -> None:
+    demand_equal(path.read_bytes())
+
+
+@pytest.mark.models
+@needs_models
+@given(data=st.data())
+def test_real_models_with_something_between(data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from(real_models(60_000)))
+    text = path.read_text().replace("\r\n", "\n")
+    tags = [match.start() for match in re.finditer(r"<(?=[a-z/])", text)][1:]
+    inserted = data.draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from(tags),
+                st.sampled_from(["<!-- </layer> -->", "<?x?>", "<![CDATA[<edge/>]]>", "é", " ", "<more/>", "\r\n"]),
+            ),
+            max_size=4,
+        )
+    )
+    for place, aside in sorted(inserted, reverse=True):
+        text = text[:place] + aside + text[place:]
+    demand_equal(text.encode())
+
+
+def layers_of(text: str) -> list[bytes]:
+    _, exact, _ = indices_of(text.encode())
+    return [exact_bytes[0] for exact_bytes in exact.layers.values()]
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<body/>",
+        "<body></body>",
+        "<then_body/><else_body/>",
+        "<body><layers/></body>",
+        "<body/><body><layers><layer/></layers></body>",
+        "<body><layers><layer id='0'><body><layers><layer id='0'><body/></layer></layers></body></layer></layers></body>",
+        "<p:body/>",
+        "<a><body/></a>",
+    ],
+)
+@pytest.mark.parametrize("aside", ["", "<!-- -->"])
+def test_bodies_of_one_layer(inside: str, aside: str) -> None:
+    ports = '<input><port id="0"/></input>'
+    text = net(f'<layer id="0" name="a" type="If">{aside}{inside}{ports}</layer>\n')
+    demand_equal(text.encode())
+    model = read("m.xml", text.encode(), has_folder=False)
+    assert [len(node.inputs) for node in model.graph.walk() if node.scope == "a"] == [1]
+
+
+def test_bodies_of_layers_with_one_id() -> None:
+    inner = '<body><layers><layer id="0" name="{}" type="ScatterUpdate"/></layers></body>'
+    first, second = (
+        f'<layer id="7" name="{name}" type="If">{inner.format(name)}</layer>' for name in ("a", "b")
+    )
+    empty = '<layer id="7" name="c" type="Other"/>'
+    text = net(empty + first + second)
+    demand_equal(text.encode())
+    model = read("m.xml", text.encode(), has_folder=False)
+    assert [node.scope for node in model.graph.walk(frozenset({"ScatterUpdate"}))] == ["a:body/a", "b:body/b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "id"),
+    [
+        ("0", b"0"),
+        (" 007\n", b"7"),
+        ("+7", b"7"),
+        ("000", b"0"),
+        ("-7", b"-7"),
+        ("7x", b"7x"),
+        ("٣", "٣".encode()),
+        ("", b""),
+        ("1" * 50_000, b"1" * 50_000),
+    ],
+)
+def test_shortest_ids(text: str, id: bytes) -> None:
+    assert shortest(text) == id
+
+
+def test_only_the_first_edges_count() -> None:
+    one, two = '<edges><edge from-layer="1"/></edges>', '<edges><edge from-layer="2"/></edges>'
+    text = net("").replace("<edges>\n</edges>", one + two)
+    demand_equal(text.encode())
+    assert exact_index(text.encode()).edges == {b"": [(b"1", b"", b"", b"")]}
+
+
+def test_only_the_first_data_counts() -> None:
+    good = '<data element_type="i64" shape="1" offset="0" size="8"/>'
+    bad = '<data element_type="i64" shape="1" offset="x" size="8"/>'
+    layers = "".join(
+        f'<layer id="{id}" type="Const">{inside}</layer>' for id, inside in enumerate((good + bad, bad + good))
+    )
+    assert exact_index(net(layers).encode()).constants.keys() == {b"0"}

@@ -1,0 +1,302 @@
+"""What `evaluate` takes, what it refuses, and in which words."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import ir_scatter
+from ir_scatter import Error, IllegalCase, IllegalIndex, UsageError, evaluate
+
+Array = Any
+DATA = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    """Give the arguments of a legal ScatterElementsUpdate-12, some of them changed or left out."""
+    legal = {"data": DATA, "indices": [[1, 2]], "updates": np.float32([[7, 8]]), "axis": 1}
+    return {name: value for name, value in (legal | changes).items() if value is not ...}
+
+
+def refusal(operator: str = "ScatterElementsUpdate-12", **arguments: Any) -> Error:
+    with pytest.raises(Error) as caught:
+        evaluate(operator, **arguments)
+    return caught.value
+
+
+@pytest.mark.parametrize("axis", [1, -1, np.int8(1), np.array(1), [1], np.array([-1], np.int16)])
+def test_an_axis_is_a_number_or_an_array_of_one(axis: Any) -> None:
+    assert evaluate("ScatterElementsUpdate-12", **row(axis=axis)).tolist() == [[0, 7, 8], [3, 4, 5]]
+    assert evaluate("ScatterElements-18", **row(axis=axis)).tolist() == [[0, 7, 8], [3, 4, 5]]
+
+
+def test_an_onnx_axis_has_the_default_of_its_row() -> None:
+    found = evaluate("ScatterElements-13", **row(axis=..., indices=[[1, 0]]))
+    assert found.tolist() == [[0, 8, 2], [7, 4, 5]]
+
+
+@pytest.mark.parametrize("use_init_val", [False, np.False_, "false", "0", "FALSE"])
+def test_use_init_val_is_a_bool_or_a_word_of_a_file(use_init_val: Any) -> None:
+    found = evaluate("ScatterElementsUpdate-12", **row(reduction="sum", use_init_val=use_init_val))
+    assert found.tolist() == [[0, 7, 8], [3, 4, 5]]
+
+
+def test_an_operator_is_found_in_any_case() -> None:
+    assert evaluate("scatterelementsupdate-12", **row()).tolist() == [[0, 7, 8], [3, 4, 5]]
+
+
+def test_words_that_a_version_does_not_document_are_taken_as_meant() -> None:
+    assert evaluate("ScatterElements-16", **row(reduction="max"))[0].tolist() == [0, 7, 8]
+    assert evaluate("ScatterElementsUpdate-12", **row(reduction="SUM"))[0].tolist() == [0, 8, 10]
+
+
+def test_what_runtimes_take_as_meant_is_computed() -> None:
+    boolean = {"data": [True, False], "indices": [1], "updates": [True], "axis": 0}
+    assert evaluate("ScatterUpdate-3", **boolean).tolist() == [True, True]
+    longer = {"data": [1.0, 2.0], "indices": [0, 1, 1], "updates": [3.0, 4.0, 5.0], "axis": 0}
+    assert evaluate("ScatterElementsUpdate-3", **longer).tolist() == [3, 5]
+
+
+def test_lists_take_the_type_of_data() -> None:
+    data = np.zeros(3, np.float16)
+    assert evaluate("ScatterUpdate-3", data=data, indices=[1], updates=[2], axis=0).dtype == np.float16
+    small = np.zeros(3, np.uint8)
+    assert refusal("ScatterUpdate-3", data=small, indices=[1], updates=[300], axis=0).args == (
+        "updates is i64, expected u8 like data",
+    )
+    assert evaluate("ScatterUpdate-3", data=data, indices=[], updates=[], axis=0).tolist() == [0, 0, 0]
+
+
+def strided(array: Array) -> Array:
+    wide = np.zeros((*array.shape[:-1], array.shape[-1] * 2), array.dtype)
+    wide[..., ::2] = array
+    return wide[..., ::2]
+
+
+def backwards(array: Array) -> Array:
+    return np.ascontiguousarray(array[..., ::-1])[..., ::-1]
+
+
+def unaligned(array: Array) -> Array:
+    room = np.zeros(array.nbytes + 1, np.uint8)
+    room[1:] = np.frombuffer(array.tobytes(), np.uint8)
+    return room[1:].view(array.dtype).reshape(array.shape)
+
+
+def read_only(array: Array) -> Array:
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+def swapped(array: Array) -> Array:
+    return array.astype(array.dtype.newbyteorder(">"))
+
+
+@pytest.mark.parametrize("form", [strided, backwards, unaligned, read_only, swapped, np.asfortranarray])
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_memory_may_lie_in_any_way(form: Any, reduction: str) -> None:
+    generator = np.random.default_rng(5)
+    data = generator.standard_normal((3, 4, 40)).astype(np.float32)
+    updates = generator.standard_normal((3, 6, 40)).astype(np.float32)
+    indices = generator.integers(-4, 4, updates.shape)
+    expected = evaluate(
+        "ScatterElementsUpdate-12", data=data, indices=indices, updates=updates, axis=1, reduction=reduction
+    )
+    given = {"data": form(data), "indices": form(indices), "updates": form(updates)}
+    found = evaluate("ScatterElementsUpdate-12", **given, axis=1, reduction=reduction)
+    assert np.array_equal(found, expected)
+    assert found.dtype == given["data"].dtype
+    rows = {
+        "data": form(data),
+        "indices": form(indices[0, :5, :1] % 3),
+        "updates": form(updates[0, :5, None] + data[:1]),
+    }
+    plain = {"data": data, "indices": indices[0, :5, :1] % 3, "updates": updates[0, :5, None] + data[:1]}
+    word = {"sum": "add", "mean": "max"}.get(reduction, "none")
+    assert np.array_equal(
+        evaluate("ScatterND-18", **rows, reduction=word), evaluate("ScatterND-18", **plain, reduction=word)
+    )
+
+
+def test_text_keeps_its_length() -> None:
+    found = evaluate("ScatterElements-18", data=np.array(["a", "b"]), indices=[1], updates=["long"])
+    assert found.tolist() == ["a", "long"]
+    objects = np.array(["a", "b"], object)
+    found = evaluate("ScatterND-18", data=objects, indices=[[0]], updates=np.array(["long"]))
+    assert found.tolist() == ["long", "b"]
+    assert found.dtype == object
+
+
+def test_the_result_is_new_even_if_nothing_is_written() -> None:
+    found = evaluate(
+        "ScatterND-18", data=DATA, indices=np.zeros((0, 1), np.int64), updates=np.zeros((0, 3), "f")
+    )
+    assert not np.shares_memory(found, DATA)
+    assert np.array_equal(found, DATA)
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments", "message"),
+    [
+        ("Gather-8", row(), "operator is 'Gather-8', expected one of ScatterUpdate-3"),
+        (7, row(), "operator is 7"),
+        ("ScatterElementsUpdate-12", row(axis=...), "axis is missing, expected data, indices, updates, axis"),
+        ("ScatterElementsUpdate-12", row(data=None), "data is missing"),
+        ("ScatterElements-18", row(indices=None), "indices is missing, expected data, indices, updates"),
+        ("ScatterElementsUpdate-12", row(mode="linear"), "attribute mode is not documented"),
+        ("ScatterElementsUpdate-12", row(colour=[3]), "attribute colour is not documented"),
+        ("ScatterND-18", row(), "attribute axis is not documented, expected reduction"),
+        (
+            "ScatterElementsUpdate-3",
+            row(reduction="sum"),
+            "has no reduction: expected ScatterElementsUpdate-12",
+        ),
+        ("ScatterElementsUpdate-12", row(reduction="add"), "reduction is 'add', expected none, sum"),
+        ("ScatterElements-18", row(reduction="sum"), "reduction is 'sum', expected none, add"),
+        ("ScatterElements-18", row(reduction=1), "reduction is a int, expected a string"),
+        ("ScatterElementsUpdate-12", row(use_init_val=1), "use_init_val is a int, expected a bool"),
+        ("ScatterElementsUpdate-12", row(use_init_val="no"), "use_init_val is 'no', which is read as true"),
+        ("ScatterElementsUpdate-12", row(axis=2), r"axis is 2, expected -2 to 1 for data \[2, 3\]"),
+        ("ScatterElementsUpdate-12", row(axis=2**70), "expected a number of 64 bits at most"),
+        ("ScatterElementsUpdate-12", row(axis=[[1]]), r"axis is \[1, 1\], expected \[\] or \[1\]"),
+        ("ScatterElementsUpdate-12", row(axis=1.0), "axis is f64, expected any integer type"),
+        ("ScatterElementsUpdate-12", row(axis=True), "axis is boolean, expected any integer type"),
+        ("ScatterElements-18", row(axis=1.0), "axis is no whole number"),
+        ("ScatterElements-18", row(axis=True), "axis is no whole number"),
+        ("ScatterElementsUpdate-12", row(axis="1"), "axis is string, expected any integer type"),
+        ("ScatterElementsUpdate-12", row(indices=[[0.0, 1.0]]), "indices is f64, expected any integer type"),
+        (
+            "ScatterND-18",
+            row(axis=..., indices=np.int32([[0]]), updates=DATA[:1]),
+            "indices is int32, expected int64",
+        ),
+        (
+            "ScatterElementsUpdate-12",
+            row(updates=np.float64([[7, 8]])),
+            "updates is f64, expected f32 like data",
+        ),
+        ("ScatterElementsUpdate-12", row(updates=[[True, False]]), "updates is boolean, expected f32"),
+        ("ScatterElementsUpdate-12", row(updates=DATA), r"updates is \[2, 3\], expected \[1, 2\] = indices"),
+        (
+            "ScatterElementsUpdate-12",
+            row(indices=[1, 2], updates=[1, 2]),
+            r"indices is \[2\] of rank 1, expected rank 2",
+        ),
+        ("ScatterElementsUpdate-12", row(data=DATA[0, 0]), r"data is \[\] of rank 0, expected rank 1"),
+        (
+            "ScatterElementsUpdate-12",
+            row(indices=np.zeros((3, 1), int), updates=np.zeros((3, 1), "f")),
+            r"indices is \[3, 1\], longer than data \[2, 3\] on dimension 0",
+        ),
+        ("ScatterElementsUpdate-12", row(data=[[1, [2]]]), "data cannot be read as an array"),
+        ("ScatterElementsUpdate-12", row(data=[[object()]]), "data holds objects of type object"),
+        (
+            "ScatterElementsUpdate-12",
+            row(data=np.array(["2020"], "M8[D]")),
+            "is the dtype of no element type",
+        ),
+        ("ScatterElementsUpdate-12", row(data=DATA.astype(complex)), "data is complex128, expected any type"),
+        (
+            "ScatterElementsUpdate-12",
+            row(data=DATA > 1, updates=[[True, True]], reduction="mean"),
+            "reduction is mean on boolean data",
+        ),
+        (
+            "ScatterElements-18",
+            row(data=np.full((2, 3), "a"), updates=[["b", "c"]], reduction="add"),
+            "reduction is add on string data",
+        ),
+        (
+            "ScatterNDUpdate-15",
+            {"data": DATA, "indices": [[0, 0, 0]], "updates": [1.0]},
+            "so k is 3, expected at most 2",
+        ),
+        (
+            "TensorScatter-24",
+            {"data": DATA, "updates": DATA[:, :1], "axis": 0},
+            "axis is 0, the batch of data",
+        ),
+        (
+            "TensorScatter-24",
+            {"data": DATA, "updates": DATA[:, :1], "indices": [0, 1, 2], "axis": 1},
+            r"write_indices is \[3\], expected \[2\] = \[batch_size\]",
+        ),
+        ("TensorScatter-24", {"data": DATA, "updates": DATA[:1], "axis": 1}, r"update is \[1, 3\], expected"),
+        ("TensorScatter-24", {"data": DATA, "updates": DATA, "axis": 1, "mode": "round"}, "mode is 'round'"),
+    ],
+)
+def test_a_refusal_says_what_is_and_what_was_expected(operator: Any, arguments: Any, message: str) -> None:
+    with pytest.raises((UsageError, IllegalCase), match=message):
+        evaluate(operator, **arguments)
+
+
+def test_a_broken_rule_is_named() -> None:
+    error = refusal(**row(updates=DATA))
+    assert isinstance(error, IllegalCase)
+    assert error.code == "SCT203"
+
+
+@pytest.mark.parametrize("operator", ["ScatterElementsUpdate-12", "ScatterElements-18"])
+def test_an_index_out_of_range_is_described(operator: str) -> None:
+    indices = [[1, -3, 3], [0, -4, 2]]
+    error = refusal(operator, **row(indices=indices, updates=DATA))
+    assert isinstance(error, IllegalIndex)
+    assert (error.position, error.value, error.limits, error.count) == ((0, 2), 3, (-3, 2), 2)
+    assert error.code == "SCT302"
+    assert str(error) == "indices[0, 2] is 3, expected -3 to 2 (2 such values)"
+
+
+@pytest.mark.parametrize("operator", ["ScatterUpdate-3", "ScatterElementsUpdate-3", "ScatterNDUpdate-3"])
+def test_a_negative_index_is_refused_where_the_text_forbids_it(operator: str) -> None:
+    indices = [[1], [-1]] if "ND" in operator else [1, -1]
+    axis = ... if "ND" in operator else 0
+    error = refusal(operator, **row(data=[1.0, 2.0], indices=indices, updates=[3.0, 4.0], axis=axis))
+    assert isinstance(error, IllegalIndex)
+    assert error.code == "SCT303"
+    assert str(error).endswith(f"is -1, expected 0 to 1 in {operator}")
+
+
+def test_an_index_of_an_empty_dimension_is_refused() -> None:
+    error = refusal("ScatterUpdate-3", data=np.zeros((2, 0)), indices=0, updates=np.zeros(2), axis=1)
+    assert str(error) == "indices is 0, expected none: the dimension is empty"
+    nothing = {"data": np.zeros((0, 3)), "indices": [9], "updates": np.zeros((0, 1)), "axis": 1}
+    assert refusal("ScatterUpdate-3", **nothing).args == ("indices[0] is 9, expected 0 to 2",)
+
+
+@pytest.mark.parametrize("value", [2**63, 2**64 - 1, 2**32, 2**31 + 1])
+def test_no_index_is_wrapped_through_a_narrower_type(value: int) -> None:
+    error = refusal(**row(indices=np.array([[1, value]], np.uint64)))
+    assert isinstance(error, IllegalIndex)
+    assert error.value == value
+    assert error.position == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "kind", [np.int8, np.uint8, np.int16, np.uint32, np.uint64, ml_dtypes.int4, ml_dtypes.uint4]
+)
+def test_indices_have_any_integer_type(kind: Any) -> None:
+    data, last = np.zeros(300, np.float32), -1 if np.array([-1]).astype(kind)[0] == -1 else 7
+    found = evaluate(
+        "ScatterElementsUpdate-12", data=data, indices=np.array([last]).astype(kind), updates=[1], axis=0
+    )
+    assert np.flatnonzero(found).tolist() == [last % 300]
+
+
+def test_a_run_past_the_end_of_a_cache_is_refused_in_linear_mode_only() -> None:
+    given: dict[str, Any] = {"data": DATA, "updates": DATA[:, :2] + 10, "indices": [1, 2], "axis": 1}
+    error = refusal("TensorScatter-24", **given)
+    assert str(error) == "write_indices[1] is 2, expected 0 to 1"
+    found = evaluate("TensorScatter-24", **given, mode="circular")
+    assert found.tolist() == [[0, 10, 11], [14, 4, 13]]
+    far = given | {"indices": [2**63 - 1, -(2**63)]}
+    found = evaluate("TensorScatter-24", **far, mode="circular")
+    starts = [(2**63 - 1) % 3, -(2**63) % 3]
+    for batch, start in enumerate(starts):
+        for step in range(2):
+            assert found[batch, (start + step) % 3] == DATA[batch, step] + 10
+
+
+def test_the_package_names_what_is_public() -> None:
+    assert {"evaluate", "evaluate_detailed", "IllegalCase", "IllegalIndex"} <= set(ir_scatter.__all__)

@@ -1,0 +1,104 @@
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ir_scatter import BadFeed, evaluate_model
+from tests.rules.ir_text import IrText
+from tests.unit.nested_onnx import save
+
+GOOD: Mapping[str, Any] = {"x": np.zeros((2, 3), np.float32), "at": np.zeros(2, np.int64)}
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+        g (float[N, 3] x, int64[2] at, float[1] shift = {2}) => (float[N, 3] y, float[2, 3] z) {
+          y = Add (x, shift)
+          z = Gather (x, at)
+        }"""
+    return save(text, tmp_path / "model.onnx")
+
+
+def test_an_input_with_a_default_may_be_left_out(model: Path) -> None:
+    assert evaluate_model(model, GOOD)["y"].tolist() == [[2, 2, 2], [2, 2, 2]]
+    found = evaluate_model(model, {**GOOD, "shift": np.ones(1, np.float32)})
+    assert found["y"].tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"x": None}, "no array is given for x"),
+        ({"x": None, "at": None}, "no array is given for x, at"),
+        ({"more": np.zeros(1)}, "the model has no input 'more', expected x, at, shift"),
+        ({"x": np.zeros((2, 4), np.float32)}, "x has shape [2, 4], expected [N, 3]"),
+        ({"x": np.zeros(3, np.float32)}, "x has shape [3], expected [N, 3]"),
+        ({"x": np.zeros((2, 3))}, "x is float64, expected float32"),
+        ({"at": [0.0, 1.0]}, "at is float64, expected int64"),
+        ({"at": ["a", "b"]}, "expected int64"),
+        ({"shift": np.zeros(2, np.float32)}, "shift has shape [2], expected [1]"),
+    ],
+)
+def test_wrong_feeds(changes: Mapping[str, Any], sentence: str, model: Path) -> None:
+    feeds = {name: array for name, array in {**GOOD, **changes}.items() if array is not None}
+    with pytest.raises(BadFeed) as raised:
+        evaluate_model(model, feeds)
+    assert sentence in str(raised.value)
+
+
+def _ir(folder: Path, type: str, shape: tuple[int | str, ...] | None) -> str:
+    ir = IrText()
+    x = ir.parameter("layer", type, shape, ports=' names="b,a"')
+    same = ir.add("same", "Identity", "opset16", [x], [(type, shape or ())])
+    ir.add("r", "Result", "opset1", [same], [])
+    return ir.write(folder)
+
+
+@pytest.mark.parametrize("name", ["layer", "a", "b"])
+def test_every_name_of_an_input_will_do(name: str, tmp_path: Path) -> None:
+    path = _ir(tmp_path, "f32", (1,))
+    assert evaluate_model(path, {name: np.ones(1, np.float32)})["same"].tolist() == [1]
+
+
+def test_two_names_of_one_input(tmp_path: Path) -> None:
+    array = np.ones(1, np.float32)
+    with pytest.raises(BadFeed, match="'a' and 'layer' are the same input"):
+        evaluate_model(_ir(tmp_path, "f32", (1,)), {"a": array, "layer": array})
+
+
+@pytest.mark.parametrize(("rows", "is_legal"), [(1, False), (2, True), (5, True), (6, False)])
+def test_bounds_count(rows: int, is_legal: bool, tmp_path: Path) -> None:
+    path, feeds = _ir(tmp_path, "f32", ("2..5", 3)), {"a": np.zeros((rows, 3), np.float32)}
+    if is_legal:
+        assert evaluate_model(path, feeds)["same"].shape == (rows, 3)
+        return
+    with pytest.raises(BadFeed, match=r"expected \[2..5, 3\]"):
+        evaluate_model(path, feeds)
+
+
+def test_an_unknown_rank_takes_any(tmp_path: Path) -> None:
+    path = _ir(tmp_path, "f32", None)
+    assert evaluate_model(path, {"a": np.zeros((1, 2, 3), np.float32)})["same"].shape == (1, 2, 3)
+
+
+def test_short_types(tmp_path: Path) -> None:
+    array = np.array([1.5], ml_dtypes.bfloat16)
+    found = evaluate_model(_ir(tmp_path, "bf16", (1,)), {"a": array})["same"]
+    assert found.dtype == array.dtype
+
+
+@pytest.mark.parametrize("array", [np.array(["a", "bc"]), np.array(["a", "bc"], object), ["a", "bc"]])
+def test_strings(array: Any, tmp_path: Path) -> None:
+    found = evaluate_model(_ir(tmp_path, "string", (2,)), {"a": array})["same"]
+    assert found.dtype == object
+    assert found.tolist() == ["a", "bc"]
+
+
+@pytest.mark.parametrize("array", [np.array([1, 2]), np.array(["a", 1], object)])
+def test_what_are_no_strings(array: Any, tmp_path: Path) -> None:
+    with pytest.raises(BadFeed, match="strings"):
+        evaluate_model(_ir(tmp_path, "string", (2,)), {"a": array})
