@@ -5,15 +5,16 @@ from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING, Literal
 
+from ir_scatter.constants import Constant
 from ir_scatter.elements import ElementType
-from ir_scatter.model import Constant, Node, Value
+from ir_scatter.model import Node, Value
 from ir_scatter.ops import find, is_scatter
 from ir_scatter.ops.plain_shapes import SHAPE_KEEPERS, SHAPE_READERS
 from ir_scatter.ops.spec import Role
 from ir_scatter.shapes import Shape, agree, element_count, is_static, narrow, static
 
 if TYPE_CHECKING:
-    from ir_scatter.model import Array
+    from ir_scatter.constants import Array
     from ir_scatter.ops.plain.plain_op import PlainOp
 
 FEW = 64

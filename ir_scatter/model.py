@@ -7,16 +7,12 @@ when somebody wants them, so that a model of 15,000 nodes costs what its scatter
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
+from ir_scatter.constants import Constant
 from ir_scatter.diagnostics import Location, Related
 from ir_scatter.elements import ElementType
 from ir_scatter.shapes import Shape
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 OPENVINO = "openvino"
 ONNX = ""
@@ -31,67 +27,6 @@ class OpKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.type}-{self.version}"
-
-
-class Constant:
-    """A constant tensor whose bytes are read when asked for.
-
-    Attributes:
-        element_type: None if the file names no known type.
-        shape: always known.
-    """
-
-    __slots__ = ("_declared", "_load", "_name", "element_type", "shape")
-
-    def __init__(
-        self,
-        declared: "Location | Node | Callable[[], Node]",
-        element_type: ElementType | None,
-        shape: tuple[int, ...],
-        load: "Callable[[], Array | None]",
-        name: str | None = None,
-    ) -> None:
-        """Make a constant.
-
-        Args:
-            declared: the place of an initializer, or the node that holds it, or what gives the node.
-            element_type: None if the file names no known type.
-            shape: always known.
-            load: gives a read-only array, or None where the bytes cannot be had.
-            name: the initializer's name; that of the node if None.
-        """
-        self._declared = declared
-        self.element_type = element_type
-        self.shape = shape
-        self._load = load
-        self._name = name
-
-    def load(self) -> "Array | None":
-        """Return a read-only array of the shape, None where the bytes cannot be had."""
-        return self._load()
-
-    def view(self) -> memoryview | None:
-        """Return the bytes where they are stored one element behind the other, low byte first."""
-        return None
-
-    @property
-    def name(self) -> str:
-        """Return the layer's or initializer's name."""
-        if self._name is None:
-            declared = self._declaration()
-            self._name = "" if isinstance(declared, Location) else declared.name
-        return self._name
-
-    @property
-    def location(self) -> Location:
-        """Return where the file declares it."""
-        declared = self._declaration()
-        return declared if isinstance(declared, Location) else declared.location
-
-    def _declaration(self) -> "Location | Node":
-        if callable(self._declared):
-            self._declared = self._declared()
-        return self._declared
 
 
 class Value:
@@ -110,18 +45,9 @@ class Value:
     """
 
     __slots__ = (
-        "_name",
-        "_producer",
-        "constant",
-        "element_type",
-        "is_input",
-        "location",
-        "output",
-        "producer_type",
-        "shape",
-        "stored_shape",
-        "stored_type",
-    )
+        "_name", "_producer", "constant", "element_type", "is_input", "location", "output",
+        "producer_type", "shape", "stored_shape", "stored_type",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -209,13 +135,7 @@ class Node:
     __slots__ = ("_inputs", "_outputs", "domain", "graph", "handle", "name", "opset", "type")
 
     def __init__(
-        self,
-        graph: "Graph",
-        domain: str,
-        type: str,
-        opset: str | int | None,
-        name: str,
-        handle: Any,
+        self, graph: "Graph", domain: str, type: str, opset: str | int | None, name: str, handle: Any
     ) -> None:
         self.graph = graph
         self.domain = domain

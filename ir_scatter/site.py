@@ -14,7 +14,7 @@ from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec
 from ir_scatter.shapes import Shape, at_most, highest, static
 
 if TYPE_CHECKING:
-    from ir_scatter.model import Array
+    from ir_scatter.constants import Array
 
 
 @dataclass(slots=True, eq=False)

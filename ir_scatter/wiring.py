@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
+from ir_scatter.constants import Constant
 from ir_scatter.elements import ElementType
-from ir_scatter.model import Constant, Graph, Node
+from ir_scatter.model import Graph, Node
 from ir_scatter.shapes import Shape
 
 Key: TypeAlias = Hashable

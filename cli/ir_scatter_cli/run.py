@@ -19,8 +19,8 @@ from ir_scatter_cli import exits
 from ir_scatter_cli.options import InputShape, write, write_file
 
 if TYPE_CHECKING:
+    from ir_scatter.constants import Array
     from ir_scatter.graphs.program import Program
-    from ir_scatter.model import Array
 
 _COLUMNS = ("output", "type", "shape", "min", "max")
 

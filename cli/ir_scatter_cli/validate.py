@@ -105,15 +105,19 @@ def command(
     known = None if write_baseline else _known(baseline)
     checked = _check(paths, exclude, options, jobs, quiet=quiet, verbose=verbose)
     report = make_report(checked, with_versions=FORMATS[format].shows_versions)
-    if write_baseline:
-        write(baselines.baseline_text(report, write_baseline), write_baseline)
-        known = _known(write_baseline)
-    if known is not None:
-        report = without_known(report, known.excuses)
+    report = _without_known(report, known, write_baseline)
     color = use_color(output is not None)
     text = render(report, format, color=color, quiet=quiet, statistics=statistics, strict=strict)
     write(text, output)
     return _exit_code(report, checked, strict)
+
+
+def _without_known(report: Report, known: baselines.Baseline | None, write_baseline: str | None) -> Report:
+    """Write the baseline if one is to be written, and leave out what it or another one knows."""
+    if write_baseline:
+        write(baselines.baseline_text(report, write_baseline), write_baseline)
+        known = _known(write_baseline)
+    return report if known is None else without_known(report, known.excuses)
 
 
 def _known(path: str | None) -> baselines.Baseline | None:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from ir_scatter.constants import Array
     from ir_scatter.evaluate.detailed import DetailedResult
-    from ir_scatter.model import Array
 
 
 def evaluate(

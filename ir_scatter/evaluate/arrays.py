@@ -11,7 +11,7 @@ from ir_scatter.errors import UsageError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ir_scatter.model import Array
+    from ir_scatter.constants import Array
 
 _TEXT_KINDS = frozenset("OUST")
 _TEXT_TYPES = frozenset({str, bytes, numpy.str_, numpy.bytes_})

@@ -21,8 +21,8 @@ from ir_scatter.shapes import show_numbers
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from ir_scatter.constants import Array
     from ir_scatter.elements import ElementType
-    from ir_scatter.model import Array
 
 _Form = tuple[Any, tuple[int, ...]]
 """What rules see of an array: dtype and shape."""
@@ -182,7 +182,7 @@ def _task(
         if spec.axis is not None and spec.axis.attribute is None:
             inputs.append(_axis_input(spec, axis, axis_form))
         elif axis is None:
-            raise UsageError(f"axis is no whole number, expected one")
+            raise UsageError("axis is no whole number, expected one")
         else:
             written["axis"] = axis
     site = legality.make_site(spec, tuple(inputs), written)

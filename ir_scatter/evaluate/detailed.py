@@ -16,7 +16,7 @@ from ir_scatter.shapes import show_numbers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ir_scatter.model import Array
+    from ir_scatter.constants import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -74,16 +74,12 @@ def read(
     try:
         with collector_paused():
             if format == IR:
-                from ir_scatter.formats import openvino_ir
+                from ir_scatter.formats.openvino_ir import read as read_ir
 
-                return openvino_ir.read(
-                    path, raw, has_folder=has_folder, shapes=shapes, input_shapes=input_shapes
-                )
-            from ir_scatter.formats import onnx_model
+                return read_ir(path, raw, has_folder=has_folder, shapes=shapes, input_shapes=input_shapes)
+            from ir_scatter.formats.onnx_model import read as read_onnx
 
-            return onnx_model.read(
-                path, raw, has_folder=has_folder, types=types, input_shapes=input_shapes
-            )
+            return read_onnx(path, raw, has_folder=has_folder, types=types, input_shapes=input_shapes)
     except UnreadableModel as error:
         error.format = format if error.is_model else None
         raise

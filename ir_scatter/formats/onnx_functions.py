@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Hashable, Mapping
 from math import prod
 
+from ir_scatter.constants import Constant
 from ir_scatter.diagnostics import Location, Related
 from ir_scatter.formats.onnx_attributes import Bindings, bound
 from ir_scatter.formats.onnx_definitions import Definition, Definitions
@@ -13,7 +14,7 @@ from ir_scatter.formats.onnx_infer import Inference
 from ir_scatter.formats.onnx_scope import Scope
 from ir_scatter.formats.onnx_tensors import COMPARED
 from ir_scatter.formats.onnx_types import text
-from ir_scatter.model import Constant, Function, Node, Value
+from ir_scatter.model import Function, Node, Value
 
 INSTANCES = 64
 """Signatures of a function that get a graph of their own; the others share one."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from onnx import SparseTensorProto, TensorProto, ValueInfoProto
 
+from ir_scatter.constants import Constant
 from ir_scatter.diagnostics import Location
 from ir_scatter.elements import from_onnx_number
 from ir_scatter.formats.onnx_attributes import attribute_value, bound, is_graph
@@ -21,7 +22,7 @@ from ir_scatter.formats.onnx_types import (
     normal_domain,
     text,
 )
-from ir_scatter.model import Constant, Graph, Input, Node, Value
+from ir_scatter.model import Graph, Input, Node, Value
 from ir_scatter.shapes import Shape, agree
 
 

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 import onnx
 from onnx import TensorProto
 
+from ir_scatter.constants import Constant
 from ir_scatter.diagnostics import Location
 from ir_scatter.elements import ELEMENT_TYPES, ElementType, from_onnx_number
 from ir_scatter.formats.onnx_external import ExternalFiles, Problem, is_external, show_count
 from ir_scatter.formats.weights import decode
-from ir_scatter.model import Constant, Node
+from ir_scatter.model import Node
 
 if TYPE_CHECKING:
-    from ir_scatter.model import Array
+    from ir_scatter.constants import Array
 
 COMPARED = 4096
 """Elements of a constant up to which two calls of a function are compared by its contents."""

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from ir_scatter.constants import Constant
 from ir_scatter.diagnostics import Location
 from ir_scatter.errors import UnreadableModel
 from ir_scatter.formats.onnx_attributes import bound
 from ir_scatter.formats.onnx_graph import OnnxGraph
 from ir_scatter.formats.onnx_index import FunctionKey, function_key
 from ir_scatter.formats.onnx_types import declared, text
-from ir_scatter.model import Constant, Function, Model, Node
+from ir_scatter.model import Function, Model, Node
 from ir_scatter.wiring import (
     BodyInput,
     BodyOutput,

@@ -3,15 +3,16 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from ir_scatter.constants import Constant
 from ir_scatter.elements import ElementType, from_element_type
 from ir_scatter.formats.weights import Weights, decode
 from ir_scatter.formats.xml_layer import LARGEST_RANK, LayerParser, LayerText
 from ir_scatter.formats.xml_text import XmlText
-from ir_scatter.model import Constant, Node
+from ir_scatter.model import Node
 from ir_scatter.shapes import Shape, parse_shape, static
 
 if TYPE_CHECKING:
-    from ir_scatter.model import Array
+    from ir_scatter.constants import Array
 
 
 class IrFile:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from ir_scatter.constants import Constant
 from ir_scatter.diagnostics import Location
 from ir_scatter.elements import ElementType
 from ir_scatter.formats.openvino_bodies import InvariantInputs, text_without_bodies
@@ -10,7 +11,7 @@ from ir_scatter.formats.openvino_file import IrConstant, IrFile, byte_range, dec
 from ir_scatter.formats.xml_index import Body, Declaration
 from ir_scatter.formats.xml_layer import LayerText, PortText, tensor_names
 from ir_scatter.lazy import lazy
-from ir_scatter.model import OPENVINO, Constant, Graph, Input, Node, Value
+from ir_scatter.model import OPENVINO, Graph, Input, Node, Value
 from ir_scatter.shapes import Shape, agree, narrow, static
 
 CONST = b"const"

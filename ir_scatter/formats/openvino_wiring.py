@@ -6,12 +6,13 @@ from typing import TypeAlias, TypeVar
 
 from lxml import etree
 
+from ir_scatter.constants import Constant
 from ir_scatter.elements import ElementType
 from ir_scatter.errors import UnreadableModel
 from ir_scatter.formats.openvino_bodies import text_without_bodies
 from ir_scatter.formats.openvino_graph import CONST, PARAMETER, IrGraph
 from ir_scatter.formats.xml_exact import shortest
-from ir_scatter.model import Constant, Model, Node, Value
+from ir_scatter.model import Model, Node, Value
 from ir_scatter.shapes import Shape
 from ir_scatter.wiring import (
     BodyInput,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ir_scatter.elements import ElementType, dtype
 
 if TYPE_CHECKING:
-    from ir_scatter.model import Array
+    from ir_scatter.constants import Array
 
 
 class Weights:

@@ -28,7 +28,7 @@ def edge_places(data: bytes, body: Body) -> dict[Edge, int]:
             found.setdefault(_ends(attributes), body.start + parser.CurrentByteIndex)
         path.append(name)
 
-    parser = expat.ParserCreate()
+    parser = expat.ParserCreate("utf-8")
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda _: path.pop()
     parser.Parse(data[body.start : body.end], True)
@@ -71,7 +71,7 @@ class _Exact:
         self.layers: list[_Layer] = []
         self.edges: list[list[Edge] | None] = []
         self.tag_end = 0
-        self.parser = expat.ParserCreate()
+        self.parser = expat.ParserCreate("utf-8")
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
 

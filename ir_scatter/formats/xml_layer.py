@@ -20,13 +20,13 @@ LARGEST_RANK = 64
 _ATTRIBUTE = re.compile(r'([\w:.-]+)="([^"&]*)"')
 _HEAD = re.compile(
     rb'<layer id="[^"]*" name="([^"&\t\r\n]*)" type="[^"&]*"(?: version="([^"&\t\r\n]*)")?'
-    rb'(?: [\w:.-]+="[^"]*")*\s*>\s*'
+    rb'(?: (?!version=)[\w:.-]+="[^"]*")*\s*>\s*'
 )
 _DATA = re.compile(rb'<data((?:\s+[\w:.-]+="[^"&<>\t\r\n]*")*)\s*/>\s*')
 _SPACE = re.compile(rb"\s*")
 _PORT = re.compile(
     rb'<port id="([^"&]*)"(?: precision="([^"&]*)")?(?: names="[^"]*")?\s*'
-    rb"(?:/>|>((?:\s*<dim>[^<&]*</dim>)*)\s*</port>)"
+    rb"(?:/>|>((?:\s*<dim>[^<&\r]*</dim>)*)\s*</port>)"
 )
 _OUTPUT, _OUTPUT_END, _LAYER_END = b"<output>", b"</output>", b"</layer>"
 _DIM = re.compile(r"<dim>([^<]*)</dim>")

@@ -36,7 +36,7 @@ def quick_index(data: bytes, root_start: int) -> Body | None:
     net = Body("net", root_start, end=len(data), has_layers=True)
     position = _fill(net, data, first)
     end = _LAYERS_END.match(data, position)
-    if end is None or data.count(_LAYER_END) != len(net.layers) + len(net.repeated_layers):
+    if end is None or data.count(_LAYER_END) != len(net.layers):
         return None
     return net if end[1] or _fill_edges(net, data, end.end()) else None
 

@@ -18,6 +18,7 @@ _ENCODING = re.compile(rb"""(\sencoding\s*=\s*)(["'])([A-Za-z0-9._-]+)\2""")
 _MISC = re.compile(rb"(?:\s+|<!--.*?-->|<\?.*?\?>)*+", re.DOTALL)
 _ROOT = re.compile(rb"""<([^\s/>"'<=&]+)((?:\s[^<>"'/]*+(?:(?:"[^"<]*"|'[^'<]*')[^<>"'/]*+)*+)?)/?>""")
 _POSITION = re.compile(r"(?:, line \d+(?:, column \d+)?)+(?: \(.*\))?$")
+_JARGON = re.compile(r"^xml\w+ ?: |, try XML_PARSE_HUGE$")
 _UTF8_NAMES = frozenset({"utf-8", "utf8", "us-ascii", "ascii"})
 _NO_CHARACTER_SETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
 _BYTE_ORDER_MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
@@ -111,7 +112,8 @@ class XmlText:
     def _malformed(self, error: etree.XMLSyntaxError) -> UnreadableModel:
         line, column = error.position
         location = Location(self.path, line or 1, max(column, 1))
-        message = _POSITION.sub("", error.msg or "syntax error")
+        message = " ".join((error.msg or "syntax error").split())
+        message = _JARGON.sub("", _POSITION.sub("", message))
         if "xcessive depth" in message:
             return UnreadableModel(
                 "nested-too-deep",

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from ir_scatter.constants import Array
     from ir_scatter.graphs.program import Program
-    from ir_scatter.model import Array, Model
+    from ir_scatter.model import Model
 
 
 def prepare(model: "Model | str | Path") -> "Program":

@@ -10,12 +10,13 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
+from ir_scatter.constants import Constant
 from ir_scatter.elements import dtype
 from ir_scatter.errors import UnreadableModel
 from ir_scatter.graphs.failures import failure
 from ir_scatter.graphs.loops import part_count, part_of, put_together
 from ir_scatter.graphs.plan import Plan, Plans, Step
-from ir_scatter.model import OPENVINO, Constant
+from ir_scatter.model import OPENVINO
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.wiring import BodyInput, Call, Choice, GraphInput, Key, Repeat, Source
 

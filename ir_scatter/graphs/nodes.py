@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ir_scatter.constants import Constant
 from ir_scatter.errors import Error, IllegalCase
 from ir_scatter.facts import Facts, opset_number
 from ir_scatter.graphs.failures import failure
 from ir_scatter.graphs.machine import Machine, load
 from ir_scatter.graphs.plan import Step
-from ir_scatter.model import Constant
 from ir_scatter.ops import Lookup, plain
 from ir_scatter.ops.plain import PlainOp
 from ir_scatter.ops.plain.case import Array

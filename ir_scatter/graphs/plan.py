@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from ir_scatter.constants import Constant
 from ir_scatter.diagnostics import Location
 from ir_scatter.errors import UnknownOperator, UnreadableModel
-from ir_scatter.model import ONNX, OPENVINO, Constant, Model, Node
+from ir_scatter.model import ONNX, OPENVINO, Model, Node
 from ir_scatter.ops import Lookup, find, plain
 from ir_scatter.ops.plain import PlainOp
 from ir_scatter.wiring import Choice, GraphInput, GraphOutput, Key, Link, Nested, Wiring

@@ -13,7 +13,7 @@ from ir_scatter.ops.spec import Layout
 from ir_scatter.shapes import Shape, highest
 
 if TYPE_CHECKING:
-    from ir_scatter.model import Array
+    from ir_scatter.constants import Array
 
 _FEW = 64
 """Up to so many numbers Python's own min, max and set are quicker than NumPy's calls."""

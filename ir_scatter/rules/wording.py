@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ir_scatter.constants import Constant
 from ir_scatter.diagnostics import Related
 from ir_scatter.elements import ElementType
-from ir_scatter.model import Constant
 from ir_scatter.ops.spec import Port, Role
 from ir_scatter.ops.targets import BadIndices
 from ir_scatter.rules.rule import Finding

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from ir_scatter.formats.cycles import find_cycles
 
-GRAPHS = st.dictionaries(
-    st.integers(0, 12), st.lists(st.integers(0, 15), max_size=5), max_size=13
-)
+GRAPHS = st.dictionaries(st.integers(0, 12), st.lists(st.integers(0, 15), max_size=5), max_size=13)
 
 
 def reachable(graph: Mapping[int, list[int]], start: int) -> set[int]:

@@ -3,8 +3,9 @@
 import numpy as np
 from onnx import AttributeProto, ModelProto, TensorProto, helper, parser
 
+from ir_scatter.constants import Constant
 from ir_scatter.formats import onnx_functions, onnx_model
-from ir_scatter.model import Constant, Model
+from ir_scatter.model import Model
 from ir_scatter.shapes import show
 
 

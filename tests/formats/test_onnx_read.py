@@ -7,9 +7,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
+from ir_scatter.constants import Constant
 from ir_scatter.errors import UnreadableModel
 from ir_scatter.formats import onnx_model
-from ir_scatter.model import Constant, Model, Node
+from ir_scatter.model import Model, Node
 from ir_scatter.shapes import Bounds, show
 
 

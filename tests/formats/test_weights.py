@@ -63,7 +63,9 @@ def test_types_below_a_byte_are_those_of_ml_dtypes(name: str, data: st.DataObjec
     assert array.dtype == np.dtype(PACKED[name])
     assert not array.flags.writeable
     numbers = int.from_bytes(raw, "little")
-    fields = [numbers >> (element_type.bits * place) & ((1 << element_type.bits) - 1) for place in range(count)]
+    fields = [
+        numbers >> (element_type.bits * place) & ((1 << element_type.bits) - 1) for place in range(count)
+    ]
     expected = np.array(fields, np.uint8).view(PACKED[name])
     assert array.view(np.uint8).tolist() == expected.view(np.uint8).tolist() or all(
         left == right or (left != left and right != right)
@@ -198,10 +200,15 @@ def with_weights(folder: Path, size: int) -> Path:
     folder.mkdir()
     rows = size // 20
     data = layer(
-        9, "Const", f'element_type="f32" shape="{rows},5" offset="24" size="{rows * 20}"', outputs=[port(0, "FP32")]
+        9,
+        "Const",
+        f'element_type="f32" shape="{rows},5" offset="24" size="{rows * 20}"',
+        outputs=[port(0, "FP32")],
     )
     text = indices_from(constant(1, "1", 8, 8) + data, "", 1, 0)
-    text = text.replace('from-layer="0" from-port="0" to-layer="4"', 'from-layer="9" from-port="0" to-layer="4"')
+    text = text.replace(
+        'from-layer="0" from-port="0" to-layer="4"', 'from-layer="9" from-port="0" to-layer="4"'
+    )
     text = text.replace("<dim>4</dim>", f"<dim>{rows}</dim>")
     path = write(folder, text, struct.pack("<qqq", 0, rows, 0))
     with path.with_suffix(".bin").open("r+b") as file:

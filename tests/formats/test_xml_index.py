@@ -71,7 +71,9 @@ def described_by_tree(body: "etree._Element") -> Plain:
             if isinstance(child.tag, str) and "body" in child.tag and child.tag not in inner:
                 inner[child.tag] = described_by_tree(child)
         bodies += [(place, name, found) for name, found in inner.items()]
-    edges = [tuple(number(edge.get(key)) for key in FIELDS) for edge in children(first(body, "edges"), "edge")]
+    edges = [
+        tuple(number(edge.get(key)) for key in FIELDS) for edge in children(first(body, "edges"), "edge")
+    ]
     return tuple(layers), grouped(edges), constants, tuple(bodies)
 
 
@@ -180,13 +182,17 @@ class Writer:
 
     def value(self, text: str) -> str:
         """Return an attribute's value in quotes."""
-        text = self.choose(text, f"{text}&gt;", f"{text}>", f"&#x41;{text}", f"{text}/>", f"é {text}", f"{text}\n")
+        text = self.choose(
+            text, f"{text}&gt;", f"{text}>", f"&#x41;{text}", f"{text}/>", f"é {text}", f"{text}\n"
+        )
         quote = self.choose('"', "'")
         return f"{quote}{text}{quote}"
 
     def id(self, text: str) -> str:
         quote = self.choose('"', "'")
-        text = self.choose(text, f"0{text}", f" {text}", f"+{text}", f"{text}\t", "abc", "", "-1", "&#49;", "٣")
+        text = self.choose(
+            text, f"0{text}", f" {text}", f"+{text}", f"{text}\t", "abc", "", "-1", "&#49;", "٣"
+        )
         return f"{quote}{text}{quote}"
 
     def attributes(self, pairs: Sequence[tuple[str, str]]) -> str:
@@ -215,9 +221,14 @@ class Writer:
     def ports(self, tag: str, count: int) -> str:
         found = []
         for place in range(count):
-            dims = [self.element("dim", "", str(self.random.randrange(9))) for _ in range(self.random.randrange(3))]
+            dims = [
+                self.element("dim", "", str(self.random.randrange(9)))
+                for _ in range(self.random.randrange(3))
+            ]
             if self.odd():
-                dims.append(self.random.choice(["<dim/>", "<dim>-5</dim>", "<dim> 7 </dim>", "<other/>", "text"]))
+                dims.append(
+                    self.random.choice(["<dim/>", "<dim>-5</dim>", "<dim> 7 </dim>", "<other/>", "text"])
+                )
             pairs = [("id", self.id(str(place))), ("precision", self.value(self.choose("FP32", "I64", "x")))]
             found.append(self.element("port", self.attributes(pairs), self.joined(dims) if dims else ""))
         if self.odd():
@@ -248,13 +259,24 @@ class Writer:
         pairs += [("version", self.value("opset1"))] if not self.odd() else []
         parts = []
         if type == "Const":
-            texts = ("i64", "2, 3", str(self.random.randrange(99)), self.choose("8", "-8", "x", "9" * 19, "9" * 20))
+            texts = (
+                "i64",
+                "2, 3",
+                str(self.random.randrange(99)),
+                self.choose("8", "-8", "x", "9" * 19, "9" * 20),
+            )
             data = [(name, self.value(text)) for name, text in zip(DECLARED, texts, strict=True)]
             parts.append(self.element("data", self.attributes(data), ""))
-        parts += [self.ports("input", self.random.randrange(3)), self.ports("output", self.random.randrange(3))]
+        parts += [
+            self.ports("input", self.random.randrange(3)),
+            self.ports("output", self.random.randrange(3)),
+        ]
         parts += [self.junk()] if self.odd() else []
         if type == "If" and depth and self.oddity:
-            names = [self.random.choice(["body", "then_body", "else_body"]) for _ in range(self.random.randrange(3))]
+            names = [
+                self.random.choice(["body", "then_body", "else_body"])
+                for _ in range(self.random.randrange(3))
+            ]
             parts += [self.body(name, "", depth - 1) for name in names]
         if self.odd():
             self.random.shuffle(parts)
@@ -262,7 +284,7 @@ class Writer:
         return self.element("layer", self.attributes(pairs), self.joined(parts) if parts else "")
 
     def body(self, tag: str, attributes: str, depth: int) -> str:
-        count = self.random.randrange(5)
+        count = self.random.randrange(8)
         ids = [place if not self.odd() else self.random.randrange(3) for place in range(count)]
         layers = [self.layer(id, depth) for id in ids]
         layers += [self.junk()] if self.odd() else []
@@ -270,7 +292,10 @@ class Writer:
         for _ in range(self.random.randrange(5)):
             pairs = [(name, self.id(str(self.random.randrange(5)))) for name in FIELDS]
             edges.append(self.element("edge", self.attributes(pairs), self.junk() if self.odd() else ""))
-        parts = [self.element("layers", "", self.joined(layers)), self.element("edges", "", self.joined(edges))]
+        parts = [
+            self.element("layers", "", self.joined(layers)),
+            self.element("edges", "", self.joined(edges)),
+        ]
         while self.odd():
             parts.append(self.random.choice([*parts, self.junk()]))
         if self.odd():
@@ -281,7 +306,12 @@ class Writer:
         prolog = self.choose('<?xml version="1.0"?>', "<?xml version='1.0' standalone='yes' ?>", "")
         asides = [part for part in ("<!-- <net> -->", "<?a b?>", "\n\n") if self.odd()]
         attributes = self.choose(' name="m" version="11"', " a='>' version = '10'") + ' xmlns:p="urn:p"'
-        return prolog + "".join(asides) + self.body("net", attributes, 3) + self.choose("", "\n", "<!-- -->", "<?e?>")
+        return (
+            prolog
+            + "".join(asides)
+            + self.body("net", attributes, 3)
+            + self.choose("", "\n", "<!-- -->", "<?e?>")
+        )
 
 
 ENCODINGS: dict[str, Callable[[str], bytes]] = {
@@ -350,7 +380,9 @@ def test_real_models_with_something_between(data: st.DataObject) -> None:
         st.lists(
             st.tuples(
                 st.sampled_from(tags),
-                st.sampled_from(["<!-- </layer> -->", "<?x?>", "<![CDATA[<edge/>]]>", "é", " ", "<more/>", "\r\n"]),
+                st.sampled_from(
+                    ["<!-- </layer> -->", "<?x?>", "<![CDATA[<edge/>]]>", "é", " ", "<more/>", "\r\n"]
+                ),
             ),
             max_size=4,
         )
@@ -428,6 +460,7 @@ def test_only_the_first_data_counts() -> None:
     good = '<data element_type="i64" shape="1" offset="0" size="8"/>'
     bad = '<data element_type="i64" shape="1" offset="x" size="8"/>'
     layers = "".join(
-        f'<layer id="{id}" type="Const">{inside}</layer>' for id, inside in enumerate((good + bad, bad + good))
+        f'<layer id="{id}" type="Const">{inside}</layer>'
+        for id, inside in enumerate((good + bad, bad + good))
     )
     assert exact_index(net(layers).encode()).constants.keys() == {b"0"}

@@ -95,18 +95,16 @@ def scatter(
 
 
 def join(reduction: str, dtype: Any, old: list[Any], updates: list[Any]) -> Any:
+    """Join what is there, or nothing, with updates; a sum or mean without an old value starts from 0."""
     if dtype == np.bool_:
         return _join_booleans(reduction, [*map(bool, old), *map(bool, updates)])
     if dtype.kind in "iu" or dtype.name in NARROW_INTEGERS:
         return _join_integers(reduction, dtype, [*map(int, old), *map(int, updates)])
-    if dtype.name in NARROW_FLOATS:
-        exact = _join_numbers(reduction, [*map(np.float64, old), *map(np.float64, updates)], np.float64)
-        return nearest(float(exact), dtype)
-    if dtype == np.float32 and reduction == "mean":
-        return np.float32(
-            _join_numbers(reduction, [*map(np.float64, old), *map(np.float64, updates)], np.float64)
-        )
-    return _join_numbers(reduction, [*old, *updates], dtype.type)
+    if dtype.name in NARROW_FLOATS or (dtype == np.float32 and reduction == "mean"):
+        wide = [np.float64(value) for value in (*old, *updates)]
+        exact = _join_numbers(reduction, wide, np.float64, is_from_zero=not old)
+        return np.float32(exact) if dtype == np.float32 else nearest(float(exact), dtype)
+    return _join_numbers(reduction, [*old, *updates], dtype.type, is_from_zero=not old)
 
 
 def _join_booleans(reduction: str, values: list[bool]) -> bool:
@@ -135,17 +133,12 @@ def _join_integers(reduction: str, dtype: Any, values: list[int]) -> Any:
     return dtype.type((int(result) - int(low)) % (int(high) - int(low) + 1) + int(low))
 
 
-def _join_numbers(reduction: str, values: list[Any], number: Any) -> Any:
+def _join_numbers(reduction: str, values: list[Any], number: Any, *, is_from_zero: bool) -> Any:
     if reduction in {"min", "max"}:
-        for value in values:
-            if value != value:
-                return value
-        best = values[0]
-        for value in values[1:]:
-            if (value < best) if reduction == "min" else (value > best):
-                best = value
-        return best
+        return _first_in_order(reduction, values)
     result = values[0]
+    if is_from_zero and reduction in {"sum", "mean"}:
+        result = number(number(0) + result)
     with np.errstate(all="ignore"):
         for value in values[1:]:
             if reduction in {"sum", "add", "mean"}:
@@ -155,6 +148,17 @@ def _join_numbers(reduction: str, values: list[Any], number: Any) -> Any:
             else:
                 result = number(result * value)
         return number(result / len(values)) if reduction == "mean" else result
+
+
+def _first_in_order(reduction: str, values: list[Any]) -> Any:
+    for value in values:
+        if value != value:
+            return value
+    best = values[0]
+    for value in values[1:]:
+        if (value < best) if reduction == "min" else (value > best):
+            best = value
+    return best
 
 
 @cache

@@ -40,6 +40,10 @@ def dtypes(names: frozenset[str]) -> list[Any]:
 
 def numbers(generator: np.random.Generator, kind: Any, shape: tuple[int, ...]) -> Array:
     """Make elements of any dtype, extremes and special values among them."""
+    return np.asarray(_numbers(generator, kind, shape))
+
+
+def _numbers(generator: np.random.Generator, kind: Any, shape: tuple[int, ...]) -> Any:
     if kind.kind == "O":
         return generator.choice(np.array(["", "a", "längerer Text", "b c"], object), shape)
     if kind.kind == "b":
@@ -66,8 +70,10 @@ def cases(
     spec: OpSpec,
     reductions: frozenset[Reduction] | None = None,
     types: frozenset[str] | None = None,
+    index_types: frozenset[str] | None = None,
+    smallest: int = 0,
 ) -> Case:
-    """Draw a legal case of a row, of some reductions and element types or of all."""
+    """Draw a legal case of a row, of some reductions and types or of all, no dimension below `smallest`."""
     data_port, index_port = spec.port(Role.DATA), spec.port(Role.INDICES)
     assert data_port is not None
     assert index_port is not None
@@ -76,13 +82,13 @@ def cases(
     excluded = spec.reduction_excludes.get(spec.reductions.get(word, Reduction.NONE), frozenset())
     allowed = data_port.element_types - excluded
     kind = draw(st.sampled_from(dtypes(allowed if types is None else allowed & types)))
-    index_kind = draw(st.sampled_from(dtypes(index_port.element_types)))
+    index_kind = draw(st.sampled_from(dtypes(index_types or index_port.element_types)))
     least = 2 if spec.layout is Layout.SEQUENCE else data_port.min_rank
     rank = draw(st.one_of(st.integers(least, 4), st.integers(least, 8)))
-    size = st.integers(0, 4) if rank < 5 else st.integers(1, 2)
+    size = st.integers(smallest, 4) if rank < 5 else st.integers(1, 2)
     shape = tuple(draw(st.lists(size, min_size=rank, max_size=rank)))
     generator = np.random.default_rng(draw(st.integers(0, 2**32)))
-    case = _DRAWERS[spec.layout](draw, spec, shape, kind, index_kind, generator)
+    case = _DRAWERS[spec.layout](draw, spec, shape, kind, index_kind, generator, smallest)
     if word != "none" or draw(st.booleans()):
         case.attributes |= {"reduction": word} if spec.reductions else {}
     if spec.attribute("use_init_val") and draw(st.booleans()):
@@ -114,14 +120,20 @@ def _draw_axis(draw: st.DrawFn, spec: OpSpec, rank: int) -> tuple[int | None, in
 
 
 def _elements(
-    draw: st.DrawFn, spec: OpSpec, shape: Any, kind: Any, index_kind: Any, generator: np.random.Generator
+    draw: st.DrawFn,
+    spec: OpSpec,
+    shape: Any,
+    kind: Any,
+    index_kind: Any,
+    generator: np.random.Generator,
+    smallest: int,
 ) -> Case:
     written, axis = _draw_axis(draw, spec, len(shape))
-    part = [draw(st.integers(0, size)) for size in shape]
+    part = [draw(st.integers(smallest, size)) for size in shape]
     if shape[axis] == 0:
         part[axis] = 0
     elif spec.indices_limit is not IndicesLimit.EVERYWHERE:
-        part[axis] = draw(st.integers(0, 7))
+        part[axis] = draw(st.integers(smallest, 7))
     indices = index_values(spec, generator, index_kind, max(1, shape[axis]), tuple(part))
     return Case(
         str(spec.key),
@@ -133,10 +145,16 @@ def _elements(
 
 
 def _slices(
-    draw: st.DrawFn, spec: OpSpec, shape: Any, kind: Any, index_kind: Any, generator: np.random.Generator
+    draw: st.DrawFn,
+    spec: OpSpec,
+    shape: Any,
+    kind: Any,
+    index_kind: Any,
+    generator: np.random.Generator,
+    smallest: int,
 ) -> Case:
     written, axis = _draw_axis(draw, spec, len(shape))
-    form = tuple(draw(st.lists(st.integers(0, 4), max_size=3)))
+    form = tuple(draw(st.lists(st.integers(smallest, 4), max_size=3)))
     if shape[axis] == 0 and 0 not in form:
         form = (*form, 0)
     indices = index_values(spec, generator, index_kind, max(1, shape[axis]), form)
@@ -145,10 +163,16 @@ def _slices(
 
 
 def _tuples(
-    draw: st.DrawFn, spec: OpSpec, shape: Any, kind: Any, index_kind: Any, generator: np.random.Generator
+    draw: st.DrawFn,
+    spec: OpSpec,
+    shape: Any,
+    kind: Any,
+    index_kind: Any,
+    generator: np.random.Generator,
+    smallest: int,
 ) -> Case:
     depth = draw(st.integers(0, len(shape)))
-    form = tuple(draw(st.lists(st.integers(0, 4), max_size=3)))
+    form = tuple(draw(st.lists(st.integers(smallest, 4), max_size=3)))
     if 0 in shape[:depth] and 0 not in form:
         form = (*form, 0)
     columns = [index_values(spec, generator, index_kind, max(1, size), form) for size in shape[:depth]]
@@ -160,14 +184,20 @@ def _tuples(
 
 
 def _sequence(
-    draw: st.DrawFn, spec: OpSpec, shape: Any, kind: Any, index_kind: Any, generator: np.random.Generator
+    draw: st.DrawFn,
+    spec: OpSpec,
+    shape: Any,
+    kind: Any,
+    index_kind: Any,
+    generator: np.random.Generator,
+    smallest: int,
 ) -> Case:
     if len(shape) == 2:
         written, axis = draw(st.sampled_from([1, -1])), 1
     else:
         chosen, axis = _draw_axis(draw, spec, len(shape))
         written = -2 if chosen is None else chosen
-    new = draw(st.integers(0, shape[axis]))
+    new = draw(st.integers(smallest, shape[axis]))
     form = (*shape[:axis], new, *shape[axis + 1 :])
     data, updates = numbers(generator, kind, shape), numbers(generator, kind, form)
     is_circular = draw(st.booleans())

@@ -10,7 +10,7 @@ from ir_scatter.ops.kernels.task import Task
 from ir_scatter.ops.spec import Layout
 
 if TYPE_CHECKING:
-    from ir_scatter.model import Array
+    from ir_scatter.constants import Array
 
 
 def find_candidates(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy
 
 if TYPE_CHECKING:
-    from ir_scatter.model import Array
+    from ir_scatter.constants import Array
 
 _LARGE = 1 << 24
 """Bytes from which on two threads copy faster than one, though one has to be started."""

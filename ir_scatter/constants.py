@@ -1,0 +1,83 @@
+"""Constant tensors, whose bytes are read when somebody asks for them."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from ir_scatter.diagnostics import Location
+from ir_scatter.elements import ElementType
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+class Declared(Protocol):
+    """What holds a constant: a node with a name and a place."""
+
+    name: str
+
+    @property
+    def location(self) -> Location:
+        """Return where it stands."""
+
+
+class Constant:
+    """A constant tensor whose bytes are read when asked for.
+
+    Attributes:
+        element_type: None if the file names no known type.
+        shape: always known.
+    """
+
+    __slots__ = ("_declared", "_load", "_name", "element_type", "shape")
+
+    def __init__(
+        self,
+        declared: "Location | Declared | Callable[[], Declared]",
+        element_type: ElementType | None,
+        shape: tuple[int, ...],
+        load: "Callable[[], Array | None]",
+        name: str | None = None,
+    ) -> None:
+        """Make a constant.
+
+        Args:
+            declared: the place of an initializer, or the node that holds it, or what gives the node.
+            element_type: None if the file names no known type.
+            shape: always known.
+            load: gives a read-only array, or None where the bytes cannot be had.
+            name: the initializer's name; that of the node if None.
+        """
+        self._declared = declared
+        self.element_type = element_type
+        self.shape = shape
+        self._load = load
+        self._name = name
+
+    def load(self) -> "Array | None":
+        """Return a read-only array of the shape, None where the bytes cannot be had."""
+        return self._load()
+
+    def view(self) -> memoryview | None:
+        """Return the bytes where they are stored one element behind the other, low byte first."""
+        return None
+
+    @property
+    def name(self) -> str:
+        """Return the layer's or initializer's name."""
+        if self._name is None:
+            declared = self._declaration()
+            self._name = "" if isinstance(declared, Location) else declared.name
+        return self._name
+
+    @property
+    def location(self) -> Location:
+        """Return where the file declares it."""
+        declared = self._declaration()
+        return declared if isinstance(declared, Location) else declared.location
+
+    def _declaration(self) -> "Location | Declared":
+        if callable(self._declared):
+            self._declared = self._declared()
+        return self._declared

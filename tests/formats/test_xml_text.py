@@ -1,0 +1,282 @@
+"""From bytes to text and places: encodings, lines and columns, what is not well-formed."""
+
+from pathlib import Path
+from random import Random
+from xml.parsers import expat
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ir_scatter.errors import UnreadableModel
+from ir_scatter.formats.openvino_ir import read
+from ir_scatter.formats.xml_text import XmlText, looks_like_xml, shown
+from tests.formats.ir_files import SIMPLE, check, codes, layer, needs_models, net, port, real_models, write
+
+Place = tuple[int | None, int | None]
+
+
+def places_of_expat(data: bytes) -> list[tuple[int, Place]]:
+    """Return offset, line and column of every start tag."""
+    found: list[tuple[int, Place]] = []
+    parser = expat.ParserCreate()
+
+    def start(_: str, __: dict[str, str]) -> None:
+        place = parser.CurrentLineNumber, parser.CurrentColumnNumber + 1
+        found.append((parser.CurrentByteIndex, place))
+
+    parser.StartElementHandler = start
+    parser.Parse(data, True)
+    return found
+
+
+def place(text: XmlText, offset: int) -> Place:
+    location = text.location(offset)
+    return location.line, location.column
+
+
+def demand_places(data: bytes, seed: int) -> None:
+    """Ask for the places of all tags, to and fro."""
+    text = XmlText("m.xml", data)
+    expected = places_of_expat(text.data)
+    Random(seed).shuffle(expected)
+    assert [place(text, offset) for offset, _ in expected] == [there for _, there in expected]
+    lines = text.data.decode().split("\n")
+    for _, (line, column) in expected[:200]:
+        assert line is not None
+        assert column is not None
+        found = text.line(line)
+        assert lines[line - 1].startswith(found.rstrip("\ufffd"))
+        assert len(found) >= min(len(lines[line - 1].rstrip("\r")), 16_000)
+        if column <= len(found):
+            assert found[column - 1] == "<"
+
+
+LONG = {"many": "x" * 9_000, "wide": "𝄞é" * 5_000}
+PARTS = ["<a>", "<b/>", "</a>", "\n", "\r\n", "\t", "é", "𝄞", "日本", " ", "<c x='>\n'/>", *LONG]
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=40), st.integers(0, 99))
+def test_places_are_those_of_expat(parts: list[str], seed: int) -> None:
+    depth, kept = 0, []
+    for part in parts:
+        depth += (part == "<a>") - (part == "</a>")
+        if depth < 0:
+            depth = 0
+            continue
+        kept.append(LONG.get(part, part))
+    demand_places(f"<net>{''.join(kept)}{'</a>' * depth}</net>".encode(), seed)
+
+
+@pytest.mark.models
+@needs_models
+@pytest.mark.parametrize("path", real_models(200_000), ids=lambda path: path.parent.name)
+def test_places_in_real_models(path: Path) -> None:
+    demand_places(path.read_bytes(), 0)
+
+
+def test_places_past_line_70_000(tmp_path: Path) -> None:
+    filler = "".join(layer(id, "Other", name="é") + "\n\n\n" for id in range(20_000))
+    last = '\t\té <?x?><layer id="99999" name="s" type="ScatterUpdate" version="opset3"/>\n'
+    path = write(tmp_path, net(filler + last))
+    found = check(path).result
+    assert found is not None
+    assert found.scatter_nodes == 1
+    expected = 3 + 80_000 + 1, 10
+    assert expected[0] > 70_000
+    assert {(one.location.line, one.location.column) for one in found.diagnostics} == {expected}
+    assert found.lines[expected[0]] == last.rstrip("\n")
+
+
+def test_places_of_edges(tmp_path: Path) -> None:
+    """Wherever the edges stand, however they are written, and whatever looks like one before."""
+    decoy = '<!-- <edge from-layer="0" from-port="0" to-layer="7" to-port="0"/> -->'
+    written = "é<edge to-port='0' x='>' to-layer='7'\nfrom-port='0' from-layer=' 0'/>"
+    for edges_first in (False, True):
+        parts = [
+            f"<layers>{layer(0, 'A', outputs=[port(0)])}</layers>",
+            f"\n<edges>{decoy}\n {written}</edges>",
+        ]
+        if edges_first:
+            parts.reverse()
+        path = write(tmp_path, f'<net version="11">{decoy}{"".join(parts)}</net>')
+        checked = check(path).result
+        assert checked is not None
+        assert [one.code for one in checked.diagnostics] == ["SCT925"]
+        location = checked.diagnostics[0].location
+        text = path.read_text().split("\n")
+        assert location.line is not None
+        assert location.column == 3
+        assert text[location.line - 1][2:].startswith("<edge to-port")
+
+
+def test_places_of_edges_in_bodies(tmp_path: Path) -> None:
+    body = "<body><edges>\n  <edge to-layer='4'/></edges><layers/></body>"
+    inner = (
+        f"<body>\n<edges>\n <edge to-layer='5'/></edges><layers>{layer(0, 'If', inside=body)}</layers></body>"
+    )
+    path = write(tmp_path, net(layer(0, "If", inside=inner)))
+    checked = check(path).result
+    assert checked is not None
+    text = path.read_text().split("\n")
+    for one in checked.diagnostics:
+        assert one.location.line is not None
+        assert one.location.column is not None
+        assert text[one.location.line - 1][one.location.column - 1 :].startswith("<edge to-layer")
+    assert {one.location.column for one in checked.diagnostics} == {2, 3}
+
+
+MALFORMED = {
+    "mismatch": ("<net>\n\té<a></b></net>", 2),
+    "unclosed": ("<net>\n\n<a>", 3),
+    "attribute": ("<net>\n<a b=c/></net>", 2),
+    "repeated": ('<net>\n<a b="c" b="d"/></net>', 2),
+    "entity": ("<net>\n\n&nothing;</net>", 3),
+    "less": ('<net>\n<a b="<"/></net>', 2),
+    "control": ("<net>\n\x01</net>", 2),
+    "null": ("<net>\n\x00</net>", 2),
+    "empty": (" \n ", 2),
+    "text": ("hello", 1),
+    "two": ("<net/>\n<net/>", 2),
+    "aside": ("<net>\n<!-- -- --></net>", 2),
+    "late": ("<net>" + "\n" * 70_000 + "</other>", 70_001),
+    "declaration": ("<net>\n<?xml version='1.0'?></net>", 2),
+    "version": ("<?xml version='2.0'?><net/>", 1),
+    "reference": ("<net>\n&#0;</net>", 2),
+    "name": ("<net>\n<\U00010000/><!-- --></net>", 2),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_what_is_not_well_formed(name: str, tmp_path: Path) -> None:
+    text, line = MALFORMED[name]
+    text = text.replace("<net", '<net version="11"')
+    checked = check(write(tmp_path, text))
+    assert codes(checked) == ["SCT903"]
+    assert checked.result is not None
+    found = checked.result.diagnostics[0]
+    assert found.location.line == line
+    assert found.message.startswith("not well-formed XML: ")
+    assert "XML_PARSE" not in found.message
+    assert "xmlParse" not in found.message
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xff\xfe\x00\xd8<\x00",
+        b"\xfe\xff<\x00",
+        b"\xff\xfe<",
+        b"\xff\xfe\x00\x00<\x00\x00\x00",
+        b"<?xml version='1.0' encoding='utf-16'?><net version='11'><layers/></net>",
+        b"<?xml version='1.0' encoding='nonsense'?><net version='11'><layers/></net>",
+        b"<?xml version='1.0' encoding='punycode'?><net version='11'><layers/></net>-",
+        b"<?xml version='1.0' encoding='idna'?><net version='11'><layers/></net>",
+        b"<?xml version='1.0' encoding='unicode_escape'?><net version='11'><layers/></net>\\d",
+        b"<?xml version='1.0' encoding='rot13'?><net version='11'><layers/></net>",
+        b"<?xml version='1.0' encoding='zlib'?><net version='11'><layers/></net>",
+        b"<?xml version='1.0' encoding='undefined'?><net version='11'><layers/></net>",
+        b"<?xml version='1.0' encoding='us-ascii'?><net version='11' name='\xc3\xa9'><layers/></net>",
+        b"<net version='11'>\xff<layers/></net>",
+        b"<net version='11'>\xc0\x80<layers/></net>",
+        b"<net version='11'>\xed\xa0\x80<layers/></net>",
+        b"<net\xff version='11'><layers/></net\xff>",
+        b"<n\xff><layers/></n\xff>",
+    ],
+)
+def test_bytes_that_are_no_text(data: bytes, tmp_path: Path) -> None:
+    assert codes(check(write(tmp_path, data))) == ["SCT903"]
+
+
+@pytest.mark.parametrize(
+    ("head", "encoding"),
+    [
+        ("", "utf-8"),
+        ("", "utf-8-sig"),
+        ("", "utf-16"),
+        ("<?xml version='1.0' encoding='utf8'?>", "utf-8"),
+        ("<?xml version='1.0' encoding='ASCII'?>", "ascii"),
+        ("<?xml version='1.0' encoding='latin-1'?>", "latin-1"),
+        ("<?xml version='1.0' encoding=\"cp1252\" standalone='no' ?>", "cp1252"),
+        ("<?xml version='1.0' encoding='UTF-16'?>", "utf-16"),
+        ("<?xml version='1.1'?>", "utf-8"),
+        ("<?xml-model encoding='utf-16'?>", "utf-8"),
+    ],
+)
+@pytest.mark.parametrize("aside", ["", "<!-- -->"])
+def test_encodings(head: str, encoding: str, aside: str, tmp_path: Path) -> None:
+    text = (
+        SIMPLE.partition("?>")[2]
+        .strip()
+        .replace("<layers>", f"<layers>{aside}")
+        .replace(' name="n4"', ' name="é"')
+    )
+    if encoding == "ascii":
+        text = text.replace("é", "e")
+    path = write(tmp_path, (head + text).encode(encoding), b"\0" * 8 + b"\4" + b"\0" * 7)
+    checked = check(path).result
+    assert checked is not None
+    assert [one.code for one in checked.diagnostics] == ["SCT302"]
+    found = checked.diagnostics[0]
+    assert found.node is not None
+    assert found.node.name == ("e" if encoding == "ascii" else "é")
+    line = (head + text).split("\n")[(found.location.line or 0) - 1]
+    assert line.find('<layer id="4"') == (found.location.column or 0) - 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<!DOCTYPE net><net version='11'><layers/></net>",
+        "<?xml version='1.0'?>\n<!-- --><!DOCTYPE net [<!ENTITY a 'b'>]><net version='11'><layers/></net>",
+        "<!DOCTYPE net SYSTEM 'file:///etc/passwd'><net version='11'>&a;<layers/></net>",
+        "<!DOCTYPE a ["
+        + "".join(f"<!ENTITY a{n + 1} '{f'&a{n};' * 10}'>" for n in range(30))
+        + "]><net>&a30;</net>",
+        "<!DOCTYPE",
+    ],
+)
+def test_doctypes(text: str, tmp_path: Path) -> None:
+    assert codes(check(write(tmp_path, text))) == ["SCT906"]
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("<!-- <net version='3'> -->\n<net version='7'/>", "'7'"),
+        ("<net é='version=\"10\"' version='7'/>", "'7'"),
+        ("<net version='7' é='version=\"10\"'/>", "'7'"),
+        ("<net x='/>' version='7' y='>'/>", "'7'"),
+        ("<net/>", "no version"),
+        (f"<net version='{'9' * 9_000}'/>", "'9999"),
+        ("<net version='١١'/>", "'١١'"),
+    ],
+)
+def test_the_root(text: str, version: str, tmp_path: Path) -> None:
+    checked = check(write(tmp_path, text)).result
+    assert checked is not None
+    assert [one.code for one in checked.diagnostics] == ["SCT908"]
+    found = checked.diagnostics[0]
+    assert version in found.message
+    assert len(found.message) < 200
+    lines = text.split("\n")
+    assert lines[(found.location.line or 0) - 1][(found.location.column or 0) - 1 :].startswith("<net")
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    data = text.encode("utf-8", "surrogatepass")
+    for raw in (data, b"<net version='11'>" + data, b"<?xml " + data, b"\xff\xfe" + data):
+        looks_like_xml(raw)
+        with pytest.raises(UnreadableModel):
+            read("m.xml", raw, has_folder=False)
+
+
+def test_lines_that_are_not_there() -> None:
+    text = XmlText("m.xml", b"<net>\n</net>")
+    assert [text.line(number) for number in (1, 2, 3, 9)] == ["<net>", "</net>", "", ""]
+
+
+def test_what_messages_show() -> None:
+    assert shown("short") == "short"
+    assert shown("x" * 50) == "x" * 40 + "..."
