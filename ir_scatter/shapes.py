@@ -21,6 +21,7 @@ Shape: TypeAlias = "tuple[Dim, ...] | None"
 """None: the rank is unknown."""
 
 UNKNOWN_DIM = Bounds()
+_EXACT = frozenset({int})
 
 _BOUNDS = re.compile(r"\[?([0-9]{0,19})\.\.([0-9]{0,19})\]?")
 _NUMBER = re.compile(r"[0-9]{1,19}")
@@ -84,7 +85,7 @@ def narrow(left: Shape, right: Shape) -> Shape:
 
 def is_static(shape: Shape) -> bool:
     """Tell whether every dimension is known."""
-    return shape is not None and all([isinstance(dim, int) for dim in shape])
+    return shape is not None and _EXACT.issuperset(map(type, shape))
 
 
 def static(shape: Shape) -> tuple[int, ...] | None:

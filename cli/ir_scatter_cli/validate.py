@@ -100,20 +100,24 @@ def command(
         Severity(min_severity),
         max_index_elements,
         dict(input_shape),
-        _STDIN_FORMATS[stdin_format] if stdin_format else None,
+        _STDIN_FORMATS.get(stdin_format or ""),
     )
     known = None if write_baseline else _known(baseline)
     checked = _check(paths, exclude, options, jobs, quiet=quiet, verbose=verbose)
-    report = make_report(checked, with_versions=FORMATS[format].shows_versions)
-    report = _without_known(report, known, write_baseline)
-    color = use_color(output is not None)
-    text = render(report, format, color=color, quiet=quiet, statistics=statistics, strict=strict)
-    write(text, output)
+    report = _report(checked, format, known, write_baseline)
+    switches = {"color": use_color(output is not None), "quiet": quiet, "statistics": statistics}
+    write(render(report, format, strict=strict, **switches), output)
     return _exit_code(report, checked, strict)
 
 
-def _without_known(report: Report, known: baselines.Baseline | None, write_baseline: str | None) -> Report:
+def _report(
+    checked: list[Checked],
+    format: str,
+    known: baselines.Baseline | None,
+    write_baseline: str | None,
+) -> Report:
     """Write the baseline if one is to be written, and leave out what it or another one knows."""
+    report = make_report(checked, with_versions=FORMATS[format].shows_versions)
     if write_baseline:
         write(baselines.baseline_text(report, write_baseline), write_baseline)
         known = _known(write_baseline)

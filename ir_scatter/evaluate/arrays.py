@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 _TEXT_KINDS = frozenset("OUST")
 _TEXT_TYPES = frozenset({str, bytes, numpy.str_, numpy.bytes_})
-_WIDER_KINDS = {"i": "iufcV", "u": "iufcV", "f": "fcV", "c": "c", "b": "b"}
-"""Which kinds of dtype the elements of an untyped sequence may take; V are ml_dtypes' types."""
+_NUMBERS = {"signed": 0, "unsigned": 0, "float": 1, "complex": 2}
+"""An untyped sequence may take a type that is as far on as its own, or further."""
 
 
 def as_array(role: str, given: "ArrayLike") -> "Array":
@@ -53,11 +53,14 @@ def as_updates(given: "ArrayLike", data: "Array") -> "Array":
         return array
     if array.size == 0:
         return array.astype(data.dtype)
-    if data.dtype.kind not in _WIDER_KINDS.get(array.dtype.kind, ""):
+    own, wanted = element_type(array.dtype), element_type(data.dtype)
+    if own is None or wanted is None or not {own.kind, wanted.kind} <= _NUMBERS.keys():
+        return array
+    if _NUMBERS[own.kind] > _NUMBERS[wanted.kind]:
         return array
     with numpy.errstate(all="ignore"):
         converted = array.astype(data.dtype)
-        is_exact = array.dtype.kind not in "iu" or bool((converted.astype(array.dtype) == array).all())
+        is_exact = _NUMBERS[own.kind] > 0 or bool((converted.astype(array.dtype) == array).all())
     return converted if is_exact else array
 
 

@@ -114,11 +114,19 @@ class OnnxWiring(Wiring):
         )
         given = len(proto.input)
         inputs = tuple(n if n < given and proto.input[n] else None for n in range(len(graph.index.inputs)))
-        return Call(OnnxWiring(graph, self._functions), inputs, tuple(range(len(proto.output))))
+        return self._whole_call(node, OnnxWiring(graph, self._functions), inputs)
 
     def _branch(self, node: Node, name: str) -> Call:
-        body = self._body(node, name)
-        return Call(body, (), tuple(range(len(self._index.nodes[node.handle].output))))
+        if not self._index.nodes[node.handle].input:
+            raise self._unreadable(f"{node.scope} has no condition, expected one")
+        return self._whole_call(node, self._body(node, name), ())
+
+    def _whole_call(self, node: Node, body: "OnnxWiring", inputs: tuple[int | None, ...]) -> Call:
+        """Wire a call whose outputs are those of its body."""
+        count = len(self._index.nodes[node.handle].output)
+        if count > len(body.outputs) or len(inputs) != len(body.inputs):
+            raise self._misfit(node)
+        return Call(body, inputs, tuple(range(count)))
 
     def _loop(self, node: Node) -> Repeat:
         body, proto = self._body(node, "body"), self._index.nodes[node.handle]
@@ -142,11 +150,13 @@ class OnnxWiring(Wiring):
         opset = node.opset
         count = attributes.get("num_scan_inputs")
         if not isinstance(opset, int) or opset < _SCAN_WITHOUT_BATCH or not isinstance(count, int):
-            raise self._unreadable(f"{node.scope}: a Scan before opset {_SCAN_WITHOUT_BATCH} is not known")
+            raise self._unreadable(
+                f"{node.scope}: only a Scan of opset {_SCAN_WITHOUT_BATCH} or later is known"
+            )
         carried = len(proto.input) - count
         if count < 1 or carried < 0 or len(body.inputs) != len(proto.input):
             raise self._misfit(node)
-        parts = len(proto.output) - carried
+        parts = max(len(proto.output) - carried, 0)
         input_slices = _slices(attributes, "scan_input", count)
         output_slices = _slices(attributes, "scan_output", parts)
         inputs = [BodyInput(Source.CARRIED, number, number) for number in range(carried)]
@@ -155,6 +165,8 @@ class OnnxWiring(Wiring):
         ]
         outputs = [BodyOutput(number) for number in range(carried)]
         outputs += [BodyOutput(carried + number, cut) for number, cut in enumerate(output_slices)]
+        if len(inputs) != len(proto.input) or len(outputs) < len(proto.output):
+            raise self._misfit(node)
         return self._fitting(node, Repeat(body, tuple(inputs), tuple(outputs)))
 
     def _fitting(self, node: Node, repeat: Repeat) -> Repeat:
@@ -197,12 +209,17 @@ class OnnxWiring(Wiring):
 
 def _slices(attributes: Mapping[str, Any], word: str, count: int) -> list[Slice]:
     """Return how a Scan cuts its inputs, or puts its outputs together."""
-    axes: Sequence[int] = attributes.get(f"{word}_axes") or [0] * count
-    directions: Sequence[int] = attributes.get(f"{word}_directions") or [0] * count
+    axes, directions = (_integers(attributes.get(f"{word}_{name}"), count) for name in ("axes", "directions"))
     return [
         Slice(axis, -1, 0, -1, keeps_axis=False) if backward else Slice(axis, keeps_axis=False)
         for axis, backward in zip(axes, directions, strict=False)
     ]
+
+
+def _integers(written: Any, count: int) -> Sequence[int]:
+    """Return a list of whole numbers, zeros if none is written."""
+    is_list = isinstance(written, list) and all(isinstance(number, int) for number in written)
+    return written if is_list and written else [0] * count
 
 
 def _place(graph: OnnxGraph, name: str) -> Location:

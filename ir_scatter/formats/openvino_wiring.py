@@ -32,8 +32,8 @@ from ir_scatter.wiring import (
 
 _RESULT = b"result"
 _BRANCHES = {True: "then", False: "else"}
-_FIRST_DATA = 2
-"""A Loop's inputs 0 and 1 are the trip count and the condition."""
+_LEAST_INPUTS = {"if": 1, "loop": 2}
+"""The condition of an If; the trip count and the condition of a Loop."""
 
 _Entry = TypeVar("_Entry")
 _Port: TypeAlias = tuple[bytes, bytes]
@@ -86,6 +86,8 @@ class IrWiring(Wiring):
             return None
         kind = node.type.lower()
         element = self._element(node.handle)
+        if len(self._ir.layer(node.handle).inputs) < _LEAST_INPUTS.get(kind, 0):
+            raise _misfit(node, f"it has fewer than {_LEAST_INPUTS[kind]} inputs")
         if kind == "if":
             branches = {truth: self._branch(node, element, name) for truth, name in _BRANCHES.items()}
             return Choice(0, branches)

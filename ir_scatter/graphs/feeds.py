@@ -47,7 +47,10 @@ def _array(input: GraphInput, name: str | None, feeds: Mapping[str, Any]) -> Arr
     if name is None:
         assert input.default is not None
         return load(input.default)
-    array = np.asarray(feeds[name])
+    try:
+        array = np.asarray(feeds[name])
+    except ValueError as error:
+        raise BadFeed(f"{name} is no array: {error}") from None
     if input.element_type is not None:
         array = _of_type(name, array, input.element_type)
     if not agree(input.shape, array.shape):

@@ -37,11 +37,14 @@ def put_together(step: Step, cut: Slice, output: GraphOutput) -> Callable[..., A
             raise failure(step, f"the parts of an output are {shapes}, expected equal ones")
         if not parts:
             return _nothing(step, cut, output)
+        shape, rank = parts[0].shape, parts[0].ndim + (not cut.keeps_axis)
+        if not -rank <= cut.axis < rank:
+            raise failure(step, f"axis is {cut.axis}, expected -{rank} to {rank - 1}")
         ordered = parts[::-1] if cut.stride < 0 else parts
         if not cut.keeps_axis:
             return np.stack(ordered, cut.axis)
-        if parts[0].ndim == 0 or parts[0].shape[cut.axis] != cut.part:
-            raise failure(step, f"a part is {show(parts[0].shape)}, expected {cut.part} on axis {cut.axis}")
+        if shape[cut.axis] != cut.part:
+            raise failure(step, f"a part is {show(shape)}, expected {cut.part} on axis {cut.axis}")
         return np.concatenate(ordered, cut.axis)
 
     return join
@@ -53,6 +56,8 @@ def _nothing(step: Step, cut: Slice, output: GraphOutput) -> Array:
     if known is None or output.shape is None:
         raise failure(step, f"the shape of output {output.name} is not known, and the body never ran")
     shape = [dim if isinstance(dim, int) else 0 for dim in output.shape]
+    if not -len(shape) <= cut.axis < len(shape) + (not cut.keeps_axis):
+        raise failure(step, f"axis is {cut.axis} of {show(output.shape)}")
     if cut.keeps_axis:
         shape[cut.axis] = 0
     else:

@@ -79,9 +79,10 @@ class Machine(ABC, Generic[Cell]):
             found = [None if key is None else self._fetch(plan, values, key) for key in step.inputs]
             outputs = yield from self._step(step, found)
             del found
-            pairs = zip(step.outputs, outputs, strict=False)
-            values.update((key, cell) for key, cell in pairs if key is not None)
-            del outputs, pairs
+            for number, key in enumerate(step.outputs):
+                if key is not None:
+                    values[key] = _output_of(step, outputs, number)
+            del outputs
             for key in step.done:
                 values.pop(key, None)
         return [self._fetch(plan, values, output.key) for output in plan.outputs]
@@ -128,7 +129,10 @@ class Machine(ABC, Generic[Cell]):
         if array is None or array.size != 1:
             found = "left out" if array is None else f"an array of {array.size} elements"
             raise failure(step, f"{what} is {found}, expected one element")
-        return array.reshape(-1)[0].item()
+        number = array.reshape(-1)[0]
+        if array.dtype.kind not in "biuf":
+            raise failure(step, f"{what} is {number!r}, expected a number or a boolean")
+        return number.item()
 
 
 class _Loop(Generic[Cell]):
@@ -232,11 +236,17 @@ class _Loop(Generic[Cell]):
         return self.machine.move(join, *parts) if parts else self.machine.lift(join())
 
 
+def _output_of(step: Step, outputs: Sequence[Cell | None], number: int) -> Cell | None:
+    if number >= len(outputs):
+        raise failure(step, f"output {number} is asked for, but there are {len(outputs)}")
+    return outputs[number]
+
+
 def _declared_scalar(number: int, declared: GraphInput, usual: "np.dtype[Any]") -> Array:
     """Return one number in the type and the rank that the body declares."""
     known = None if declared.element_type is None else dtype(declared.element_type)
     shape = declared.shape or ()
-    return np.array(number, known or usual).reshape((1,) * len(shape))
+    return np.array(number, usual).astype(known or usual).reshape((1,) * len(shape))
 
 
 def load(constant: Constant) -> Array:

@@ -58,9 +58,19 @@ class Network:
     def write(self, path: Path) -> Path:
         """Write `.xml` and `.bin`."""
         text = "\n".join(
-            ['<?xml version="1.0"?>', '<net name="network" version="11">', "\t<layers>"]
-            + self.layers
-            + ["\t</layers>", "\t<edges>", *self.edges, "\t</edges>", "\t<rt_info />", "</net>", ""]
+            [
+                '<?xml version="1.0"?>',
+                '<net name="network" version="11">',
+                "\t<layers>",
+                *self.layers,
+                "\t</layers>",
+                "\t<edges>",
+                *self.edges,
+                "\t</edges>",
+                "\t<rt_info />",
+                "</net>",
+                "",
+            ]
         )
         path.write_text(text, encoding="utf-8")
         path.with_suffix(".bin").write_bytes(self.weights)
