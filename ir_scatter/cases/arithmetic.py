@@ -36,7 +36,7 @@ def combine(terms: Terms, type: str, operands: Sequence[_Operand], outputs: Sequ
     elements = np.full(output.shape, -1, np.int64)
     slopes = np.zeros(output.shape, np.int64)
     for number, (array, of_input) in enumerate(operands):
-        if array is None or of_input is None:
+        if array is None or of_input is None or not _fits(array.shape, output.shape):
             continue
         found, steps, _ = terms.look_up(np.broadcast_to(of_input, output.shape))
         numbers = np.broadcast_to(array, output.shape)
@@ -50,6 +50,12 @@ def combine(terms: Terms, type: str, operands: Sequence[_Operand], outputs: Sequ
         return None
     known = terms.values[np.maximum(elements, 0)]
     return terms.add(elements, slopes, output.astype(np.int64) - slopes * known)
+
+
+def _fits(shape: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Tell whether an input is broadcast to the output, and not one too many."""
+    pairs = zip(reversed(shape), reversed(wanted), strict=False)
+    return len(shape) <= len(wanted) and all(dim in {1, other} for dim, other in pairs)
 
 
 def _steps(

@@ -5,6 +5,7 @@ from itertools import combinations, zip_longest
 
 from ir_scatter.cases.movement import broadcasts
 from ir_scatter.cases.sizes import Sizes
+from ir_scatter.cases.targets import axis_of
 from ir_scatter.cases.terms import Use
 from ir_scatter.graphs.nodes import by_role, site_of
 from ir_scatter.graphs.plan import Step
@@ -51,12 +52,7 @@ def _scatter_demands(step: Step, arrays: Sequence[Array | None]) -> tuple[_Pairs
         return [], []
     data, updates = operands[Role.DATA].shape, operands[Role.UPDATES].shape
     indices = operands[Role.INDICES].shape if Role.INDICES in operands else ()
-    source = site.spec.axis
-    axis = 0
-    if source is not None and source.attribute is not None:
-        axis = int(site.attribute(source.attribute))
-    elif Role.AXIS in operands and operands[Role.AXIS].size == 1:
-        axis = int(operands[Role.AXIS].reshape(-1)[0])
+    axis = axis_of(site, operands) or 0
     if not -len(data) <= axis < len(data):
         return [], []
     return _demands(site.spec, data, indices, updates, axis % len(data))
@@ -89,7 +85,8 @@ def _plain_demands(step: Step, arrays: Sequence[Array | None]) -> Iterator[tuple
         return
     shapes = [array.shape for array in arrays if array is not None]
     if kind in _SHAPE_INPUTS and len(arrays) > 1 and arrays[1] is not None:
-        shapes = [*shapes[:1], tuple(arrays[1].reshape(-1).tolist())]
+        wanted = arrays[1].reshape(-1)
+        shapes = [*shapes[:1], tuple(wanted.tolist()) if wanted.dtype.kind in "iu" else ()]
     free = None
     if kind == _JOINING and shapes:
         free = len(shapes[0]) - 1 - int(step.node.attributes.get("axis", 0)) % max(len(shapes[0]), 1)

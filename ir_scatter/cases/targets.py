@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ir_scatter.cases.terms import NO_TERM, Use
-from ir_scatter.cases.uses import columns, is_within
+from ir_scatter.cases.uses import columns, holds_positions, is_within
 from ir_scatter.graphs.nodes import by_role, site_of
 from ir_scatter.graphs.plan import Step
 from ir_scatter.ops import Lookup, targets
@@ -24,16 +24,19 @@ def scatter_use(
     assert isinstance(step.work, Lookup)
     site, operands = site_of(step), by_role(step.work, arrays)
     data, indices = operands.get(Role.DATA), operands.get(Role.INDICES)
-    if data is None:
+    if data is None or Role.UPDATES not in operands:
         return []
     uses = []
-    axis = _axis(site, operands)
+    axis = axis_of(site, operands)
     number = site.spec.port_index(Role.AXIS)
     if number is not None and axis is not None and (of_axis := terms[number]) is not None:
         uses.append((number, _axis_use(step, of_axis, axis, data.ndim)))
         axis = axis if -data.ndim <= axis < data.ndim else 0
     number = site.spec.port_index(Role.INDICES)
-    if indices is None or number is None or (of_indices := terms[number]) is None:
+    if indices is None or number is None or not holds_positions(indices):
+        return uses
+    of_indices = terms[number]
+    if of_indices is None:
         return uses
     highs = _highs(site, operands, axis)
     if highs is not None:
@@ -41,14 +44,17 @@ def scatter_use(
     return uses
 
 
-def _axis(site: Site, operands: dict[Role, Array]) -> int | None:
+def axis_of(site: Site, operands: dict[Role, Array]) -> int | None:
+    """Return the axis as it is given, None if there is none."""
     source = site.spec.axis
     if source is None:
         return None
     if source.attribute is not None:
         return int(site.attribute(source.attribute))
     array = operands.get(Role.AXIS)
-    return None if array is None or array.size != 1 else int(array.reshape(-1)[0])
+    if array is None or array.size != 1 or not holds_positions(array):
+        return None
+    return int(array.reshape(-1)[0])
 
 
 def _axis_use(step: Step, terms: Array, axis: int, rank: int) -> Use:

@@ -9,7 +9,7 @@ from ir_scatter.cases import arithmetic
 from ir_scatter.cases.movement import copies, moved_inputs, positions
 from ir_scatter.cases.targets import scatter_use
 from ir_scatter.cases.terms import NO_TERM, Terms, Use
-from ir_scatter.cases.uses import range_use, repaired
+from ir_scatter.cases.uses import holds_positions, range_use, repaired
 from ir_scatter.errors import EvaluationFailed
 from ir_scatter.graphs.machine import Machine
 from ir_scatter.graphs.nodes import compute_node
@@ -95,7 +95,9 @@ class TracingMachine(Machine[Traced]):
             found = [
                 range_use(step, place, cell.array, _terms(cell))
                 for place in positions(step.node.type, *_axis_and_batch(step, arrays), arrays)
-                if (cell := cells[place.port]) is not None
+                if place.port < len(cells)
+                and (cell := cells[place.port]) is not None
+                and holds_positions(cell.array)
             ]
         for port, use in found:
             self.uses.append(use)

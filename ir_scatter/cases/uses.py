@@ -7,7 +7,7 @@ import numpy as np
 from ir_scatter.cases.movement import Positions
 from ir_scatter.cases.terms import NO_TERM, Use
 from ir_scatter.graphs.plan import Step
-from ir_scatter.ops.plain.case import Array
+from ir_scatter.ops.plain.case import Array, kind
 
 
 def range_use(step: Step, place: Positions, array: Array, terms: Array) -> tuple[int, Use]:
@@ -22,6 +22,11 @@ def range_use(step: Step, place: Positions, array: Array, terms: Array) -> tuple
     lanes = np.zeros(len(values), np.int64)
     use = Use(step.node.scope, of_inputs, values, lows, highs, lanes, array.shape, is_legal)
     return place.port, use
+
+
+def holds_positions(array: Array) -> bool:
+    """Tell whether an array holds numbers, which may be positions."""
+    return kind(array) in {"signed", "unsigned", "float"}
 
 
 def columns(array: Array, depth: int) -> Array:

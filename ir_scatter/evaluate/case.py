@@ -63,19 +63,21 @@ def prepare(
     """
     spec = _find(operator)
     _demand_present(spec, {Role.DATA: data, Role.INDICES: indices, Role.UPDATES: updates, Role.AXIS: axis})
-    data = as_array("data", data)
-    updates = as_updates(updates, data)
+    assert data is not None
+    assert updates is not None
+    data_array = as_array("data", data)
+    new = as_updates(updates, data_array)
     index_array = None if indices is None else as_index_array(indices)
     task = _task(
         spec.key,
-        (data.dtype, data.shape),
+        (data_array.dtype, data_array.shape),
         None if index_array is None else (index_array.dtype, index_array.shape),
-        (updates.dtype, updates.shape),
+        (new.dtype, new.shape),
         *_read_axis(spec, axis),
         _read_attributes(spec, attributes),
     )
-    data, updates = same_text(data, updates)
-    return Case(spec, task, data, index_array, updates)
+    data_array, new = same_text(data_array, new)
+    return Case(spec, task, data_array, index_array, new)
 
 
 def run(case: Case) -> "Array":

@@ -150,9 +150,7 @@ class OnnxWiring(Wiring):
         opset = node.opset
         count = attributes.get("num_scan_inputs")
         if not isinstance(opset, int) or opset < _SCAN_WITHOUT_BATCH or not isinstance(count, int):
-            raise self._unreadable(
-                f"{node.scope}: only a Scan of opset {_SCAN_WITHOUT_BATCH} or later is known"
-            )
+            raise self._unreadable(f"{node.scope}: a Scan before opset {_SCAN_WITHOUT_BATCH} is not computed")
         carried = len(proto.input) - count
         if count < 1 or carried < 0 or len(body.inputs) != len(proto.input):
             raise self._misfit(node)

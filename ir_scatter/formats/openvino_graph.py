@@ -147,8 +147,10 @@ class IrGraph(Graph):
 
     def _find_value(self, key: bytes, port_id: bytes) -> Value | None:
         declaration = self.body.constants.get(key)
-        if declaration is not None and not self.file.shapes:
-            return self._quick_constant(key, declaration)
+        if declaration is not None and port_id == b"0" and not self.file.shapes:
+            value = self._quick_constant(key, declaration)
+            if value is not None:
+                return value
         if key not in self.body.layers:
             return None
         found = self._output_port(key, port_id)
@@ -171,15 +173,18 @@ class IrGraph(Graph):
         _, start, end = self.body.layers[key]
         return self.file.layers.outputs(self.file.text.data, start, end)
 
-    def _quick_constant(self, key: bytes, declaration: Declaration) -> Value:
-        """Make the value of a Const that the index has read, without parsing the layer."""
+    def _quick_constant(self, key: bytes, declaration: Declaration) -> Value | None:
+        """Make the value of a Const that the index has read, without parsing the layer.
+
+        None if its type or shape is not known, so that what its port says counts.
+        """
         type, text, offset, size = declaration
         element_type, shape, known = self.file.declared(type, text)
-        constant = None
+        if known is None or element_type is None:
+            return None
         node = partial(self.node, key)
-        if known is not None and element_type is not None:
-            place = int(offset), int(size)
-            constant = IrConstant(node, element_type, known, self.file.weights, place)
+        place = int(offset), int(size)
+        constant = IrConstant(node, element_type, known, self.file.weights, place)
         return Value(None, element_type, shape, node, 0, constant)
 
     def _make_value(self, key: bytes, index: int, port: PortText) -> Value:

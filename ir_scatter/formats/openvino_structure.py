@@ -205,7 +205,7 @@ class _Structure:
         origin, port, to, to_port = edge
         if to_port not in indices:
             node = self.graph.node(to)
-            name = shown(node.name, _NAME_LIMIT)
+            name = _printable(shown(node.name, _NAME_LIMIT))
             message = f"an edge goes to port {_text(to_port)} of {name}, which has no such input"
             yield Defect("unknown-port", message, self._edge_location(edge), node)
         producer = self.ports.get(origin)
@@ -230,7 +230,8 @@ class _Structure:
     def _cycles(self) -> Iterator[Defect]:
         predecessors = {key: [edge[0] for edge in self.body.edges.get(key, ())] for key in self.body.layers}
         for cycle in find_cycles(predecessors):
-            names = ", ".join(shown(self.graph.node(key).name, _NAME_LIMIT) for key in cycle[:_NODES_NAMED])
+            first = [shown(self.graph.node(key).name, _NAME_LIMIT) for key in cycle[:_NODES_NAMED]]
+            names = ", ".join(map(_printable, first))
             more = f" and {len(cycle) - _NODES_NAMED} more" if len(cycle) > _NODES_NAMED else ""
             message = f"layers depend on each other in a cycle: {names}{more}"
             yield self._defect("cycle", message, cycle[0])
@@ -251,4 +252,8 @@ def _repeated(ids: Sequence[bytes]) -> Iterable[tuple[bytes, int]]:
 
 
 def _text(id: bytes) -> str:
-    return shown(id.decode("utf-8", "replace")) or "''"
+    return _printable(shown(id.decode("utf-8", "replace")))
+
+
+def _printable(text: str) -> str:
+    return text if text and text.isprintable() else repr(text)

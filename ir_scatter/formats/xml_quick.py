@@ -7,8 +7,8 @@ from ir_scatter.formats.xml_index import Body
 _ID = rb'"(0|[1-9]\d*)"'
 _NET = re.compile(rb"<net[^<>]*>\s*<layers>\s*(?=<layer |</layers>)")
 _HEAD = (
-    rb"<layer id=" + _ID + rb' name="[^"]*" type="([^"&]*)"(?: [\w:.-]+="[^"]*")*>'
-    rb'(?:\s*<data element_type="([^"&]*)" shape="([^"&]*)"'
+    rb"<layer id=" + _ID + rb' name="[^"]*" type="([^"&\t\r\n]*)"(?: [\w:.-]+="[^"]*")*>'
+    rb'(?:\s*<data element_type="([^"&\t\r\n]*)" shape="([^"&\t\r\n]*)"'
     rb' offset="(\d{1,19})" size="(\d{1,19})"\s*/>)?'
 )
 _FIRST = re.compile(_HEAD)

@@ -36,7 +36,8 @@ class Entry:
         return lambda: evaluate(self.operator, **self.inputs, **self.attributes)
 
     def copy(self) -> Work:
-        return self.inputs["data"].copy
+        data = self.inputs["data"]
+        return lambda: data.copy()
 
     def onnx_model(self) -> bytes | None:
         """Make a model of the one node; None for an operator that ONNX does not have."""

@@ -186,7 +186,7 @@ def render_all(checked: Checked) -> None:
     """Write a result in every format."""
     report = make_report([checked])
     for name in FORMATS:
-        assert render(report, name)
+        assert render(report, name) or name in {"concise", "github"}
 
 
 def codes(checked: Checked) -> list[str]:

@@ -10,12 +10,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import TypeAlias
+from xml.parsers import expat
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from lxml import etree
 
 from ir_scatter.check import Checked, make_report
+from ir_scatter.formats.xml_text import XmlText
 from ir_scatter.report.formats import render
 from tests.formats.ir_files import (
     NESTED,
@@ -300,6 +303,33 @@ def everything(checked: Checked) -> str:
     return render(make_report([checked]), "json")
 
 
+IN_PLACE = {"port": {"input", "output"}, "dim": {"port"}, "layer": {"layers"}}
+MAPS = {"port_map", "then_port_map", "else_port_map"}
+
+
+def is_counted_rightly(data: bytes) -> bool:
+    """Tell whether each port stands in a section of a layer of a graph, where ports may be counted.
+
+    And whether expat, the slow way, takes all characters that libxml2 takes in names.
+    """
+    text = XmlText("m.xml", data).data
+    try:
+        expat.ParserCreate("utf-8").Parse(text, True)
+    except expat.ExpatError:
+        return False
+    tree = etree.fromstring(text, etree.XMLParser(recover=True, huge_tree=True, resolve_entities=False))
+    for element in tree.iter("port", "input", "output", "layer", "dim"):
+        tag, parents = str(element.tag), [str(parent.tag) for parent in element.iterancestors()]
+        before = element.getprevious()
+        if tag in {"input", "output"} and parents[0] in MAPS:
+            continue
+        if "rt_info" in parents or parents[0] not in IN_PLACE.get(tag, {"layer"}):
+            return False
+        if tag in {"input", "output"} and before is not None and before.tag in {tag, "output"}:
+            return False
+    return True
+
+
 def demand_sense(folder: Path, data: bytes, weights: bytes | None) -> None:
     """Check a file, demand a result at once, and the same one on the slow way through the file."""
     path = write(folder, data, weights)
@@ -311,7 +341,7 @@ def demand_sense(folder: Path, data: bytes, weights: bytes | None) -> None:
     assert result is not None
     found = everything(checked)
     assert everything(check(path)) == found
-    if result.is_readable:
+    if result.is_readable and is_counted_rightly(data):
         assert everything(check(write(folder, data + b"<!-- -->", weights))) == found
 
 

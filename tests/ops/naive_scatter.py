@@ -11,6 +11,7 @@ import numpy as np
 
 Array = Any
 Position = tuple[int, ...]
+_finfo: Any = ml_dtypes.finfo
 
 NARROW_FLOATS = {
     "float16", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
@@ -178,11 +179,13 @@ def _table(dtype: Any) -> tuple[list[Fraction], list[Any]]:
 
 
 def ml_dtypes_bits(dtype: Any) -> int:
-    return 16 if dtype == np.float16 else int(ml_dtypes.finfo(dtype).bits)
+    return 16 if dtype == np.float16 else int(_finfo(dtype).bits)
 
 
 def nearest(value: float, dtype: Any) -> Any:
     """Round to nearest, ties to an even code; what is not finite or too great is left to a cast."""
+    if dtype.name == "float8_e8m0fnu":
+        return _power_of_two(value, dtype)
     numbers, codes = _table(dtype)
     if not np.isfinite(value) or not numbers[0] <= Fraction(value) <= numbers[-1]:
         return _beyond(value, dtype, numbers)
@@ -200,6 +203,16 @@ def nearest(value: float, dtype: Any) -> Any:
     return -rounded if numbers[best] == 0 and value < 0 else rounded
 
 
+def _power_of_two(value: float, dtype: Any) -> Any:
+    """Round to the nearest of 2^-127 to 2^127, the middle up; nothing else exists but NaN."""
+    if not 0 < value < np.inf:
+        return np.float32(np.nan).astype(dtype)
+    fraction, exponent = np.frexp(value)
+    exponent = max(int(exponent) - (0 if fraction >= 0.75 else 1), -127)
+    power = 2.0**exponent if exponent <= 127 else np.nan
+    return np.float32(power).astype(dtype)
+
+
 def _beyond(value: float, dtype: Any, numbers: list[Fraction]) -> Any:
     """Round what lies outside of the finite numbers: the next one, if there were one, decides."""
     if np.isfinite(value) and value > 0:
@@ -212,5 +225,5 @@ def _beyond(value: float, dtype: Any, numbers: list[Fraction]) -> Any:
             return np.float32(float(numbers[0])).astype(dtype)
     with np.errstate(all="ignore"):
         huge = np.float32(np.inf) if value > 0 else np.float32(-np.inf) if value < 0 else np.float32(value)
-        finite = np.float32(3e38) * np.sign(huge) if np.isfinite(value) else huge
+        finite = np.finfo(np.float32).max * np.sign(huge) if np.isfinite(value) else huge
         return np.asarray(finite, np.float32).astype(dtype)[()]

@@ -88,7 +88,7 @@ def cases(
     size = st.integers(smallest, 4) if rank < 5 else st.integers(1, 2)
     shape = tuple(draw(st.lists(size, min_size=rank, max_size=rank)))
     generator = np.random.default_rng(draw(st.integers(0, 2**32)))
-    case = _DRAWERS[spec.layout](draw, spec, shape, kind, index_kind, generator, smallest)
+    case: Case = _DRAWERS[spec.layout](draw, spec, shape, kind, index_kind, generator, smallest)
     if word != "none" or draw(st.booleans()):
         case.attributes |= {"reduction": word} if spec.reductions else {}
     if spec.attribute("use_init_val") and draw(st.booleans()):

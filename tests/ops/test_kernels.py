@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ir_scatter import evaluate
-from ir_scatter.ops.kernels import apply, sorted_rows, targets
+from ir_scatter.ops.kernels import apply, columns, sorted_rows, targets
 from ir_scatter.ops.spec import Reduction
 from tests.ops import naive_scatter
 from tests.ops.scatter_cases import ROWS, Case, cases
@@ -66,10 +66,11 @@ def test_a_row_is_what_the_loop_computes(operator: str, choice: st.DataObject) -
 def test_blocks_of_any_size_give_the_same(operator: str, block: int, choice: st.DataObject) -> None:
     case = choice.draw(cases(ROWS[operator]))
     with ExitStack() as stack:
-        for module in (targets, apply, sorted_rows):
+        for module in (targets, apply, columns, sorted_rows):
             stack.enter_context(patch.object(module, "BLOCK", block))
         stack.enter_context(patch.object(apply, "_NARROW", 2))
         stack.enter_context(patch.object(apply, "_FEW", 0))
+        stack.enter_context(patch.object(columns, "_FEWEST", 1))
         demand_like_loop(case)
 
 
@@ -127,7 +128,7 @@ def test_empty_indices_give_data(operator: str) -> None:
 def test_elements_equal_tuples_of_all_coordinates(choice: st.DataObject) -> None:
     case = choice.draw(cases(ROWS["ScatterElements-18"]))
     axis = 0 if case.axis is None else case.axis % case.data.ndim
-    grid = np.stack(np.indices(case.indices.shape), -1)
+    grid = np.moveaxis(np.indices(case.indices.shape), 0, -1).copy()
     grid[..., axis] = case.indices
     reduction = case.attributes.get("reduction")
     given = {"data": case.data, "indices": grid, "updates": case.updates, "reduction": reduction}

@@ -119,9 +119,9 @@ def in_own_type(word: str, values: Array) -> Any:
 def test_the_bound_is_infinite_where_only_some_order_overflows(values: list[float], word: str) -> None:
     found = evaluate_detailed(
         "ScatterElementsUpdate-12",
-        data=np.float32(values[:1]),
+        data=np.array(values[:1], np.float32),
         indices=[0, 0],
-        updates=np.float32(values[1:]),
+        updates=np.array(values[1:], np.float32),
         axis=0,
         reduction=word,
     )

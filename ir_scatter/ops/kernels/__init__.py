@@ -10,8 +10,10 @@ Every layout turns its indices into *targets*: numbers of rows of the output, se
   does not wrap. On boolean data sum and max are OR, prod and min are AND, sub is XOR.
 - f64, f32, complex types and integers of 8 bits and more are reduced in their own type. Where the
   documents are silent about narrower floating-point types (f16, bf16, f8, f6, f4), they are reduced in
-  f64 and rounded once, to nearest even, after the last update; so is the mean of f32. A value that
-  is too great for the type becomes what ml_dtypes makes of it.
+  f64 and rounded once, to nearest even, after the last update; so is the mean of f32. f8e8m0, which
+  holds powers of two only, rounds the middle up. A value that is too great for the type becomes what
+  ml_dtypes makes of it.
 - The mean counts the old value where that takes part: (old + updates) / (hits + 1).
-- min and max propagate NaN. An element that no update hits keeps its bits, -0.0 included.
+- min and max propagate NaN; of two zeros of different sign they give either.
+- An element that no update hits keeps its bits, -0.0 included.
 """

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 _NARROW = 16
 _FEW = 4096
 """Rows of fewer elements, and fewer elements in all, are not worth gathering."""
+_LONG = 1 << 13
+"""Rows of more elements are joined one by one where they are."""
 
 
 def write(output: "Array", targets: Targets, updates: "Array") -> None:
@@ -26,6 +28,8 @@ def write(output: "Array", targets: Targets, updates: "Array") -> None:
     if left.ndim != right.ndim:
         left, right = output, updates
     for source, base, rows in targets.blocks():
+        if len(rows) == 1 and not isinstance(source, slice):
+            source = slice(int(source[0]), int(source[0]) + 1)
         left[base:][rows] = right[source]
 
 
@@ -59,7 +63,11 @@ def reduce(output: "Array", targets: Targets, updates: "Array", ufunc: "numpy.uf
 
 def reduce_block(output: "Array", rows: "Array", updates: "Array", ufunc: "numpy.ufunc") -> None:
     """Join some rows to rows of the output; few elements or rows of few go element by element."""
-    if output.shape[1] < _NARROW or updates.size <= _FEW:
+    width = output.shape[1]
+    if width >= _LONG:
+        for row, update in zip(rows.tolist(), updates, strict=True):
+            ufunc(output[row], update, out=output[row])
+    elif width < _NARROW or updates.size <= _FEW:
         _reduce_elements(output, rows, updates, ufunc)
     else:
         _reduce_wide(output, rows, updates, ufunc)
@@ -112,7 +120,11 @@ def _later_ones(rows: "Array", step: int) -> "Array":
 
 
 def _reduce_elements(output: "Array", rows: "Array", updates: "Array", ufunc: "numpy.ufunc") -> None:
-    width = output.shape[1]
-    if width != 1:
-        rows = (rows[:, None] * width + numpy.arange(width)).reshape(-1)
-    ufunc.at(output.reshape(-1), rows, updates.reshape(-1))
+    width, elements = output.shape[1], output.reshape(-1)
+    if width == 1:
+        ufunc.at(elements, rows, updates.reshape(-1))
+        return
+    columns, step = numpy.arange(width), max(1, BLOCK // width)
+    for start in range(0, len(rows), step):
+        places = rows[start : start + step, None] * width + columns
+        ufunc.at(elements, places.reshape(-1), updates[start : start + step].reshape(-1))

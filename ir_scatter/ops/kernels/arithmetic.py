@@ -23,6 +23,8 @@ _UFUNCS: dict[Reduction, "numpy.ufunc"] = {
     Reduction.MAX: numpy.maximum,
     Reduction.MEAN: numpy.add,
 }
+_F64 = numpy.dtype(numpy.float64)
+_I64 = numpy.dtype(numpy.int64)
 _LOW_BITS = 32
 _LOW_MASK = (1 << _LOW_BITS) - 1
 
@@ -55,15 +57,13 @@ def arithmetic(dtype: "DType", reduction: Reduction) -> Arithmetic:
     if not is_wide:
         return Arithmetic(ufunc, _neutral(dtype, reduction))
     if _is_floating(dtype):
-        wide = numpy.dtype(numpy.float64)
         finish = _floating_mean(dtype) if reduction is Reduction.MEAN else _floating(dtype)
-        return Arithmetic(ufunc, _neutral(wide, reduction), _widen(wide), finish)
-    wide = numpy.dtype(numpy.int64)
+        return Arithmetic(ufunc, _neutral(_F64, reduction), _widen(_F64), finish)
     if reduction is not Reduction.MEAN:
-        return Arithmetic(ufunc, _neutral(wide, reduction), _widen(wide), _integer(dtype))
-    if dtype.itemsize == wide.itemsize:
+        return Arithmetic(ufunc, _neutral(_I64, reduction), _widen(_I64), _integer(dtype))
+    if dtype.itemsize == _I64.itemsize:
         return Arithmetic(ufunc, 0, _split, _joined_mean(dtype))
-    return Arithmetic(ufunc, 0, _widen(wide), _integer_mean(dtype))
+    return Arithmetic(ufunc, 0, _widen(_I64), _integer_mean(dtype))
 
 
 def _is_native(dtype: "DType") -> bool:
@@ -130,7 +130,7 @@ def _joined_mean(dtype: "DType") -> "Callable[[Array, Array], Array]":
         upper = upper + (lower >> _LOW_BITS)
         quotient, remainder = numpy.divmod(upper, divisor)
         rest = ((remainder << _LOW_BITS) + (lower & _LOW_MASK)) // divisor
-        shifted: Array = quotient.astype(dtype) << dtype.type(_LOW_BITS)
-        return shifted + rest.astype(dtype)
+        mean: Array = (quotient.astype(dtype) << dtype.type(_LOW_BITS)) + rest.astype(dtype)
+        return mean
 
     return finish

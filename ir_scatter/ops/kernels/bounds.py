@@ -1,5 +1,6 @@
 """How far a floating-point reduction may be from the exact result, in any order."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,8 @@ def _limits(dtype: "numpy.dtype[Any]") -> _Limits | None:
         return None
     import ml_dtypes
 
-    return _Limits(ml_dtypes.finfo(dtype), False)
+    finfo: Callable[[Any], Any] = ml_dtypes.finfo
+    return _Limits(finfo(dtype), False)
 
 
 def _magnitude(array: "Array") -> "Array":

@@ -1,7 +1,7 @@
 """The updates that hit one element."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -49,7 +49,7 @@ def _elements(
     task: Task, shape: tuple[int, ...], indices: "Array", updates: "Array", position: tuple[int, ...]
 ) -> "Array":
     axis = task.axis
-    line = (*position[:axis], slice(None), *position[axis + 1 :])
+    line: tuple[Any, ...] = (*position[:axis], slice(None), *position[axis + 1 :])
     if any(
         part >= size for n, (part, size) in enumerate(zip(position, indices.shape, strict=True)) if n != axis
     ):
@@ -92,8 +92,9 @@ def _sequence(
     number = position[axis] - start
     if task.is_circular:
         number %= size
-    line = updates[(*position[:axis], slice(None), *position[axis + 1 :])]
-    found: Array = line[number : number + 1].copy() if number >= 0 else line[:0].copy()
+    place: tuple[Any, ...] = (*position[:axis], slice(None), *position[axis + 1 :])
+    line: Array = updates[place]
+    found = line[number : number + 1].copy() if number >= 0 else line[:0].copy()
     return found
 
 

@@ -6,7 +6,7 @@ import numpy
 
 from ir_scatter.ops.kernels.apply import fill, reduce, write
 from ir_scatter.ops.kernels.arithmetic import Arithmetic, arithmetic
-from ir_scatter.ops.kernels.copying import fresh_copy
+from ir_scatter.ops.kernels.columns import goes_by_columns, scatter_columns
 from ir_scatter.ops.kernels.ranges import whole_numbers
 from ir_scatter.ops.kernels.sorted_rows import reduce_sorted
 from ir_scatter.ops.kernels.targets import find_targets
@@ -42,8 +42,12 @@ def scatter(task: Task, data: "Array", indices: "Array | None", updates: "Array"
 def _scatter(
     task: Task, data: "Array", indices: "Array | None", updates: "Array", how: Arithmetic | None
 ) -> "Array":
+    is_own_type = how is None or how.widen is None
+    if is_own_type and goes_by_columns(task, data, indices):
+        assert indices is not None
+        return scatter_columns(task, data, indices, updates, how)
     targets = find_targets(task, data.shape, indices, updates.shape)
-    output = fresh_copy(data)
+    output: Array = numpy.array(data, order="C", copy=True)
     if updates.size == 0:
         return output
     rows = output.reshape(targets.rows, targets.width)

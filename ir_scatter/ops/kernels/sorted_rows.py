@@ -41,7 +41,15 @@ def reduce_sorted(
         keeps_initial: whether the old value takes part; it counts as one value.
     """
     order, numbers = _sorted_targets(targets)
-    step = max(1, BLOCK // max(1, targets.width))
+    for start in range(0, targets.width, BLOCK):
+        columns = slice(start, start + BLOCK)
+        _reduce_columns(output[:, columns], order, numbers, updates[:, columns], how, keeps_initial)
+
+
+def _reduce_columns(
+    output: "Array", order: "Array", numbers: "Array", updates: "Array", how: Arithmetic, keeps_initial: bool
+) -> None:
+    step = max(1, BLOCK // output.shape[1])
     pending = _Open(-1, numpy.empty(0), 0)
     for start in range(0, len(order), step):
         chunk = order[start : start + step]

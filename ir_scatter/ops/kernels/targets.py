@@ -180,7 +180,7 @@ def _last_ones(numbers: "Array", size: int) -> "tuple[Array, Array]":
     """Return each index once, and where it stands last."""
     last = numpy.full(size, -1, numpy.int32 if len(numbers) < 2**31 else numpy.int64)
     last[numbers] = numpy.arange(len(numbers), dtype=last.dtype)
-    kept = numpy.flatnonzero(last >= 0)
+    kept: Array = numpy.flatnonzero(last != -1)
     return kept, last[kept]
 
 

@@ -1,0 +1,152 @@
+"""Cases of many blocks, against the statement that NumPy has for them; and what they take of memory."""
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ir_scatter import evaluate
+
+Array = Any
+UFUNCS: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+OVERHEAD = 4 << 20
+"""Buffers of blocks, whatever the size of the case."""
+
+
+def generator() -> np.random.Generator:
+    return np.random.default_rng(11)
+
+
+def factors(*shape: int) -> Array:
+    """Make numbers whose products stay in range and whose order of summation matters."""
+    return (1 + generator().standard_normal(shape) / 100).astype(np.float32)
+
+
+def by_numpy(data: Array, places: Any, updates: Array, word: str) -> Array:
+    output = data.copy()
+    if word == "none":
+        output[places] = updates
+    else:
+        UFUNCS[word].at(output, places, updates)
+    return output
+
+
+@pytest.mark.parametrize("word", ["none", "add", "mul", "max", "min"])
+@pytest.mark.parametrize(
+    ("shape", "part", "axis"),
+    [
+        ((300_000,), (200_000,), 0),
+        ((7, 50, 301), (7, 90, 301), 1),
+        ((3, 130_000), (3, 130_000), 1),
+        ((5, 70_001), (3, 70_001), 0),
+        ((70_001, 3), (90_000, 3), 0),
+        ((40, 60, 50), (37, 41, 90), 2),
+        ((40, 9, 60, 50), (40, 5, 90, 33), 2),
+    ],
+)
+def test_elements(shape: tuple[int, ...], part: tuple[int, ...], axis: int, word: str) -> None:
+    data, updates = factors(*shape), factors(*part)
+    indices = generator().integers(-shape[axis], shape[axis], part)
+    places = list(np.ogrid[tuple(map(slice, part))])
+    places[axis] = indices
+    expected = by_numpy(data, tuple(places), updates, word)
+    found = evaluate(
+        "ScatterElements-18", data=data, indices=indices, updates=updates, axis=axis, reduction=word
+    )
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("word", ["none", "add", "mul", "max", "min"])
+@pytest.mark.parametrize("targets", [1, 90, 4000])
+@pytest.mark.parametrize("width", [1, 3, 40, 700])
+def test_rows(width: int, targets: int, word: str) -> None:
+    rows = 200_000 // width
+    data, updates = factors(4000, width), factors(rows, width)
+    indices = generator().integers(0, targets, (rows, 1))
+    found = evaluate("ScatterND-18", data=data, indices=indices, updates=updates, reduction=word)
+    assert np.array_equal(found, by_numpy(data, indices[:, 0], updates, word))
+
+
+@pytest.mark.parametrize("word", ["none", "add"])
+@pytest.mark.parametrize("depth", [0, 1])
+def test_long_rows(depth: int, word: str) -> None:
+    data = factors(2, 70_001)
+    updates = factors(5, 2, 70_001) if depth == 0 else factors(5, 70_001)
+    indices = np.array([[1], [0], [1], [1], [0]])[:, :depth]
+    found = evaluate("ScatterND-18", data=data, indices=indices, updates=updates, reduction=word)
+    expected = data.copy()
+    for number, update in enumerate(updates):
+        place = tuple(indices[number])
+        expected[place] = update if word == "none" else expected[place] + update
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("count", [30, 300])
+def test_slices_of_which_the_last_counts(axis: int, count: int) -> None:
+    data = factors(60, 70, 80)
+    updates = factors(*data.shape[:axis], count, *data.shape[axis + 1 :])
+    indices = generator().integers(0, data.shape[axis], count)
+    found = evaluate("ScatterUpdate-3", data=data, indices=indices, updates=updates, axis=axis)
+    assert np.array_equal(found, by_numpy(data, (slice(None),) * axis + (indices,), updates, "none"))
+
+
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+def test_a_cache(mode: str) -> None:
+    data, updates = factors(6, 3, 500, 40), factors(6, 3, 90, 40)
+    starts = generator().integers(0, 410 if mode == "linear" else 5000, 6)
+    found = evaluate("TensorScatter-24", data=data, indices=starts, updates=updates, mode=mode)
+    expected = data.copy()
+    for batch, start in enumerate(starts):
+        expected[batch][:, (start + np.arange(90)) % 500] = updates[batch]
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int16, np.uint64])
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_mean(kind: Any, keeps: bool) -> None:
+    data = generator().integers(0, 100, (300, 700)).astype(kind)
+    updates = generator().integers(0, 100, (900, 700)).astype(kind)
+    indices = generator().integers(0, 300, updates.shape)
+    arguments: dict[str, Any] = {"data": data, "indices": indices, "updates": updates, "axis": 0}
+    found = evaluate("ScatterElementsUpdate-12", **arguments, reduction="mean", use_init_val=keeps)
+    sums, counts = data.astype(np.int64) * keeps, np.full(data.shape, int(keeps))
+    places = (indices, np.arange(700))
+    np.add.at(sums, places, updates.astype(np.int64))
+    np.add.at(counts, places, 1)
+    divide: Any = np.true_divide if kind is np.float32 else np.floor_divide
+    expected = np.where(counts > int(keeps), divide(sums, np.maximum(counts, 1)).astype(kind), data)
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("operator", "shape", "indices", "updates", "attributes"),
+    [
+        ("ScatterElements-18", (400, 3000), (400, 3000), (400, 3000), {"axis": 0, "reduction": "add"}),
+        ("ScatterElements-18", (400, 3000), (400, 3000), (400, 3000), {"axis": 1}),
+        ("ScatterElementsUpdate-12", (400, 3000), (400, 3000), (400, 3000), {"axis": 1, "reduction": "mean"}),
+        ("ScatterND-18", (400, 3000), (900_000, 2), (900_000,), {"reduction": "max"}),
+        ("ScatterND-18", (400, 30_000), (50, 1), (50, 30_000), {"reduction": "add"}),
+        ("ScatterND-18", (4_000_000,), (1, 0), (1, 4_000_000), {"reduction": "mul"}),
+        ("ScatterUpdate-3", (1_000_000,), (900_000,), (900_000,), {"axis": 0}),
+        ("ScatterUpdate-3", (3, 2_000_000), (5,), (5, 2_000_000), {"axis": 0}),
+    ],
+)
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+def test_memory_is_the_output_and_two_and_a_half_times_indices(
+    operator: str, shape: Any, indices: Any, updates: Any, attributes: dict[str, Any], kind: Any
+) -> None:
+    given: dict[str, Any] = {
+        "data": np.ones(shape, kind),
+        "indices": generator().integers(0, min(shape[0], 300), indices),
+        "updates": np.ones(updates, kind),
+    }
+    if "ScatterUpdate" in operator and indices[0] < 10:
+        given["indices"] = np.array([2, 0, 1, 1, 2])
+    evaluate(operator, **given, **attributes)
+    tracemalloc.start()
+    output = evaluate(operator, **given, **attributes)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= output.nbytes + 2.5 * 8 * given["indices"].size + OVERHEAD
