@@ -58,7 +58,7 @@ class IllegalIndex(IllegalCase):
         limits: tuple[int, int],
         count: int,
     ) -> None:
-        is_negative = value < 0 and limits[0] == 0 <= limits[1]
+        is_negative = limits[0] == 0 and -limits[1] - 1 <= value < 0
         super().__init__(message, "SCT303" if is_negative else "SCT302")
         self.position = position
         self.value = value

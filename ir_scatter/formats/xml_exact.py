@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from xml.parsers import expat
 
@@ -19,7 +20,10 @@ def exact_index(data: bytes) -> Body:
 
 
 def edge_places(data: bytes, body: Body) -> dict[Edge, int]:
-    """Return where the edges of a body begin, the first one's place for equal edges."""
+    """Return where the edges of a body begin, the first one's place for equal edges.
+
+    Those behind a name that expat does not take, as libxml2 does, are left out.
+    """
     found: dict[Edge, int] = {}
     path: list[str] = []
 
@@ -31,7 +35,8 @@ def edge_places(data: bytes, body: Body) -> dict[Edge, int]:
     parser = expat.ParserCreate("utf-8")
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda _: path.pop()
-    parser.Parse(data[body.start : body.end], True)
+    with suppress(expat.ExpatError):
+        parser.Parse(data[body.start : body.end], True)
     return found
 
 
