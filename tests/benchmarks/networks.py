@@ -89,7 +89,10 @@ def _port(number: int, port: Port, names: str) -> Iterable[str]:
 def transformer(path: Path, layers: int) -> Path:
     """Write a chain of blocks of 32 layers, each with one cache update: 500 in 16,000 layers."""
     network = Network()
-    cache, token = ("FP32", (1, 8, 64, 16)), ("FP32", (1, 8, 1, 16))
+    cache: Port = ("FP32", (1, 8, 64, 16))
+    token: Port = ("FP32", (1, 8, 1, 16))
+    scalar: Port = ("I64", ())
+    positions: Port = ("I64", (1, 8, 1, 16))
     hidden = network.layer("Parameter", "opset1", 'shape="1,8,1,16" element_type="f32"', output=token)
     past = network.layer("Parameter", "opset1", 'shape="1,8,64,16" element_type="f32"', output=cache)
     position = network.layer("Parameter", "opset1", 'shape="1,8,1,16" element_type="i64"',
@@ -103,7 +106,7 @@ def transformer(path: Path, layers: int) -> Path:
             inputs = [(hidden, token), (weight, token)]
             name = f"hidden.{block}.{number}"
             hidden = network.layer("Add", "opset1", 'auto_broadcast="numpy"', inputs, token, name)
-        inputs = [(past, cache), (position, ("I64", (1, 8, 1, 16))), (hidden, token), (axis, ("I64", ()))]
+        inputs = [(past, cache), (position, positions), (hidden, token), (axis, scalar)]
         data = 'reduction="none" use_init_val="true"'
         past = network.layer("ScatterElementsUpdate", "opset12", data, inputs, cache, f"past.{block}")
         for _ in range(3):
