@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """A dimension that is not known exactly: `1..5`, `2..`, `?`, or a symbol such as `batch`."""
 
     low: int = 0

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from xml.parsers import expat
+from xml.sax.saxutils import escape, quoteattr
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -106,6 +107,68 @@ def test_changed_files(
             change for change in changes if change[0] not in {"byte", "cut", "token", "end", "shuffle"}
         ]
     demand_sense(folder, after(text, changes), BINARIES[binary](weights))
+
+
+def rewritten(element: "etree._Element", random: Random) -> str:
+    """Write an element in another way that means the same."""
+    attributes = []
+    for name, value in element.attrib.items():
+        quote = single if random.random() < 0.5 else quoteattr
+        attributes.append(f" {name!s} = {quote(str(value))}")
+    random.shuffle(attributes)
+    space = random.choice(["", "\r\n", "<!-- <layer/> -->"])
+    inside = "".join(rewritten(child, random) + space for child in element if isinstance(child.tag, str))
+    text = escape(element.text or "")
+    if not inside and not text and random.random() < 0.5:
+        return f"<{element.tag}{''.join(attributes)}/>"
+    return f"<{element.tag}{''.join(attributes)} >{text}{inside}</{element.tag}>"
+
+
+def single(text: str) -> str:
+    return "'" + escape(text, {"'": "&apos;", "\n": "&#10;", "a": "&#97;"}) + "'"
+
+
+def findings(checked: Checked) -> list[str]:
+    """Return what was found but for the places, in any order."""
+    assert checked.result is not None
+    return sorted(
+        f"{one.code} {one.severity} {one.message} {one.location.scope} {one.port} {one.node}"
+        f"{[(note.message, note.location.scope) for note in one.related]}"
+        for one in checked.result.diagnostics
+    )
+
+
+def demand_same_findings(folder: Path, data: bytes, weights: bytes | None, seed: int) -> None:
+    """Check a file and the same one in other words."""
+    random = Random(seed)
+    checked = check(write(folder, data, weights))
+    assert checked.result is not None
+    if not checked.result.is_readable or not is_counted_rightly(data):
+        return
+    tree = etree.fromstring(
+        data, etree.XMLParser(remove_comments=True, remove_pis=True, resolve_entities=False)
+    )
+    other = rewritten(tree, random).encode(random.choice(["utf-8", "utf-16", "utf-8-sig"]))
+    assert findings(check(write(folder, other, weights))) == findings(checked)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@given(changes=CHANGES, number=st.integers(0, 2**32))
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_how_a_file_is_written_does_not_matter(
+    folder: Path, seed: str, changes: list[Change], number: int
+) -> None:
+    text, weights = SEEDS[seed]
+    kept = [change for change in changes if change[0] not in {"byte", "cut", "token", "end", "shuffle"}]
+    demand_same_findings(folder, after(text, kept), weights, number)
+
+
+@pytest.mark.models
+@needs_models
+@pytest.mark.parametrize("path", real_models(200_000), ids=lambda path: path.parent.name)
+def test_how_real_models_are_written_does_not_matter(folder: Path, path: Path) -> None:
+    weights = path.with_suffix(".bin")
+    demand_same_findings(folder, path.read_bytes(), weights.read_bytes() if weights.exists() else None, 1)
 
 
 @pytest.mark.models
