@@ -148,7 +148,7 @@ class _Structure:
         for key, (_, start, end) in self.body.layers.items():
             middle = find(b"<output>", start, end)
             middle = end if middle < 0 else middle
-            counts = count(b"<port ", start, middle), count(b"<port ", middle, end)
+            counts = count(b"<port", start, middle), count(b"<port", middle, end)
             if counts not in known:
                 ids = [b"%d" % number for number in range(sum(counts))]
                 ports = _Ports(tuple(ids[: counts[0]]), _searchable(ids[counts[0] :]))

@@ -25,7 +25,7 @@ _HEAD = re.compile(
 _DATA = re.compile(rb'<data((?:\s+[\w:.-]+="[^"&<>\t\r\n]*")*)\s*/>\s*')
 _SPACE = re.compile(rb"\s*")
 _PORT = re.compile(
-    rb'<port id="([^"&]*)"(?: precision="([^"&]*)")?(?: names="[^"]*")?\s*'
+    rb'<port id="([^"&\t\r\n]*)"(?: precision="([^"&\t\r\n]*)")?(?: names="[^"]*")?\s*'
     rb"(?:/>|>((?:\s*<dim>[^<&\r]*</dim>)*)\s*</port>)"
 )
 _OUTPUT, _OUTPUT_END, _LAYER_END = b"<output>", b"</output>", b"</layer>"
