@@ -2,9 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias, TypeVar
-
-from lxml import etree
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from ir_scatter.constants import Constant
 from ir_scatter.elements import ElementType
@@ -12,6 +10,7 @@ from ir_scatter.errors import UnreadableModel
 from ir_scatter.formats.openvino_bodies import text_without_bodies
 from ir_scatter.formats.openvino_graph import CONST, PARAMETER, IrGraph
 from ir_scatter.formats.xml_exact import shortest
+from ir_scatter.formats.xml_layer import layer_tree
 from ir_scatter.model import Model, Node, Value
 from ir_scatter.shapes import Shape
 from ir_scatter.wiring import (
@@ -29,6 +28,9 @@ from ir_scatter.wiring import (
     Source,
     Wiring,
 )
+
+if TYPE_CHECKING:
+    from lxml import etree
 
 _RESULT = b"result"
 _BRANCHES = {True: "then", False: "else"}
@@ -209,7 +211,7 @@ class IrWiring(Wiring):
         body, data = self._ir.body, self._ir.file.text.data
         _, start, end = body.layers[layer]
         text = text_without_bodies(data, start, end, body.bodies.get(layer, {}).values())
-        return etree.fromstring(text, etree.XMLParser(resolve_entities=False, no_network=True))
+        return layer_tree(text)
 
 
 def _numbered(layers: Sequence[bytes]) -> dict[bytes, int]:

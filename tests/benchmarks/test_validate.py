@@ -75,6 +75,28 @@ def test_against_other_readers(
     benchmark.pedantic(ours, rounds=3)
 
 
+@pytest.mark.openvino
+@pytest.mark.parametrize(("network", "layers"), [(transformer, 16_000), (every_fifth, 15_000)])
+def test_as_processes(
+    benchmark: Any, tmp_path: Path, network: Callable[[Path, int], Path], layers: int
+) -> None:
+    """Each reader in a process of its own: nothing is warm, as on the command line."""
+    pytest.importorskip("openvino")
+    path = str(network(tmp_path / "network.xml", layers))
+    programs = (
+        "import ir_scatter, sys; ir_scatter.validate(ir_scatter.read(sys.argv[1]))",
+        "import openvino, sys; m = openvino.Core().read_model(sys.argv[1])",
+        "import lxml.etree, sys; t = lxml.etree.parse(sys.argv[1])",
+    )
+    runs = [[process(sys.executable, "-c", code, path)[0] for code in programs] for _ in range(ROUNDS)]
+    mine, reader, parser = (median(times) for times in zip(*runs, strict=True))
+    print(
+        f"\n{network.__name__} in a process: {mine / reader:.2f} x read_model, "
+        f"{mine / parser:.2f} x lxml.etree.parse"
+    )
+    benchmark.pedantic(lambda: ir_scatter.read(path), rounds=3)
+
+
 def test_four_times_the_layers(benchmark: Any, tmp_path: Path) -> None:
     small = str(transformer(tmp_path / "small.xml", 4_000))
     large = str(transformer(tmp_path / "large.xml", 16_000))
