@@ -1,13 +1,16 @@
-"""Find, validate, explain and compute the scatter operators of OpenVINO IR and ONNX models."""
+"""Find, validate, explain, convert and compute the scatter operators of OpenVINO IR and ONNX models."""
 
+from ir_scatter.convert import Conversion, convert
 from ir_scatter.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
 from ir_scatter.errors import (
     BadFeed,
     BrokenModel,
+    CannotWrite,
     Error,
     EvaluationFailed,
     IllegalCase,
     IllegalIndex,
+    NotEditable,
     UnknownOperator,
     UnreadableModel,
     UsageError,
@@ -21,6 +24,8 @@ from ir_scatter.version import __version__
 __all__ = [
     "BadFeed",
     "BrokenModel",
+    "CannotWrite",
+    "Conversion",
     "Diagnostic",
     "Error",
     "EvaluationFailed",
@@ -29,12 +34,14 @@ __all__ = [
     "Location",
     "Model",
     "NodeRef",
+    "NotEditable",
     "Related",
     "Severity",
     "UnknownOperator",
     "UnreadableModel",
     "UsageError",
     "__version__",
+    "convert",
     "evaluate",
     "evaluate_detailed",
     "evaluate_model",

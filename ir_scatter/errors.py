@@ -8,6 +8,8 @@ Error:
     ├── BrokenModel         the operators of a model break their rules
     ├── EvaluationFailed    a node cannot be computed with the values that reach it
     ├── NoInputs            no legal inputs were found for a model
+    ├── NotEditable         a file or a node is written in a way that cannot be edited safely
+    ├── CannotWrite         files cannot be written; what was there before is still there
     └── IllegalCase         inputs or attributes of one operator break its document
         └── IllegalIndex    an index is out of range, or negative where that is forbidden
 
@@ -133,3 +135,11 @@ class EvaluationFailed(Error):
 
 class NoInputs(Error):
     """No legal inputs were found for a model."""
+
+
+class NotEditable(Error):
+    """A file, or a node of it, is written in a way that cannot be edited safely."""
+
+
+class CannotWrite(Error):
+    """Files cannot be written; what was there before is still there."""

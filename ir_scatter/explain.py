@@ -7,6 +7,7 @@ from ir_scatter.diagnostics import Severity
 from ir_scatter.errors import UsageError
 from ir_scatter.ops import SPECS, by_text
 from ir_scatter.ops.spec import OpSpec
+from ir_scatter.rewrites.refusals import MEANINGS, Reason
 from ir_scatter.rules import all_rules, by_code, by_name
 from ir_scatter.rules.rule import Rule
 
@@ -23,6 +24,9 @@ def explain(topic: str) -> str:
     rule = by_code().get(text.upper()) or by_name().get(text.lower())
     if rule is not None:
         return "\n".join(_rule(rule)) + "\n"
+    if text.upper() in set(Reason):
+        reason = Reason(text.upper())
+        return f"{reason} {reason.name.lower().replace('_', '-')} (refused conversion)\n\n{MEANINGS[reason]}\n"
     spec = by_text(text)
     specs = [spec] if spec else [row for row in SPECS.values() if row.key.type.lower() == text.lower()]
     if not specs:
@@ -32,7 +36,7 @@ def explain(topic: str) -> str:
 
 def _unknown(text: str) -> str:
     names = [rule.code for rule in all_rules()] + [rule.name for rule in all_rules()]
-    names += [str(key) for key in SPECS]
+    names += [str(key) for key in SPECS] + list(Reason)
     lowered = {name.lower(): name for name in names}
     swapped = [name for name in names if sorted(name.lower()) == sorted(text.lower())]
     close = [lowered[name] for name in difflib.get_close_matches(text.lower(), lowered, 3)]

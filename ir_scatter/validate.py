@@ -1,7 +1,7 @@
 """A model in, diagnostics out."""
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,18 +73,21 @@ def validate(
     with collector_paused():
         found = [_from_defect(defect) for defect in model.defects]
         found = [diagnostic for diagnostic in found if diagnostic.code in codes]
-        found.extend(_Check(model, rules, max_index_elements).run())
+        found.extend(Check(model, rules, max_index_elements).run())
     return sorted(found, key=lambda diagnostic: diagnostic.location.line or 0)
 
 
-class _Check:
+class Check:
     """Shows every scatter node of a model to the rules.
 
     Networks repeat themselves: of two nodes that differ only in names and in the numbers of their
     indices, the second is shown only to the rules that read those numbers, if the first was clean.
     """
 
-    def __init__(self, model: Model, rules: list[Rule], max_index_elements: int) -> None:
+    def __init__(
+        self, model: Model, rules: Sequence[Rule], max_index_elements: int = MAX_CONSTANT_ELEMENTS
+    ) -> None:
+        """Sort the rules by what they look at."""
         self.model = model
         self.facts = Facts(max_index_elements)
         checks = [rule for rule in rules if rule.check is not None]
@@ -104,9 +107,10 @@ class _Check:
         for node in graph.walk(scatter_types(self.model.domain)):
             lookup = find(node.domain, node.type, node.opset)
             if lookup is not None:
-                yield from self._node(Site(node, lookup, self.facts), graph)
+                yield from self.node(Site(node, lookup, self.facts), graph)
 
-    def _node(self, site: Site, graph: Graph) -> Iterator[Diagnostic]:
+    def node(self, site: Site, graph: Graph) -> Iterator[Diagnostic]:
+        """Yield the findings of one node."""
         if site.lookup.spec is None:
             yield from _show(site, self.without_row, graph)
             return

@@ -13,6 +13,8 @@ _COMMANDS = {
     "inspect": "List the scatter nodes of models.",
     "explain": "Explain a rule or an operator.",
     "run": "Compute a model with NumPy.",
+    "convert": "Rewrite scatter operators into equal forms.",
+    "routes": "List the rewrites that convert knows.",
 }
 _REPORT = (
     "ir-scatter: this is a bug in ir-scatter, not in your input: {reason}\n"

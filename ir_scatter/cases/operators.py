@@ -87,7 +87,7 @@ def _legal(
     data, updates = draw(random, type, shapes.data), draw(random, type, shapes.updates)
     blank = None if shapes.indices is None else np.zeros(shapes.indices, np.int64)
     case = Case(spec, data, blank, updates, axis, attributes, type, of_indices, chosen)
-    indices = None if blank is None else _draw_indices(random, case, shapes, is_unique=is_unique)
+    indices = None if blank is None else draw_indices(random, case, shapes, is_unique=is_unique)
     return Case(spec, data, indices, updates, axis, attributes, type, of_indices, chosen)
 
 
@@ -137,7 +137,15 @@ def _draw_type(
     return fitting[int(random.integers(len(fitting)))]
 
 
-def _draw_indices(random: np.random.Generator, case: Case, shapes: CaseShapes, *, is_unique: bool) -> Array:
+def draw_indices(random: np.random.Generator, case: Case, shapes: CaseShapes, *, is_unique: bool) -> Array:
+    """Draw legal indices for a case whose other parts are there.
+
+    Args:
+        random: where randomness comes from.
+        case: its indices are replaced.
+        shapes: those of the case.
+        is_unique: whether targets must differ.
+    """
     assert shapes.indices is not None
     limits = [case.data.shape[case.axis_from_front] if s is None else s for s in index_limits(case)]
     if 0 in shapes.indices or not limits:

@@ -41,12 +41,14 @@ class XmlText:
     Attributes:
         path: as the caller named it.
         data: UTF-8 without a byte order mark.
+        mark: the byte order mark that a UTF-8 file begins with, or nothing.
         is_transcoded: whether the file itself is in another encoding.
         has_asides: whether there are comments, processing instructions or CDATA sections.
     """
 
     def __init__(self, path: str, raw: bytes) -> None:
         self.path = path
+        self.mark = codecs.BOM_UTF8 if raw.startswith(codecs.BOM_UTF8) else b""
         self.data, self.is_transcoded = _to_utf8(path, raw)
         self.has_asides = False
         data = self.data

@@ -13,3 +13,12 @@ SHAPE_KEEPERS = frozenset(
     }
 )  # fmt: skip
 """Their output has the shape of their first input."""
+
+REPEATERS = frozenset({"broadcast", "expand"})
+"""They repeat their first input along its dimensions of 1, and those that it does not have."""
+
+REPEATING_MODES = frozenset({"numpy", "bidirectional"})
+"""The words of their attribute `mode` with which trailing dimensions meet."""
+
+RUNNING = frozenset({"cumsum"})
+"""Of `SHAPE_KEEPERS` those whose elements depend on more than the element in the same place."""

@@ -1,0 +1,87 @@
+"""Takes every node that is meant through planning, rewriting and proof."""
+
+from pathlib import Path
+
+from ir_scatter.convert.conversion import Conversion, Converted, Refused, Verified
+from ir_scatter.convert.engine import Engine, Promises, Rewritten
+from ir_scatter.convert.plan import Task, Wish, make_plan
+from ir_scatter.convert.proof import Proven, prove
+from ir_scatter.errors import UsageError
+from ir_scatter.fragment import Patch
+from ir_scatter.memory import collector_paused
+from ir_scatter.model import Model
+from ir_scatter.rewrites.conditions import Condition
+from ir_scatter.rewrites.refusals import Refusal
+from ir_scatter.validate import read
+
+
+def attempt(model: "Model | str | Path", wish: Wish, cases: int, seed: int) -> Conversion:
+    """Convert a model; see `ir_scatter.convert`."""
+    known = read(model) if isinstance(model, str | Path) else model
+    promises = Promises(frozenset(map(_condition, wish.assume)), wish.keeps_negative)
+    with collector_paused():
+        engine = Engine(known, promises)
+        plan = make_plan(engine, wish)
+        found = _Attempt(promises, cases, seed)
+        for task in plan.tasks:
+            found.take(task, engine.rewrite(task.candidate.sites, task.target, task.opset))
+    refused = (*found.refused, *plan.obstacles)
+    return Conversion(
+        known, tuple(found.converted), refused, tuple(found.verified), plan.opset, plan.move, seed
+    )
+
+
+class _Attempt:
+    """Collects what becomes of each node; nodes that look the same are proven once."""
+
+    def __init__(self, promises: Promises, cases: int, seed: int) -> None:
+        self.promises, self.cases, self.seed = promises, cases, seed
+        self.converted: list[Converted] = []
+        self.refused: list[Refused] = []
+        self.verified: list[Verified] = []
+        self._proofs: dict[int, Proven | Refusal] = {}
+
+    def take(self, task: Task, outcome: Rewritten | Refusal | None) -> None:
+        """Enter what became of one node."""
+        if outcome is None:
+            return
+        if isinstance(outcome, Refusal):
+            self._refuse(task, outcome)
+            return
+        if self.cases > 0:
+            proof = self._proof(task, outcome)
+            if isinstance(proof, Refusal):
+                self._refuse(task, proof)
+                return
+            node = task.candidate.node
+            self.verified.append(Verified(node.name, node.location, proof.cases))
+        self.converted.append(_converted(task, outcome))
+
+    def _proof(self, task: Task, outcome: Rewritten) -> Proven | Refusal:
+        known = self._proofs.get(id(outcome))
+        if known is None:
+            site = task.candidate.sites[0]
+            known = self._proofs[id(outcome)] = prove(outcome, site, self.promises, self.cases, self.seed)
+        return known
+
+    def _refuse(self, task: Task, refusal: Refusal) -> None:
+        node, candidate = task.candidate.node, task.candidate
+        self.refused.append(
+            Refused(refusal.code, refusal.message, node.name, node.location, candidate.key, task.target.key)
+        )
+
+
+def _converted(task: Task, outcome: Rewritten) -> Converted:
+    node, key = task.candidate.node, task.candidate.key
+    assert key is not None
+    names = tuple(rewrite.name for rewrite in outcome.way)
+    patch = Patch(node, outcome.fragment)
+    return Converted(node.name, node.location, key, task.target.key, names, outcome.assumptions, patch)
+
+
+def _condition(text: str) -> Condition:
+    try:
+        return Condition(text)
+    except ValueError:
+        known = ", ".join(Condition)
+        raise UsageError(f"{text!r} cannot be assumed, expected one of {known}") from None

@@ -1,0 +1,140 @@
+"""What a conversion came to: what is rewritten, what is refused and why, what was proven."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ir_scatter.diagnostics import Location
+from ir_scatter.fragment import Patch
+from ir_scatter.model import Model, OpKey
+
+if TYPE_CHECKING:
+    from ir_scatter.opsets import Move
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Converted:
+    """One node that is rewritten.
+
+    Attributes:
+        name: of the node.
+        location: where it stands.
+        source: what it was; None where that has no name in common with what it becomes.
+        target: what it becomes.
+        rewrites: the names of the rewrites, in order.
+        assumptions: the promises that it stands on; empty if it is safe.
+        patch: the new nodes; None where only the model's opset makes it another version.
+    """
+
+    name: str
+    location: Location
+    source: OpKey | None
+    target: OpKey
+    rewrites: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    patch: Patch | None = None
+
+    @property
+    def is_safe(self) -> bool:
+        """Tell whether nothing had to be promised."""
+        return not self.assumptions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Refused:
+    """One node that is not rewritten, or the model if it has no name.
+
+    Attributes:
+        code: "CVT105".
+        message: what is, then what was expected.
+        name: of the node, "" for the model.
+        location: where it stands.
+        source: what it is; None where its opset does not contain it.
+        target: what it was to become.
+    """
+
+    code: str
+    message: str
+    name: str
+    location: Location
+    source: OpKey | None = None
+    target: OpKey | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verified:
+    """One node whose new form gave what its old form gives.
+
+    Attributes:
+        name: of the node.
+        location: where it stands.
+        cases: on how many generated inputs.
+    """
+
+    name: str
+    location: Location
+    cases: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conversion:
+    """What a conversion came to.
+
+    Attributes:
+        model: as it was read.
+        converted: the nodes that are rewritten.
+        refused: the nodes that are not.
+        verified: the nodes that were proven before anything is written.
+        opset: the opset that an ONNX model moves to; None if it stays where it is.
+        move: what that does to its other nodes.
+        seed: of the generated inputs.
+        origin: the file that the model comes from, where another program has read it before.
+    """
+
+    model: Model
+    converted: tuple[Converted, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    verified: tuple[Verified, ...] = ()
+    opset: int | None = None
+    move: "Move | None" = None
+    seed: int = 0
+    origin: str | None = None
+
+    @property
+    def patches(self) -> tuple[Patch, ...]:
+        """Return the new nodes."""
+        return tuple(one.patch for one in self.converted if one.patch is not None)
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether every node that was meant is rewritten."""
+        return not self.refused
+
+    def write(self, path: "str | Path", *, overwrite: bool = False, partial: bool = False) -> None:
+        """Write the converted model; files appear whole or not at all.
+
+        An IR gets its `.bin`, an ONNX model its external data beside it.
+
+        Args:
+            path: the new `.xml` or `.onnx`; the source's own path to replace the source.
+            overwrite: whether files that exist may be replaced.
+            partial: whether to write although a node was refused.
+
+        Raises:
+            UsageError: a file exists, or a node was refused.
+            NotEditable: the file is written in a way that cannot be edited in place.
+            CannotWrite: a file cannot be written; nothing was changed.
+        """
+        from ir_scatter.convert.writing import write
+
+        write(self, Path(path), overwrite=overwrite, partial=partial)
+
+    def diff(self) -> str:
+        """Return the changes as a unified diff of the `.xml`; for ONNX a list of nodes.
+
+        Raises:
+            NotEditable: the file is written in a way that cannot be edited in place.
+        """
+        from ir_scatter.convert.differences import difference
+
+        return difference(self)

@@ -1,0 +1,222 @@
+"""One node along a route: its fragment, or why there is none."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ir_scatter.diagnostics import Diagnostic, Severity
+from ir_scatter.fragment import Fragment, NewNode
+from ir_scatter.model import Input, Model, Node, Value
+from ir_scatter.ops import find
+from ir_scatter.ops.spec import OpSpec
+from ir_scatter.rewrites import leads_to, route
+from ir_scatter.rewrites.builder import Builder
+from ir_scatter.rewrites.conditions import Condition, Verdict
+from ir_scatter.rewrites.refusals import Reason, Refusal
+from ir_scatter.rewrites.rewrite import Rewrite
+from ir_scatter.rewrites.view import View
+from ir_scatter.rules import all_rules
+from ir_scatter.shapes import Shape
+from ir_scatter.site import Site
+from ir_scatter.validate import Check
+
+_DEMANDS = ("SCT1", "SCT2", "SCT3")
+"""What a node that breaks them has no documented result for."""
+
+KEPT_NEGATIVE = "negative-indices-kept"
+"""How the report records that negative indices were vouched for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """What the user vouches for.
+
+    Attributes:
+        conditions: those named with `--assume`.
+        keeps_negative: whether negative indices may reach a target that forbids them.
+    """
+
+    conditions: frozenset[Condition] = frozenset()
+    keeps_negative: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rewritten:
+    """One node, rewritten.
+
+    Attributes:
+        fragment: what replaces it; nodes that look the same share one.
+        way: the rewrites, in order.
+        assumptions: the promises that it stands on.
+    """
+
+    fragment: Fragment
+    way: tuple[Rewrite, ...]
+    assumptions: tuple[str, ...]
+
+
+class Engine:
+    """Rewrites nodes of one model; what it finds for one node it finds for all that look the same."""
+
+    def __init__(self, model: Model, promises: Promises) -> None:
+        self.model = model
+        self.promises = promises
+        self.check = Check(model, [rule for rule in all_rules() if rule.check is not None])
+        self._known: dict[Hashable, Rewritten | Refusal] = {}
+
+    def site(self, node: Node) -> Site | None:
+        """Return a scatter node seen by role; None for any other node."""
+        lookup = find(node.domain, node.type, node.opset)
+        return None if lookup is None else Site(node, lookup, self.check.facts)
+
+    def rewrite(
+        self, sites: Sequence[Site], target: OpSpec, opset: int | None
+    ) -> "Rewritten | Refusal | None":
+        """Rewrite one node; None if it is what it should be.
+
+        Args:
+            sites: the node, once for each signature of the function that it is in. What they do
+                not share is taken as unknown.
+            target: the row that is wanted.
+            opset: that of the ONNX model that is written.
+        """
+        found: list[Diagnostic] = []
+        for site in sites:
+            if site.lookup.spec is None:
+                return Refusal(Reason.BREAKS_RULES, f"{site.lookup.type} is not in opset {site.node.opset}")
+            found += self.check.node(site, site.node.graph)
+        for diagnostic in found:
+            if diagnostic.severity is Severity.ERROR and diagnostic.code.startswith(_DEMANDS):
+                return Refusal(Reason.BREAKS_RULES, f"breaks {diagnostic.code}: {diagnostic.message}")
+        site = sites[0]
+        if site.spec.key == target.key and not leads_to(target.key, target.key):
+            return None
+        way = route(site.spec.key, target.key, opset)
+        if way is None:
+            return Refusal(Reason.NO_ROUTE, f"no rewrite leads from {site.spec.key} to {target.key}")
+        if way[0].is_done(self._view(site), way[0].target):
+            return None
+        key = self._key(site, way)
+        if key is None:
+            return self._along(site, way, opset, found)
+        if key not in self._known:
+            self._known[key] = self._along(site, way, opset, found)
+        return self._known[key]
+
+    def _view(self, site: Site) -> View:
+        return View(site, self.promises.conditions, self.promises.keeps_negative)
+
+    def _key(self, site: Site, way: tuple[Rewrite, ...]) -> Hashable | None:
+        """Return what decides the fragment; None where more than one step looks at the numbers."""
+        if len(way) > 1:
+            return None
+        view, values = self._view(site), [port.value for port in site.node.inputs]
+        wanted = (Condition.NON_NEGATIVE, *way[0].requires(view, way[0].target))
+        verdicts = tuple((condition, view.proof(condition)) for condition in wanted)
+        same = tuple(next(n for n, other in enumerate(values) if other is value) for value in values)
+        key = (way[0].name, way[0].target.key, verdicts, same, site.likeness())
+        try:
+            hash(key)
+        except TypeError:  # an attribute that holds a list or a tensor
+            return None
+        return key
+
+    def _along(
+        self, site: Site, way: tuple[Rewrite, ...], opset: int | None, found: list[Diagnostic]
+    ) -> Rewritten | Refusal:
+        fragment, assumptions = _start(site), set[str]()
+        for rewrite in way:
+            for node in fragment.nodes:
+                lookup = find(node.domain, node.type, node.opset)
+                if lookup is None or lookup.spec is not rewrite.source:
+                    continue
+                view = self._view(Site(node, lookup, self.check.facts))
+                other = _apply(rewrite, view, opset)
+                if isinstance(other, Refusal):
+                    return other
+                fragment = fragment.substituted(node, other)
+                assumptions.update(view.relied_on)
+        if self.promises.keeps_negative and self._relies_on_sign(site, way):
+            assumptions.add(KEPT_NEGATIVE)
+        broken = self._broken(fragment, {diagnostic.code for diagnostic in found})
+        return broken or Rewritten(fragment, way, tuple(sorted(assumptions)))
+
+    def _relies_on_sign(self, site: Site, way: tuple[Rewrite, ...]) -> bool:
+        from ir_scatter.rewrites.parts import is_strict
+
+        return any(is_strict(rewrite.target) for rewrite in way) and self._view(site).may_be_negative
+
+    def _broken(self, fragment: Fragment, known: set[str]) -> Refusal | None:
+        """Refuse new nodes that break a rule which the old one does not break."""
+        for node in fragment.nodes:
+            site = self.site(node)
+            if site is None:
+                continue
+            for diagnostic in self.check.node(site, fragment):
+                if diagnostic.severity is not Severity.NOTE and diagnostic.code not in known:
+                    message = f"the new node would break {diagnostic.code}: {diagnostic.message}"
+                    return Refusal(Reason.TARGET_BREAKS_RULES, message)
+        return None
+
+
+def _start(site: Site) -> Fragment:
+    """Return the node itself as a fragment, its inputs with the best that is known of them."""
+    node, given = site.node, list[Value | None]()
+    known: dict[int, Value] = {}
+    for port in node.inputs:
+        value = port.value
+        if value is not None and id(value) not in known:
+            known[id(value)] = _best_known(value, port, site.facts.shape(value))
+        given.append(None if value is None else known[id(value)])
+    data = site.data
+    output = Value("output", data.element_type if data else None, site.data_shape)
+    assert node.opset is not None
+    new = NewNode("scatter", node.domain, node.type, node.opset, tuple(given), node.attributes, output)
+    return Fragment(given, [new])
+
+
+def _best_known(value: Value, port: Input, shape: Shape) -> Value:
+    return Value(
+        value.name,
+        value.element_type or port.stored_type,
+        shape,
+        partial(getattr, value, "producer"),
+        value.output,
+        value.constant,
+        producer_type=value.producer_type,
+        is_input=value.is_input,
+    )
+
+
+def _apply(rewrite: Rewrite, view: View, opset: int | None) -> Fragment | Refusal:
+    """Apply one rewrite to one node of a fragment."""
+    lost = _lost_attribute(rewrite, view)
+    if lost is not None:
+        return lost
+    for condition in rewrite.requires(view, rewrite.target):
+        if view.holds(condition):
+            continue
+        proof = view.proof(condition)
+        if proof.verdict is Verdict.VIOLATED:
+            message = f"{proof.reason}, expected {condition.replace('-', ' ')}"
+            return Refusal(Reason.CONDITION_VIOLATED, message)
+        what = condition.replace("-", " ")
+        message = f"{what} are not known; --assume {condition} promises them"
+        return Refusal(Reason.CONDITION_UNKNOWN, message)
+    given = [port.value for port in view.site.node.inputs]
+    build = Builder(given, view.site.node.domain, opset)
+    result = rewrite.build(view, build, rewrite.target)
+    return result if isinstance(result, Refusal) else build.fragment(result)
+
+
+def _lost_attribute(rewrite: Rewrite, view: View) -> Refusal | None:
+    """Refuse an attribute that says something and that the rewrite does not take care of."""
+    spec = rewrite.source
+    for name in view.site.node.attributes:
+        row = spec.attribute(name)
+        if row is None:
+            message = f"{name} is no attribute of {spec.key}, so that it is not known what it means"
+            return Refusal(Reason.ATTRIBUTE_LOST, message)
+        if name not in rewrite.carries and view.site.attribute(name) != row.default:
+            return Refusal(Reason.ATTRIBUTE_LOST, f"{name} is {view.site.attribute(name)}, which is lost")
+    return None

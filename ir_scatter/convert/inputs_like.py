@@ -1,0 +1,180 @@
+"""Legal inputs for one node, as it stands in its model."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ir_scatter.cases import Case
+from ir_scatter.cases.numbers import draw
+from ir_scatter.cases.operators import draw_indices
+from ir_scatter.cases.shapes import CaseShapes
+from ir_scatter.convert.engine import Promises
+from ir_scatter.convert.shapes_like import Misfit, draw_shapes_like
+from ir_scatter.elements import ELEMENT_TYPES, ElementType, dtype
+from ir_scatter.ops.plain.case import Array
+from ir_scatter.ops.spec import Layout, Reduction, Role
+from ir_scatter.rewrites.conditions import Condition
+from ir_scatter.rewrites.rewrite import Rewrite
+from ir_scatter.rewrites.view import View
+from ir_scatter.site import Site
+
+_F32, _I64 = ELEMENT_TYPES["f32"], ELEMENT_TYPES["i64"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """Inputs of one node.
+
+    Attributes:
+        inputs: as they are numbered.
+        arguments: those of `evaluate`, attributes included.
+        data: the input of that role.
+    """
+
+    inputs: tuple[Array | None, ...]
+    arguments: Mapping[str, Any]
+    data: Array
+
+
+def draw_inputs(
+    random: np.random.Generator,
+    way: Sequence[Rewrite],
+    site: Site,
+    promises: Promises,
+    *,
+    keeps_constants: bool,
+) -> Given:
+    """Draw inputs that are legal and keep what is proven and promised of the node.
+
+    Targets differ where nothing says what happens when they do not.
+
+    Args:
+        random: where randomness comes from.
+        way: the rewrites, which have conditions.
+        site: the node.
+        promises: what the user vouches for.
+        keeps_constants: whether indices that are constant stay as they are.
+
+    Raises:
+        Misfit: no such shapes were found.
+        NoInputs: NumPy has no type for an input.
+    """
+    view = View(site, promises.conditions, promises.keeps_negative)
+    wanted = {condition for rewrite in way for condition in rewrite.requires(view, rewrite.target)}
+    is_unique = view.reduction is Reduction.NONE or Condition.UNIQUE in wanted
+    shapes = draw_shapes_like(random, site, is_unique=is_unique, is_full=Condition.EQUAL in wanted)
+    if Condition.UNIQUE in wanted and shapes.indices is not None and not _has_room(site, shapes):
+        raise Misfit
+    case = _blank(random, site, shapes, view.reduction)
+    if case.indices is None:
+        return _given(site, case)
+    constant = site.index_array if keeps_constants else None
+    if constant is None:
+        constant = _indices(random, view, case, shapes, wanted, is_unique=is_unique)
+    return _given(site, replace(case, indices=constant))
+
+
+def _blank(random: np.random.Generator, site: Site, shapes: CaseShapes, reduction: Reduction) -> Case:
+    """Return a case whose indices are still to be drawn."""
+    type = (site.data.element_type if site.data else None) or _F32
+    index_type = (site.indices.element_type if site.indices else None) or _I64
+    return Case(
+        site.spec,
+        draw(random, type, shapes.data),
+        None if shapes.indices is None else np.zeros(shapes.indices, np.int64),
+        draw(random, type, shapes.updates),
+        shapes.axis,
+        {},
+        type,
+        index_type,
+        reduction,
+    )
+
+
+def _indices(
+    random: np.random.Generator,
+    view: View,
+    case: Case,
+    shapes: CaseShapes,
+    wanted: set[Condition],
+    *,
+    is_unique: bool,
+) -> Array:
+    """Draw indices that keep the conditions."""
+    assert shapes.indices is not None
+    is_unique = is_unique and _has_room(view.site, shapes)
+    if Condition.EQUAL in wanted and case.spec.layout is Layout.ELEMENTS:
+        column = tuple(dim if axis == shapes.axis else min(dim, 1) for axis, dim in enumerate(shapes.indices))
+        one = CaseShapes(shapes.data, column, column, shapes.axis)
+        found = np.broadcast_to(draw_indices(random, case, one, is_unique=is_unique), shapes.indices)
+    else:
+        found = draw_indices(random, case, shapes, is_unique=is_unique)
+    if (view.may_be_negative and not view.keeps_negative) or not found.size or found.dtype.kind != "i":
+        return found
+    sizes = shapes.data[: shapes.indices[-1]] if shapes.axis is None else shapes.data[shapes.axis]
+    return np.where(found < 0, found + np.asarray(sizes, found.dtype), found).astype(found.dtype)
+
+
+def _has_room(site: Site, shapes: CaseShapes) -> bool:
+    """Tell whether there are enough targets for all indices to differ."""
+    assert shapes.indices is not None
+    layout = site.spec.layout
+    if layout is Layout.TUPLES:
+        *leading, depth = shapes.indices
+        return int(np.prod(leading)) <= int(np.prod(shapes.data[:depth]))
+    if shapes.axis is None or layout is Layout.SEQUENCE:
+        return False
+    size = shapes.data[shapes.axis]
+    if layout is Layout.ELEMENTS:
+        return shapes.indices[shapes.axis] <= size
+    return int(np.prod(shapes.indices)) <= size
+
+
+def _given(site: Site, case: Case) -> Given:
+    """Put arrays in the order of the node's inputs."""
+    spec = site.spec
+    arrays: dict[Role, Array | None] = {
+        Role.DATA: case.data, Role.INDICES: case.indices, Role.UPDATES: case.updates
+    }  # fmt: skip
+    _share(site, arrays)
+    arguments: dict[str, Any] = {role.value: array for role, array in arrays.items()}
+    axis = site.operand(Role.AXIS)
+    of_axis = spec.axis.attribute if spec.axis else None
+    if axis is not None:
+        arrays[Role.AXIS] = arguments["axis"] = _axis(axis.shape, axis.element_type, case.axis or 0, site)
+    elif of_axis is not None:
+        arguments["axis"] = case.axis
+    for row in spec.attributes:
+        if row.name != of_axis:
+            arguments[row.name] = site.attribute(row.name)
+    count = len(site.node.inputs)
+    data = arrays[Role.DATA]
+    assert data is not None
+    return Given(tuple(arrays.get(port.role) for port in spec.ports[:count]), arguments, data)
+
+
+def _share(site: Site, arrays: dict[Role, Array | None]) -> None:
+    """Give inputs that are one value of the model one array."""
+    seen: dict[int, Array | None] = {}
+    for role in (Role.INDICES, Role.DATA, Role.UPDATES):
+        operand = site.operand(role)
+        if operand is None:
+            continue
+        own = arrays[role]
+        array = seen.setdefault(id(operand.value), own)
+        if array is not None and own is not None and array.shape != own.shape:
+            raise Misfit
+        arrays[role] = array
+
+
+def _axis(shape: Any, type: ElementType | None, axis: int, site: Site) -> Array:
+    written = site.written_axis
+    number = axis if written is None else written
+    dims = () if shape is None else tuple(1 for _ in shape)
+    known = dtype(type or _I64)
+    return np.full(dims, number, known)
+
+
+__all__ = ["Given", "Misfit", "draw_inputs"]

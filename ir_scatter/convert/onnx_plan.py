@@ -1,0 +1,116 @@
+"""Which opset an ONNX model has in the end, and what its scatter nodes become there."""
+
+from collections.abc import Iterator, Sequence
+
+from ir_scatter.convert.engine import Engine
+from ir_scatter.convert.plan import Plan, Task, obstacle, successor
+from ir_scatter.convert.selection import Candidate
+from ir_scatter.errors import UsageError
+from ir_scatter.model import ONNX
+from ir_scatter.ops import find
+from ir_scatter.ops.onnx_ops import LATEST_OPSET
+from ir_scatter.ops.spec import OpSpec
+from ir_scatter.rewrites import leads_to
+
+
+class OnnxPlanner:
+    """Plans the conversion of one ONNX model."""
+
+    def __init__(
+        self, engine: Engine, rows: Sequence[OpSpec] | None, opset: int | None, *, is_explicit: bool
+    ) -> None:
+        """Make a planner.
+
+        Args:
+            engine: rewrites nodes of the model.
+            rows: the rows of the operator that is wanted; None: deprecated ones are replaced.
+            opset: the one that is asked for.
+            is_explicit: whether the user named nodes or operators.
+        """
+        self.engine, self.rows, self.opset, self.is_explicit = engine, rows, opset, is_explicit
+        self.current = engine.model.opset_imports.get(ONNX)
+        if opset is not None and not 1 <= opset <= LATEST_OPSET:
+            raise UsageError(f"the opset is {opset}, expected 1 to {LATEST_OPSET}")
+
+    def plan(self, chosen: Sequence[Candidate]) -> Plan:
+        """Return what is to be done with the nodes that were chosen.
+
+        Raises:
+            UsageError: the wanted operator is not in the opset that is asked for.
+        """
+        meant = [one for one in chosen if self._wanted(one) is not None]
+        final = self._final(meant)
+        if final == self.current or final is None or self.current is None:
+            return Plan(tuple(self._tasks(meant, None)))
+        tasks = tuple(self._tasks(chosen, final))
+        return self._moved(tasks, final)
+
+    def _wanted(self, one: Candidate) -> Sequence[OpSpec] | None:
+        """Return the rows that a node may become; None if it is not concerned."""
+        spec = one.sites[0].lookup.spec
+        if self.rows is None:
+            following = successor(spec)
+            return None if following is None else _family(following)
+        if self.is_explicit or spec is None:
+            return self.rows
+        return self.rows if any(leads_to(spec.key, row.key) for row in self.rows) else None
+
+    def _final(self, meant: Sequence[Candidate]) -> int | None:
+        """Return the opset that the model has in the end."""
+        current = self.current
+        if self.opset is not None or current is None:
+            self._demand(meant)
+            return self.opset
+        possible = {opset for row in self._rows_of(meant) for opset in row.opsets if isinstance(opset, int)}
+        if not possible or current in possible:
+            return current
+        nearest = min(possible, key=lambda opset: (abs(opset - current), opset))
+        if nearest < current:
+            return nearest
+        from ir_scatter.opsets import lowest_opset
+
+        replaced = [one.node for one in meant]
+        return lowest_opset(self.engine.model, nearest, ignore=replaced) or nearest
+
+    def _rows_of(self, meant: Sequence[Candidate]) -> Iterator[OpSpec]:
+        for one in meant:
+            yield from self._wanted(one) or ()
+
+    def _demand(self, meant: Sequence[Candidate]) -> None:
+        """Demand that the opset that is asked for contains what is wanted."""
+        rows = list({row.key: row for row in self._rows_of(meant)}.values())
+        if rows and self.opset is not None and not any(self.opset in row.opsets for row in rows):
+            names = " and ".join(dict.fromkeys(str(row.key) for row in rows))
+            first, last = (end([opset for row in rows for opset in row.opsets]) for end in (min, max))
+            raise UsageError(f"opset {self.opset} has no {names}, expected opset {first} to {last}")
+
+    def _tasks(self, chosen: Sequence[Candidate], final: int | None) -> Iterator[Task]:
+        """Yield what each node becomes; in another opset its version may change, whether meant or not."""
+        for one in chosen:
+            node = one.node
+            opset = final if final is not None else node.opset
+            if not isinstance(opset, int):
+                continue
+            wanted = self._wanted(one)
+            if wanted is None:
+                lookup = find(node.domain, node.type, opset)
+                wanted = [lookup.spec] if lookup is not None and lookup.spec is not None else []
+            row = next((row for row in wanted if opset in row.opsets), None)
+            row = row or (wanted[-1] if wanted else None)
+            if row is not None and row.key != one.key:
+                yield Task(one, row, opset)
+
+    def _moved(self, tasks: tuple[Task, ...], final: int) -> Plan:
+        """Plan the move of the whole model to another opset."""
+        from ir_scatter.opsets import plan_move
+
+        model = self.engine.model
+        move = plan_move(model, final, ignore=[task.candidate.node for task in tasks])
+        found = tuple(obstacle(one.scope, one.type, one.reason, model.path) for one in move.obstacles)
+        return Plan(tasks, final, move, found)
+
+
+def _family(spec: OpSpec) -> tuple[OpSpec, ...]:
+    lookup = find(spec.key.domain, spec.key.type, spec.opsets[0])
+    assert lookup is not None
+    return lookup.family

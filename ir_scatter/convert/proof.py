@@ -1,0 +1,169 @@
+"""Old form against new, on generated legal inputs of the node's own shapes and types."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ir_scatter.convert.engine import Promises, Rewritten
+from ir_scatter.convert.inputs_like import Given, draw_inputs
+from ir_scatter.convert.shapes_like import Misfit
+from ir_scatter.errors import Error, NoInputs
+from ir_scatter.evaluate import evaluate_detailed
+from ir_scatter.fragment import Fragment, NewConstant
+from ir_scatter.graphs.nodes import compute_node
+from ir_scatter.graphs.plan import Step
+from ir_scatter.model import Node
+from ir_scatter.ops import find, plain
+from ir_scatter.ops.plain.case import Array
+from ir_scatter.rewrites.refusals import Reason, Refusal
+from ir_scatter.rewrites.rewrite import Rewrite
+from ir_scatter.shapes import show, show_numbers
+from ir_scatter.site import Site
+
+_MOST_ELEMENTS = 1 << 24
+"""Elements after which no further case is drawn: large nodes get one."""
+
+_CLOSE = 1e-5
+"""How far floating-point outputs may be apart where another program has chosen other operators."""
+
+_TRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """A node whose old and new form gave the same on so many cases."""
+
+    cases: int
+
+
+def prove(rewritten: Rewritten, site: Site, promises: Promises, cases: int, seed: int) -> "Proven | Refusal":
+    """Compute both forms and compare them.
+
+    Elements that more than one update writes without a reduction must be one of the candidates;
+    floating-point reductions may differ by what rounding in another order makes of them.
+    """
+    random = np.random.default_rng(seed)
+    done = elements = 0
+    for _ in range(cases):
+        if done and elements > _MOST_ELEMENTS:
+            break
+        try:
+            given = _draw(random, rewritten.way, site, promises, keeps_constants=done == 0)
+        except Misfit:
+            return Refusal(Reason.BREAKS_RULES, "no legal shapes were found that the node can have")
+        except NoInputs as error:
+            return Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
+        difference = _difference(rewritten.fragment, site, given)
+        if difference:
+            return Refusal(Reason.NOT_EQUAL, f"{difference} (case {done} of seed {seed})")
+        done += 1
+        elements += given.data.size
+    return Proven(done)
+
+
+def _draw(
+    random: np.random.Generator,
+    way: Sequence[Rewrite],
+    site: Site,
+    promises: Promises,
+    *,
+    keeps_constants: bool,
+) -> Given:
+    problem: Exception = Misfit()
+    for _ in range(_TRIES):
+        try:
+            return draw_inputs(random, way, site, promises, keeps_constants=keeps_constants)
+        except Misfit as error:
+            problem = error
+    raise problem
+
+
+def _difference(fragment: Fragment, site: Site, given: Given) -> str:
+    """Return how the new form differs from the old one, "" if it does not."""
+    spec = site.spec
+    try:
+        expected = evaluate_detailed(str(spec.key), **given.arguments)
+        found = run_fragment(fragment, given.inputs)
+    except Error as error:
+        return f"could not be computed: {error}"
+    old = expected.values
+    if found.shape != old.shape or found.dtype != old.dtype:
+        return f"gives {found.dtype} {show(found.shape)}, expected {old.dtype} {show(old.shape)}"
+    wrong = ~(_same(found, old) | _is_rounding(found, old, expected.rounding_bound))
+    for place in zip(*np.nonzero(wrong & expected.contested), strict=True):
+        position = [int(part) for part in place]
+        candidates = expected.candidates(position)
+        wrong[place] = not _same(np.broadcast_to(found[place], candidates.shape), candidates).any()
+    if not wrong.any():
+        return ""
+    worst = tuple(int(part) for part in np.argwhere(wrong)[0])
+    return (
+        f"{int(wrong.sum())} elements differ: {found[worst]} at {show_numbers(worst)}, expected {old[worst]}"
+    )
+
+
+def _same(found: Array, old: Array) -> Array:
+    """Tell where two arrays are the same: bit by bit, but for the sign of zero and NaN."""
+    with np.errstate(all="ignore"):
+        same: Array = np.asarray(found == old)
+        if found.dtype.kind in "fcV" or found.dtype.name.startswith(("bfloat", "float")):
+            same = same | ((found != found) & (old != old))
+    return same
+
+
+def _is_rounding(found: Array, old: Array, bound: Array) -> Array:
+    if not bound.any():
+        return np.zeros(old.shape, np.bool_)
+    wide = np.complex128 if old.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        return np.asarray(np.abs(found.astype(wide) - old.astype(wide)) <= 2 * bound)
+
+
+def difference_of(before: Sequence[Array], after: Sequence[Array]) -> str:
+    """Return how the outputs of two models differ, "" if they are equal but for rounding."""
+    if len(before) != len(after):
+        return f"there are {len(after)} outputs, expected {len(before)}"
+    for number, (old, new) in enumerate(zip(before, after, strict=True)):
+        if new.shape != old.shape or new.dtype != old.dtype:
+            return f"output {number} is {new.dtype} {show(new.shape)}, expected {old.dtype} {show(old.shape)}"
+        is_float = old.dtype.kind == "f"
+        is_close = (
+            np.allclose(new, old, _CLOSE, _CLOSE, equal_nan=True) if is_float else _same(new, old).all()
+        )
+        if not is_close:
+            return f"output {number} differs"
+    return ""
+
+
+def run_fragment(fragment: Fragment, inputs: Sequence[Array | None]) -> Array:
+    """Compute the result of a fragment.
+
+    Args:
+        fragment: the new nodes.
+        inputs: those of the node that it replaces.
+
+    Raises:
+        EvaluationFailed: a node cannot be computed.
+    """
+    known: dict[int, Array | None] = {
+        id(value): array for value, array in zip(fragment.given, inputs, strict=True) if value is not None
+    }
+    for node, new in zip(fragment.nodes, fragment.news, strict=True):
+        arrays = []
+        for value in new.inputs:
+            if value is not None and id(value) not in known:
+                assert isinstance(value.constant, NewConstant)
+                known[id(value)] = value.constant.array
+            arrays.append(None if value is None else known[id(value)])
+        known[id(new.output)] = _run(node, arrays)
+    result = known[id(fragment.result.output)]
+    assert result is not None
+    return result
+
+
+def _run(node: Node, arrays: Sequence[Array | None]) -> Array:
+    work = find(node.domain, node.type, node.opset) or plain.find(node.domain, node.type)
+    assert work is not None
+    (found,) = compute_node(Step(node, (), ("output",), work, ()), arrays)
+    return found

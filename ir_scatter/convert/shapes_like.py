@@ -1,0 +1,208 @@
+"""Whole shapes for one node: those it has, dynamic dimensions drawn small so that all fit."""
+
+from math import prod
+
+import numpy as np
+
+from ir_scatter.cases.shapes import CaseShapes
+from ir_scatter.ops.spec import IndicesLimit, Layout
+from ir_scatter.shapes import UNKNOWN_DIM, Bounds, Dim, Shape, agree, agree_dims, narrow, narrow_dim
+from ir_scatter.site import Site
+
+_LARGEST = 4
+_RANKS = (1, 4)
+
+
+class Misfit(Exception):
+    """The shapes of a node do not fit each other; the rules say how."""
+
+
+def draw_shapes_like(
+    random: np.random.Generator, site: Site, *, is_unique: bool, is_full: bool = False
+) -> CaseShapes:
+    """Return shapes that a node can have when the model runs.
+
+    Args:
+        random: where randomness comes from.
+        site: the node.
+        is_unique: whether there must be room for targets that differ.
+        is_full: whether indices reach every position of the other axes.
+
+    Raises:
+        Misfit: there are none.
+    """
+    updates = site.updates.shape if site.updates else None
+    draw = _Draw(random, site, is_unique, is_full)
+    return _LAYOUTS[site.spec.layout](draw, _roomy(site), site.indices_shape, updates)
+
+
+def _roomy(site: Site) -> Shape:
+    """Return the shape of data with room for indices that are constant."""
+    shape, array, limits = site.data_shape, site.index_array, site.limits
+    if shape is None or array is None or limits is None or not array.size:
+        return shape
+    columns = array.reshape(-1, len(limits)).astype(np.int64)
+    needed = np.maximum(columns.max(axis=0) + 1, -columns.min(axis=0)).tolist()
+    axes = range(len(limits)) if site.spec.layout is Layout.TUPLES else [site.axis or 0]
+    dims = list(shape)
+    for axis, least in zip(axes, needed, strict=True):
+        dim = dims[axis]
+        if isinstance(dim, Bounds) and dim.low < least:
+            dims[axis] = Bounds(least, dim.high, dim.symbol)
+    return tuple(dims)
+
+
+class _Draw:
+    """Draws dimensions for one node."""
+
+    def __init__(self, random: np.random.Generator, site: Site, is_unique: bool, is_full: bool) -> None:
+        self.random, self.site = random, site
+        self.is_unique, self.is_full = is_unique, is_full
+
+    def dim(self, dim: Dim, low: int = 1, high: int = _LARGEST) -> int:
+        """Return a number for a dimension, within its own bounds and, if they agree, these."""
+        if isinstance(dim, int):
+            return dim
+        least, most = max(dim.low, low), high if dim.high is None else min(dim.high, high)
+        return int(self.random.integers(least, max(least, most) + 1))
+
+    def whole(self, shape: Shape, rank: int) -> tuple[int, ...]:
+        """Return numbers for all dimensions."""
+        return tuple(self.dim(dim) for dim in _of_rank(shape, rank))
+
+    def rank(self, *ranks: int | None) -> int:
+        """Return the first rank that is known, otherwise a small one."""
+        known = next((rank for rank in ranks if rank is not None), None)
+        if known is not None:
+            return known
+        written = self.site.written_axis or 0
+        least = written + 1 if written >= 0 else -written
+        return max(int(self.random.integers(*_RANKS)), least)
+
+    def axis(self, rank: int) -> int:
+        """Return the axis of the node, or some axis where it is not known."""
+        written = self.site.written_axis
+        excluded = self.site.spec.axis.excluded if self.site.spec.axis else frozenset()
+        if written is not None:
+            if not -rank <= written < rank or written % rank in excluded:
+                raise Misfit
+            return written % rank
+        return int(self.random.choice([axis for axis in range(rank) if axis not in excluded]))
+
+
+def _slices(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> CaseShapes:
+    index_rank = _length(indices)
+    if index_rank is None and updates is not None and data is not None:
+        index_rank = len(updates) - len(data) + 1
+    if index_rank is None:
+        index_rank = int(draw.random.integers(0, 3)) if updates is None else min(len(updates), 1)
+    rank = draw.rank(_length(data), None if updates is None else len(updates) - index_rank + 1)
+    axis = draw.axis(rank)
+    data = _of_rank(data, rank)
+    if updates is not None and len(updates) != rank + index_rank - 1:
+        raise Misfit
+    if updates is not None:
+        around = (*updates[:axis], UNKNOWN_DIM, *updates[axis + index_rank :])
+        data = _of_rank(_merge(data, around), rank)
+        indices = _merge(_of_rank(indices, index_rank), updates[axis : axis + index_rank])
+    names = draw.whole(indices, index_rank)
+    count = int(np.prod(names, dtype=np.int64))
+    whole = [draw.dim(dim) for dim in data]
+    if isinstance(data[axis], Bounds):
+        whole[axis] = draw.dim(data[axis], max(count, 1), max(count, 1) + 2)
+    return CaseShapes(tuple(whole), names, (*whole[:axis], *names, *whole[axis + 1 :]), axis)
+
+
+def _elements(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> CaseShapes:
+    indices = _merge(indices, updates)
+    rank = draw.rank(_length(data), _length(indices))
+    axis = draw.axis(rank)
+    data, indices = _of_rank(data, rank), _of_rank(indices, rank)
+    limit = draw.site.spec.indices_limit
+    sizes, names = [], []
+    for place, (size, dim) in enumerate(zip(data, indices, strict=True)):
+        if draw.is_full and place != axis:
+            size = dim = _merge_dims(size, dim)
+        is_limited = draw.is_unique or place != axis or limit is IndicesLimit.EVERYWHERE
+        least = dim if isinstance(dim, int) else dim.low
+        found = draw.dim(size, max(least, 1), max(least, _LARGEST)) if isinstance(size, Bounds) else size
+        sizes.append(found)
+        is_same = draw.is_full and place != axis
+        names.append(found if is_same else draw.dim(dim, 1, max(found, 1) if is_limited else found + 2))
+    return CaseShapes(tuple(sizes), tuple(names), tuple(names), axis)
+
+
+def _tuples(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> CaseShapes:
+    depth = draw.site.depth
+    if depth is None:
+        upper = _length(data) or 2
+        depth = int(draw.random.integers(1, upper + 1))
+        if indices is not None and isinstance(indices[-1], Bounds):
+            depth = draw.dim(indices[-1], 1, upper)
+    leading = None if indices is None else len(indices) - 1
+    if leading is None:
+        leading = int(draw.random.integers(0, 3))
+        if updates is not None and data is not None:
+            leading = max(len(updates) - len(data) + depth, 0)
+    known_rank = None if updates is None else len(updates) - leading + depth
+    rank = max(draw.rank(_length(data), known_rank), depth)
+    data = _of_rank(data, rank)
+    head = _of_rank(None if indices is None else indices[:-1], leading)
+    if updates is not None and len(updates) == leading + rank - depth:
+        head = _of_rank(_merge(head, updates[:leading]), leading)
+        data = (*data[:depth], *(_merge(data[depth:], updates[leading:]) or ()))
+    names, whole = draw.whole(head, leading), draw.whole(data, rank)
+    if draw.is_unique and prod(names) > prod(whole[:depth]):
+        names = tuple(dim if isinstance(dim, int) else max(dim.low, 1) for dim in head)
+    shape = (*names, *whole[depth:])
+    is_one_element = updates is not None and not shape and len(updates) > 0
+    return CaseShapes(whole, (*names, depth), (1,) * len(updates or ()) if is_one_element else shape, None)
+
+
+def _sequence(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> CaseShapes:
+    rank = max(draw.rank(_length(data), _length(updates)), 2)
+    axis = draw.axis(rank)
+    data, updates = _of_rank(data, rank), _of_rank(updates, rank)
+    whole, new = [], []
+    for place, (size, dim) in enumerate(zip(data, updates, strict=True)):
+        if place == axis:
+            least = dim if isinstance(dim, int) else max(dim.low, 1)
+            length = draw.dim(size, least, least + _LARGEST)
+            whole.append(length)
+            new.append(draw.dim(dim, 1, max(length, 1)))
+        else:
+            whole.append(draw.dim(_merge_dims(size, dim)))
+            new.append(whole[-1])
+    return CaseShapes(tuple(whole), (whole[0],) if draw.site.indices else None, tuple(new), axis)
+
+
+_LAYOUTS = {
+    Layout.SLICES: _slices,
+    Layout.ELEMENTS: _elements,
+    Layout.TUPLES: _tuples,
+    Layout.SEQUENCE: _sequence,
+}
+
+
+def _length(shape: Shape) -> int | None:
+    return None if shape is None else len(shape)
+
+
+def _of_rank(shape: Shape, rank: int) -> tuple[Dim, ...]:
+    if shape is None:
+        return (UNKNOWN_DIM,) * rank
+    if len(shape) != rank:
+        raise Misfit
+    return shape
+
+
+def _merge(left: Shape, right: Shape) -> Shape:
+    if not agree(left, right):
+        raise Misfit
+    return narrow(left, right)
+
+
+def _merge_dims(left: Dim, right: Dim) -> Dim:
+    if not agree_dims(left, right):
+        raise Misfit
+    return narrow_dim(left, right)

@@ -1,0 +1,124 @@
+"""ONNX to IR: OpenVINO reads it, and the result is checked like the rest."""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ir_scatter.convert import convert
+from ir_scatter.convert.conversion import Conversion, Converted, Refused
+from ir_scatter.convert.proof import difference_of
+from ir_scatter.diagnostics import Location, Severity
+from ir_scatter.errors import Error, UnreadableModel, UsageError
+from ir_scatter.model import Model, Node
+from ir_scatter.ops import find, scatter_types
+from ir_scatter.ops.onnx_ops import SCATTER_ELEMENTS, TENSOR_SCATTER_24
+from ir_scatter.rewrites.refusals import Reason
+from ir_scatter.validate import read, validate
+
+if TYPE_CHECKING:
+    from ir_scatter.convert.job import Done, Job
+
+
+def run_to_ir(job: "Job", model: Model) -> "Done":
+    """Convert an ONNX model to an IR, and then its nodes if an operator is named.
+
+    Operators that OpenVINO does not read are rewritten in ONNX before.
+
+    Raises:
+        UsageError: an option does not fit, or a file is in the way.
+        UnreadableModel: OpenVINO cannot read the model.
+        CannotWrite: nothing was written.
+    """
+    from ir_scatter.convert.job import demand_free, finish
+
+    assert job.output is not None
+    if job.options.get("opset") is not None:
+        raise UsageError("--opset is for ONNX models, and the output is an IR")
+    demand_free(job, model)
+    with tempfile.TemporaryDirectory() as folder:
+        first = _readable_by_openvino(job, model)
+        if first is not None and first.refused:
+            return finish(job, first)
+        exported = _export(model, first, Path(folder))
+        found = convert(exported, **job.options)
+        refused = (*_findings(exported), *found.refused)
+        remarks: tuple[str, ...] = ()
+        if not refused and job.options["verify"]:
+            problem, remarks = _compare(model, exported, job.options["seed"])
+            if problem:
+                refused = (Refused(Reason.NOT_EQUAL, problem, "", Location(model.path)),)
+        listed = _listed(model, exported, found)
+        verified = (*(first.verified if first else ()), *found.verified)
+        conversion = replace(found, converted=listed, refused=refused, verified=verified, origin=model.path)
+        return finish(job, conversion, remarks)
+
+
+def _readable_by_openvino(job: "Job", model: Model) -> Conversion | None:
+    """Rewrite the operators that OpenVINO does not read; None if there are none."""
+    kind = TENSOR_SCATTER_24.key.type
+    if not any(True for _ in model.definitions(frozenset({kind}))):
+        return None
+    options = {name: job.options[name] for name in ("assume", "verify", "seed")}
+    return convert(model, SCATTER_ELEMENTS[-1].key.type, sources=(kind,), **options)
+
+
+def _export(model: Model, first: Conversion | None, folder: Path) -> Model:
+    from ir_scatter.runners.openvino_export import export
+
+    source, target = Path(model.path), folder / "model.xml"
+    if first is not None:
+        source = folder / "source" / "model.onnx"
+        source.parent.mkdir()
+        first.write(source)
+    problem = export(str(source.resolve()), str(target))
+    if problem:
+        message = f"OpenVINO cannot read it: {problem}"
+        raise UnreadableModel("unreadable-file", message, Location(model.path))
+    return read(target)
+
+
+def _findings(exported: Model) -> Iterator[Refused]:
+    """Yield what `validate` has against the IR."""
+    for found in validate(exported):
+        if found.severity is Severity.ERROR:
+            message = f"the IR breaks {found.code}: {found.message}"
+            name = found.node.name if found.node else ""
+            yield Refused(Reason.TARGET_BREAKS_RULES, message, name, found.location)
+
+
+def _compare(model: Model, exported: Model, seed: int) -> tuple[str, tuple[str, ...]]:
+    """Return how the outputs in NumPy differ, and what is to be said if they cannot be compared."""
+    from ir_scatter.cases import make_feeds
+    from ir_scatter.graphs import prepare
+
+    try:
+        before, after = prepare(model), prepare(exported)
+        feeds = make_feeds(before, seed)
+        return difference_of(list(before.run(feeds).values()), list(after.run(feeds).values())), ()
+    except Error as error:
+        return "", (f"the models were not compared in NumPy: {error}",)
+
+
+def _listed(model: Model, exported: Model, found: Conversion) -> tuple[Converted, ...]:
+    """List every scatter node of the IR with the node of the ONNX model that has its name."""
+    before = {name: node for node in model.definitions(scatter_types(model.domain)) for name in _names(node)}
+    rewritten = {one.location.scope: one for one in found.converted}
+    listed = []
+    for node in exported.walk(scatter_types(exported.domain)):
+        lookup, source = find(node.domain, node.type, node.opset), before.get(node.name)
+        if lookup is None or lookup.spec is None:
+            continue
+        known = rewritten.get(node.scope)
+        origin = find(source.domain, source.type, source.opset) if source else None
+        key = origin.spec.key if origin and origin.spec else None
+        target = known.target if known else lookup.spec.key
+        patch, names = (known.patch, known.rewrites) if known else (None, ())
+        assumptions = known.assumptions if known else ()
+        listed.append(Converted(node.name, node.location, key, target, names, assumptions, patch))
+    return tuple(listed)
+
+
+def _names(node: Node) -> set[str]:
+    return {node.name, *(output.name for output in node.outputs[:1])}

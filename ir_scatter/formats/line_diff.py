@@ -1,0 +1,91 @@
+"""A unified diff of a text and edits of it; only the lines around edits are compared."""
+
+import difflib
+from collections.abc import Iterator, Sequence
+
+from ir_scatter.formats.edits import Edit, apply_edits
+
+_CONTEXT = 3
+
+
+def unified_diff(data: bytes, edits: Sequence[Edit], old: str, new: str) -> Iterator[str]:
+    """Yield the lines of a unified diff, each with its line break.
+
+    Args:
+        data: the text, UTF-8.
+        edits: as `apply_edits` takes them.
+        old: the name of the text before.
+        new: the name of the text afterwards.
+    """
+    regions = _regions(data, edits)
+    if regions:
+        yield f"--- {old}\n"
+        yield f"+++ {new}\n"
+    line, position, shift = 1, 0, 0
+    for start, end, inside in regions:
+        line += data.count(b"\n", position, start)
+        position = start
+        before = data[start:end]
+        local = [Edit(edit.start - start, edit.end - start, edit.text) for edit in inside]
+        after = apply_edits(before, local)
+        left, right = _lines(before), _lines(after)
+        yield from _hunks(left, right, line, shift)
+        shift += len(right) - len(left)
+
+
+def _hunks(left: list[str], right: list[str], line: int, shift: int) -> Iterator[str]:
+    """Yield the hunks of a region that begins at a line, with the numbers that they have in the whole."""
+    for number, text in enumerate(difflib.unified_diff(left, right, n=_CONTEXT)):
+        if number < 2:
+            continue
+        if text.startswith("@@"):
+            text = _moved(text, line - 1, line - 1 + shift)
+        yield text if text.endswith("\n") else f"{text}\n\\ No newline at end of file\n"
+
+
+def _moved(header: str, old: int, new: int) -> str:
+    """Return the head of a hunk with both line numbers moved."""
+    _, left, right, _ = header.split()
+    return f"@@ {_with(left, old)} {_with(right, new)} @@\n"
+
+
+def _with(part: str, shift: int) -> str:
+    first, comma, count = part[1:].partition(",")
+    return f"{part[0]}{int(first) + shift}{comma}{count}"
+
+
+def _lines(data: bytes) -> list[str]:
+    *whole, rest = data.decode("utf-8", "replace").split("\n")
+    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
+
+
+def _regions(data: bytes, edits: Sequence[Edit]) -> list[tuple[int, int, list[Edit]]]:
+    """Return whole lines around edits, with lines of context; those that touch are one region."""
+    found: list[tuple[int, int, list[Edit]]] = []
+    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
+        start, end = _back(data, edit.start), _forth(data, edit.end)
+        if found and start <= found[-1][1]:
+            first, last, inside = found[-1]
+            found[-1] = (first, max(last, end), [*inside, edit])
+        else:
+            found.append((start, end, [edit]))
+    return found
+
+
+def _back(data: bytes, place: int) -> int:
+    """Return the beginning of the line some lines above a place."""
+    for _ in range(_CONTEXT + 1):
+        place = data.rfind(b"\n", 0, place)
+        if place < 0:
+            return 0
+    return place + 1
+
+
+def _forth(data: bytes, place: int) -> int:
+    """Return the end of the line some lines below a place."""
+    for _ in range(_CONTEXT + 1):
+        found = data.find(b"\n", place)
+        if found < 0:
+            return len(data)
+        place = found + 1
+    return place

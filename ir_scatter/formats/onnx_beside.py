@@ -1,0 +1,116 @@
+"""The files beside an ONNX model that its tensors are in: what has to go along with a copy."""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnx import AttributeProto, GraphProto, ModelProto, SparseTensorProto, TensorProto
+
+from ir_scatter.diagnostics import Location
+from ir_scatter.errors import UnreadableModel
+from ir_scatter.formats.onnx_external import Problem, is_external, span_of
+from ir_scatter.formats.onnx_graph import OnnxGraph
+from ir_scatter.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalFile:
+    """A file beside a model.
+
+    Attributes:
+        location: as tensors name it, relative to the model's folder: "sub/../weights.bin".
+        name: the same without detours, "weights.bin". Locations of one name are one file.
+        path: the file, links resolved.
+    """
+
+    location: str
+    name: str
+    path: Path
+
+
+def external_files(model: Model) -> list[ExternalFile]:
+    """Return every place outside of the file that a tensor of a model names, in the order of use.
+
+    Raises:
+        UnreadableModel: a file is missing or outside of the model's folder, a tensor names no file,
+            or two files could not be told apart beside a copy of the model.
+    """
+    assert isinstance(model.graph, OnnxGraph)
+    files = model.graph.shared.tensors.files
+    found: dict[str, ExternalFile] = {}
+    by_name: dict[str, ExternalFile] = {}
+    for tensor in all_tensors(model.source):
+        if not is_external(tensor):
+            continue
+        span = span_of(tensor)
+        if isinstance(span, Problem):
+            raise _unreadable(model, span)
+        if span.location in found:
+            continue
+        weights = files._file(span.location)
+        if isinstance(weights, Problem):
+            raise _unreadable(model, weights)
+        file = ExternalFile(span.location, os.path.normpath(span.location), weights.path)
+        _refuse_detours(model, file, by_name.setdefault(file.name, file))
+        found[span.location] = file
+    return list(found.values())
+
+
+def _refuse_detours(model: Model, file: ExternalFile, other: ExternalFile) -> None:
+    """Refuse `link/../weights.bin`, which is another file where the link is a folder."""
+    if file.name.split(os.sep)[0] == os.pardir or other.path != file.path:
+        message = f"external data is at {file.location!r}, which leads through a link and back"
+        raise _unreadable(model, Problem("external-data-path", f"{message}, expected a path without '..'"))
+
+
+def all_tensors(model: ModelProto) -> Iterator[TensorProto]:
+    """Yield every tensor of a model: in graphs, functions, bodies, attributes and what trains it."""
+    yield from _of_graph(model.graph)
+    for training in model.training_info:
+        yield from _of_graph(training.initialization)
+        yield from _of_graph(training.algorithm)
+    for function in model.functions:
+        yield from _of_attributes(function.attribute_proto)
+        for node in function.node:
+            yield from _of_attributes(node.attribute)
+
+
+def _of_graph(graph: GraphProto) -> Iterator[TensorProto]:
+    yield from graph.initializer
+    yield from _of_sparse(graph.sparse_initializer)
+    for node in graph.node:
+        yield from _of_attributes(node.attribute)
+
+
+def _of_attributes(attributes: Iterable[AttributeProto]) -> Iterator[TensorProto]:
+    for attribute in attributes:
+        if attribute.type in _WITHOUT_TENSORS:
+            continue
+        if attribute.HasField("t"):
+            yield attribute.t
+        yield from attribute.tensors
+        if attribute.HasField("sparse_tensor"):
+            yield from _of_sparse([attribute.sparse_tensor])
+        yield from _of_sparse(attribute.sparse_tensors)
+        if attribute.HasField("g"):
+            yield from _of_graph(attribute.g)
+        for graph in attribute.graphs:
+            yield from _of_graph(graph)
+
+
+def _of_sparse(tensors: Iterable[SparseTensorProto]) -> Iterator[TensorProto]:
+    for sparse in tensors:
+        yield from (sparse.values, sparse.indices)
+
+
+def _unreadable(model: Model, problem: Problem) -> UnreadableModel:
+    return UnreadableModel(problem.kind, problem.message, Location(model.path))
+
+
+_WITHOUT_TENSORS = frozenset(
+    {
+        AttributeProto.INT, AttributeProto.INTS, AttributeProto.FLOAT, AttributeProto.FLOATS,
+        AttributeProto.STRING, AttributeProto.STRINGS, AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS,
+    }
+)  # fmt: skip

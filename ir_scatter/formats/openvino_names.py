@@ -1,0 +1,40 @@
+"""Names for new layers: unique among all layers of a file, its bodies included."""
+
+import re
+
+from ir_scatter.formats.openvino_tags import attributes, escaped, start_tag, unescaped
+from ir_scatter.formats.xml_index import Body
+
+_USUAL = re.compile(rb'<layer id="[^"]*" name="([^"&\t\r\n]*)"')
+
+
+class LayerNames:
+    """The names that are taken."""
+
+    def __init__(self, data: bytes, net: Body) -> None:
+        self._taken: set[bytes] = set()
+        pending = [net]
+        while pending:
+            body = pending.pop()
+            for _, start, _ in body.layers.values():
+                match = _USUAL.match(data, start)
+                self._taken.add(match[1] if match else _name(data, start))
+            pending += [inner for bodies in body.bodies.values() for inner in bodies.values()]
+
+    def new(self, raw: bytes, label: str) -> bytes:
+        """Take a name that begins with one as written, and return it as it is to be written."""
+        taken = self._taken
+        end = b"/" + (label.encode() if label.isidentifier() else escaped(label))
+        name, number = raw + end, 1
+        meaning = name if b"&" not in name else unescaped(name)
+        while meaning in taken:
+            number += 1
+            name = b"%b%b_%d" % (raw, end, number)
+            meaning = unescaped(name)
+        taken.add(meaning)
+        return name
+
+
+def _name(data: bytes, start: int) -> bytes:
+    name = attributes(data, start_tag(data, start)).get(b"name")
+    return unescaped(name.raw) if name else b""

@@ -1,0 +1,114 @@
+"""The tags of well-formed XML with their places, for editing: nothing is read into a tree."""
+
+import re
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+from lxml import etree
+
+_TOKEN = re.compile(
+    rb"<(?:!--.*?--|!\[CDATA\[.*?\]\]|\?.*?\?"
+    rb"""|(/?)([^\s/>]+)[^"'>]*+(?:(?:"[^"]*"|'[^']*')[^"'>]*+)*+)>""",
+    re.DOTALL,
+)
+_ATTRIBUTE = re.compile(rb"""([^\s=/"'<>]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_SPECIAL = re.compile(rb"[&\t\r\n]")
+_ESCAPES = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
+    | {space: f"&#{ord(space)};" for space in "\t\r\n"}
+)
+
+
+class Kind(IntEnum):
+    """What a tag does: `</a>`, `<a/>`, `<a>`; the number is what it adds to the depth."""
+
+    CLOSE = -1
+    EMPTY = 0
+    OPEN = 1
+
+
+class Tag(NamedTuple):
+    """A tag and its place."""
+
+    kind: Kind
+    name: bytes
+    start: int
+    end: int
+
+
+class Element(NamedTuple):
+    """An element, and its content from `inner` to `inner_end`."""
+
+    name: bytes
+    start: int
+    inner: int
+    inner_end: int
+    end: int
+
+
+class Attribute(NamedTuple):
+    """The place of an attribute's value, without its quotation marks, and the value as written."""
+
+    start: int
+    end: int
+    raw: bytes
+
+
+def tags(data: bytes, start: int, end: int) -> Iterator[Tag]:
+    """Yield the tags of a piece of XML; comments and the like are passed over."""
+    for match in _TOKEN.finditer(data, start, end):
+        name = match[2]
+        if name is not None:
+            is_empty = data[match.end() - 2] == ord("/")
+            kind = Kind.CLOSE if match[1] else Kind.EMPTY if is_empty else Kind.OPEN
+            yield Tag(kind, name, match.start(), match.end())
+
+
+def children(data: bytes, start: int, end: int) -> list[Element]:
+    """Return the elements of a piece of XML, without those inside them.
+
+    The piece may end with the end tag of what it is in. An element that does not end in it is left out.
+    """
+    found, depth, opening = [], 0, None
+    for tag in tags(data, start, end):
+        if depth == 0 and tag.kind is Kind.EMPTY:
+            found.append(Element(tag.name, tag.start, tag.end, tag.end, tag.end))
+        elif depth == 0 and tag.kind is Kind.OPEN:
+            opening = tag
+        depth += tag.kind
+        if depth < 0:
+            break
+        if depth == 0 and opening is not None:
+            found.append(Element(opening.name, opening.start, opening.end, tag.start, tag.end))
+            opening = None
+    return found
+
+
+def start_tag(data: bytes, start: int) -> Tag:
+    """Return the tag that begins at a place."""
+    return next(tags(data, start, len(data)))
+
+
+def attributes(data: bytes, tag: Tag) -> dict[bytes, Attribute]:
+    """Return the attributes of a tag."""
+    first = tag.start + 1 + len(tag.name)
+    found = {}
+    for match in _ATTRIBUTE.finditer(data, first, tag.end):
+        number = 3 if match[2] is None else 2
+        found[match[1]] = Attribute(match.start(number), match.end(number), match[number])
+    return found
+
+
+def unescaped(raw: bytes) -> bytes:
+    """Return what the text of an attribute's value means."""
+    if not _SPECIAL.search(raw):
+        return raw
+    mark = b"'" if b'"' in raw else b'"'
+    value = etree.fromstring(b"<a b=%b%b%b/>" % (mark, raw, mark)).get("b")
+    return value.encode() if value is not None else b""
+
+
+def escaped(text: str) -> bytes:
+    """Return a text as the value of an attribute, between quotation marks of either kind."""
+    return text.translate(_ESCAPES).encode()

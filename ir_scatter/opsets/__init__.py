@@ -1,0 +1,5 @@
+"""Moving ONNX models to another opset without changing what they mean."""
+
+from ir_scatter.opsets.move import Move, Obstacle, lowest_opset, plan_move
+
+__all__ = ["Move", "Obstacle", "lowest_opset", "plan_move"]

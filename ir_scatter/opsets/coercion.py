@@ -1,0 +1,39 @@
+"""Operators that took their input as a matrix up to some version, and work along one axis since."""
+
+from ir_scatter.ops.opset_facts import Coerced
+from ir_scatter.opsets.draft import Draft, Refused
+
+_FIRST_WITH_ALLOWZERO = 14
+
+
+def separate(fact: Coerced, draft: Draft) -> None:
+    """Make a node that took its input as a matrix work along one axis."""
+    axis = draft.attribute("axis", fact.before)
+    if _is_last(draft, axis):
+        draft.write("axis", axis)
+        return
+    data = draft.input(0)
+    shape = draft.make_node("Shape", [data], "shape")
+    draft.connect(0, draft.make_node("Flatten", [data], "flattened", axis=axis))
+    draft.write("axis", 1)
+    keeps_zeros = {"allowzero": 1} if draft.target >= _FIRST_WITH_ALLOWZERO else {}
+    draft.follow_with("Reshape", [shape], "along_rows", **keeps_zeros)
+
+
+def unite(fact: Coerced, draft: Draft) -> None:
+    """Make a node that works along one axis take its input as a matrix."""
+    axis = draft.attribute("axis", fact.after)
+    if not _is_last(draft, axis):
+        raise Refused(f"it works along axis {axis}, and along all dimensions from there on before")
+    shape = draft.place.shape(draft.input(0))
+    draft.write("axis", axis if axis >= 0 or shape is None else axis + len(shape))
+
+
+def _is_last(draft: Draft, axis: int) -> bool:
+    """Tell whether nothing but dimensions of 1 is known to follow an axis."""
+    shape = draft.place.shape(draft.input(0))
+    if shape is None:
+        return axis == -1
+    if not -len(shape) <= axis < len(shape):
+        raise Refused(f"its axis is {axis}, expected one of {len(shape)} dimensions")
+    return all(dim == 1 for dim in shape[axis % len(shape) + 1 :])

@@ -1,0 +1,162 @@
+"""Conditions under which a rewrite is equal, and what can be proven of them for one node."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from ir_scatter.facts import Facts
+from ir_scatter.model import Value
+from ir_scatter.ops import targets
+from ir_scatter.ops.plain_shapes import REPEATERS, REPEATING_MODES, RUNNING, SHAPE_KEEPERS
+from ir_scatter.ops.spec import IndexRange, Layout
+from ir_scatter.shapes import element_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ir_scatter.site import Site
+
+_MAX_STEPS = 64
+
+
+class Condition(StrEnum):
+    """What a user can promise, by the name after `--assume`."""
+
+    UNIQUE = "unique-indices"
+    """No two indices name the same element."""
+    NON_NEGATIVE = "non-negative-indices"
+    """No index counts from the end."""
+    EQUAL = "equal-indices"
+    """Along every axis but the one they count on, indices are equal."""
+
+
+class Verdict(StrEnum):
+    """What the file says of a condition."""
+
+    PROVEN = "proven"
+    UNKNOWN = "unknown"
+    VIOLATED = "violated"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A verdict and its reason, "indices [0, 2] and [1, 2] are equal"; empty if nothing is known."""
+
+    verdict: Verdict
+    reason: str = ""
+
+
+_PROVEN, _UNKNOWN = Proof(Verdict.PROVEN), Proof(Verdict.UNKNOWN)
+
+
+def judge(condition: Condition, site: "Site") -> Proof:
+    """Return what can be proven of a condition."""
+    return _PROOFS[condition](site)
+
+
+def _unique(site: "Site") -> Proof:
+    count = _count(site)
+    if count is not None and count < 2:
+        return _PROVEN
+    array, limits = site.index_array, site.limits
+    room = _room(site)
+    if count is not None and room is not None and count > room:
+        return Proof(Verdict.VIOLATED, f"there are {count} indices for {room} positions")
+    if array is None or limits is None or site.out_of_range is not None:
+        return _UNKNOWN
+    if None in limits and array.size and array.dtype.kind == "i" and int(array.min()) < 0:
+        return _UNKNOWN
+    found = targets.repeats(site.spec.layout, site.axis, array, limits, wraps=True)
+    if found is None:
+        return _PROVEN
+    return Proof(Verdict.VIOLATED, f"indices name {found.count} of {found.total} targets again")
+
+
+def _count(site: "Site") -> int | None:
+    """Return how many targets are named, None if it is not known."""
+    shape = site.indices_shape
+    if shape is None or site.spec.layout is Layout.SEQUENCE:
+        return None
+    if site.spec.layout is Layout.TUPLES:
+        return element_count(shape[:-1])
+    if site.spec.layout is Layout.ELEMENTS and site.axis is not None and site.axis < len(shape):
+        size = shape[site.axis]
+        return size if isinstance(size, int) else None
+    return element_count(shape)
+
+
+def _room(site: "Site") -> int | None:
+    """Return how many targets there are, counted as indices are; None if it is not known."""
+    data, depth = site.data_shape, site.depth
+    if data is None:
+        return None
+    if site.spec.layout is Layout.TUPLES:
+        return None if depth is None else element_count(data[:depth])
+    size = None if site.axis is None else data[site.axis]
+    return size if isinstance(size, int) else None
+
+
+def _non_negative(site: "Site") -> Proof:
+    indices = site.indices
+    if indices is None or (site.spec.index_range is IndexRange.NON_NEGATIVE and not site.wraps):
+        return _PROVEN
+    if indices.element_type is not None and indices.element_type.kind == "unsigned":
+        return _PROVEN
+    array = site.index_array
+    if array is None:
+        return _UNKNOWN
+    if not array.size or int(array.min()) >= 0:
+        return _PROVEN
+    return Proof(Verdict.VIOLATED, f"indices hold {int(array.min())}")
+
+
+def _equal(site: "Site") -> Proof:
+    shape, axis = site.indices_shape, site.axis
+    if shape is None or axis is None or site.indices is None or axis >= len(shape):
+        return _UNKNOWN
+    if all(dim == 1 for number, dim in enumerate(shape) if number != axis):
+        return _PROVEN
+    array = site.index_array
+    if array is not None:
+        return _equal_numbers(site, axis)
+    return _PROVEN if _is_repeated(site.facts, site.indices.value, len(shape), axis) else _UNKNOWN
+
+
+def _equal_numbers(site: "Site", axis: int) -> Proof:
+    import numpy
+
+    array = site.index_array
+    assert array is not None
+    for other in range(array.ndim):
+        if other != axis and array.shape[other] > 1:
+            first = numpy.take(array, [0], axis=other)
+            if bool((array != first).any()):
+                return Proof(Verdict.VIOLATED, f"indices differ along axis {other}")
+    return _PROVEN
+
+
+def _is_repeated(facts: Facts, value: Value, rank: int, axis: int) -> bool:
+    """Tell whether a value is a column that was repeated along every axis but one."""
+    for _ in range(_MAX_STEPS):
+        node = value.producer
+        source = node.inputs[0].value if node is not None and node.inputs else None
+        if node is None or source is None:
+            return False
+        if node.type.lower() in REPEATERS:
+            mode = str(node.attributes.get("mode", "numpy")).lower()
+            shape = facts.shape(source)
+            if mode not in REPEATING_MODES or shape is None or len(shape) > rank:
+                return False
+            place = axis - (rank - len(shape))
+            return all(dim == 1 for number, dim in enumerate(shape) if number != place)
+        if node.type.lower() not in SHAPE_KEEPERS - RUNNING:
+            return False
+        value = source
+    return False
+
+
+_PROOFS: "Mapping[Condition, Callable[[Site], Proof]]" = {
+    Condition.UNIQUE: _unique,
+    Condition.NON_NEGATIVE: _non_negative,
+    Condition.EQUAL: _equal,
+}

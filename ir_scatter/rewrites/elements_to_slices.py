@@ -1,0 +1,103 @@
+"""Indices that are equal along every other axis name whole slices: the fast form.
+
+One list of indices along the axis is enough where indices are a broadcast of it, or constant and
+equal along the other axes. Updates stay as they are: they already have the shape of the slices.
+"""
+
+from ir_scatter.model import Value
+from ir_scatter.ops.openvino_ops import (
+    SCATTER_ELEMENTS_UPDATE_3,
+    SCATTER_ELEMENTS_UPDATE_12,
+    SCATTER_UPDATE_3,
+)
+from ir_scatter.ops.spec import OpSpec, Reduction, Role
+from ir_scatter.rewrites.builder import Builder
+from ir_scatter.rewrites.conditions import Condition
+from ir_scatter.rewrites.elements_joined import elements_joined
+from ir_scatter.rewrites.grids import element_indices
+from ir_scatter.rewrites.orders import front_order
+from ir_scatter.rewrites.reductions import CARRIED, needs_unique
+from ir_scatter.rewrites.refusals import Reason, Refusal
+from ir_scatter.rewrites.rewrite import Rewrite
+from ir_scatter.rewrites.view import View
+from ir_scatter.shapes import UNKNOWN_DIM, agree_dims
+
+
+def _rewrite(view: View, build: Builder, target: OpSpec) -> "Value | Refusal":
+    gap = _uncovered(view)
+    if gap is not None:
+        return gap
+    updates = view.updates
+    if view.reduction is not Reduction.NONE:
+        joined = elements_joined(view, build)
+        if isinstance(joined, Refusal):
+            return joined
+        updates = joined
+    axis = view.site.operand(Role.AXIS)
+    inputs = {
+        Role.DATA: view.data,
+        Role.INDICES: _one_list(view, build, element_indices(view, build, target)),
+        Role.UPDATES: updates,
+        Role.AXIS: axis.value if axis else None,
+    }
+    return build.scatter(target, inputs, {})
+
+
+def _one_list(view: View, build: Builder, indices: Value) -> Value:
+    """Return the indices at the first position of every other axis."""
+    shape, axis = indices.shape, view.site.axis
+    if shape is None or axis is None:
+        order = front_order(view, build)
+        moved = build.transpose(indices, order, "indices_moved")
+        count = build.gather(
+            build.shape_of(moved, "moved_shape"), build.constant([0], "first"), 0, "count", (1,)
+        )
+        target = build.concat([count, build.constant([-1], "rest")], 0, "rows_shape", (2,))
+        rows = build.reshape(moved, target, "indices_rows")
+        return build.gather(rows, build.constant(0, "first_place"), 1, "indices_list", (UNKNOWN_DIM,))
+    others = [place for place in range(len(shape)) if place != axis]
+    if not others:
+        return indices
+    cut = indices
+    if any(shape[place] != 1 for place in others):
+        begin, end = ([number] * len(others) for number in (0, 1))
+        known = tuple(dim if place == axis else 1 for place, dim in enumerate(shape))
+        ends = build.constant(begin, "begin"), build.constant(end, "end")
+        cut = build.slice(indices, *ends, others, "indices_cut", known)
+    return build.reshape(cut, [-1], "indices_list", (shape[axis],))
+
+
+def _uncovered(view: View) -> Refusal | None:
+    """Refuse indices that are known not to reach every position of another axis, or to have none."""
+    data, indices, axis = view.data.shape, view.indices.shape, view.site.axis
+    if data is None or indices is None or axis is None or len(data) != len(indices):
+        return None
+    for place, (size, dim) in enumerate(zip(data, indices, strict=True)):
+        if place == axis:
+            continue
+        if not agree_dims(size, dim):
+            message = f"indices reach {dim} of {size} positions on axis {place}, expected all of them"
+            return Refusal(Reason.CONDITION_VIOLATED, message)
+        if dim == 0:
+            message = f"indices have no position on axis {place}, so that no list of them can be told"
+            return Refusal(Reason.NO_FORM, message)
+    return None
+
+
+def _requires(view: View, target: OpSpec) -> tuple[Condition, ...]:
+    return (Condition.EQUAL, *needs_unique(view, target))
+
+
+REWRITES = tuple(
+    Rewrite(
+        "elements-to-slices",
+        source,
+        SCATTER_UPDATE_3,
+        _rewrite,
+        carries=CARRIED,
+        requires=_requires,
+        conditions="equal indices along the other axes, which they reach as a whole; "
+        "a reduction: unique indices",
+    )
+    for source in (SCATTER_ELEMENTS_UPDATE_12, SCATTER_ELEMENTS_UPDATE_3)
+)

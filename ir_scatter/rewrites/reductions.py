@@ -1,0 +1,92 @@
+"""How reductions are carried from one row to another."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ir_scatter.model import OPENVINO, Value
+from ir_scatter.ops.spec import OpSpec, Reduction
+from ir_scatter.rewrites.builder import Builder
+from ir_scatter.rewrites.conditions import Condition
+from ir_scatter.rewrites.refusals import Reason, Refusal
+from ir_scatter.rewrites.view import View
+
+CARRIED = frozenset({"reduction", "use_init_val"})
+"""The attributes that this module takes care of."""
+
+_WORDS = {
+    Reduction.SUM: ("add", "logical_or"),
+    Reduction.SUB: ("subtract", "logical_xor"),
+    Reduction.PROD: ("multiply", "logical_and"),
+    Reduction.MIN: ("minimum", "logical_and"),
+    Reduction.MAX: ("maximum", "logical_or"),
+}
+"""What joins two values: of numbers, of booleans."""
+
+
+def has(target: OpSpec, reduction: Reduction) -> bool:
+    """Tell whether a row has a reduction."""
+    return reduction is Reduction.NONE or reduction in target.reductions.values()
+
+
+def attributes_for(
+    target: OpSpec, reduction: Reduction = Reduction.NONE, *, keeps_initial: bool = True
+) -> Mapping[str, Any]:
+    """Return the attributes that say a reduction in the words of a row that has it.
+
+    In an IR all attributes are written, as its own writer does; in ONNX those that are no default.
+    """
+    is_ir = target.key.domain == OPENVINO
+    found: dict[str, Any] = {}
+    row = target.attribute("reduction")
+    if row is not None:
+        word = next(word for word, meaning in target.reductions.items() if meaning is reduction)
+        if is_ir or word != row.default:
+            found[row.name] = word
+    row = target.attribute("use_init_val")
+    if row is not None:
+        found[row.name] = "true" if keeps_initial else "false"
+    return found
+
+
+def says_all(view: View, target: OpSpec) -> bool:
+    """Tell whether a row can say the reduction of a node, its dropped old values included."""
+    return has(target, view.reduction) and (
+        view.keeps_initial or target.attribute("use_init_val") is not None
+    )
+
+
+def needs_unique(view: View, target: OpSpec) -> tuple[Condition, ...]:
+    """Demand that targets differ where a row lacks the reduction: then it can be computed before."""
+    return () if has(target, view.reduction) else (Condition.UNIQUE,)
+
+
+def joined(view: View, build: Builder, current: Value) -> "Value | Refusal":
+    """Return what updates make of the old values, where no two of them meet in one element.
+
+    Args:
+        view: the node.
+        build: makes the nodes.
+        current: the old values in the places of the updates.
+    """
+    data_type = view.data.element_type
+    if data_type is None:
+        return Refusal(Reason.TYPE_UNKNOWN, "the element type of data is not known, expected one")
+    updates = view.updates
+    if view.reduction is Reduction.MEAN:
+        if data_type.kind != "float":
+            message = (
+                f"reduction mean rounds {data_type.name} down, which no plain operator does alike everywhere"
+            )
+            return Refusal(Reason.NO_SUCH_REDUCTION, message)
+        both = build.binary("add", current, updates, "sum")
+        return build.binary("divide", both, build.constant(2, "two", data_type), "mean")
+    of_numbers, of_booleans = _WORDS[view.reduction]
+    return build.binary(
+        of_booleans if data_type.kind == "boolean" else of_numbers, current, updates, "joined"
+    )
+
+
+def lost(view: View, target: OpSpec) -> Refusal:
+    """Say that a row lacks the reduction of a node."""
+    known = ", ".join(target.reductions) or "none only"
+    return Refusal(Reason.NO_SUCH_REDUCTION, f"reduction is {view.reduction}, {target.key} has {known}")

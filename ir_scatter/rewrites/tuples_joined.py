@@ -1,0 +1,36 @@
+"""A reduction of slices computed before they are written, where no two meet in one slice."""
+
+from ir_scatter.model import Value
+from ir_scatter.rewrites.builder import Builder
+from ir_scatter.rewrites.parts import from_front
+from ir_scatter.rewrites.reductions import joined
+from ir_scatter.rewrites.refusals import Reason, Refusal
+from ir_scatter.rewrites.view import View
+from ir_scatter.shapes import UNKNOWN_DIM, static
+
+
+def tuples_joined(view: View, build: Builder) -> "Value | Refusal":
+    """Return updates joined with the old values in their places."""
+    indices, depth = view.indices, view.site.depth
+    if depth == 0:
+        message = "tuples without coordinates name all of data, expected at least one to take old values"
+        return Refusal(Reason.NO_FORM, message)
+    if view.may_be_negative:
+        indices = from_front(build, indices, counted_sizes(view, build), "places")
+    return joined(view, build, build.gather_nd(view.data, indices, "old_values", view.updates.shape))
+
+
+def counted_sizes(view: View, build: Builder) -> Value:
+    """Return the dimensions of data that the coordinates of a tuple count on."""
+    depth, shape = view.site.depth, view.data.shape
+    known = static(None if depth is None or shape is None else shape[:depth])
+    if known is not None:
+        return build.constant(list(known), "sizes")
+    if depth is None:
+        dims = build.shape_of(view.indices, "indices_shape")
+        stop = build.gather(dims, build.constant([-1], "last"), 0, "depth", (1,))
+    else:
+        stop = build.constant([depth], "depth")
+    size = UNKNOWN_DIM if depth is None else depth
+    begin = build.constant([0], "begin")
+    return build.slice(build.shape_of(view.data, "data_shape"), begin, stop, [0], "sizes", (size,))

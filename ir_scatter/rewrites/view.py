@@ -1,0 +1,81 @@
+"""One scatter node as a rewrite sees it."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ir_scatter.model import Value
+from ir_scatter.ops.spec import Reduction
+from ir_scatter.rewrites.conditions import Condition, Proof, Verdict, judge
+
+if TYPE_CHECKING:
+    from ir_scatter.site import Site
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """One scatter node, and what is known and promised of it.
+
+    The numbers of its indices are not to be looked at but through the conditions: what a rewrite
+    makes of one node serves all nodes that look the same.
+
+    Attributes:
+        site: the node.
+        promises: conditions that the user vouches for.
+        keeps_negative: whether the user vouches for negative indices where the target forbids them.
+        relied_on: promises that something was built on.
+    """
+
+    site: "Site"
+    promises: frozenset[Condition] = frozenset()
+    keeps_negative: bool = False
+    relied_on: set[Condition] = field(default_factory=set)
+    _proofs: dict[Condition, Proof] = field(default_factory=dict)
+
+    def proof(self, condition: Condition) -> Proof:
+        """Return what the file says of a condition."""
+        if condition not in self._proofs:
+            self._proofs[condition] = judge(condition, self.site)
+        return self._proofs[condition]
+
+    def holds(self, condition: Condition) -> bool:
+        """Tell whether a condition is proven, or unknown and promised."""
+        verdict = self.proof(condition).verdict
+        if verdict is Verdict.UNKNOWN and condition in self.promises:
+            self.relied_on.add(condition)
+            return True
+        return verdict is Verdict.PROVEN
+
+    @property
+    def may_be_negative(self) -> bool:
+        """Tell whether an index may count from the end."""
+        return not self.holds(Condition.NON_NEGATIVE)
+
+    @property
+    def reduction(self) -> Reduction:
+        """Return how updates meet old values; a node with a word that means nothing is not rewritten."""
+        assert self.site.reduction is not None
+        return self.site.reduction
+
+    @property
+    def keeps_initial(self) -> bool:
+        """Tell whether the old value takes part in the reduction."""
+        is_dropped = self.site.attribute("use_init_val") is False and self.reduction is not Reduction.NONE
+        return not is_dropped
+
+    @property
+    def data(self) -> Value:
+        """Return what is written to."""
+        assert self.site.data is not None
+        return self.site.data.value
+
+    @property
+    def indices(self) -> Value:
+        """Return where is written."""
+        assert self.site.indices is not None
+        return self.site.indices.value
+
+    @property
+    def updates(self) -> Value:
+        """Return what is written."""
+        assert self.site.updates is not None
+        return self.site.updates.value

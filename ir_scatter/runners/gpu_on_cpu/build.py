@@ -1,0 +1,113 @@
+"""Compiles the OpenCL layer once and keeps it in the user's cache."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from ir_scatter.errors import UsageError
+
+_SOURCE = Path(__file__).with_name("layer.c")
+_COMPILERS = ("cc", "gcc", "clang")
+_FLAGS = ("-std=c11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden")
+_TIME_LIMIT = 60.0
+
+
+def build_layer() -> Path:
+    """Return the compiled layer, alone in a folder for such layers.
+
+    It is built if the cache has none of this source and this compiler. Where the cache cannot be
+    written, it is built in a temporary folder that lives as long as this process.
+
+    Raises:
+        UsageError: there is no C compiler, or it fails, or no folder can be written.
+    """
+    compiler = _find_compiler()
+    name = f"layer-{_key(compiler)}.so"
+    cached = _cache_folder()
+    if cached is not None:
+        with suppress(OSError):
+            return _keep(compiler, cached / name)
+    try:
+        return _keep(compiler, Path(_temporary_folder().name) / name)
+    except OSError as error:
+        tried = "no folder" if cached is None else f"neither {cached} nor a temporary folder"
+        raise UsageError(
+            f"{tried} can be written ({error.strerror}), "
+            "expected one for the compiled OpenCL layer: set XDG_CACHE_HOME"
+        ) from error
+
+
+def _find_compiler() -> list[str]:
+    """Return the command of the C compiler, the program by its whole path."""
+    wanted = os.environ.get("CC", "").split()
+    for name in wanted[:1] or _COMPILERS:
+        found = shutil.which(name)
+        if found is not None:
+            return [os.path.abspath(found), *wanted[1:]]
+    is_missing = f"{wanted[0]}, which CC names, is not" if wanted else "none of cc, gcc and clang is"
+    raise UsageError(
+        f"{is_missing} on PATH, expected a C compiler to build the OpenCL layer with: "
+        "install one (Debian, Ubuntu: apt install gcc libc6-dev; Fedora: dnf install gcc) or set CC"
+    )
+
+
+def _key(compiler: list[str]) -> str:
+    """Return what changes with the source, the way it is compiled, and the compiler."""
+    file = Path(compiler[0]).stat()
+    command = [*compiler, *_FLAGS, str(file.st_size), str(file.st_mtime_ns)]
+    return hashlib.sha256("\0".join(command).encode() + _SOURCE.read_bytes()).hexdigest()[:16]
+
+
+def _cache_folder() -> Path | None:
+    told = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not told.is_absolute():
+        try:
+            told = Path.home() / ".cache"
+        except RuntimeError:
+            return None
+    # The loader takes a list of layers with colons between them.
+    return None if ":" in str(told) else told / "ir-scatter" / "opencl"
+
+
+@cache
+def _temporary_folder() -> "tempfile.TemporaryDirectory[str]":
+    return tempfile.TemporaryDirectory(prefix="ir-scatter-")
+
+
+def _keep(compiler: list[str], layer: Path) -> Path:
+    """Compile what is not there, beside its place, and move it there: nobody ever sees half a file."""
+    if layer.is_file():
+        return layer
+    layer.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=layer.parent) as folder:
+        built = Path(folder) / layer.name
+        _compile([*compiler, *_FLAGS, "-o", str(built), str(_SOURCE)])
+        built.replace(layer)
+    return layer
+
+
+def _compile(command: list[str]) -> None:
+    said = ""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_TIME_LIMIT, check=False
+        )
+    except subprocess.TimeoutExpired:
+        said = f"no answer within {_TIME_LIMIT:.0f} seconds"
+    except OSError as error:
+        said = error.strerror or str(error)
+    else:
+        if done.returncode == 0:
+            return
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        errors = [line for line in lines if "error" in line]
+        said = (errors or lines or [f"it ended with {done.returncode}"])[0].strip()
+    raise UsageError(
+        f"{command[0]} cannot compile the OpenCL layer ({said}), "
+        "expected a C compiler that works: install one with the headers of the C library, or set CC"
+    )

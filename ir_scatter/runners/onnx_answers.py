@@ -1,0 +1,154 @@
+"""Answers questions about ONNX models, whatever computes them; in the process of a runtime."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import Any
+
+from ir_scatter.ops.plain.case import Array
+from ir_scatter.runners.kept import Kept, identity
+from ir_scatter.runners.onnx_inputs import Expected, check
+from ir_scatter.runners.onnx_taps import AskedTap, TappedModel, tap
+from ir_scatter.runners.service import Failure
+from ir_scatter.runners.tapping import Done, batches, with_taps
+
+LONGEST_MESSAGE = 400
+
+
+class OnnxAnswers(ABC):
+    """Answers the questions of `ChildRunner`."""
+
+    def __init__(self) -> None:
+        self._kept = Kept()
+
+    @abstractmethod
+    def describe(self, question: dict[str, Any], _: Sequence[Array]) -> tuple[dict[str, Any], list[Array]]:
+        """Say what the runtime is."""
+
+    @abstractmethod
+    def load(self, path: str) -> Any:
+        """Return what computes the model of a file."""
+
+    @abstractmethod
+    def load_changed(self, model: Any, path: str) -> Any:
+        """Return what computes a changed model, whose tensors may lie beside the file."""
+
+    @abstractmethod
+    def inputs(self, session: Any) -> list[Expected]:
+        """Return what the model asks for."""
+
+    @abstractmethod
+    def output_names(self, session: Any) -> list[str]:
+        """Return the names of the outputs."""
+
+    @abstractmethod
+    def infer(self, session: Any, names: Sequence[str], feeds: Mapping[str, Array]) -> list[Array]:
+        """Return some outputs, as arrays of their own."""
+
+    def read(self, path: str) -> Any:
+        """Return the model of a file without the tensors beside it."""
+        import onnx
+
+        try:
+            return onnx.load(path, load_external_data=False)
+        except Exception as error:  # whatever the parser says is the answer
+            raise Failure("refused", shortened(str(error))) from None
+
+    def run(self, question: dict[str, Any], arrays: Sequence[Array]) -> tuple[dict[str, Any], list[Array]]:
+        """Run a model, with or without taps."""
+        started = perf_counter()
+        path, repeat = question["model"], question["repeat"]
+        session = self._kept.get(("session", *identity(path)), lambda: self.load(path))
+        feeds = dict(zip(question["feeds"], arrays, strict=True))
+        check(self.inputs(session), feeds)
+        names = self.output_names(session)
+        loaded = perf_counter() - started
+
+        def attempt(bodies: bool) -> Done:
+            return self._run_tapped(question, names, feeds, bodies=bodies)
+
+        done = with_taps(len(question["taps"]), attempt, lambda: self._run(session, names, feeds, repeat))
+        done.seconds += loaded
+        return done.answer(names)
+
+    def _run(self, session: Any, names: Sequence[str], feeds: Mapping[str, Array], repeat: int) -> Done:
+        done = Done()
+        for _ in range(repeat):
+            started = perf_counter()
+            done.runs.append(self.infer(session, names, feeds))
+            done.seconds = done.seconds or perf_counter() - started
+        return done
+
+    def _run_tapped(
+        self, question: dict[str, Any], names: list[str], feeds: Mapping[str, Array], *, bodies: bool
+    ) -> Done:
+        """Run the model with taps; of what was tapped, as much at once as memory allows."""
+        tapped, session = self._tapped(question, feeds, bodies=bodies)
+        done = Done()
+        started = perf_counter()
+        for number, batch in enumerate(batches(tapped.bytes_of, question["tap_memory"])):
+            taps = tapped.taps[batch]
+            wanted = [name for name in dict.fromkeys(_names(taps)) if name not in names]
+            found = self.infer(session, [*names, *wanted], feeds)
+            if not number:
+                done.runs.append(found[: len(names)])
+            done.seconds = done.seconds or perf_counter() - started
+            places = {name: at + len(done.arrays) for at, name in enumerate([*names, *wanted])}
+            done.arrays += found
+            done.taps += [_numbered(one, places) for one in taps]
+        for _ in range(question["repeat"] - 1):
+            done.runs.append(self.infer(session, names, feeds))
+        return done
+
+    def _tapped(
+        self, question: dict[str, Any], feeds: Mapping[str, Array], *, bodies: bool
+    ) -> tuple[TappedModel, Any]:
+        path = question["model"]
+        asked = tuple(
+            AskedTap(scope, output, tuple(types), tuple(shape and tuple(shape) for shape in shapes))
+            for scope, output, types, shapes in question["taps"]
+        )
+
+        def make() -> tuple[TappedModel, Any]:
+            tapped = tap(self.read(path), asked, frozenset(feeds), bodies=bodies)
+            return tapped, self.load_changed(tapped.model, path)
+
+        key = ("tapped", *identity(path), asked, frozenset(feeds), bodies)
+        found: tuple[TappedModel, Any] = self._kept.get(key, make)
+        return found
+
+
+def shortened(message: str) -> str:
+    """Return a message on one line, and not too much of it."""
+    text = " ".join(message.split())
+    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 3] + "..."
+
+
+def _names(taps: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the outputs that taps need."""
+    found = []
+    for tapped in taps:
+        for run in tapped.get("runs", ()):
+            found += [value[1] for value in (*run["inputs"], run["output"]) if value and value[0] == "each"]
+            found += [name for name, _ in run["markers"]]
+    return found
+
+
+def _numbered(tapped: dict[str, Any], places: Mapping[str, int]) -> dict[str, Any]:
+    """Say where the arrays are instead of what they are called."""
+    if "problem" in tapped:
+        return dict(tapped)
+
+    def number(value: list[Any] | None) -> list[Any] | None:
+        return value if value is None or value[0] == "feed" else ["each", places[value[1]], value[2]]
+
+    return {
+        "runs": [
+            {
+                "inputs": list(map(number, run["inputs"])),
+                "output": number(run["output"]),
+                "markers": [[places[name], loops] for name, loops in run["markers"]],
+            }
+            for run in tapped["runs"]
+        ]
+    }

@@ -1,0 +1,22 @@
+"""The reference evaluator of the package onnx, with its own operators."""
+
+from ir_scatter.runners.runner import ChildRunner, Family, Runner
+
+NAME = "onnx-reference"
+
+
+class OnnxReferenceRunner(ChildRunner):
+    """`onnx.reference.ReferenceEvaluator` as it is."""
+
+    name = NAME
+    module = "ir_scatter.runners.onnx_reference_child"
+    packages = ("onnx",)
+    install = "pip install onnx"
+    remarks = ("It broadcasts illegal updates in silence.",)
+
+
+def _make(name: str) -> Runner | None:
+    return OnnxReferenceRunner() if name == NAME else None
+
+
+FAMILY = Family((NAME,), _make, 40)

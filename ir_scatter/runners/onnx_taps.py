@@ -1,0 +1,287 @@
+"""Makes what goes in and out of nodes outputs of an ONNX model; in the process of a runtime."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+
+from ir_scatter.elements import ELEMENT_TYPES, ElementType
+from ir_scatter.formats.onnx_types import text
+from ir_scatter.runners.onnx_places import (
+    BRANCH,
+    FUNCTION,
+    LOOP,
+    MAIN,
+    OTHER,
+    SCAN,
+    Call,
+    Found,
+    Level,
+    Places,
+)
+from ir_scatter.runners.tapping import INSIDE
+
+_PREFIX = "ir_scatter_tap"
+_DEFAULT_DOMAINS = {"", "ai.onnx"}
+
+
+class CannotTap(Exception):
+    """A value cannot be made an output; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTap:
+    """A node whose inputs and first output are wanted.
+
+    Attributes:
+        scope: the path to it.
+        output: the name of its first output.
+        types: element types of the inputs, then of the output; "" where that is not known.
+        shapes: of the same; None where a dimension is not known.
+    """
+
+    scope: str
+    output: str
+    types: tuple[str, ...]
+    shapes: tuple[tuple[int, ...] | None, ...]
+
+
+@dataclass(slots=True, eq=False)
+class TappedModel:
+    """A model with more outputs.
+
+    Attributes:
+        model: a changed copy.
+        taps: one for each tap, as `tapped.decode` takes them, arrays by the name of the output.
+        bytes_of: of each tap, as far as that is known.
+    """
+
+    model: ModelProto
+    taps: list[dict[str, Any]] = field(default_factory=list)
+    bytes_of: list[int] = field(default_factory=list)
+
+
+def tap(
+    model: ModelProto, taps: Sequence[AskedTap], feeds: Collection[str], *, bodies: bool
+) -> TappedModel:
+    """Return a copy of a model with outputs for what goes in and out of nodes.
+
+    Args:
+        model: it stays as it is.
+        taps: the nodes.
+        feeds: the inputs that are fed; they need no output.
+        bodies: whether to tap inside bodies and functions as well.
+    """
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    tapper = _Tapper(copy, feeds)
+    found = [tapper.tap(one, bodies=bodies) for one in taps]
+    return TappedModel(copy, found, list(map(_bytes, taps)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Hint:
+    """What is known of a value: its element type, and its shape if all of it is known."""
+
+    type: str
+    shape: tuple[int, ...] | None
+
+
+_MARKER = _Hint("i64", (1,))
+
+
+class _Tapper:
+    """Adds outputs to one model."""
+
+    def __init__(self, model: ModelProto, feeds: Collection[str]) -> None:
+        self._model = model
+        self._feeds = feeds
+        self._places = Places(model)
+        self._count = 0
+        self._prefix = _PREFIX
+        bytes_of = model.SerializeToString()
+        while self._prefix.encode() in bytes_of:
+            self._prefix += "_"
+        self._lifted: dict[tuple[int, str], dict[Call, tuple[str, int]]] = {}
+        self._markers: dict[int, str] = {}
+        self._outputs = {output.name for output in model.graph.output}
+
+    def tap(self, asked: AskedTap, *, bodies: bool) -> dict[str, Any]:
+        """Add outputs for one node and return where they are, or what the problem is."""
+        found = self._places.find(asked.scope, asked.output)
+        if len(found) != 1:
+            count = "no node" if not found else f"{len(found)} nodes"
+            return {"problem": f"the model has {count} of this name and output"}
+        if found[0].level.kind != MAIN and not bodies:
+            return {"problem": INSIDE}
+        try:
+            return {"runs": self._runs(found[0], asked)}
+        except CannotTap as problem:
+            return {"problem": str(problem)}
+
+    def _runs(self, found: Found, asked: AskedTap) -> list[dict[str, Any]]:
+        """Return one run for each way in which the graph of the node is called."""
+        names = [*found.node.input, found.node.output[0]]
+        hints = [_Hint(*pair) for pair in zip(asked.types, asked.shapes, strict=True)]
+        if len(hints) != len(names):
+            hints = [_Hint("", None)] * len(names)
+        values = [self._value(found.level, name, hint) for name, hint in zip(names, hints, strict=True)]
+        runs = []
+        for call, levels in found.level.contexts():
+            placed = [self._placed(value, call) for value in values]
+            markers = []
+            for number, (level, of_level) in enumerate(levels):
+                if level.kind == BRANCH:
+                    name, _ = self._lift(level, self._marker(level), _MARKER)[of_level]
+                    loops = sum(outer.kind in {LOOP, SCAN} for outer, _ in levels[:number])
+                    markers.append([name, loops])
+            runs.append({"inputs": placed[:-1], "output": placed[-1], "markers": markers})
+        return runs
+
+    def _value(self, level: Level, name: str, hint: _Hint) -> "dict[Call, tuple[str, int]] | str | None":
+        """Return the outputs that show a value, by call; or the input that is fed; or None."""
+        if not name:
+            return None
+        definer = level.definer(name)
+        if definer.kind == MAIN and name in self._feeds:
+            return name
+        return self._lift(definer, name, hint)
+
+    def _placed(self, value: "dict[Call, tuple[str, int]] | str | None", call: Call) -> list[Any] | None:
+        if value is None:
+            return None
+        if isinstance(value, str):
+            return ["feed", value]
+        return ["each", *value[call]]
+
+    def _lift(self, level: Level, name: str, hint: _Hint) -> dict[Call, tuple[str, int]]:
+        """Lead a value out to the main graph.
+
+        Returns:
+            For each way to call the graph: the name of the output, and how many loops stack it.
+        """
+        key = (id(level), name)
+        if key not in self._lifted:
+            self._lifted[key] = self._out_of(level, name, hint)
+        return self._lifted[key]
+
+    def _out_of(self, level: Level, name: str, hint: _Hint) -> dict[Call, tuple[str, int]]:
+        if level.kind == MAIN:
+            if name not in self._outputs:
+                self._outputs.add(name)
+                self._model.graph.output.add().name = name
+            return {(): (name, 0)}
+        if level.kind == OTHER:
+            assert level.owner is not None
+            raise CannotTap(f"it is in a body of {level.owner.op_type}, which gives out no more values")
+        if level.kind == FUNCTION:
+            return self._out_of_function(level, name, hint)
+        parent, owner = level.parent, level.owner
+        assert parent is not None and owner is not None
+        if level.kind == BRANCH:
+            outer = self._out_of_branch(level, owner, name, hint)
+            return self._lift(parent, outer, hint)
+        outer = self._fresh()
+        _give_out(level.proto, name, self._fresh())
+        assert isinstance(level.proto, GraphProto)
+        count = len(level.proto.output) - (level.kind == LOOP)
+        owner.output.extend(self._fresh() for _ in range(count - 1 - len(owner.output)))
+        owner.output.append(outer)
+        parent.defined.add(outer)
+        if level.kind == SCAN:
+            _complete_scan(owner)
+        lifted = self._lift(parent, outer, _Hint(hint.type, None))
+        return {call: (found, loops + 1) for call, (found, loops) in lifted.items()}
+
+    def _out_of_function(self, level: Level, name: str, hint: _Hint) -> dict[Call, tuple[str, int]]:
+        self._import_default_domain(level.proto)
+        given = self._fresh()
+        level.proto.node.append(helper.make_node("Identity", [name], [given]))
+        level.proto.output.append(given)
+        found = {}
+        for number, (caller, node) in enumerate(level.calls):
+            outer = self._fresh()
+            node.output.extend(self._fresh() for _ in range(len(level.proto.output) - 1 - len(node.output)))
+            node.output.append(outer)
+            caller.defined.add(outer)
+            for call, lifted in self._lift(caller, outer, hint).items():
+                found[(*call, number)] = lifted
+        return found
+
+    def _out_of_branch(self, level: Level, owner: NodeProto, name: str, hint: _Hint) -> str:
+        """Add an output to both branches; the other one gives nothing, or zeros if a loop stacks it."""
+        is_stacked = any(
+            outer.kind in {LOOP, SCAN} for _, levels in level.contexts() for outer, _ in levels[:-1]
+        )
+        row = ELEMENT_TYPES.get(hint.type)
+        if row is None or row.onnx_number is None:
+            raise CannotTap("it is in a branch, and the element type of a value is not known")
+        if is_stacked and hint.shape is None:
+            raise CannotTap("it is in a branch inside a loop, and the shape of a value is not known")
+        shape = hint.shape if hint.shape is not None and (is_stacked or hint == _MARKER) else (0,)
+        for attribute in owner.attribute:
+            if text(attribute.name) == level.body:
+                _give_out(attribute.g, name, self._fresh())
+            elif attribute.HasField("g"):
+                given = self._fresh()
+                nothing = _zeros(row, shape)
+                attribute.g.node.append(helper.make_node("Constant", [], [given], value=nothing))
+                attribute.g.output.add().name = given
+        outer = self._fresh()
+        owner.output.append(outer)
+        assert level.parent is not None
+        level.parent.defined.add(outer)
+        return outer
+
+    def _marker(self, level: Level) -> str:
+        """Return a name in a branch whose value is 1: where it was not taken there is 0 instead."""
+        if id(level) not in self._markers:
+            name = self._fresh()
+            one = TensorProto(dims=[1], data_type=TensorProto.INT64, int64_data=[1])
+            level.proto.node.append(helper.make_node("Constant", [], [name], value=one))
+            level.defined.add(name)
+            self._markers[id(level)] = name
+        return self._markers[id(level)]
+
+    def _import_default_domain(self, function: Any) -> None:
+        """Let a function use Identity: one that only calls others may import no operators."""
+        if not any(one.domain in _DEFAULT_DOMAINS for one in function.opset_import):
+            found = next(one for one in self._model.opset_import if one.domain in _DEFAULT_DOMAINS)
+            function.opset_import.append(found)
+
+    def _fresh(self) -> str:
+        self._count += 1
+        return f"{self._prefix}_{self._count}"
+
+
+def _give_out(graph: Any, name: str, given: str) -> None:
+    """Add an output to a graph: a copy, as what comes from outside cannot be one."""
+    graph.node.append(helper.make_node("Identity", [name], [given]))
+    graph.output.add().name = given
+
+
+def _zeros(row: ElementType, shape: tuple[int, ...]) -> TensorProto:
+    found = TensorProto(dims=shape, data_type=row.onnx_number)
+    if row.kind == "string":
+        found.string_data.extend([b""] * prod(shape))
+    else:
+        found.raw_data = bytes(row.byte_size(prod(shape)))
+    return found
+
+
+def _complete_scan(node: NodeProto) -> None:
+    """Say of one more output of a Scan that it is stacked on axis 0, in order."""
+    for attribute in node.attribute:
+        if attribute.name in {"scan_output_axes", "scan_output_directions"}:
+            attribute.ints.append(0)
+
+
+def _bytes(asked: AskedTap) -> int:
+    total = 0
+    for name, shape in zip(asked.types, asked.shapes, strict=True):
+        row = ELEMENT_TYPES.get(name)
+        if row is not None and shape is not None:
+            total += row.byte_size(prod(shape))
+    return total

@@ -1,0 +1,21 @@
+"""onnxruntime on the processor, with its graph optimizations as they are by default."""
+
+from ir_scatter.runners.runner import ChildRunner, Family, Runner
+
+NAME = "onnxruntime"
+
+
+class OnnxRuntimeRunner(ChildRunner):
+    """The provider for processors."""
+
+    name = NAME
+    module = "ir_scatter.runners.onnxruntime_child"
+    packages = ("onnxruntime",)
+    install = "pip install onnxruntime"
+
+
+def _make(name: str) -> Runner | None:
+    return OnnxRuntimeRunner() if name == NAME else None
+
+
+FAMILY = Family((NAME,), _make, 30)

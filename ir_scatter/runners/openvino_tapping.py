@@ -1,0 +1,135 @@
+"""Runs models with taps: in one batch if the tapped tensors fit, without those that do not work."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from ir_scatter.ops.plain.case import Array
+from ir_scatter.runners.kept import identity
+from ir_scatter.runners.openvino_inputs import parameter_names
+from ir_scatter.runners.openvino_messages import sentence, status
+from ir_scatter.runners.openvino_models import Models
+from ir_scatter.runners.openvino_taps import TappedModel, sizes, tap
+from ir_scatter.runners.openvino_tensors import to_array
+from ir_scatter.runners.service import Failure
+from ir_scatter.runners.tapping import Done, batches, with_taps
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """What is to be run.
+
+    Attributes:
+        asked: as it came.
+        model: of OpenVINO.
+        feeds: by the names that the caller used.
+        tensors: one for each Parameter.
+        outputs: how many the model has.
+    """
+
+    asked: Mapping[str, Any]
+    model: Any
+    feeds: Mapping[str, Array]
+    tensors: Sequence[Any]
+    outputs: int
+
+    @property
+    def taps(self) -> tuple[tuple[str, str], ...]:
+        """Return scope and first output of the nodes that are asked for."""
+        return tuple((scope, output) for scope, output, *_ in self.asked["taps"])
+
+
+def run_tapped(models: Models, question: Question) -> Done:
+    """Run a model with as many taps as it bears.
+
+    Raises:
+        Failure: it does not run without taps either.
+    """
+    return with_taps(
+        len(question.taps),
+        lambda bodies: _run_batches(models, question, bodies=bodies),
+        lambda: _run(models, question, None, ()),
+    )
+
+
+def _run_batches(models: Models, question: Question, *, bodies: bool) -> Done:
+    """Run the model once for each batch of taps; its own outputs are those of the first batch."""
+    whole = _tapped(models, question, question.taps, bodies=bodies)
+    shapes = {name: feed.shape for name, feed in zip(_names(question), question.feeds.values(), strict=True)}
+    cut = list(batches(sizes(whole, shapes), question.asked["tap_memory"]))
+    if len(cut) == 1:
+        return _run(models, question, whole, (question.taps, bodies))
+    merged = Done()
+    for batch in cut:
+        taps = question.taps[batch]
+        tapped = _tapped(models, question, taps, bodies=bodies)
+        merged.add(_run(models, question, tapped, (taps, bodies)))
+    return merged
+
+
+def _run(models: Models, question: Question, tapped: TappedModel | None, key: tuple[Any, ...]) -> Done:
+    started, asked = perf_counter(), question.asked
+    model = question.model if tapped is None else tapped.model
+    whole_key = (*identity(asked["model"]), *key)
+    done = Done()
+    compiled = models.compile(
+        model, whole_key, asked["device"], asked["precision"], profile=asked["profile"]
+    )
+    request = models.kept.get(("request", id(compiled)), compiled.create_infer_request)
+    done.ran = compiled, request
+    for number in range(asked["repeat"]):
+        _infer(request, question.tensors)
+        done.runs.append([_output(request, index) for index in range(question.outputs)])
+        if tapped is not None and not number:
+            done.arrays = [_output(request, index) for index in tapped.added]
+        done.seconds = done.seconds or perf_counter() - started
+    if tapped is not None:
+        done.taps = [_found(one, question, len(done.arrays)) for one in tapped.taps]
+        done.arrays += tapped.constants
+    return done
+
+
+def _infer(request: Any, tensors: Sequence[Any]) -> None:
+    """Run once; a model with a memory begins anew."""
+    try:
+        request.reset_state()
+        for number, tensor in enumerate(tensors):
+            request.set_input_tensor(number, tensor)
+        request.infer()
+    except Exception as error:  # whatever the runtime says is the answer
+        raise Failure(status(error), sentence(error)) from None
+
+
+def _output(request: Any, index: int) -> Array:
+    return to_array(request.get_output_tensor(index))
+
+
+def _tapped(
+    models: Models, question: Question, taps: tuple[tuple[str, str], ...], *, bodies: bool
+) -> TappedModel:
+    key = ("tapped", *identity(question.asked["model"]), taps, bodies)
+    found: TappedModel = models.kept.get(key, lambda: tap(question.model, taps, bodies=bodies))
+    return found
+
+
+def _names(question: Question) -> list[str]:
+    """Return the name of the Parameter for each feed."""
+    known = {name: one for one in question.model.get_parameters() for name in parameter_names(one)}
+    return [str(known[name].get_friendly_name()) for name in question.feeds]
+
+
+def _found(one: dict[str, Any], question: Question, added: int) -> dict[str, Any]:
+    """Say where the arrays of a tap are: among those that were added, then constants, or the feeds."""
+    if "problem" in one:
+        return dict(one)
+    names = [parameter_names(parameter) for parameter in question.model.get_parameters()]
+
+    def place(value: list[Any]) -> list[Any]:
+        kind, number = value[:2]
+        if kind == "feed":
+            return ["feed", next(name for name in question.feeds if name in names[number])]
+        return ["each", number + added, 0] if kind == "constant" else value
+
+    run = {**one, "inputs": [place(value) for value in one["inputs"]]}
+    return {"runs": [run]}
