@@ -231,6 +231,10 @@ class Site:
 
         What such rules find at two sites of the same likeness is the same but for the place.
         """
+        return self._likeness
+
+    @lazy
+    def _likeness(self) -> Hashable:
         inputs, attributes = self.node.inputs, self.node.attributes
         parts: list[Hashable] = [self.spec.key, self.written_axis, len(inputs)]
         for port in inputs:

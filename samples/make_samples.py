@@ -10,6 +10,7 @@ from samples.broken.models import write_broken
 from samples.documented.models import write_documented
 from samples.kv_cache.models import write_kv_cache
 from samples.nested.models import write_nested
+from samples.plugins.models import write_plugins
 
 MADE_WITH = "2026.4"
 """The version of OpenVINO whose save_model wrote the committed files."""
@@ -19,6 +20,7 @@ _WRITERS = {
     "broken": write_broken,
     "nested": write_nested,
     "kv_cache": write_kv_cache,
+    "plugins": write_plugins,
 }
 
 

@@ -1,11 +1,12 @@
 """`ir-scatter convert`."""
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from ir_scatter.errors import CannotWrite, Error, NotEditable, UnreadableModel, UsageError
+from ir_scatter.errors import CannotWrite, Error, UnreadableModel, UsageError
 from ir_scatter.report.characters import visible
 from ir_scatter_cli import exits
 from ir_scatter_cli.options import use_color, write
@@ -75,11 +76,10 @@ def command(**options: Any) -> int:
     except UsageError as error:
         raise click.UsageError(str(error)) from None
     except Error as error:
-        code = _exit_code(error)
-        if code is None:
+        if not isinstance(error, UnreadableModel | CannotWrite):
             raise
         click.echo(f"ir-scatter: {visible(str(error))}", err=True)
-        return code
+        return exits.UNREADABLE
 
 
 def _demand_output(wish: _Wish) -> None:
@@ -113,10 +113,11 @@ def _run(wish: _Wish) -> int:
         partial=wish.partial,
         in_place=wish.in_place,
         overwrite=wish.overwrite,
+        with_diff=wish.diff,
     )
     done = run_job(job)
-    if wish.diff and wish.format == "text":
-        write(_painted(done.conversion.diff(), use_color(False)), None)
+    if done.diff is not None and wish.format == "text":
+        write(_painted(done.diff, use_color(False)) if sys.stdout.isatty() else done.diff, None)
     _report(wish, done)
     if done.is_refused:
         return exits.FINDINGS
@@ -126,15 +127,12 @@ def _run(wish: _Wish) -> int:
 def _report(wish: _Wish, done: Any) -> None:
     from ir_scatter.report.conversion import Result, document, text
 
-    result = Result(done.conversion, done.written, done.remarks, done.devices)
+    result = Result(done.conversion, done.written, done.remarks, done.devices, done.diff)
     if wish.format == "json":
         from ir_scatter.report.json import dumps
         from ir_scatter.version import versions
 
-        found = document(result, versions())
-        if wish.diff:
-            found["diff"] = done.conversion.diff()
-        write(dumps(found), None)
+        write(dumps(document(result, versions())), None)
     else:
         click.echo(text(result), nl=False, err=wish.diff)
 
@@ -152,10 +150,3 @@ def _painted(text: str, color: bool) -> str:
 def visible_lines(text: str) -> str:
     """Return a text whose lines cannot send terminal escapes."""
     return "\n".join("\t".join(visible(part) for part in line.split("\t")) for line in text.split("\n"))
-
-
-def _exit_code(error: Error) -> int | None:
-    """Return what an error means, None if it is our own."""
-    if isinstance(error, UnreadableModel | CannotWrite):
-        return exits.UNREADABLE
-    return exits.FINDINGS if isinstance(error, NotEditable) else None

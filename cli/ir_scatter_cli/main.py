@@ -15,6 +15,8 @@ _COMMANDS = {
     "run": "Compute a model with NumPy.",
     "convert": "Rewrite scatter operators into equal forms.",
     "routes": "List the rewrites that convert knows.",
+    "compare": "Run a model on several runtimes and compare.",
+    "devices": "List what can run here.",
 }
 _REPORT = (
     "ir-scatter: this is a bug in ir-scatter, not in your input: {reason}\n"

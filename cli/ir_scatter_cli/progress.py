@@ -4,13 +4,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ir_scatter.check import Checked
 
 _FEW = 20
 
 
 @contextmanager
-def progress(total: int, *, is_wanted: bool) -> Iterator[Callable[[Checked], None] | None]:
+def progress(total: int, *, is_wanted: bool) -> Iterator[Callable[[object], None] | None]:
     """Give a function to call after each file; None where nobody would see the bar."""
     if not is_wanted or total < _FEW or not sys.stderr.isatty():
         yield None

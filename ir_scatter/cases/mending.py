@@ -2,29 +2,44 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations, zip_longest
+from math import gcd, prod
 
+from ir_scatter.cases.asked import Asked
+from ir_scatter.cases.cells import Stuck, Traced
 from ir_scatter.cases.movement import broadcasts
 from ir_scatter.cases.sizes import Sizes
 from ir_scatter.cases.targets import axis_of
 from ir_scatter.cases.terms import Use
 from ir_scatter.graphs.nodes import by_role, site_of
-from ir_scatter.graphs.plan import Step
+from ir_scatter.graphs.plan import Step, UnknownOp
 from ir_scatter.ops import Lookup
+from ir_scatter.ops.needs import Meaning, needs_of
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.ops.spec import IndicesLimit, Layout, OpSpec, Role
 
 _SHAPE_INPUTS = frozenset({"broadcast", "expand"})
 _JOINING = "concat"
+_LARGEST = 1 << 12
+"""No dimension is made larger for the sake of a position."""
 
 
-def mend(sizes: Sizes, step: Step, arrays: Sequence[Array | None]) -> bool:
+def mend(sizes: Sizes, stuck: Stuck) -> bool:
     """Make sizes equal that a node wants equal; tell whether some size has changed."""
+    step, arrays = stuck.step, stuck.arrays
+    pairs = list(stuck.pairs)
+    limits: _Pairs = []
+    if not arrays:
+        return False
     if isinstance(step.work, Lookup):
         pairs, limits = _scatter_demands(step, arrays)
-    else:
-        pairs, limits = list(_plain_demands(step, arrays)), []
+    elif not isinstance(step.work, UnknownOp):
+        pairs += _plain_demands(step, arrays)
     changes = [sizes.make_equal(left, right) for left, right in pairs if left != right]
     changes += [sizes.change(size, limit) for size, limit in limits if size > limit]
+    least = [*stuck.least, *_reached(step, arrays)]
+    changes += [sizes.change(size, wanted) for size, wanted in least if size < wanted <= _LARGEST]
+    if not any(changes):
+        changes.append(any(sizes.change(size, wanted) for size, wanted in _counts(step, arrays)))
     return any(changes)
 
 
@@ -94,6 +109,42 @@ def _plain_demands(step: Step, arrays: Sequence[Array | None]) -> Iterator[tuple
         for number, (one, other) in enumerate(zip_longest(reversed(left), reversed(right), fillvalue=1)):
             if number != free and one != other and 1 not in {one, other}:
                 yield one, other
+
+
+def _reached(step: Step, arrays: Sequence[Array | None]) -> Iterator[tuple[int, int]]:
+    """Yield sizes with how large they must be for the positions that the model itself names."""
+    asked = Asked(step, [None if array is None else Traced(array) for array in arrays], {})
+    if isinstance(step.work, Lookup):
+        site, operands = site_of(step), by_role(step.work, arrays)
+        indices, data = operands.get(Role.INDICES), operands.get(Role.DATA)
+        axis = axis_of(site, operands)
+        if site.spec.layout is not Layout.TUPLES and indices is not None and data is not None:
+            yield from _grown(indices, asked.size(0, axis) if axis is not None else None)
+        return
+    for need in needs_of(step.node.domain, step.node.type):
+        indices = arrays[need.port] if need.port < len(arrays) else None
+        if need.meaning is Meaning.POSITION and indices is not None:
+            yield from _grown(indices, asked.size(need.of, asked.axis(need.axis)))
+
+
+def _grown(indices: Array, size: int | None) -> Iterator[tuple[int, int]]:
+    if size is not None and indices.size and indices.dtype.kind in "iu":
+        yield size, max(int(indices.max()) + 1, -int(indices.min()))
+
+
+def _counts(step: Step, arrays: Sequence[Array | None]) -> Iterator[tuple[int, int]]:
+    """Yield dimensions of which another size would give as many elements as a new shape has."""
+    meanings = {need.meaning for need in needs_of(step.node.domain, step.node.type)}
+    if Meaning.RESHAPED not in meanings or len(arrays) < 2:
+        return
+    data, target = arrays[0], arrays[1]
+    if data is None or target is None or target.dtype.kind not in "iu":
+        return
+    old = [size for number, size in enumerate(data.shape) if number >= target.size or target[number] != 0]
+    wanted = prod(int(number) for number in target.reshape(-1) if number > 0)
+    for number, size in enumerate(old):
+        others = prod(old[:number] + old[number + 1 :])
+        yield size, wanted // gcd(wanted, others) if others else wanted
 
 
 def _paired(left: Sequence[int], right: Sequence[int]) -> _Pairs:

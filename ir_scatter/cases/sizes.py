@@ -3,13 +3,19 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ir_scatter.errors import BadFeed, NoInputs
+from ir_scatter.errors import BadFeed
 from ir_scatter.shapes import Bounds, Dim, Shape, agree, narrow, show
 from ir_scatter.wiring import GraphInput
 
 _SMALLEST, _LARGEST = 2, 13
 _EQUAL = (2, 3, 1, 4, 8)
 """Sizes that are tried for all dynamic dimensions at once."""
+
+_LARGER = (16, 32, 64)
+"""And those that are tried if shapes are not known everywhere."""
+
+_BY_POSITION = (2, 3, 4, 5, 6, 7, 8)
+"""Sizes that are tried for the first dimension of every input, for the second, and so on."""
 
 
 @dataclass(slots=True, eq=False)
@@ -49,14 +55,31 @@ class Sizes:
         """Tell whether there is nothing to choose."""
         return not self._variables
 
-    def attempts(self) -> Iterator[None]:
-        """Choose sizes in one way after another: all different, then all equal."""
+    def symbols(self) -> dict[str, int]:
+        """Return the sizes that are chosen for symbols."""
+        return {symbol: variable.size for symbol, variable in self._symbols.items()}
+
+    def attempts(self, *, is_blind: bool = False) -> Iterator[None]:
+        """Choose sizes in one way after another: all different, then all equal.
+
+        Args:
+            is_blind: whether shapes are not known everywhere: then the same size for the same
+                dimension of all inputs comes second.
+        """
         known = {dim for shape in self._dims for dim in shape if isinstance(dim, int)}
         free = [size for size in range(_SMALLEST, _LARGEST) if size not in known] or [_SMALLEST]
         for number, variable in enumerate(self._variables):
             _choose_near(variable, free[number % len(free)])
         yield
-        for size in () if self.are_static else _EQUAL:
+        if self.are_static:
+            return
+        if is_blind:
+            for shape in self._dims:
+                for dim, size in zip(shape, _BY_POSITION, strict=False):
+                    if isinstance(dim, _Variable):
+                        _choose_near(dim, size)
+            yield
+        for size in (*_EQUAL, *_LARGER) if is_blind else _EQUAL:
             for variable in self._variables:
                 _choose_near(variable, size)
             yield
@@ -91,12 +114,11 @@ def _choose_near(variable: _Variable, size: int) -> None:
     variable.choose(max(high, variable.low))
 
 
-def partial_shapes(inputs: Sequence[GraphInput], given: Mapping[str, Shape]) -> list[tuple[Dim, ...]]:
+def partial_shapes(inputs: Sequence[GraphInput], given: Mapping[str, Shape]) -> list[Shape]:
     """Return what is known of the shapes of inputs, by the model and by the caller.
 
     Raises:
         BadFeed: a name is that of no input, or a shape contradicts the model's.
-        NoInputs: a rank is not known.
     """
     by_name = {name: number for number, input in enumerate(inputs) for name in reversed(input.names)}
     shapes = [input.shape for input in inputs]
@@ -108,9 +130,4 @@ def partial_shapes(inputs: Sequence[GraphInput], given: Mapping[str, Shape]) -> 
         if not agree(shapes[number], shape):
             raise BadFeed(f"{name} has shape {show(shapes[number])}, which {show(shape)} does not fit")
         shapes[number] = narrow(shapes[number], shape)
-    found = []
-    for input, shape in zip(inputs, shapes, strict=True):
-        if shape is None:
-            raise NoInputs(f"the rank of {input.names[0]} is not known; give its shape")
-        found.append(shape)
-    return found
+    return shapes

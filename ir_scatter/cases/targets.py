@@ -1,9 +1,10 @@
 """What a scatter node asks of its indices."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
+from ir_scatter.cases.asked import Asked, is_unclear
+from ir_scatter.cases.cells import Traced
+from ir_scatter.cases.limits import sizes_of
 from ir_scatter.cases.terms import NO_TERM, Use
 from ir_scatter.cases.uses import columns, holds_positions, is_within
 from ir_scatter.graphs.nodes import by_role, site_of
@@ -11,36 +12,36 @@ from ir_scatter.graphs.plan import Step
 from ir_scatter.ops import Lookup, targets
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
+from ir_scatter.shapes import Shape
 from ir_scatter.site import Site
 
 
-def scatter_use(
-    step: Step, terms: Sequence[Array | None], arrays: Sequence[Array | None]
-) -> list[tuple[int, Use]]:
+def scatter_use(asked: Asked) -> list[tuple[int, Use]]:
     """Return the uses of axis and indices, and the numbers of these inputs.
 
     Nothing is said of inputs whose shapes do not fit each other: the node will refuse them.
     """
+    step = asked.step
     assert isinstance(step.work, Lookup)
-    site, operands = site_of(step), by_role(step.work, arrays)
-    data, indices = operands.get(Role.DATA), operands.get(Role.INDICES)
-    if data is None or Role.UPDATES not in operands:
+    site, operands = site_of(step), by_role(step.work, asked.arrays)
+    number = site.spec.port_index(Role.DATA)
+    if number is None or number >= len(asked.cells) or asked.cells[number] is None:
         return []
-    uses = []
+    data, uses = asked.shape(number), []
     axis = axis_of(site, operands)
     number = site.spec.port_index(Role.AXIS)
-    if number is not None and axis is not None and (of_axis := terms[number]) is not None:
-        uses.append((number, _axis_use(step, of_axis, axis, data.ndim)))
-        axis = axis if -data.ndim <= axis < data.ndim else 0
+    if number is not None and axis is not None and data is not None:
+        cell = asked.cells[number]
+        if isinstance(cell, Traced) and cell.terms is not None:
+            uses.append((number, _axis_use(step, cell.terms, axis, len(data))))
+        axis = axis if -len(data) <= axis < len(data) else 0
     number = site.spec.port_index(Role.INDICES)
-    if indices is None or number is None or not holds_positions(indices):
+    cell = asked.cells[number] if number is not None and number < len(asked.cells) else None
+    if number is None or not isinstance(cell, Traced) or not holds_positions(cell.array):
         return uses
-    of_indices = terms[number]
-    if of_indices is None:
-        return uses
-    highs = _highs(site, operands, axis)
+    highs = _highs(site, data, cell.array, operands.get(Role.UPDATES), axis)
     if highs is not None:
-        uses.append((number, _index_use(step, site, of_indices, indices, axis, highs)))
+        uses.append((number, _index_use(step, site, cell, axis, highs)))
     return uses
 
 
@@ -64,47 +65,51 @@ def _axis_use(step: Step, terms: Array, axis: int, rank: int) -> Use:
     return Use(step.node.scope, terms.reshape(1, 1), values, lows, highs, lanes, (), is_legal)
 
 
-def _highs(site: Site, operands: dict[Role, Array], axis: int | None) -> list[int] | None:
+def _highs(
+    site: Site, data: Shape, indices: Array, updates: Array | None, axis: int | None
+) -> list[int] | None:
     """Return the greatest legal coordinates; None where ranks do not fit."""
-    data, indices, updates = (operands[role] for role in (Role.DATA, Role.INDICES, Role.UPDATES))
     layout = site.spec.layout
+    depth = indices.shape[-1] if layout is Layout.TUPLES and indices.ndim else 1
+    if data is None:
+        return [0] * depth
     if layout is Layout.TUPLES:
-        if indices.ndim == 0 or indices.shape[-1] > data.ndim:
+        if indices.ndim == 0 or depth > len(data):
             return None
-        return [dim - 1 for dim in data.shape[: indices.shape[-1]]]
-    if axis is None or not -data.ndim <= axis < data.ndim:
+        return sizes_of(data[:depth], less=1)
+    if axis is None or not -len(data) <= axis < len(data):
         return None
-    if layout is Layout.ELEMENTS and indices.ndim != data.ndim:
+    if layout is Layout.ELEMENTS and indices.ndim != len(data):
         return None
-    size = data.shape[axis]
-    if layout is Layout.SEQUENCE and site.attribute("mode") == "linear" and updates.ndim == data.ndim:
+    (size,) = sizes_of((data[axis],))
+    is_linear = layout is Layout.SEQUENCE and site.attribute("mode") == "linear"
+    if is_linear and updates is not None and updates.ndim == len(data):
         size -= updates.shape[axis] - 1
     return [size - 1]
 
 
-def _index_use(
-    step: Step, site: Site, terms: Array, indices: Array, axis: int | None, highs: list[int]
-) -> Use:
-    layout, depth = site.spec.layout, len(highs)
+def _index_use(step: Step, site: Site, cell: Traced, axis: int | None, highs: list[int]) -> Use:
+    layout, depth, indices = site.spec.layout, len(highs), cell.array
+    terms = np.full(indices.shape, NO_TERM) if cell.terms is None else cell.terms
     values, of_inputs = columns(indices, depth), columns(terms, depth)
-    lows = np.zeros(depth, np.int64)
     wraps = site.spec.index_range is IndexRange.WRAPPING
     front = np.where(of_inputs == NO_TERM, -np.array(highs, np.int64) - 1, 0) if wraps else 0
-    is_legal = bool(is_within(values, front, np.array(highs, np.int64)).all()) or depth == 0
+    is_within_range = is_within(values, front, np.array(highs, np.int64))
+    is_left_alone = (of_inputs == NO_TERM) & (cell.is_opaque or not cell.is_input)
+    is_legal = bool((is_within_range | is_left_alone).all()) or depth == 0
     is_unique = site.reduction is Reduction.NONE and layout is not Layout.SEQUENCE
     is_repeated = False
-    if is_unique and is_legal:
+    if is_unique and bool(is_within_range.all()) and not is_unclear(cell):
         limits = [high + 1 for high in highs]
         place = None if axis is None else axis % max(indices.ndim, 1)
         is_repeated = targets.repeats(layout, place, indices, limits, wraps=wraps) is not None
-    lanes = _lanes(layout, axis, indices) if depth else np.zeros(0, np.int64)
     return Use(
         step.node.scope,
         of_inputs,
         values,
-        lows,
+        np.zeros(depth, np.int64),
         np.array(highs, np.int64),
-        lanes,
+        _lanes(layout, axis, indices) if depth else np.zeros(0, np.int64),
         indices.shape,
         is_legal,
         is_unique,

@@ -61,6 +61,7 @@ class Use:
         is_legal: whether what they are in this run is legal.
         is_unique: whether targets should differ.
         is_repeated: whether targets repeat in this run though they should not.
+        is_strict: whether it must be legal; otherwise other numbers may be of no use, and no more.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Use:
     is_legal: bool
     is_unique: bool = False
     is_repeated: bool = False
+    is_strict: bool = True
 
     @property
     def positions(self) -> int:

@@ -1,27 +1,64 @@
 """Turns what a node asks of positions into uses, and illegal positions into legal ones."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from ir_scatter.cases.movement import Positions
+from ir_scatter.cases.asked import Asked
+from ir_scatter.cases.bounds import limits_of
+from ir_scatter.cases.cells import Traced
+from ir_scatter.cases.limits import Limits
 from ir_scatter.cases.terms import NO_TERM, Use
 from ir_scatter.graphs.plan import Step
+from ir_scatter.ops.needs import Need, Numbers
 from ir_scatter.ops.plain.case import Array, kind
 
 
-def range_use(step: Step, place: Positions, array: Array, terms: Array) -> tuple[int, Use]:
-    """Return the use of an input that holds positions, and the number of the input.
+def need_uses(asked: Asked, needs: Sequence[Need]) -> Iterator[tuple[int, Use]]:
+    """Yield the uses of inputs that hold positions or sizes, and their numbers.
 
     Positions that no input has a part in are left to the node itself.
     """
-    lows, highs = np.array(place.lows), np.array(place.highs)
-    values = columns(array, len(lows))
-    of_inputs = columns(terms, len(lows))
-    is_legal = bool((is_within(values, lows, highs) | (of_inputs == NO_TERM)).all())
-    lanes = np.zeros(len(values), np.int64)
-    use = Use(step.node.scope, of_inputs, values, lows, highs, lanes, array.shape, is_legal)
-    return place.port, use
+    for need in needs:
+        cell = asked.cells[need.port] if need.port < len(asked.cells) else None
+        if not isinstance(cell, Traced) or (cell.terms is None and not cell.is_opaque):
+            continue
+        array = cell.array
+        if not holds_positions(array) or not array.size or not _is_of(need, array):
+            continue
+        terms = np.full(array.shape, NO_TERM) if cell.terms is None else cell.terms
+        limits = limits_of(need, asked, array, terms)
+        if limits is not None and array.size % len(limits.lows) == 0:
+            yield need.port, _use(asked.step, need, limits, array, terms)
+
+
+def _use(step: Step, need: Need, limits: Limits, array: Array, terms: Array) -> Use:
+    lows, highs = np.array(limits.lows, np.int64), np.array(limits.highs, np.int64)
+    values, of_inputs = columns(array, len(lows)), columns(terms, len(lows))
+    is_certain = of_inputs != NO_TERM
+    is_legal = bool((is_within(values, lows, highs) | ~is_certain).all())
+    if limits.are_different and is_legal and bool(is_certain.all()):
+        is_legal = len(np.unique(values)) == values.size
+    return Use(
+        step.node.scope,
+        of_inputs,
+        values,
+        lows,
+        highs,
+        np.zeros(len(values), np.int64),
+        array.shape,
+        is_legal,
+        is_unique=limits.are_different,
+        is_strict=need.is_strict,
+    )
+
+
+def _is_of(need: Need, array: Array) -> bool:
+    """Tell whether a need speaks of arrays of this type."""
+    if need.numbers is Numbers.ANY:
+        return True
+    return (kind(array) == "float") is (need.numbers is Numbers.FLOAT)
 
 
 def holds_positions(array: Array) -> bool:
@@ -47,4 +84,6 @@ def repaired(use: Use, array: Array) -> Array:
     """Return legal positions instead of those that are not."""
     highest = np.maximum(use.highs, use.lows)
     values = np.where(is_within(use.values, use.lows, highest), use.values, use.lows)
+    if use.is_unique and len(use.lows) == 1 and len(np.unique(values)) != values.size:
+        values = use.lows + np.arange(len(values)).reshape(-1, 1)
     return values.reshape(array.shape).astype(array.dtype)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ir_scatter.convert.conversion import Conversion, Converted, Refused, Verified
 from ir_scatter.convert.engine import Engine, Promises, Rewritten
-from ir_scatter.convert.plan import Task, Wish, make_plan
+from ir_scatter.convert.plan import Task, Wish, make_plan, with_left
 from ir_scatter.convert.proof import Proven, prove
 from ir_scatter.errors import UsageError
 from ir_scatter.fragment import Patch
@@ -25,7 +25,10 @@ def attempt(model: "Model | str | Path", wish: Wish, cases: int, seed: int) -> C
         found = _Attempt(promises, cases, seed)
         for task in plan.tasks:
             found.take(task, engine.rewrite(task.candidate.sites, task.target, task.opset))
-    refused = (*found.refused, *plan.obstacles)
+        if found.refused and plan.move is not None:
+            plan = with_left(plan, known, [one.patch.node for one in found.converted if one.patch])
+    told = {one.location.scope for one in found.refused}
+    refused = (*found.refused, *(one for one in plan.obstacles if one.location.scope not in told))
     return Conversion(
         known, tuple(found.converted), refused, tuple(found.verified), plan.opset, plan.move, seed
     )
@@ -65,9 +68,11 @@ class _Attempt:
         return known
 
     def _refuse(self, task: Task, refusal: Refusal) -> None:
-        node, candidate = task.candidate.node, task.candidate
+        node, key = task.candidate.node, task.candidate.key
         self.refused.append(
-            Refused(refusal.code, refusal.message, node.name, node.location, candidate.key, task.target.key)
+            Refused(
+                refusal.code, refusal.message, node.name, node.location, key, task.target.key, node.type
+            )
         )
 
 

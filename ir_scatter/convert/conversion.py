@@ -51,6 +51,7 @@ class Refused:
         location: where it stands.
         source: what it is; None where its opset does not contain it.
         target: what it was to become.
+        type: what the file says that it is, "ScatterUpdate"; "" for the model.
     """
 
     code: str
@@ -59,6 +60,7 @@ class Refused:
     location: Location
     source: OpKey | None = None
     target: OpKey | None = None
+    type: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,24 +112,40 @@ class Conversion:
         """Tell whether every node that was meant is rewritten."""
         return not self.refused
 
-    def write(self, path: "str | Path", *, overwrite: bool = False, partial: bool = False) -> None:
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether the model stays as it is."""
+        return not self.patches and self.move is None
+
+    @property
+    def is_stuck(self) -> bool:
+        """Tell whether not even a part can be written: the model cannot move to the opset of the rest."""
+        return self.move is not None and bool(self.move.obstacles)
+
+    def write(
+        self, path: "str | Path", *, overwrite: bool = False, partial: bool = False
+    ) -> tuple[str, ...]:
         """Write the converted model; files appear whole or not at all.
 
-        An IR gets its `.bin`, an ONNX model its external data beside it.
+        An IR gets its `.bin`, an ONNX model its external data beside it, in the same folders.
 
         Args:
             path: the new `.xml` or `.onnx`; the source's own path to replace the source.
             overwrite: whether files that exist may be replaced.
             partial: whether to write although a node was refused.
 
+        Returns:
+            What else there is to say: a sentence for each file of weights that is not there.
+
         Raises:
-            UsageError: a file exists, or a node was refused.
+            UsageError: a file exists, a node was refused, or the model cannot move to the new opset.
+            UnreadableModel: the model names external data outside of its folder.
             NotEditable: the file is written in a way that cannot be edited in place.
             CannotWrite: a file cannot be written; nothing was changed.
         """
         from ir_scatter.convert.writing import write
 
-        write(self, Path(path), overwrite=overwrite, partial=partial)
+        return write(self, Path(path), overwrite=overwrite, partial=partial)
 
     def diff(self) -> str:
         """Return the changes as a unified diff of the `.xml`; for ONNX a list of nodes.

@@ -1,13 +1,13 @@
 """One call of `convert`, from the path of a model to the files that are written."""
 
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ir_scatter.convert import convert
 from ir_scatter.convert.conversion import Conversion
+from ir_scatter.convert.destination import demand_destination, is_ir_path
 from ir_scatter.errors import UsageError
 from ir_scatter.formats import IR
 from ir_scatter.model import Model
@@ -27,6 +27,7 @@ class Job:
         partial: whether to write although a node is refused.
         in_place: whether the source may be written over.
         overwrite: whether files that exist may be.
+        with_diff: whether the changes are wanted as text.
     """
 
     source: str
@@ -37,6 +38,7 @@ class Job:
     partial: bool = False
     in_place: bool = False
     overwrite: bool = False
+    with_diff: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +51,7 @@ class Done:
         remarks: what else there is to say.
         devices: on how many inputs both models gave the same there.
         failed_devices: runners that could not tell, and why.
+        diff: the changes as text, if they were asked for.
     """
 
     conversion: Conversion
@@ -56,6 +59,7 @@ class Done:
     remarks: tuple[str, ...] = ()
     devices: Mapping[str, int] = field(default_factory=dict)
     failed_devices: Mapping[str, str] = field(default_factory=dict)
+    diff: str | None = None
 
     @property
     def is_refused(self) -> bool:
@@ -69,59 +73,59 @@ def run_job(job: Job) -> Done:
     Raises:
         UsageError: an option does not exist, or a file is in the way.
         UnreadableModel: the model cannot be read.
-        NotEditable: it is written in a way that cannot be edited in place.
         CannotWrite: nothing was written.
     """
+    _demand_devices(job.devices)
+    if job.source == "-":
+        raise UsageError("standard input cannot be converted, expected the path of a model")
     model = read(job.source)
-    if job.output is not None and model.format != IR and job.output.lower().endswith(".xml"):
+    if job.output is not None and model.format != IR and is_ir_path(job.output):
         from ir_scatter.convert.to_ir import run_to_ir
 
         return run_to_ir(job, model)
-    _demand_format(job, model)
-    demand_free(job, model)
+    demand_output(job, model, is_ir=model.format == IR)
     return finish(job, convert(model, **job.options))
+
+
+def demand_output(job: Job, model: Model, *, is_ir: bool) -> None:
+    """Demand that the output, if one is wanted, can be written; see `demand_destination`."""
+    if job.output is not None and not job.in_place:
+        demand_destination(model, job.output, is_ir=is_ir, overwrite=job.overwrite or job.is_dry)
 
 
 def finish(job: Job, conversion: Conversion, remarks: tuple[str, ...] = ()) -> Done:
     """Verify a conversion on devices and write it."""
+    from ir_scatter.convert.editable import with_files
+    from ir_scatter.convert.writing import commit
+
+    files = None
+    if job.is_dry or job.with_diff or _is_wanted(job, conversion):
+        conversion, files = with_files(conversion, Path(job.output or job.source))
+    diff = conversion.diff() if job.with_diff and files is not None else None
     devices: dict[str, int] = {}
     failed: dict[str, str] = {}
-    if job.devices and conversion.is_whole | job.partial:
+    if job.devices and files is not None and _is_wanted(job, conversion):
         from ir_scatter.convert.on_devices import verify_on
 
-        conversion, devices, failed = verify_on(conversion, job.devices)
-        remarks += tuple(f"{name}: {reason}" for name, reason in failed.items())
-    is_wanted = job.output is not None and not job.is_dry and not failed
-    if job.output is None or not is_wanted or not (conversion.is_whole or job.partial):
-        return Done(conversion, None, remarks, devices, failed)
-    conversion.write(job.output, overwrite=job.overwrite or job.in_place, partial=job.partial)
-    return Done(conversion, job.output, remarks, devices, failed)
+        found = verify_on(conversion, job.devices)
+        conversion, devices, failed = found.conversion, found.equal, found.failed
+        remarks += found.remarks
+    done = Done(conversion, None, remarks, devices, failed, diff)
+    if job.output is None or job.is_dry or failed or files is None or not _is_wanted(job, conversion):
+        return done
+    commit(files, Path(job.output), overwrite=job.overwrite or job.in_place)
+    written = job.output if files.outputs else None
+    return replace(done, written=written, remarks=remarks + files.remarks)
 
 
-def _demand_format(job: Job, model: Model) -> None:
-    if model.format == IR and job.output is not None and job.output.lower().endswith(".onnx"):
-        raise UsageError("an IR cannot become an ONNX model, expected an output that ends in .xml")
+def _is_wanted(job: Job, conversion: Conversion) -> bool:
+    return conversion.is_whole or job.partial
 
 
-def demand_free(job: Job, model: Model) -> None:
-    """Demand that no file of the source is written over, and before any work that the output is free."""
-    if job.output is None or job.in_place:
-        return
-    output = Path(job.output)
-    is_ir = output.suffix.lower() == ".xml"
-    written = [output, output.with_suffix(".bin")] if is_ir else [output]
-    sources = (
-        [Path(model.path), Path(model.path).with_suffix(".bin")] if model.format == IR else [Path(model.path)]
-    )
-    for path in written:
-        if any(_is_same(path, source) for source in sources):
-            raise UsageError(f"{path} is a file of the model itself, expected another one or --in-place")
-        if os.path.lexists(path) and not job.overwrite and not job.is_dry:
-            raise UsageError(f"{path} exists, expected a path that is free or --overwrite")
+def _demand_devices(names: Sequence[str]) -> None:
+    """Demand that there are such runners, before any work is done."""
+    if names:
+        from ir_scatter import runners
 
-
-def _is_same(left: Path, right: Path) -> bool:
-    try:
-        return left.samefile(right)
-    except OSError:
-        return False
+        for name in names:
+            runners.find(name)

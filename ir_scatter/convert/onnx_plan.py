@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ir_scatter.convert.engine import Engine
-from ir_scatter.convert.plan import Plan, Task, obstacle, successor
+from ir_scatter.convert.plan import Plan, Task, moved, successor
 from ir_scatter.convert.selection import Candidate
 from ir_scatter.errors import UsageError
 from ir_scatter.model import ONNX
@@ -43,7 +43,7 @@ class OnnxPlanner:
         if final == self.current or final is None or self.current is None:
             return Plan(tuple(self._tasks(meant, None)))
         tasks = tuple(self._tasks(chosen, final))
-        return self._moved(tasks, final)
+        return moved(Plan(tasks), self.engine.model, final, [task.candidate.node for task in tasks])
 
     def _wanted(self, one: Candidate) -> Sequence[OpSpec] | None:
         """Return the rows that a node may become; None if it is not concerned."""
@@ -80,7 +80,7 @@ class OnnxPlanner:
         """Demand that the opset that is asked for contains what is wanted."""
         rows = list({row.key: row for row in self._rows_of(meant)}.values())
         if rows and self.opset is not None and not any(self.opset in row.opsets for row in rows):
-            names = " and ".join(dict.fromkeys(str(row.key) for row in rows))
+            names = " and ".join(_named(rows))
             first, last = (end([opset for row in rows for opset in row.opsets]) for end in (min, max))
             raise UsageError(f"opset {self.opset} has no {names}, expected opset {first} to {last}")
 
@@ -100,14 +100,14 @@ class OnnxPlanner:
             if row is not None and row.key != one.key:
                 yield Task(one, row, opset)
 
-    def _moved(self, tasks: tuple[Task, ...], final: int) -> Plan:
-        """Plan the move of the whole model to another opset."""
-        from ir_scatter.opsets import plan_move
 
-        model = self.engine.model
-        move = plan_move(model, final, ignore=[task.candidate.node for task in tasks])
-        found = tuple(obstacle(one.scope, one.type, one.reason, model.path) for one in move.obstacles)
-        return Plan(tasks, final, move, found)
+def _named(rows: Sequence[OpSpec]) -> list[str]:
+    """Return the names of rows; the type alone if all its versions are among them."""
+    found: dict[str, None] = {}
+    for row in rows:
+        is_whole = {other.key for other in rows} >= {other.key for other in _family(row)}
+        found[row.key.type if is_whole else str(row.key)] = None
+    return list(found)
 
 
 def _family(spec: OpSpec) -> tuple[OpSpec, ...]:

@@ -10,13 +10,13 @@ from ir_scatter.convert.selection import Candidate, candidates, matching
 from ir_scatter.convert.targets import find_sources, find_targets, targets
 from ir_scatter.diagnostics import Location
 from ir_scatter.errors import UsageError
-from ir_scatter.model import ONNX
+from ir_scatter.model import ONNX, Model, Node
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites import leads_to
 from ir_scatter.rewrites.refusals import Reason
 
 if TYPE_CHECKING:
-    from ir_scatter.opsets import Move
+    from ir_scatter.opsets import Move, Obstacle
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,29 @@ def successor(spec: OpSpec | None) -> OpSpec | None:
     return max(fitting, key=lambda row: row.key.version, default=None)
 
 
-def obstacle(scope: str, type: str, reason: str, path: str) -> Refused:
+def moved(plan: Plan, model: Model, opset: int, replaced: Sequence[Node]) -> Plan:
+    """Return a plan with the move of the whole model to another opset.
+
+    Args:
+        plan: the tasks.
+        model: an ONNX model.
+        opset: where it moves.
+        replaced: the nodes that become nodes of that opset by themselves.
+    """
+    from ir_scatter.opsets import plan_move
+
+    move = plan_move(model, opset, ignore=replaced)
+    found = tuple(_obstacle(one, model.path) for one in move.obstacles)
+    return Plan(plan.tasks, opset, move, found)
+
+
+def with_left(plan: Plan, model: Model, replaced: Sequence[Node]) -> Plan:
+    """Return a plan in which all nodes but some, which are replaced, move as they are."""
+    return plan if plan.opset is None else moved(plan, model, plan.opset, replaced)
+
+
+def _obstacle(found: "Obstacle", path: str) -> Refused:
     """Say that a node would mean something else in the new opset."""
-    name = scope.rpartition("/")[2]
-    message = f"{type}: {reason}" if type else reason
-    return Refused(Reason.OPSET, message, name, Location(path, scope=scope))
+    name, reason = found.scope.rpartition("/")[2], found.reason
+    message = reason if reason.startswith(found.type) else f"{found.type}: {reason}"
+    return Refused(Reason.OPSET, message, name, Location(path, scope=found.scope), type=found.type)

@@ -28,10 +28,10 @@ def find_targets(model: Model, text: str) -> tuple[OpSpec, ...]:
     fitting = sorted((spec for spec in known if spec.key.domain == model.domain), key=_version)
     if fitting:
         return tuple(fitting)
-    names = [str(spec.key) for spec in targets() if spec.key.domain == model.domain]
+    names = [str(key) for key in sorted(spec.key for spec in targets()) if key.domain == model.domain]
     what = f"is no target in {_DIALECTS.get(model.domain, 'OpenVINO')}" if known else "is no target"
     raise UsageError(
-        f"{text!r} {what}, expected one of {', '.join(sorted(names))}, or one without its version"
+        f"{text!r} {what}, expected one of {', '.join(names)}, or one without its version"
     )
 
 
@@ -45,9 +45,10 @@ def find_sources(model: Model, texts: Collection[str]) -> frozenset[OpKey]:
     for text in texts:
         named = {key for key in SPECS if key.domain == model.domain and _is_named(key, text)}
         if not named:
-            known = sorted({key.type for key in SPECS if key.domain == model.domain})
+            known = ", ".join(str(key) for key in sorted(SPECS) if key.domain == model.domain)
             raise UsageError(
-                f"{text!r} is no operator of the model's dialect, expected one of {', '.join(known)}"
+                f"{text!r} is no operator of the model's dialect, expected one of {known}, "
+                "or one without its version"
             )
         found |= named
     return frozenset(found)

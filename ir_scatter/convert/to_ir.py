@@ -31,16 +31,16 @@ def run_to_ir(job: "Job", model: Model) -> "Done":
         UnreadableModel: OpenVINO cannot read the model.
         CannotWrite: nothing was written.
     """
-    from ir_scatter.convert.job import demand_free, finish
+    from ir_scatter.convert.job import Done, demand_output, finish
 
     assert job.output is not None
     if job.options.get("opset") is not None:
         raise UsageError("--opset is for ONNX models, and the output is an IR")
-    demand_free(job, model)
+    demand_output(job, model, is_ir=True)
     with tempfile.TemporaryDirectory() as folder:
         first = _readable_by_openvino(job, model)
         if first is not None and first.refused:
-            return finish(job, first)
+            return Done(first)
         exported = _export(model, first, Path(folder))
         found = convert(exported, **job.options)
         refused = (*_findings(exported), *found.refused)

@@ -8,7 +8,7 @@ import numpy
 from ir_scatter.errors import UsageError
 from ir_scatter.evaluate.case import Case, run
 from ir_scatter.ops.kernels.bounds import rounding_bound
-from ir_scatter.ops.kernels.candidates import find_candidates
+from ir_scatter.ops.kernels.candidates import find_candidates, is_candidate
 from ir_scatter.ops.kernels.hits import count_hits
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.shapes import show_numbers
@@ -65,6 +65,21 @@ class DetailedResult:
                 self.values[place].reshape(1) if self.values.dtype.kind != "O" else _one(self.values[place])
             )
         return find_candidates(task, self.values.shape, self._case.indices, self._case.updates, place)
+
+    def allows(self, values: "Array") -> "Array":
+        """Tell which contested elements of another result have a value that the document allows.
+
+        Args:
+            values: of the shape and dtype of `values`.
+
+        Returns:
+            Booleans: true where an element is contested and some update that hits it has the value.
+        """
+        if not self.contested.any():
+            return self.contested
+        case = self._case
+        found: Array = self.contested & is_candidate(case.task, values, case.indices, case.updates)
+        return found
 
 
 def _one(value: Any) -> "Array":

@@ -29,8 +29,12 @@ class ExternalFile:
     path: Path
 
 
-def external_files(model: Model) -> list[ExternalFile]:
+def external_files(model: Model, missing: list[str] | None = None) -> list[ExternalFile]:
     """Return every place outside of the file that a tensor of a model names, in the order of use.
+
+    Args:
+        model: an ONNX model.
+        missing: if it is given, files that are not there are left out, and a sentence is added for each.
 
     Raises:
         UnreadableModel: a file is missing or outside of the model's folder, a tensor names no file,
@@ -38,7 +42,7 @@ def external_files(model: Model) -> list[ExternalFile]:
     """
     assert isinstance(model.graph, OnnxGraph)
     files = model.graph.shared.tensors.files
-    found: dict[str, ExternalFile] = {}
+    found: dict[str, ExternalFile | None] = {}
     by_name: dict[str, ExternalFile] = {}
     for tensor in all_tensors(model.source):
         if not is_external(tensor):
@@ -50,11 +54,15 @@ def external_files(model: Model) -> list[ExternalFile]:
             continue
         weights = files._file(span.location)
         if isinstance(weights, Problem):
-            raise _unreadable(model, weights)
+            if missing is None or weights.kind != "weights-missing":
+                raise _unreadable(model, weights)
+            missing.append(weights.message)
+            found[span.location] = None
+            continue
         file = ExternalFile(span.location, os.path.normpath(span.location), weights.path)
         _refuse_detours(model, file, by_name.setdefault(file.name, file))
         found[span.location] = file
-    return list(found.values())
+    return [file for file in found.values() if file is not None]
 
 
 def _refuse_detours(model: Model, file: ExternalFile, other: ExternalFile) -> None:

@@ -86,11 +86,7 @@ class _Maker:
         return number
 
     def _wires(self, new: NewNode) -> tuple[int, ...]:
-        """Return what a node reads, without what is left out at the end."""
-        wires = [0 if value is None else self._wire(new, value) for value in new.inputs]
-        while wires and wires[-1] == 0:
-            wires.pop()
-        return tuple(wires)
+        return tuple(0 if value is None else self._wire(new, value) for value in new.inputs)
 
     def _wire(self, new: NewNode, value: Value) -> int:
         """Return the number of an input; a new constant becomes a step."""

@@ -1,6 +1,5 @@
 """Whether a node of an IR can be replaced in the text of its file."""
 
-from collections import Counter
 from collections.abc import Iterator
 
 from ir_scatter.errors import NotEditable
@@ -40,10 +39,8 @@ def _problems(graph: IrGraph, node: Node) -> Iterator[str]:
     key: bytes = node.handle
     body, id = graph.body, graph.id_of(key)
     edges = body.edges.get(id.encode(), [])
-    repeated = {graph.id_of(other) for other in body.repeated_layers}
-    origins = {edge[0].decode("utf-8", "replace") for edge in edges}
-    for other in sorted(repeated & {id, *origins}):
-        yield f"several layers have the id {shown(other)}, expected one"
+    if body.repeated_layers:
+        yield f"several layers have the id {shown(graph.id_of(body.repeated_layers[0]))}, expected one"
     if not _is_id(id.encode()):
         yield f"its id is '{shown(id)}', expected a number"
     if key in body.bodies:
@@ -55,9 +52,9 @@ def _problems(graph: IrGraph, node: Node) -> Iterator[str]:
         yield "the ids of its ports are not different numbers"
     if len(layer.outputs) != 1:
         yield f"it has {len(layer.outputs)} outputs, expected one"
-    if Counter(edge[3] for edge in edges) != Counter(inputs):
+    if sorted([edge[3] for edge in edges]) != sorted(inputs):
         yield "there is not one edge into each of its inputs"
-    if any(input.value is None for input in node.inputs):
+    if None in [input.value for input in node.inputs]:
         yield "one of its inputs comes from a layer or a port that does not exist"
 
 

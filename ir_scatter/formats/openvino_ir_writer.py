@@ -222,6 +222,7 @@ def _style(data: bytes, start: int, rest: bytes, found: dict[bytes, Attribute], 
     """Find out how a layer is written; what it does not show is taken from an edge into it."""
     lead, inner = line_lead(data, start), line_lead(rest, rest.find(b"<"))
     step = inner.removeprefix(lead) if inner.startswith(lead) else _STEP
+    is_flat = not lead or not inner
     quoted = next(iter(found.values()))
     closing = b" " if data[edge.end - 3 : edge.end] == b" />" else b""
-    return Style(lead, step if inner else None, data[quoted.end : quoted.end + 1], closing)
+    return Style(lead, None if is_flat else step, data[quoted.end : quoted.end + 1], closing)

@@ -13,6 +13,7 @@ class LayerNames:
 
     def __init__(self, data: bytes, net: Body) -> None:
         self._taken: set[bytes] = set()
+        self._numbers: dict[bytes, int] = {}
         pending = [net]
         while pending:
             body = pending.pop()
@@ -23,16 +24,18 @@ class LayerNames:
 
     def new(self, raw: bytes, label: str) -> bytes:
         """Take a name that begins with one as written, and return it as it is to be written."""
-        taken = self._taken
-        end = b"/" + (label.encode() if label.isidentifier() else escaped(label))
-        name, number = raw + end, 1
-        meaning = name if b"&" not in name else unescaped(name)
-        while meaning in taken:
+        name = b"%b/%b" % (raw, label.encode() if label.isidentifier() else escaped(label))
+        meaning = unescaped(name)
+        if meaning not in self._taken:
+            self._taken.add(meaning)
+            return name
+        number = self._numbers.get(name, 1)
+        while meaning in self._taken:
             number += 1
-            name = b"%b%b_%d" % (raw, end, number)
-            meaning = unescaped(name)
-        taken.add(meaning)
-        return name
+            meaning = unescaped(b"%b_%d" % (name, number))
+        self._numbers[name] = number
+        self._taken.add(meaning)
+        return b"%b_%d" % (name, number)
 
 
 def _name(data: bytes, start: int) -> bytes:

@@ -8,6 +8,7 @@ import errno
 import os
 import signal
 import stat
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from ir_scatter.formats.temporary_files import name_file, open_beside, remove, r
 
 _CHUNK = 1 << 26
 _BUFFER = 1 << 18
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _IRREGULAR = "it is no regular file"
 _NO_KERNEL_COPY = frozenset(
     {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.ETXTBSY, errno.EBADF}
@@ -189,13 +191,24 @@ def _rename_all(targets: Sequence[_Target], backups: Sequence[Path | None]) -> N
 
 @contextmanager
 def _without_signals() -> Iterator[None]:
-    """Let signals wait that a user or a build sends to end the process."""
-    waiting = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, waiting)
+    """Let signals wait that a user or a build sends to end the process.
+
+    To block them would not do: another thread, one of a library, would take them.
+    """
+    seen: list[int] = []
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.getsignal(number) for number in _ENDING}
+    known = {number: handler for number, handler in before.items() if handler is not None}
     try:
+        for number in known:
+            signal.signal(number, lambda number, _: seen.append(number))
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in known.items():
+            signal.signal(number, handler)
+        for number in seen:
+            signal.raise_signal(number)
 
 
 def _is_same(left: Path, right: Path) -> bool:

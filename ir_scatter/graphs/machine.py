@@ -28,15 +28,21 @@ MOST_ITERATIONS = 1_000_000
 _SMALL = 1 << 20
 """Bytes up to which a constant stays in memory once it was read."""
 
-_Frame: TypeAlias = Generator[tuple[Plan, list[Cell | None]], list[Cell | None], list[Cell | None]]
+Frame: TypeAlias = Generator[tuple[Plan, list[Cell | None]], list[Cell | None], list[Cell | None]]
 """A graph or a node that is being computed; it asks for bodies to be computed and gets their outputs."""
 
 
 class Machine(ABC, Generic[Cell]):
-    """Runs plans."""
+    """Runs plans.
+
+    Attributes:
+        plans: of every graph.
+        most_iterations: a loop that runs longer is taken for one that never ends.
+    """
 
     def __init__(self, plans: Plans) -> None:
         self.plans = plans
+        self.most_iterations = MOST_ITERATIONS
         self._constants: dict[Constant, Cell] = {}
 
     @abstractmethod
@@ -57,7 +63,7 @@ class Machine(ABC, Generic[Cell]):
 
     def run(self, plan: Plan, cells: Sequence[Cell | None]) -> list[Cell | None]:
         """Compute a graph; graphs inside graphs wait on a stack of our own."""
-        stack: list[_Frame[Cell]] = [self._graph(plan, list(cells))]
+        stack: list[Frame[Cell]] = [self._graph(plan, list(cells))]
         sent: list[Cell | None] | None = None
         while stack:
             try:
@@ -71,13 +77,13 @@ class Machine(ABC, Generic[Cell]):
         assert sent is not None
         return sent
 
-    def _graph(self, plan: Plan, cells: list[Cell | None]) -> _Frame[Cell]:
+    def _graph(self, plan: Plan, cells: list[Cell | None]) -> Frame[Cell]:
         keys = [*(input.key for input in plan.inputs), *plan.captured]
         values: dict[Key, Cell | None] = dict(zip(keys, cells, strict=True))
         del cells
         for step in plan.steps:
-            found = [None if key is None else self._fetch(plan, values, key) for key in step.inputs]
-            outputs = yield from self._step(step, found)
+            found = [None if key is None else self.fetch(plan, values, key) for key in step.inputs]
+            outputs = yield from self.step(step, found)
             del found
             for number, key in enumerate(step.outputs):
                 if key is not None:
@@ -85,9 +91,10 @@ class Machine(ABC, Generic[Cell]):
             del outputs
             for key in step.done:
                 values.pop(key, None)
-        return [self._fetch(plan, values, output.key) for output in plan.outputs]
+        return [self.fetch(plan, values, output.key) for output in plan.outputs]
 
-    def _fetch(self, plan: Plan, values: dict[Key, Cell | None], key: Key) -> Cell | None:
+    def fetch(self, plan: Plan, values: dict[Key, Cell | None], key: Key) -> Cell | None:
+        """Return the cell of a key."""
         constant = plan.constants.get(key)
         if constant is None:
             return values[key]
@@ -98,18 +105,20 @@ class Machine(ABC, Generic[Cell]):
             self._constants[constant] = cell
         return cell
 
-    def _step(self, step: Step, cells: list[Cell | None]) -> _Frame[Cell]:
+    def step(self, step: Step, cells: list[Cell | None]) -> Frame[Cell]:
+        """Compute a node; as a generator, which asks for bodies to be computed."""
         work = step.work
         if isinstance(work, Call):
-            return (yield from self._call(step, work, cells))
+            return (yield from self.call(step, work, cells))
         if isinstance(work, Choice):
             chosen = work.branches[self._truth(step, cells[work.condition])]
-            return (yield from self._call(step, chosen, cells))
+            return (yield from self.call(step, chosen, cells))
         if isinstance(work, Repeat):
             return (yield from _Loop(self, step, work, cells).run())
         return list(self.compute(step, cells))
 
-    def _call(self, step: Step, call: Call, cells: list[Cell | None]) -> _Frame[Cell]:
+    def call(self, step: Step, call: Call, cells: list[Cell | None]) -> Frame[Cell]:
+        """Compute the graph of a call."""
         plan = self.plans[call.body]
         given = [None if number is None else cells[number] for number in call.inputs]
         given += self.captured(step, plan, cells)
@@ -145,12 +154,12 @@ class _Loop(Generic[Cell]):
         self.carried = [None if input.outer is None else cells[input.outer] for input in work.inputs]
         self.parts: list[list[Cell]] = [[] for _ in work.outputs]
 
-    def run(self) -> _Frame[Cell]:
+    def run(self) -> Frame[Cell]:
         """Compute the body until its condition, the trip count or the parts of an input say so."""
         limit, goes_on, done = self._limit(), self._begins(), 0
         outputs: list[Cell | None] | None = None
         while goes_on and (limit is None or done < limit):
-            if done == MOST_ITERATIONS:
+            if done == self.machine.most_iterations:
                 raise failure(self.step, f"the loop goes on after {done} iterations")
             outputs = yield self.plan, [*self._inputs(done, goes_on), *self.captured]
             done += 1
@@ -199,9 +208,9 @@ class _Loop(Generic[Cell]):
         self, number: int, input: BodyInput, declared: GraphInput, iteration: int, goes_on: bool
     ) -> Cell | None:
         if input.source is Source.ITERATION:
-            return self.machine.lift(_declared_scalar(iteration, declared, np.dtype(np.int64)))
+            return self.machine.lift(declared_scalar(iteration, declared, np.dtype(np.int64)))
         if input.source is Source.CONDITION:
-            return self.machine.lift(_declared_scalar(goes_on, declared, np.dtype(np.bool_)))
+            return self.machine.lift(declared_scalar(goes_on, declared, np.dtype(np.bool_)))
         cell = self.carried[number]
         if input.slice is None or cell is None:
             return cell
@@ -242,7 +251,7 @@ def _output_of(step: Step, outputs: Sequence[Cell | None], number: int) -> Cell 
     return outputs[number]
 
 
-def _declared_scalar(number: int, declared: GraphInput, usual: "np.dtype[Any]") -> Array:
+def declared_scalar(number: int, declared: GraphInput, usual: "np.dtype[Any]") -> Array:
     """Return one number in the type and the rank that the body declares."""
     known = None if declared.element_type is None else dtype(declared.element_type)
     shape = declared.shape or ()

@@ -100,6 +100,12 @@ def scatter(site: Site, operands: dict[Role, Array]) -> Array:
     """
     from ir_scatter.evaluate import evaluate
 
+    operator, arguments = arguments_of(site, operands)
+    return evaluate(operator, **arguments)
+
+
+def arguments_of(site: Site, operands: dict[Role, Array]) -> tuple[str, dict[str, Any]]:
+    """Return the arguments of `evaluate` for a scatter node."""
     spec, source = site.spec, site.spec.axis
     of_axis = None if source is None else source.attribute
     attributes: dict[str, Any] = {
@@ -108,7 +114,7 @@ def scatter(site: Site, operands: dict[Role, Array]) -> Array:
     if source is not None:
         attributes["axis"] = site.attribute(of_axis) if of_axis else operands.get(Role.AXIS)
     given = {role.value: operands.get(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)}
-    return evaluate(str(_row_for(site).key), **given, **attributes)
+    return str(_row_for(site).key), {**given, **attributes}
 
 
 def _row_for(site: Site) -> OpSpec:

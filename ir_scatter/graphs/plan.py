@@ -1,7 +1,7 @@
 """What has to be done to compute a model, in which order, and when a value is no longer needed."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ir_scatter.constants import Constant
@@ -12,8 +12,20 @@ from ir_scatter.ops import Lookup, find, plain
 from ir_scatter.ops.plain import PlainOp
 from ir_scatter.wiring import Choice, GraphInput, GraphOutput, Key, Link, Nested, Wiring
 
-Work: TypeAlias = PlainOp | Lookup | Nested
-"""A plain operator, the row of a scatter operator, or the graphs inside a node."""
+
+@dataclass(frozen=True, slots=True)
+class UnknownOp:
+    """An operator that NumPy does not compute.
+
+    Attributes:
+        name: its type, as written.
+    """
+
+    name: str
+
+
+Work: TypeAlias = PlainOp | Lookup | Nested | UnknownOp
+"""A plain operator, the row of a scatter operator, the graphs inside a node, or nothing known."""
 
 _Opened: TypeAlias = tuple[Link, tuple[Key | None, ...], Work]
 _NAMED = 3
@@ -76,12 +88,14 @@ def wire(model: Model) -> Wiring:
     return onnx_wiring.wire(model)
 
 
-def make_plans(main: Wiring, path: str) -> Plans:
+def make_plans(main: Wiring, path: str, *, is_sketch: bool = False) -> Plans:
     """Plan the main graph and every graph inside it.
 
     Args:
         main: the main graph.
         path: the file, as messages name it.
+        is_sketch: whether nodes of no known type may stay, and what nothing produces counts as left
+            out: such a plan is not computed as it stands.
 
     Raises:
         UnknownOperator: some node that the outputs need is of no known type.
@@ -92,12 +106,12 @@ def make_plans(main: Wiring, path: str) -> Plans:
     while pending:
         wiring = pending.pop()
         plan = Plan(wiring.inputs, wiring.captured, wiring.outputs, is_body=wiring is not main)
-        planner = _Planner(wiring, plan.constants, path)
+        planner = (_Sketcher if is_sketch else _Planner)(wiring, plan.constants, path)
         plan.steps = tuple(planner.steps())
         unknown += planner.unknown
         plans[wiring] = plan
         pending += reversed([body for step in plan.steps for body in bodies_of(step.work)])
-    if unknown:
+    if unknown and not is_sketch:
         raise _unknown_operator(unknown)
     return plans
 
@@ -136,6 +150,7 @@ class _Planner:
         self.constants = constants
         self.unknown: list[Node] = []
         self._known: set[Key] = {*(input.key for input in wiring.inputs), *wiring.captured}
+        self._lacking: set[Key] = set()
 
     def steps(self) -> Iterator[Step]:
         """Yield the steps with the values that each of them is the last to need."""
@@ -151,7 +166,8 @@ class _Planner:
             if key not in kept:
                 done[number].append(key)
         for (link, inputs, work), finished in zip(ordered, done, strict=True):
-            yield Step(link.node, inputs, link.outputs, work, tuple(finished))
+            found = tuple(None if key in self._lacking else key for key in inputs)
+            yield Step(link.node, found, link.outputs, work, tuple(finished))
 
     def _ordered(self) -> Iterator[_Opened]:
         """Yield the nodes that the outputs need, producers first."""
@@ -164,15 +180,16 @@ class _Planner:
                 continue
             link = self.wiring.link(key)
             if link is None:
-                raise self._unreadable(f"nothing produces {key!r}")
+                self._lack([key], f"nothing produces {key!r}")
+                continue
             is_new = link.node not in opened
             if is_new:
                 opened[link.node] = self._open(link)
             found = opened[link.node]
             missing = [source for source in found[1] if source is not None and not self._is_known(source)]
             if missing and not is_new:
-                raise self._unreadable(f"{link.node.scope} waits for itself or for what nothing produces")
-            if missing:
+                self._lack(missing, f"{link.node.scope} waits for itself or for what nothing produces")
+            elif missing:
                 pending += reversed(missing)
                 continue
             pending.pop()
@@ -182,15 +199,19 @@ class _Planner:
     def _is_known(self, key: Key) -> bool:
         if key in self._known:
             return True
-        constant = self.wiring.constant(key)
+        constant = self._constant(key)
         if constant is None:
-            return False
+            return key in self._known
         self.constants[key] = constant
         self._known.add(key)
         return True
 
-    def _unreadable(self, message: str) -> UnreadableModel:
-        return UnreadableModel("unknown-value", message, Location(self.path))
+    def _constant(self, key: Key) -> Constant | None:
+        return self.wiring.constant(key)
+
+    def _lack(self, keys: Sequence[Key], message: str) -> None:
+        """Refuse a graph of which some values are not there."""
+        raise UnreadableModel("unknown-value", message, Location(self.path))
 
     def _open(self, link: Link) -> _Opened:
         work = self._work(link.node)
@@ -198,7 +219,7 @@ class _Planner:
         return link, (*link.inputs, *captured), work
 
     def _work(self, node: Node) -> Work:
-        """Return what a node is; a node of no known type is remembered, and then does nothing."""
+        """Return what a node is; a node of no known type is remembered."""
         found: Work | None = self.wiring.nested(node)
         lookup = None if found else find(node.domain, node.type, node.opset)
         if found is None and lookup is not None and lookup.spec is not None:
@@ -207,5 +228,29 @@ class _Planner:
             found = plain.find(node.domain, node.type)
         if found is None:
             self.unknown.append(node)
-            return PlainOp(node.type, lambda case: ())
+            return UnknownOp(node.type)
         return found
+
+
+class _Sketcher(_Planner):
+    """Plans a graph as far as it can be: whatever is not there counts as left out."""
+
+    def _constant(self, key: Key) -> Constant | None:
+        try:
+            return self.wiring.constant(key)
+        except UnreadableModel as error:
+            self._lack([key], str(error))
+            return None
+
+    def _lack(self, keys: Sequence[Key], message: str) -> None:
+        self._lacking.update(keys)
+        self._known.update(keys)
+
+    def _work(self, node: Node) -> Work:
+        """Return what a node is; a scatter operator that its opset lacks is the oldest of its name."""
+        try:
+            found = super()._work(node)
+        except UnreadableModel:
+            return UnknownOp(node.type)
+        lookup = find(node.domain, node.type, node.opset) if isinstance(found, UnknownOp) else None
+        return found if lookup is None else replace(lookup, spec=lookup.family[0])

@@ -57,6 +57,39 @@ class Program:
         return found
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Sketch:
+    """What is known of how a model is computed; it cannot be run.
+
+    Attributes:
+        path: the file as the caller named it.
+        plan: what is done in the main graph.
+        plans: what is done in every graph.
+    """
+
+    path: str
+    plan: Plan
+    plans: Plans
+
+    @property
+    def inputs(self) -> tuple[GraphInput, ...]:
+        """Return what must be fed."""
+        return self.plan.inputs
+
+
+def make_sketch(model: "Model | str | Path") -> Sketch:
+    """Return what is known of a model, whatever operators it has and whichever rules it breaks.
+
+    Raises:
+        UnreadableModel: it cannot be read, or an output of it comes from nowhere.
+    """
+    known = model if isinstance(model, Model) else read(model)
+    with collector_paused():
+        main = wire(known)
+        plans = make_plans(main, known.path, is_sketch=True)
+    return Sketch(known.path, plans[main], plans)
+
+
 def make_program(model: "Model | str | Path") -> Program:
     """Make a model ready to be run; see `ir_scatter.graphs.prepare`."""
     known = model if isinstance(model, Model) else read(model)

@@ -27,6 +27,7 @@ from ir_scatter.ops.opset_facts import (
     Form,
     ForZeros,
     Listed,
+    Misread,
     Moved,
     Redefined,
     Removed,
@@ -233,7 +234,8 @@ CHANGES: dict[tuple[str, int], tuple[Fact, ...]] = {
     ("Slice", 11): (
         Barrier("a negative axis means nothing before", (MayBeNegative(3),), up=False),
     ),
-    ("Softmax", 11): (_NEGATIVE_AXIS,),
+    # OpenVINO 2026.4.1 does; it reads LogSoftmax and Hardmax of version 11 as they are meant.
+    ("Softmax", 11): (Misread(default=1), _NEGATIVE_AXIS),
     ("Softmax", 13): _COERCED,
     ("Split", 11): (_NEGATIVE_AXIS,),
     ("Split", 13): (Moved("split", 1, Form.LIST),),

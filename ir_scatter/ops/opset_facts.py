@@ -166,6 +166,17 @@ class Coerced:
 
 
 @dataclass(frozen=True, slots=True)
+class Misread:
+    """Nothing changed, but from here on a runtime takes `axis` for one dimension, as after `Coerced`.
+
+    Attributes:
+        default: that of the attribute.
+    """
+
+    default: int
+
+
+@dataclass(frozen=True, slots=True)
 class Counted:
     """Where input 1 does not say the lengths of the parts, an attribute now says how many there are.
 
@@ -257,6 +268,7 @@ Fact = (
     | Renamed
     | Redefined
     | Coerced
+    | Misread
     | Counted
     | Sampled
     | Exclusive

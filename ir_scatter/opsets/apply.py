@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
 from ir_scatter.formats.onnx_index import FunctionKey, function_key, graphs_of
 from ir_scatter.formats.onnx_types import normal_domain
@@ -12,6 +12,9 @@ from ir_scatter.opsets.draft import Draft
 
 NodeKey = tuple[str, tuple[str, ...]]
 """Operator and outputs: within a graph, no other node has the same."""
+
+
+_GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
 
 
 def node_key(node: NodeProto) -> NodeKey:
@@ -51,7 +54,10 @@ class Replacement:
             taken: every name of the model; those that are given out are added.
         """
         chosen = {name: _free(name, taken) for name in self.names}
-        return [_renamed(node, chosen) for node in (*self.before, self.node, *self.after)]
+        nodes = [*self.before, self.node, *self.after]
+        if all(old == new for old, new in chosen.items()):
+            return nodes
+        return [_renamed(node, chosen) for node in nodes]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,11 +152,11 @@ def _names(graph: GraphProto | FunctionProto) -> Iterator[str]:
         yield from graph.input
     for node in graph.node:
         yield node.name
-        yield from node.input
         yield from node.output
         for attribute in node.attribute:
-            for _, body in graphs_of(attribute):
-                yield from _names(body)
+            if attribute.type in _GRAPHS or not attribute.type:
+                for _, body in graphs_of(attribute):
+                    yield from _names(body)
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -1,12 +1,27 @@
 """Whether a version of an operator takes a node at all: its inputs, outputs and their types."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 from onnx import NodeProto
 from onnx.defs import OpSchema
 
 from ir_scatter.opsets.draft import Draft, Refused
 from ir_scatter.opsets.passage import Passage, accepts_all, couplings, show
+
+
+@dataclass(frozen=True, slots=True)
+class _Needs:
+    """What no node of a version can leave out.
+
+    Attributes:
+        attributes: the names.
+        inputs: the numbers and the names.
+    """
+
+    attributes: tuple[str, ...]
+    inputs: tuple[tuple[int, str], ...]
 
 
 def check_start(node: NodeProto, passage: Passage) -> None:
@@ -42,21 +57,35 @@ def check_end(draft: Draft, passage: Passage) -> None:
     start, end = passage.start, passage.end
     assert start is not None
     assert end is not None
+    lost = _lost(start, end)
     for attribute in draft.proto.attribute:
-        if attribute.name not in end.attributes and attribute.name in start.attributes:
+        if attribute.name in lost:
             raise Refused(f"{show(end)} has no attribute {attribute.name}")
-    for attribute in end.attributes.values():
-        if attribute.required and not draft.has(attribute.name):
-            raise Refused(f"{show(end)} asks for the attribute {attribute.name}")
+    needs = _needs(end)
+    for name in needs.attributes:
+        if not draft.has(name):
+            raise Refused(f"{show(end)} asks for the attribute {name}")
     _check_count("inputs", draft.proto.input, end.min_input, end.max_input, end)
     _check_count("outputs", draft.proto.output, end.min_output, end.max_output, end)
-    for ports, names in ((end.inputs, draft.proto.input), (end.outputs, draft.proto.output)):
-        for number, name in enumerate(names):
-            port = ports[min(number, len(ports) - 1)] if ports else None
-            if port is not None and port.option == OpSchema.FormalParameterOption.Single and not name:
-                raise Refused(f"{show(end)} asks for {port.name}, which is left out")
+    for number, name in needs.inputs:
+        if number < len(draft.proto.input) and not draft.proto.input[number]:
+            raise Refused(f"{show(end)} asks for {name}, which is left out")
     if not accepts_all(start, end):
         _check_types(draft, start, end)
+
+
+@lru_cache(maxsize=1024)
+def _lost(start: OpSchema, end: OpSchema) -> frozenset[str]:
+    return frozenset(start.attributes) - frozenset(end.attributes)
+
+
+@lru_cache(maxsize=1024)
+def _needs(schema: OpSchema) -> _Needs:
+    single = OpSchema.FormalParameterOption.Single
+    return _Needs(
+        tuple(attribute.name for attribute in schema.attributes.values() if attribute.required),
+        tuple((number, port.name) for number, port in enumerate(schema.inputs) if port.option == single),
+    )
 
 
 def _check_count(what: str, names: Sequence[str], least: int, most: int, end: OpSchema) -> None:

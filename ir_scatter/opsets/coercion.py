@@ -1,6 +1,6 @@
 """Operators that took their input as a matrix up to some version, and work along one axis since."""
 
-from ir_scatter.ops.opset_facts import Coerced
+from ir_scatter.ops.opset_facts import Coerced, Misread
 from ir_scatter.opsets.draft import Draft, Refused
 
 _FIRST_WITH_ALLOWZERO = 14
@@ -11,13 +11,15 @@ def separate(fact: Coerced, draft: Draft) -> None:
     axis = draft.attribute("axis", fact.before)
     if _is_last(draft, axis):
         draft.write("axis", axis)
-        return
-    data = draft.input(0)
-    shape = draft.make_node("Shape", [data], "shape")
-    draft.connect(0, draft.make_node("Flatten", [data], "flattened", axis=axis))
-    draft.write("axis", 1)
-    keeps_zeros = {"allowzero": 1} if draft.target >= _FIRST_WITH_ALLOWZERO else {}
-    draft.follow_with("Reshape", [shape], "along_rows", **keeps_zeros)
+    else:
+        _work_on_rows(draft, axis)
+
+
+def protect(fact: Misread, draft: Draft) -> None:
+    """Make a node that takes its input as a matrix say so, unless one axis is all it is about."""
+    axis = draft.attribute("axis", fact.default)
+    if not _is_last(draft, axis):
+        _work_on_rows(draft, axis)
 
 
 def unite(fact: Coerced, draft: Draft) -> None:
@@ -27,6 +29,16 @@ def unite(fact: Coerced, draft: Draft) -> None:
         raise Refused(f"it works along axis {axis}, and along all dimensions from there on before")
     shape = draft.place.shape(draft.input(0))
     draft.write("axis", axis if axis >= 0 or shape is None else axis + len(shape))
+
+
+def _work_on_rows(draft: Draft, axis: int) -> None:
+    data = draft.input(0)
+    shape = draft.make_node("Shape", [data], "shape")
+    draft.connect(0, draft.make_node("Flatten", [data], "flattened", axis=axis))
+    draft.write("axis", -1)
+    # Before 14, a Reshape cannot say a dimension of 0 behind the second one: it stops there.
+    keeps_zeros = {"allowzero": 1} if draft.target >= _FIRST_WITH_ALLOWZERO else {}
+    draft.follow_with("Reshape", [shape], "along_rows", **keeps_zeros)
 
 
 def _is_last(draft: Draft, axis: int) -> bool:

@@ -1,10 +1,12 @@
 """A node on its way to another opset: the message that is changed, and the nodes it needs beside it."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import onnx
-from onnx import NodeProto
+from onnx import AttributeProto, NodeProto, TensorProto
 
+from ir_scatter.formats.onnx_attributes import kind_of
 from ir_scatter.formats.onnx_types import text
 from ir_scatter.opsets.place import Place
 
@@ -62,12 +64,12 @@ class Draft:
             if written.name == name:
                 if written.ref_attr_name:
                     raise Refused(f"its attribute {name} is given by the calls of the function")
-                return _plain(onnx.helper.get_attribute_value(written))
+                return _read(written)
         return default
 
     def write(self, name: str, value: Any) -> None:
         """Write an attribute, in its place if it is there."""
-        made = onnx.helper.make_attribute(name, value)
+        made = _written(name, value)
         for written in self.proto.attribute:
             if written.name == name:
                 written.CopyFrom(made)
@@ -91,6 +93,9 @@ class Draft:
 
     def connect(self, number: int, name: str) -> None:
         """Set an input; "" leaves it out."""
+        if name and number == len(self.proto.input):
+            self.proto.input.append(name)
+            return
         names = [*self.proto.input]
         names += [""] * (number + 1 - len(names))
         names[number] = name
@@ -106,14 +111,14 @@ class Draft:
         """Add a Constant node and return the name of its output."""
         name = self._name(label)
         tensor = onnx.numpy_helper.from_array(array, name)
-        self.before.append(onnx.helper.make_node("Constant", [], [name], name=name, value=tensor))
+        self.before.append(_node("Constant", [], name, name, {"value": tensor}))
         self.made[name] = array
         return name
 
     def make_node(self, type: str, inputs: list[str], label: str, **attributes: Any) -> str:
         """Add a node before this one and return the name of its output."""
         name = self._name(label)
-        self.before.append(onnx.helper.make_node(type, inputs, [name], name=name, **attributes))
+        self.before.append(_node(type, inputs, name, name, attributes))
         return name
 
     def follow_with(self, type: str, others: list[str], label: str, **attributes: Any) -> None:
@@ -127,9 +132,7 @@ class Draft:
         """
         result, own = self.proto.output[0], self._name(label)
         self.proto.output[0] = own
-        self.after.append(
-            onnx.helper.make_node(type, [own, *others], [result], name=self.proto.name, **attributes)
-        )
+        self.after.append(_node(type, [own, *others], result, self.proto.name, attributes))
         self.proto.name = own
 
     def _name(self, label: str) -> str:
@@ -142,9 +145,37 @@ class Draft:
         return name
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", errors="replace")
-    if isinstance(value, str) or not hasattr(value, "__len__"):
-        return value
-    return [_plain(item) for item in value] if not hasattr(value, "dims") else value
+def _node(type: str, inputs: list[str], output: str, name: str, attributes: Mapping[str, Any]) -> NodeProto:
+    written = [_written(key, value) for key, value in attributes.items()]
+    return NodeProto(op_type=type, input=inputs, output=[output], name=name, attribute=written)
+
+
+def _read(attribute: AttributeProto) -> Any:
+    """Return an attribute as Python sees it, text as str; the message itself for a tensor or graph."""
+    kind = kind_of(attribute)
+    if kind == AttributeProto.STRING:
+        return text(attribute.s)
+    if kind == AttributeProto.STRINGS:
+        return list(map(text, attribute.strings))
+    field, is_list = _FIELDS.get(kind, ("", False))
+    if not field:
+        return attribute
+    return list(getattr(attribute, field)) if is_list else getattr(attribute, field)
+
+
+def _written(name: str, value: Any) -> AttributeProto:
+    """Return the message for an attribute."""
+    if isinstance(value, TensorProto):
+        return AttributeProto(name=name, type=AttributeProto.TENSOR, t=value)
+    if isinstance(value, int):
+        return AttributeProto(name=name, type=AttributeProto.INT, i=value)
+    return onnx.helper.make_attribute(name, value)
+
+
+_FIELDS: dict[int, tuple[str, bool]] = {
+    AttributeProto.INT: ("i", False),
+    AttributeProto.FLOAT: ("f", False),
+    AttributeProto.TENSOR: ("t", False),
+    AttributeProto.INTS: ("ints", True),
+    AttributeProto.FLOATS: ("floats", True),
+}

@@ -15,6 +15,7 @@ from ir_scatter.ops.opset_facts import (
     Exclusive,
     ForZeros,
     Listed,
+    Misread,
     Moved,
     Redefined,
     Removed,
@@ -91,8 +92,8 @@ def _switch(fact: Switch, draft: Draft) -> None:
         draft.connect(fact.input, "")
 
 
-def _removed(fact: Removed, draft: Draft) -> None:
-    """Leave the node as it is: the default of the attribute is what it means."""
+def _nothing(_fact: Any, _draft: Draft) -> None:
+    """Leave the node as it is: it says nothing that the older version would read otherwise."""
 
 
 def _words(fact: Words, draft: Draft) -> None:
@@ -151,11 +152,12 @@ _LOWERERS: Mapping[type, Callable[[Any, Draft], None]] = {
     Barrier: _barrier,
     Moved: move_out,
     Added: _added,
-    Removed: _removed,
+    Removed: _nothing,
     Words: _words,
     Renamed: _renamed,
     Redefined: give_up,
     Coerced: unite,
+    Misread: _nothing,
     Counted: _counted,
     Sampled: _sampled,
     Exclusive: _exclusive,

@@ -16,7 +16,7 @@ from ir_scatter.opsets.checks import check_end, check_start, is_plain
 from ir_scatter.opsets.draft import Draft, Refused
 from ir_scatter.opsets.lowering import lower_node
 from ir_scatter.opsets.passage import NEWEST_OPSET, Passage, passage
-from ir_scatter.opsets.place import Place, bodies_of, places
+from ir_scatter.opsets.place import Place, bodies_of, operators, places
 from ir_scatter.opsets.raising import raise_node
 
 
@@ -60,7 +60,8 @@ class Move:
         """Change the model: the opsets that it and its functions import, and the nodes concerned.
 
         Nodes are found by what they compute, so that others may have been replaced since the plan
-        was made. New nodes must be those of the new opset.
+        was made. New nodes must be those of the new opset. The version of the file format stays:
+        neither onnx.checker nor onnxruntime nor OpenVINO ties it to the opset.
 
         Args:
             proto: the model that was planned for, or a copy.
@@ -158,18 +159,18 @@ class _Planner:
 
     def _graph(self, graphs: tuple[OnnxGraph, ...], opset: int) -> GraphPlan:
         plan = GraphPlan()
-        for type, found in places(graphs, self.passed):
+        index, at = graphs[0].index, places(graphs)
+        for type, positions in operators(graphs[0]):
             way = passage(type, opset, self.target)
-            if way.is_same:
+            if way.is_same or way.is_free:
                 continue
-            for place in found:
-                replacement = self._node(place, way)
+            for position in positions:
+                replacement = self._node(at(position), way)
                 if replacement is not None:
-                    plan.add(place.proto, replacement)
-        for position in graphs[0].index.bodies:
-            place = Place(graphs, position, graphs[0].index.nodes[position], frozenset)
-            for name, bodies in bodies_of(place).items():
-                plan.add_body(node_key(place.proto), name, self._graph(bodies, opset))
+                    plan.add(index.nodes[position], replacement)
+        for position in index.bodies:
+            for name, bodies in bodies_of(at(position)).items():
+                plan.add_body(node_key(index.nodes[position]), name, self._graph(bodies, opset))
         return plan
 
     def _node(self, place: Place, way: Passage) -> Replacement | None:
@@ -181,6 +182,8 @@ class _Planner:
             return None
 
     def _moved(self, place: Place, way: Passage) -> Replacement | None:
+        if id(place.proto) in self.passed:
+            return None
         if way.problem:
             raise Refused(way.problem)
         if way.is_open and is_plain(place.proto, way):

@@ -42,6 +42,7 @@ class Passage:
         new_attributes: attributes that the version at the start does not know, and another one does.
         is_open: whether every node can go it as it is, if it has none of `new_attributes` and not more
             inputs than the version at the start takes.
+        is_free: whether every node can go it as it is, whatever it has.
     """
 
     start: OpSchema | None
@@ -50,6 +51,7 @@ class Passage:
     problem: str = ""
     new_attributes: frozenset[str] = frozenset()
     is_open: bool = False
+    is_free: bool = False
 
     @property
     def is_same(self) -> bool:
@@ -140,7 +142,9 @@ def _finished(start: OpSchema, end: OpSchema, steps: list[Step]) -> Passage:
         or not end.attributes.keys() >= start.attributes.keys()
     )
     is_open = not takes_less and not any(step.facts for step in steps) and accepts_all(start, end)
-    return Passage(start, end, tuple(steps), "", known - start.attributes.keys(), is_open)
+    news = known - start.attributes.keys()
+    is_free = is_open and not news and start.max_input == end.max_input
+    return Passage(start, end, tuple(steps), "", news, is_open, is_free)
 
 
 @lru_cache(maxsize=4096)

@@ -86,28 +86,31 @@ def bodies_of(place: Place) -> Mapping[str, tuple[OnnxGraph, ...]]:
     return {name: tuple(bodies) for name, bodies in found.items()}
 
 
-def places(graphs: tuple[OnnxGraph, ...], passed: Container[int]) -> Iterator[tuple[str, list[Place]]]:
-    """Yield the operators of the default domain in a graph, without its bodies, by type.
+def operators(graph: OnnxGraph) -> Iterator[tuple[str, list[int]]]:
+    """Yield the types of the default domain's operators in a graph, and the positions of the nodes.
+
+    Bodies are left out, and so are calls of functions.
+    """
+    calls = set(graph.index.calls)
+    for type, positions in graph.index.by_type.items():
+        found = positions if calls.isdisjoint(positions) else [at for at in positions if at not in calls]
+        if found:
+            yield text(type), found
+
+
+def places(graphs: tuple[OnnxGraph, ...]) -> Callable[[int], Place]:
+    """Return what gives the place of the node at a position.
 
     Args:
         graphs: the graph, as `Place` holds it.
-        passed: the ids of messages of nodes to leave out.
     """
     index = graphs[0].index
-    calls = set(index.calls)
 
     @cache
     def read_names() -> set[str]:
         return _read_names(index)
 
-    for type, positions in index.by_type.items():
-        found = [
-            Place(graphs, position, index.nodes[position], read_names)
-            for position in positions
-            if position not in calls and id(index.nodes[position]) not in passed
-        ]
-        if found:
-            yield text(type), found
+    return lambda position: Place(graphs, position, index.nodes[position], read_names)
 
 
 def _common(shapes: list[Any]) -> tuple[Dim, ...]:

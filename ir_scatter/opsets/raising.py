@@ -13,6 +13,7 @@ from ir_scatter.ops.opset_facts import (
     Exclusive,
     ForZeros,
     Listed,
+    Misread,
     Moved,
     Redefined,
     Removed,
@@ -22,7 +23,7 @@ from ir_scatter.ops.opset_facts import (
     Words,
     Wrapped,
 )
-from ir_scatter.opsets.coercion import separate
+from ir_scatter.opsets.coercion import protect, separate
 from ir_scatter.opsets.conditions import holds, is_never_negative
 from ir_scatter.opsets.draft import Draft, Refused
 from ir_scatter.opsets.inputs import move_in
@@ -140,6 +141,7 @@ _RAISERS: Mapping[type, Callable[[Any, Draft], None]] = {
     Renamed: _renamed,
     Redefined: give_up,
     Coerced: separate,
+    Misread: protect,
     Counted: _counted,
     Sampled: _sampled,
     Exclusive: _exclusive,

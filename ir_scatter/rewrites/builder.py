@@ -15,6 +15,7 @@ from ir_scatter.fragment import Fragment, NewConstant, NewNode
 from ir_scatter.model import ONNX, Value
 from ir_scatter.ops.dialects import written
 from ir_scatter.ops.spec import OpSpec, Role
+from ir_scatter.rewrites.empty_shapes import is_misread, reshaped_empty
 from ir_scatter.rewrites.folding import FOLDS, array_of, cut
 from ir_scatter.rewrites.new_shapes import broadcast_shapes, reduced, reshaped, spans
 from ir_scatter.shapes import UNKNOWN_DIM, Shape, static
@@ -114,9 +115,14 @@ class Builder:
         """
         if not isinstance(target, Value):
             target = self.constant(list(target), f"{label}_shape")
-        found = reshaped(value.shape, array_of(target), target.shape, shape)
+        numbers = array_of(target)
+        found = reshaped(value.shape, numbers, target.shape, shape)
         if static(found) is not None and found == value.shape:
             return value
+        if numbers is not None and numbers.tolist() == [-1] and value.shape and len(value.shape) == 1:
+            return value
+        if is_misread(self, value, target):
+            return reshaped_empty(self, value, target, found, label)
         return self._make(
             "reshape", [value, target], value.element_type, found, label,
             lambda array, numbers: array.reshape([int(number) for number in numbers]),

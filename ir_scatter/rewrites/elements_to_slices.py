@@ -15,12 +15,12 @@ from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.elements_joined import elements_joined
 from ir_scatter.rewrites.grids import element_indices
-from ir_scatter.rewrites.orders import front_order
+from ir_scatter.rewrites.parts import LAST, axis_of
 from ir_scatter.rewrites.reductions import CARRIED, needs_unique
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.rewrite import Rewrite
 from ir_scatter.rewrites.view import View
-from ir_scatter.shapes import UNKNOWN_DIM, agree_dims
+from ir_scatter.shapes import UNKNOWN_DIM, agree_dims, show_dim
 
 
 def _rewrite(view: View, build: Builder, target: OpSpec) -> "Value | Refusal":
@@ -47,14 +47,7 @@ def _one_list(view: View, build: Builder, indices: Value) -> Value:
     """Return the indices at the first position of every other axis."""
     shape, axis = indices.shape, view.site.axis
     if shape is None or axis is None:
-        order = front_order(view, build)
-        moved = build.transpose(indices, order, "indices_moved")
-        count = build.gather(
-            build.shape_of(moved, "moved_shape"), build.constant([0], "first"), 0, "count", (1,)
-        )
-        target = build.concat([count, build.constant([-1], "rest")], 0, "rows_shape", (2,))
-        rows = build.reshape(moved, target, "indices_rows")
-        return build.gather(rows, build.constant(0, "first_place"), 1, "indices_list", (UNKNOWN_DIM,))
+        return _taken(view, build, indices)
     others = [place for place in range(len(shape)) if place != axis]
     if not others:
         return indices
@@ -67,18 +60,32 @@ def _one_list(view: View, build: Builder, indices: Value) -> Value:
     return build.reshape(cut, [-1], "indices_list", (shape[axis],))
 
 
+def _taken(view: View, build: Builder, indices: Value) -> Value:
+    """Return the indices that lie one step on the axis apart, from the first on."""
+    axis, dims = axis_of(build, view), build.shape_of(view.indices, "indices_shape")
+    count = build.gather(dims, axis, 0, "count", ())
+    after = build.reshape(build.binary("add", axis, build.constant(1, "one"), "next_axis"), [1], "after_axis")
+    behind = build.slice(dims, after, build.constant([LAST], "end"), [0], "dims_behind", (UNKNOWN_DIM,))
+    step = build.reduce("reduce_prod", behind, 0, "step")
+    places = build.binary("multiply", build.range(count, "run"), step, "places")
+    flat = build.reshape(indices, [-1], "indices_flat", (UNKNOWN_DIM,))
+    return build.gather(flat, places, 0, "indices_list", (UNKNOWN_DIM,))
+
+
 def _uncovered(view: View) -> Refusal | None:
     """Refuse indices that are known not to reach every position of another axis, or to have none."""
     data, indices, axis = view.data.shape, view.indices.shape, view.site.axis
-    if data is None or indices is None or axis is None or len(data) != len(indices):
+    if data is None or indices is None or len(data) != len(indices):
         return None
-    for place, (size, dim) in enumerate(zip(data, indices, strict=True)):
-        if place == axis:
-            continue
-        if not agree_dims(size, dim):
-            message = f"indices reach {dim} of {size} positions on axis {place}, expected all of them"
-            return Refusal(Reason.CONDITION_VIOLATED, message)
-        if dim == 0:
+    dims = [*enumerate(zip(data, indices, strict=True))]
+    shorter = [place for place, (size, dim) in dims if place != axis and not agree_dims(size, dim)]
+    if len(shorter) > (axis is None):  # one of them may be the axis
+        place = shorter[0]
+        size, dim = show_dim(data[place]), show_dim(indices[place])
+        message = f"indices reach {dim} of {size} positions on axis {place}, expected all of them"
+        return Refusal(Reason.CONDITION_VIOLATED, message)
+    for place, (_, dim) in dims:
+        if dim == 0 and place != axis and axis is not None:
             message = f"indices have no position on axis {place}, so that no list of them can be told"
             return Refusal(Reason.NO_FORM, message)
     return None

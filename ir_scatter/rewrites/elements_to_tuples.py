@@ -1,34 +1,31 @@
 """Every element gets all of its coordinates: those of its own position, the axis replaced by its index.
 
 Where old values take no part in the reduction, the value that changes nothing is written first, and
-then the reduction adds to that.
+then the reduction adds to that. A mean is a sum divided by a count.
 """
 
 from ir_scatter.model import Value
 from ir_scatter.ops import onnx_ops, openvino_ops
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import Builder
-from ir_scatter.rewrites.elements_joined import elements_joined
-from ir_scatter.rewrites.grids import coordinates
+from ir_scatter.rewrites.conditions import Condition
+from ir_scatter.rewrites.counted_mean import counted_mean, summing_type
+from ir_scatter.rewrites.elements_joined import places_of
+from ir_scatter.rewrites.grids import coordinates, element_indices
 from ir_scatter.rewrites.neutral import neutral
-from ir_scatter.rewrites.reductions import CARRIED, attributes_for, has, needs_unique
+from ir_scatter.rewrites.reductions import CARRIED, attributes_for, has, joined, needs_unique
 from ir_scatter.rewrites.refusals import Refusal
 from ir_scatter.rewrites.rewrite import Rewrite
 from ir_scatter.rewrites.view import View
 
 
 def _rewrite(view: View, build: Builder, target: OpSpec) -> "Value | Refusal":
-    tuples, updates = coordinates(view, build, target)
-    inputs = {Role.DATA: view.data, Role.INDICES: tuples, Role.UPDATES: updates}
+    if not has(target, view.reduction) and not _is_counted(view, target):
+        return _joined_before(view, build, target)
+    tuples, updates = coordinates(view, build, element_indices(view, build, target))
     if not has(target, view.reduction):
-        joined = elements_joined(view, build)
-        if isinstance(joined, Refusal):
-            return joined
-        shape = build.shape_of(updates, "updates_shape")
-        new = (
-            joined if updates is view.updates else build.reshape(joined, shape, "joined_flat", updates.shape)
-        )
-        return build.scatter(target, {**inputs, Role.UPDATES: new}, attributes_for(target))
+        return counted_mean(view, build, target, tuples, updates)
+    inputs = {Role.DATA: view.data, Role.INDICES: tuples, Role.UPDATES: updates}
     if not view.keeps_initial:
         initial = neutral(view, build, updates)
         if isinstance(initial, Refusal):
@@ -38,6 +35,32 @@ def _rewrite(view: View, build: Builder, target: OpSpec) -> "Value | Refusal":
         )
         inputs = {**inputs, Role.DATA: cleared}
     return build.scatter(target, inputs, attributes_for(target, view.reduction))
+
+
+def _joined_before(view: View, build: Builder, target: OpSpec) -> "Value | Refusal":
+    """Join updates with the old values first: no two of them meet."""
+    if not view.keeps_initial:
+        tuples, updates = coordinates(view, build, element_indices(view, build, target))
+    else:
+        tuples, flat = coordinates(view, build, places_of(view, build))
+        found = joined(view, build, build.gather_nd(view.data, tuples, "old_values", flat.shape), flat)
+        if isinstance(found, Refusal):
+            return found
+        updates = found
+    inputs = {Role.DATA: view.data, Role.INDICES: tuples, Role.UPDATES: updates}
+    return build.scatter(target, inputs, attributes_for(target))
+
+
+def _is_counted(view: View, target: OpSpec) -> bool:
+    """Tell whether a mean is to be computed from a sum and a count."""
+    if view.reduction is not Reduction.MEAN or not has(target, Reduction.SUM):
+        return False
+    type = view.data.element_type
+    return type is None or summing_type(type) is not None
+
+
+def _requires(view: View, target: OpSpec) -> tuple[Condition, ...]:
+    return () if _is_counted(view, target) else needs_unique(view, target)
 
 
 _PAIRS = [
@@ -53,8 +76,9 @@ REWRITES = tuple(
         target,
         _rewrite,
         carries=CARRIED | {"axis"},
-        requires=needs_unique,
-        conditions="any axis and shape; a reduction that the target lacks: unique indices",
+        requires=_requires,
+        conditions="any axis and shape; mean becomes a sum and a count; "
+        "another reduction that the target lacks: unique indices",
     )
     for source, target in _PAIRS
 )

@@ -7,11 +7,6 @@ from ir_scatter.rewrites.view import View
 from ir_scatter.shapes import UNKNOWN_DIM, element_count
 
 
-def length_and_mask(view: View, build: Builder) -> tuple[Value, Value]:
-    """Return how many indices there are, as [1], and which axis they count on."""
-    return count_of(build, view.indices, "count"), axis_mask(build, view)
-
-
 def flat_indices(view: View, build: Builder) -> Value:
     """Return the indices as one list."""
     return build.reshape(view.indices, [-1], "indices_flat")
@@ -25,9 +20,8 @@ def flat_updates(view: View, build: Builder) -> Value:
     axis, updates = view.site.axis, view.updates
     if shape == () and axis is not None:
         return build.unsqueeze(updates, [axis], "updates_unsqueezed")
-    length, mask = length_and_mask(view, build)
-    dims = build.shape_of(view.data, "data_shape")
-    target = build.select(mask, length, dims, "updates_shape")
+    length, dims = count_of(build, view.indices, "count"), build.shape_of(view.data, "data_shape")
+    target = build.select(axis_mask(build, view), length, dims, "updates_shape")
     count = element_count(shape)
     known = shape_with(view.data.shape, axis, UNKNOWN_DIM if count is None else count)
     return build.reshape(updates, target, "updates_reshaped", known)

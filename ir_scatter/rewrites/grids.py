@@ -16,13 +16,18 @@ def element_indices(view: View, build: Builder, target: OpSpec) -> Value:
     return counted_from_front(build, view.indices, size_on_axis(build, view))
 
 
-def coordinates(view: View, build: Builder, target: OpSpec) -> tuple[Value, Value]:
+def coordinates(view: View, build: Builder, indices: Value) -> tuple[Value, Value]:
     """Return a tuple of coordinates for each update, and updates in the shape that fits.
 
     Where the rank and the axis are known, tuples have the dimensions of indices before their own;
     otherwise they are one list, and updates are flattened.
+
+    Args:
+        view: the node.
+        build: makes the nodes.
+        indices: those of the node, or what stands for them.
     """
-    indices = build.convert(element_indices(view, build, target), I64, "indices_i64")
+    indices = build.convert(indices, I64, "indices_i64")
     axis, shape = view.site.axis, _indices_shape(view)
     if axis is None or shape is None:
         return _list(view, build, indices)

@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from math import prod
 
 from ir_scatter.model import Value
-from ir_scatter.ops.spec import OpSpec
+from ir_scatter.ops.spec import OpSpec, Reduction
 from ir_scatter.rewrites.builder import BOOLEAN, I64, Builder
-from ir_scatter.rewrites.parts import count_of, from_front, must_be_non_negative
+from ir_scatter.rewrites.folding import array_of
+from ir_scatter.rewrites.parts import LAST, count_of, from_front, must_be_non_negative
 from ir_scatter.rewrites.tuples_joined import counted_sizes
 from ir_scatter.rewrites.view import View
 from ir_scatter.shapes import UNKNOWN_DIM, Dim, Shape, static
-
-_MANY = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,16 +21,12 @@ class Linear:
         data: [product of the dimensions that tuples count on, the others...].
         indices: [count].
         updates: [count, the others...].
-        target_shape: the shape of updates as whole numbers.
-        shape: the best that is known of the shape of updates.
         is_flattened: whether the result must get the shape of data again.
     """
 
     data: Value
     indices: Value
     updates: Value
-    target_shape: Value
-    shape: Shape
     is_flattened: bool
 
 
@@ -52,13 +47,57 @@ def linear(view: View, build: Builder, target: OpSpec) -> Linear:
         flat, data = build.reshape(indices, [-1], "indices_flat", (UNKNOWN_DIM,)), view.data
     else:
         flat, data = _joined(view, build), _front_joined(view, build, dims)
-    count = count_of(build, flat, "count")
-    others = _others(view, build, dims)
     shape = _updates_shape(view, flat)
-    rank = None if shape is None else len(shape)
-    target_shape = build.concat([count, others], 0, "updates_shape", None if rank is None else (rank,))
-    updates = build.reshape(view.updates, target_shape, "updates_reshaped", shape)
-    return Linear(data, flat, updates, target_shape, shape, depth != 1)
+    if _is_one_list(view):
+        updates = view.updates
+    else:
+        updates = build.reshape(
+            view.updates, _target(build, flat, _others(view, build, dims), shape), "updates_reshaped", shape
+        )
+    if depth == 0:
+        flat, updates = _last(view, build, flat, updates)
+    return Linear(data, flat, updates, depth != 1)
+
+
+def like_updates(view: View, build: Builder, parts: Linear, value: Value) -> Value:
+    """Give a value of the shape of the node's updates that of the parts."""
+    if parts.updates is view.updates:
+        return value
+    dims = build.shape_of(parts.updates, "updates_shape")
+    return build.reshape(value, dims, "joined_reshaped", parts.updates.shape)
+
+
+def _is_one_list(view: View) -> bool:
+    """Tell whether there is one list of tuples, so that updates have the shape that is wanted."""
+    data, indices, updates, depth = (
+        view.data.shape, view.indices.shape, view.updates.shape, view.site.depth
+    )  # fmt: skip
+    if data is None or indices is None or updates is None or depth is None or len(indices) != 2:
+        return False
+    return len(updates) == 1 + len(data) - depth
+
+
+def _target(build: Builder, flat: Value, others: Value, shape: Shape) -> "Value | list[int]":
+    """Return the shape of updates with one dimension for all tuples."""
+    known = array_of(others)
+    if known is not None and known.all():  # beside a 0 a -1 could be anything
+        return [-1, *known.tolist()]
+    rank = None if shape is None else (len(shape),)
+    return build.concat([count_of(build, flat, "count"), others], 0, "updates_shape", rank)
+
+
+def _last(view: View, build: Builder, flat: Value, updates: Value) -> tuple[Value, Value]:
+    """Return one of several tuples that name all of data where they are known to be several.
+
+    Which update stays is open, so that the last one may.
+    """
+    count = flat.shape[0] if flat.shape else UNKNOWN_DIM
+    if view.reduction is not Reduction.NONE or not isinstance(count, int) or count < 2:
+        return flat, updates
+    begin, end = build.constant([count - 1], "last_begin"), build.constant([count], "last_end")
+    shape = None if updates.shape is None else (1, *updates.shape[1:])
+    last = build.slice(updates, begin, end, [0], "last_update", shape)
+    return build.constant([0], "indices_flat"), last
 
 
 def _updates_shape(view: View, flat: Value) -> Shape:
@@ -91,19 +130,22 @@ def _others(view: View, build: Builder, dims: Value) -> Value:
     if known is not None:
         return build.constant(list(known), "other_dims")
     size = UNKNOWN_DIM if shape is None or depth is None else len(shape) - depth
-    end = build.constant([_MANY], "end")
+    end = build.constant([LAST], "end")
     return build.slice(dims, _depth(view, build), end, [0], "other_dims", (size,))
 
 
 def _front_joined(view: View, build: Builder, dims: Value) -> Value:
     """Return data with one dimension in the place of those that tuples count on."""
-    counted, others = counted_sizes(view, build), _others(view, build, dims)
-    front = build.reduce("reduce_prod", counted, 0, "front_size", keeps=True)
     depth, shape = view.site.depth, view.data.shape
     known: Shape = None
     if depth is not None and shape is not None:
         first = static(shape[:depth])
         known = (UNKNOWN_DIM if first is None else prod(first), *shape[depth:])
+    others = _others(view, build, dims)
+    numbers = array_of(others)
+    if numbers is not None and numbers.all():
+        return build.reshape(view.data, [-1, *numbers.tolist()], "data_joined", known)
+    front = build.reduce("reduce_prod", counted_sizes(view, build), 0, "front_size", keeps=True)
     size = None if known is None else (len(known),)
     target = build.concat([front, others], 0, "data_joined_shape", size)
     return build.reshape(view.data, target, "data_joined", known)

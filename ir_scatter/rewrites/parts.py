@@ -1,6 +1,6 @@
 """Pieces that several rewrites are made of: axes, sizes, and indices made non-negative."""
 
-from ir_scatter.model import Value
+from ir_scatter.model import ONNX, Value
 from ir_scatter.ops.spec import IndexRange, OpSpec, Role
 from ir_scatter.rewrites.builder import I64, Builder
 from ir_scatter.rewrites.folding import array_of
@@ -9,6 +9,10 @@ from ir_scatter.shapes import UNKNOWN_DIM, Dim, Shape, static
 
 _WIDE = 32
 """Bits from which on an index can name every position of a dimension that it counts on from the end."""
+
+
+LAST = 1 << 62
+"""The end of a slice that goes to the end."""
 
 
 def shape_with(shape: Shape, axis: int | None, dim: Dim) -> Shape:
@@ -100,6 +104,11 @@ def is_strict(target: OpSpec) -> bool:
 def must_be_non_negative(view: View, target: OpSpec) -> bool:
     """Tell whether indices have to be counted from the front for a target."""
     return is_strict(target) and not view.keeps_negative and view.may_be_negative
+
+
+def counts_from_end(view: View, build: Builder) -> bool:
+    """Tell whether indices must be counted from the front before elements are taken with them."""
+    return view.may_be_negative and build.domain != ONNX
 
 
 def from_front(build: Builder, indices: Value, sizes: Value, label: str = "indices_non_negative") -> Value:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ir_scatter.elements import ElementType
 from ir_scatter.model import OPENVINO, Value
 from ir_scatter.ops.spec import OpSpec, Reduction
 from ir_scatter.rewrites.builder import Builder
@@ -60,33 +61,33 @@ def needs_unique(view: View, target: OpSpec) -> tuple[Condition, ...]:
     return () if has(target, view.reduction) else (Condition.UNIQUE,)
 
 
-def joined(view: View, build: Builder, current: Value) -> "Value | Refusal":
+def joined(view: View, build: Builder, current: Value, updates: Value | None = None) -> "Value | Refusal":
     """Return what updates make of the old values, where no two of them meet in one element.
 
     Args:
         view: the node.
         build: makes the nodes.
         current: the old values in the places of the updates.
+        updates: in another shape than those of the node; None for those.
     """
     data_type = view.data.element_type
     if data_type is None:
         return Refusal(Reason.TYPE_UNKNOWN, "the element type of data is not known, expected one")
-    updates = view.updates
+    updates = view.updates if updates is None else updates
     if view.reduction is Reduction.MEAN:
-        if data_type.kind != "float":
-            message = (
-                f"reduction mean rounds {data_type.name} down, which no plain operator does alike everywhere"
-            )
-            return Refusal(Reason.NO_SUCH_REDUCTION, message)
-        both = build.binary("add", current, updates, "sum")
-        return build.binary("divide", both, build.constant(2, "two", data_type), "mean")
+        return _mean_of_two(build, current, updates, data_type)
     of_numbers, of_booleans = _WORDS[view.reduction]
     return build.binary(
         of_booleans if data_type.kind == "boolean" else of_numbers, current, updates, "joined"
     )
 
 
-def lost(view: View, target: OpSpec) -> Refusal:
-    """Say that a row lacks the reduction of a node."""
-    known = ", ".join(target.reductions) or "none only"
-    return Refusal(Reason.NO_SUCH_REDUCTION, f"reduction is {view.reduction}, {target.key} has {known}")
+def _mean_of_two(build: Builder, left: Value, right: Value, type: ElementType) -> Value:
+    """Return the mean; of whole numbers the halves rounded down, so that no sum is too great."""
+    two = build.constant(2, "two", type)
+    if type.kind == "float":
+        return build.binary("divide", build.binary("add", left, right, "sum"), two, "mean")
+    halves = [build.binary("divide", value, two, "half") for value in (left, right)]
+    odds = [build.binary("floor_mod", value, two, "is_odd") for value in (left, right)]
+    carry = build.binary("multiply", *odds, "carry")
+    return build.binary("add", build.binary("add", *halves, "half_sum"), carry, "mean")

@@ -13,8 +13,8 @@ from ir_scatter.ops.openvino_ops import (
 )
 from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.rewrites.builder import Builder
-from ir_scatter.rewrites.flat_slices import flat_updates, length_and_mask
-from ir_scatter.rewrites.parts import shape_with
+from ir_scatter.rewrites.flat_slices import flat_updates
+from ir_scatter.rewrites.parts import axis_mask, shape_with
 from ir_scatter.rewrites.reductions import attributes_for
 from ir_scatter.rewrites.rewrite import Rewrite
 from ir_scatter.rewrites.view import View
@@ -42,9 +42,9 @@ def _column(view: View, build: Builder) -> Value:
     """Return the indices along the axis, with 1 on all other axes."""
     axis, shape = view.site.axis, view.data.shape
     if axis is None or shape is None:
-        length, mask = length_and_mask(view, build)
-        ones = build.constant(1, "one")
-        return build.reshape(view.indices, build.select(mask, length, ones, "column_shape"), "indices_column")
+        rest, one = build.constant(-1, "rest"), build.constant(1, "one")
+        target = build.select(axis_mask(build, view), rest, one, "column_shape")
+        return build.reshape(view.indices, target, "indices_column")
     rank = None if view.indices.shape is None else len(view.indices.shape)
     if rank == 1:
         others = [number for number in range(len(shape)) if number != axis]

@@ -2,9 +2,9 @@
 
 from ir_scatter.model import Value
 from ir_scatter.rewrites.builder import Builder
-from ir_scatter.rewrites.parts import from_front
+from ir_scatter.rewrites.parts import counts_from_end, from_front
 from ir_scatter.rewrites.reductions import joined
-from ir_scatter.rewrites.refusals import Reason, Refusal
+from ir_scatter.rewrites.refusals import Refusal
 from ir_scatter.rewrites.view import View
 from ir_scatter.shapes import UNKNOWN_DIM, static
 
@@ -12,10 +12,10 @@ from ir_scatter.shapes import UNKNOWN_DIM, static
 def tuples_joined(view: View, build: Builder) -> "Value | Refusal":
     """Return updates joined with the old values in their places."""
     indices, depth = view.indices, view.site.depth
-    if depth == 0:
-        message = "tuples without coordinates name all of data, expected at least one to take old values"
-        return Refusal(Reason.NO_FORM, message)
-    if view.may_be_negative:
+    if depth == 0:  # they name all of data
+        dims = build.shape_of(view.updates, "updates_shape")
+        return joined(view, build, build.broadcast(view.data, dims, "old_values", view.updates.shape))
+    if counts_from_end(view, build):
         indices = from_front(build, indices, counted_sizes(view, build), "places")
     return joined(view, build, build.gather_nd(view.data, indices, "old_values", view.updates.shape))
 

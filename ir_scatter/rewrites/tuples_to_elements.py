@@ -9,10 +9,11 @@ from ir_scatter.ops import onnx_ops, openvino_ops
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.conditions import Condition
-from ir_scatter.rewrites.linear import Linear, linear
-from ir_scatter.rewrites.parts import fitting_indices
+from ir_scatter.rewrites.difference import difference
+from ir_scatter.rewrites.linear import Linear, like_updates, linear
+from ir_scatter.rewrites.parts import fitting_indices, scalar
 from ir_scatter.rewrites.reductions import CARRIED, attributes_for, has
-from ir_scatter.rewrites.refusals import Reason, Refusal
+from ir_scatter.rewrites.refusals import Refusal
 from ir_scatter.rewrites.rewrite import Rewrite
 from ir_scatter.rewrites.tuples_joined import tuples_joined
 from ir_scatter.rewrites.view import View
@@ -20,61 +21,48 @@ from ir_scatter.rewrites.view import View
 
 def _rewrite(view: View, build: Builder, target: OpSpec) -> "Value | Refusal":
     parts = linear(view, build, target)
-    updates, reduction = parts.updates, view.reduction
-    if _is_difference(view, target):
-        negated = _negated(view, build, updates)
-        if isinstance(negated, Refusal):
-            return negated
-        updates, reduction = negated, Reduction.SUM
-    elif not has(target, reduction):
-        joined = tuples_joined(view, build)
-        if isinstance(joined, Refusal):
-            return joined
-        updates = build.reshape(joined, parts.target_shape, "joined_reshaped", parts.shape)
-        reduction = Reduction.NONE
     indices = fitting_indices(build, _repeated(build, parts), target)
-    inputs = {Role.DATA: parts.data, Role.INDICES: indices, Role.UPDATES: updates}
-    found = build.scatter(target, inputs, attributes_for(target, reduction))
-    if not parts.is_flattened:
+    if _is_difference(view, target):
+        found = difference(build, target, parts, indices, view.data.element_type)
+    else:
+        found = _written(view, build, target, parts, indices)
+    if isinstance(found, Refusal) or not parts.is_flattened:
         return found
     return build.reshape(found, build.shape_of(view.data, "data_shape"), "data_restored", view.data.shape)
 
 
+def _written(view: View, build: Builder, target: OpSpec, parts: Linear, indices: Value) -> "Value | Refusal":
+    """Scatter with the reduction of the node, or with updates that it has been computed into."""
+    updates, reduction = parts.updates, view.reduction
+    if not has(target, reduction):
+        joined = tuples_joined(view, build)
+        if isinstance(joined, Refusal):
+            return joined
+        updates, reduction = like_updates(view, build, parts, joined), Reduction.NONE
+    inputs = {Role.DATA: parts.data, Role.INDICES: indices, Role.UPDATES: updates}
+    return build.scatter(target, inputs, attributes_for(target, reduction))
+
+
 def _repeated(build: Builder, parts: Linear) -> Value:
     """Repeat every index over the slice that it names."""
-    if parts.shape is None:
-        one = build.constant([1], "one")
-        rank = build.shape_of(parts.target_shape, "rank")
-        ones = build.broadcast(one, rank, "ones")
-        is_first = build.binary(
-            "equal",
-            build.range(build.reshape(rank, [], "rank_scalar"), "places"),
-            build.constant(0, "zero"),
-            "is_first",
-        )
-        count = build.shape_of(parts.indices, "count")
-        column = build.reshape(
-            parts.indices, build.select(is_first, count, ones, "column_shape"), "indices_column"
-        )
-    else:
-        column = build.unsqueeze(parts.indices, range(1, len(parts.shape)), "indices_column")
-    return build.broadcast(column, parts.target_shape, "indices_repeated", parts.shape)
+    shape = parts.updates.shape
+    if shape is not None and len(shape) == 1:
+        return parts.indices
+    dims = build.shape_of(parts.updates, "updates_shape")
+    if shape is not None:
+        column = build.unsqueeze(parts.indices, range(1, len(shape)), "indices_column")
+        return build.broadcast(column, dims, "indices_repeated", shape)
+    places = build.range(scalar(build, build.shape_of(dims, "rank"), "rank_scalar"), "places")
+    is_first = build.binary("equal", places, build.constant(0, "zero"), "is_first")
+    rest, one = build.constant(-1, "rest"), build.constant(1, "one")
+    target = build.select(is_first, rest, one, "column_shape")
+    return build.broadcast(build.reshape(parts.indices, target, "indices_column"), dims, "indices_repeated")
 
 
 def _is_difference(view: View, target: OpSpec) -> bool:
     """Tell whether a difference is to be written as a sum."""
     is_lost = view.reduction is Reduction.SUB and not has(target, Reduction.SUB)
-    return is_lost and has(target, Reduction.SUM) and bool(target.reductions)
-
-
-def _negated(view: View, build: Builder, updates: Value) -> "Value | Refusal":
-    type = view.data.element_type or view.updates.element_type
-    if type is None:
-        return Refusal(Reason.TYPE_UNKNOWN, "the element type of data is not known, expected a signed one")
-    if type.kind not in {"float", "signed"}:
-        message = f"reduction sub of {type.name} is no sum: {type.name} has no negative values"
-        return Refusal(Reason.NO_SUCH_REDUCTION, message)
-    return build.negative(updates, "updates_negated")
+    return is_lost and has(target, Reduction.SUM)
 
 
 def _requires(view: View, target: OpSpec) -> tuple[Condition, ...]:

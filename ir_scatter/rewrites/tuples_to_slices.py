@@ -7,7 +7,7 @@ from ir_scatter.model import Value
 from ir_scatter.ops.openvino_ops import SCATTER_ND_UPDATE_3, SCATTER_ND_UPDATE_15, SCATTER_UPDATE_3
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import Builder
-from ir_scatter.rewrites.linear import linear
+from ir_scatter.rewrites.linear import like_updates, linear
 from ir_scatter.rewrites.reductions import CARRIED, needs_unique
 from ir_scatter.rewrites.refusals import Refusal
 from ir_scatter.rewrites.rewrite import Rewrite
@@ -22,7 +22,7 @@ def _rewrite(view: View, build: Builder, target: OpSpec) -> "Value | Refusal":
         joined = tuples_joined(view, build)
         if isinstance(joined, Refusal):
             return joined
-        updates = build.reshape(joined, parts.target_shape, "joined_reshaped", parts.shape)
+        updates = like_updates(view, build, parts, joined)
     inputs = {Role.DATA: parts.data, Role.INDICES: parts.indices, Role.UPDATES: updates}
     found = build.scatter(target, inputs, {})
     if not parts.is_flattened:

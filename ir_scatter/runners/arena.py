@@ -94,7 +94,7 @@ def _write_one(file: IO[bytes], array: Array) -> list[Any]:
         file.write(b"".join(texts))
     else:
         native = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
-        file.write(memoryview(native.reshape(-1).view(np.uint8)))
+        file.write(native.reshape(-1).view(np.uint8).data)
     return [type_name(array), list(array.shape), begin, file.tell() - begin]
 
 

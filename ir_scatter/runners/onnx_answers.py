@@ -16,7 +16,13 @@ LONGEST_MESSAGE = 400
 
 
 class OnnxAnswers(ABC):
-    """Answers the questions of `ChildRunner`."""
+    """Answers the questions of `ChildRunner`.
+
+    Attributes:
+        loops_join: see `onnx_taps.tap`.
+    """
+
+    loops_join = False
 
     def __init__(self) -> None:
         self._kept = Kept()
@@ -105,12 +111,18 @@ class OnnxAnswers(ABC):
     ) -> tuple[TappedModel, Any]:
         path = question["model"]
         asked = tuple(
-            AskedTap(scope, output, tuple(types), tuple(shape and tuple(shape) for shape in shapes))
-            for scope, output, types, shapes in question["taps"]
+            AskedTap(
+                scope,
+                output,
+                tuple(types),
+                tuple(None if shape is None else tuple(shape) for shape in shapes),
+                tuple(callers),
+            )
+            for scope, output, types, shapes, callers in question["taps"]
         )
 
         def make() -> tuple[TappedModel, Any]:
-            tapped = tap(self.read(path), asked, frozenset(feeds), bodies=bodies)
+            tapped = tap(self.read(path), asked, frozenset(feeds), bodies=bodies, loops_join=self.loops_join)
             return tapped, self.load_changed(tapped.model, path)
 
         key = ("tapped", *identity(path), asked, frozenset(feeds), bodies)
@@ -145,6 +157,7 @@ def _numbered(tapped: dict[str, Any], places: Mapping[str, int]) -> dict[str, An
     return {
         "runs": [
             {
+                **run,
                 "inputs": list(map(number, run["inputs"])),
                 "output": number(run["output"]),
                 "markers": [[places[name], loops] for name, loops in run["markers"]],

@@ -29,7 +29,7 @@ class Level:
         owner: the node that holds it.
         body: the name of the attribute that holds it.
         defined: the names that are defined in it.
-        calls: for a function: the graphs and the nodes that call it.
+        calls: for a function: the graphs and the nodes that call it, and the paths to these.
     """
 
     proto: "GraphProto | FunctionProto"
@@ -38,7 +38,7 @@ class Level:
     owner: NodeProto | None = None
     body: str = ""
     defined: set[str] = field(default_factory=set)
-    calls: "list[tuple[Level, NodeProto]]" = field(default_factory=list)
+    calls: "list[tuple[Level, NodeProto, str]]" = field(default_factory=list)
 
     def around(self) -> "list[Level]":
         """Return this graph and those around it, up to the main graph or a function, from outside in."""
@@ -55,10 +55,14 @@ class Level:
         if chain[0].kind == MAIN:
             yield (), [(level, ()) for level in chain]
             return
-        for number, (caller, _) in enumerate(chain[0].calls):
+        for number, (caller, _, _) in enumerate(chain[0].calls):
             for call, outside in caller.contexts():
                 whole = (*call, number)
                 yield whole, [*outside, *((level, whole) for level in chain)]
+
+    def caller(self, call: Call) -> str:
+        """Return the path to the node that calls the function which this belongs to."""
+        return self.around()[0].calls[call[-1]][2] if call else ""
 
     def definer(self, name: str) -> "Level":
         """Return the graph in which a name that is used here is defined."""
@@ -82,8 +86,7 @@ class Places:
     def __init__(self, model: ModelProto) -> None:
         self._nodes: dict[tuple[str, str], list[Found]] = {}
         self._functions: dict[FunctionKey, Level] = {
-            function_key(function): Level(function, FUNCTION)
-            for function in reversed(model.functions)
+            function_key(function): Level(function, FUNCTION) for function in reversed(model.functions)
         }
         self._walk(Level(model.graph, MAIN), "")
         for key, level in self._functions.items():
@@ -113,7 +116,7 @@ class Places:
             )
             called = self._functions.get(function_key(node))
             if called is not None:
-                called.calls.append((level, node))
+                called.calls.append((level, node, name))
             for attribute in node.attribute:
                 for body, graph in graphs_of(attribute):
                     kind = OTHER if node.domain else _KINDS.get(node.op_type, OTHER)

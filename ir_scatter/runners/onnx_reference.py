@@ -12,7 +12,10 @@ class OnnxReferenceRunner(ChildRunner):
     module = "ir_scatter.runners.onnx_reference_child"
     packages = ("onnx",)
     install = "pip install onnx"
-    remarks = ("It broadcasts illegal updates in silence.",)
+    remarks = (
+        "It broadcasts illegal updates in silence.",
+        "A Loop joins its scan outputs instead of stacking them, and fails if it never runs.",
+    )
 
 
 def _make(name: str) -> Runner | None:

@@ -19,7 +19,6 @@ _TALK = re.compile(r", schema\.has_function.*", re.DOTALL)
 """What is said to the developers of onnx, with a list of all operators."""
 
 
-
 def main() -> None:
     """Serve."""
     runtime = _Reference()
@@ -28,6 +27,8 @@ def main() -> None:
 
 class _Reference(OnnxAnswers):
     """What computes a model is a pair: the model, and its evaluator."""
+
+    loops_join = True
 
     def describe(self, question: dict[str, Any], _: Sequence[Array]) -> tuple[dict[str, Any], list[Array]]:
         """Say that the package can be imported."""
@@ -80,9 +81,7 @@ def _array(output: Any, name: str) -> Array:
 
 def _inputs(model: Any) -> list[Expected]:
     defaults = {tensor.name for tensor in model.graph.initializer}
-    return [
-        Expected(one.name, _type(one), _shape(one), one.name in defaults) for one in model.graph.input
-    ]
+    return [Expected(one.name, _type(one), _shape(one), one.name in defaults) for one in model.graph.input]
 
 
 def _type(value: Any) -> ElementType | None:

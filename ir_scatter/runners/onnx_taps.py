@@ -7,8 +7,9 @@ from typing import Any
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from ir_scatter.elements import ELEMENT_TYPES, ElementType
+from ir_scatter.elements import ELEMENT_TYPES
 from ir_scatter.formats.onnx_types import text
+from ir_scatter.runners.onnx_additions import Additions, complete_scan, zeros
 from ir_scatter.runners.onnx_places import (
     BRANCH,
     FUNCTION,
@@ -22,9 +23,6 @@ from ir_scatter.runners.onnx_places import (
     Places,
 )
 from ir_scatter.runners.tapping import INSIDE
-
-_PREFIX = "ir_scatter_tap"
-_DEFAULT_DOMAINS = {"", "ai.onnx"}
 
 
 class CannotTap(Exception):
@@ -40,12 +38,14 @@ class AskedTap:
         output: the name of its first output.
         types: element types of the inputs, then of the output; "" where that is not known.
         shapes: of the same; None where a dimension is not known.
+        callers: paths to the calls of the function around it that are meant; all if there are none.
     """
 
     scope: str
     output: str
     types: tuple[str, ...]
     shapes: tuple[tuple[int, ...] | None, ...]
+    callers: tuple[str, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -64,7 +64,12 @@ class TappedModel:
 
 
 def tap(
-    model: ModelProto, taps: Sequence[AskedTap], feeds: Collection[str], *, bodies: bool
+    model: ModelProto,
+    taps: Sequence[AskedTap],
+    feeds: Collection[str],
+    *,
+    bodies: bool,
+    loops_join: bool = False,
 ) -> TappedModel:
     """Return a copy of a model with outputs for what goes in and out of nodes.
 
@@ -73,10 +78,12 @@ def tap(
         taps: the nodes.
         feeds: the inputs that are fed; they need no output.
         bodies: whether to tap inside bodies and functions as well.
+        loops_join: whether a Loop puts its scan outputs one behind the other, at least as matrices,
+            and not on a new axis as its document says.
     """
     copy = ModelProto()
     copy.CopyFrom(model)
-    tapper = _Tapper(copy, feeds)
+    tapper = _Tapper(copy, feeds, loops_join=loops_join)
     found = [tapper.tap(one, bodies=bodies) for one in taps]
     return TappedModel(copy, found, list(map(_bytes, taps)))
 
@@ -95,15 +102,12 @@ _MARKER = _Hint("i64", (1,))
 class _Tapper:
     """Adds outputs to one model."""
 
-    def __init__(self, model: ModelProto, feeds: Collection[str]) -> None:
+    def __init__(self, model: ModelProto, feeds: Collection[str], *, loops_join: bool) -> None:
         self._model = model
+        self._loops_join = loops_join
         self._feeds = feeds
         self._places = Places(model)
-        self._count = 0
-        self._prefix = _PREFIX
-        bytes_of = model.SerializeToString()
-        while self._prefix.encode() in bytes_of:
-            self._prefix += "_"
+        self._additions = Additions(model)
         self._lifted: dict[tuple[int, str], dict[Call, tuple[str, int]]] = {}
         self._markers: dict[int, str] = {}
         self._outputs = {output.name for output in model.graph.output}
@@ -130,6 +134,9 @@ class _Tapper:
         values = [self._value(found.level, name, hint) for name, hint in zip(names, hints, strict=True)]
         runs = []
         for call, levels in found.level.contexts():
+            caller = found.level.caller(call)
+            if asked.callers and caller not in asked.callers:
+                continue
             placed = [self._placed(value, call) for value in values]
             markers = []
             for number, (level, of_level) in enumerate(levels):
@@ -137,7 +144,7 @@ class _Tapper:
                     name, _ = self._lift(level, self._marker(level), _MARKER)[of_level]
                     loops = sum(outer.kind in {LOOP, SCAN} for outer, _ in levels[:number])
                     markers.append([name, loops])
-            runs.append({"inputs": placed[:-1], "output": placed[-1], "markers": markers})
+            runs.append({"inputs": placed[:-1], "output": placed[-1], "markers": markers, "caller": caller})
         return runs
 
     def _value(self, level: Level, name: str, hint: _Hint) -> "dict[Call, tuple[str, int]] | str | None":
@@ -179,31 +186,42 @@ class _Tapper:
         if level.kind == FUNCTION:
             return self._out_of_function(level, name, hint)
         parent, owner = level.parent, level.owner
-        assert parent is not None and owner is not None
+        assert parent is not None
+        assert owner is not None
         if level.kind == BRANCH:
             outer = self._out_of_branch(level, owner, name, hint)
             return self._lift(parent, outer, hint)
-        outer = self._fresh()
-        _give_out(level.proto, name, self._fresh())
-        assert isinstance(level.proto, GraphProto)
-        count = len(level.proto.output) - (level.kind == LOOP)
-        owner.output.extend(self._fresh() for _ in range(count - 1 - len(owner.output)))
-        owner.output.append(outer)
+        outer = self._out_of_loop(level, owner, name)
         parent.defined.add(outer)
-        if level.kind == SCAN:
-            _complete_scan(owner)
         lifted = self._lift(parent, outer, _Hint(hint.type, None))
         return {call: (found, loops + 1) for call, (found, loops) in lifted.items()}
 
+    def _out_of_loop(self, level: Level, owner: NodeProto, name: str) -> str:
+        """Add an output with the values of all iterations."""
+        assert isinstance(level.proto, GraphProto)
+        assert level.parent is not None
+        is_joined = self._loops_join and level.kind == LOOP
+        if is_joined:
+            name = self._additions.with_axes(level, "Unsqueeze", name, [0, 1])
+        self._additions.give_out(level.proto, name)
+        count = len(level.proto.output) - (level.kind == LOOP)
+        owner.output.extend(self._additions.name() for _ in range(count - len(owner.output)))
+        if level.kind == SCAN:
+            complete_scan(owner)
+        outer = owner.output[count - 1]
+        return self._additions.with_axes(level.parent, "Squeeze", outer, [1]) if is_joined else outer
+
     def _out_of_function(self, level: Level, name: str, hint: _Hint) -> dict[Call, tuple[str, int]]:
-        self._import_default_domain(level.proto)
-        given = self._fresh()
+        self._additions.import_default_domain(level.proto)
+        given = self._additions.name()
         level.proto.node.append(helper.make_node("Identity", [name], [given]))
         level.proto.output.append(given)
         found = {}
-        for number, (caller, node) in enumerate(level.calls):
-            outer = self._fresh()
-            node.output.extend(self._fresh() for _ in range(len(level.proto.output) - 1 - len(node.output)))
+        for number, (caller, node, _) in enumerate(level.calls):
+            outer = self._additions.name()
+            node.output.extend(
+                self._additions.name() for _ in range(len(level.proto.output) - 1 - len(node.output))
+            )
             node.output.append(outer)
             caller.defined.add(outer)
             for call, lifted in self._lift(caller, outer, hint).items():
@@ -223,13 +241,13 @@ class _Tapper:
         shape = hint.shape if hint.shape is not None and (is_stacked or hint == _MARKER) else (0,)
         for attribute in owner.attribute:
             if text(attribute.name) == level.body:
-                _give_out(attribute.g, name, self._fresh())
+                self._additions.give_out(attribute.g, name)
             elif attribute.HasField("g"):
-                given = self._fresh()
-                nothing = _zeros(row, shape)
+                given = self._additions.name()
+                nothing = zeros(row, shape)
                 attribute.g.node.append(helper.make_node("Constant", [], [given], value=nothing))
                 attribute.g.output.add().name = given
-        outer = self._fresh()
+        outer = self._additions.name()
         owner.output.append(outer)
         assert level.parent is not None
         level.parent.defined.add(outer)
@@ -238,44 +256,12 @@ class _Tapper:
     def _marker(self, level: Level) -> str:
         """Return a name in a branch whose value is 1: where it was not taken there is 0 instead."""
         if id(level) not in self._markers:
-            name = self._fresh()
+            name = self._additions.name()
             one = TensorProto(dims=[1], data_type=TensorProto.INT64, int64_data=[1])
             level.proto.node.append(helper.make_node("Constant", [], [name], value=one))
             level.defined.add(name)
             self._markers[id(level)] = name
         return self._markers[id(level)]
-
-    def _import_default_domain(self, function: Any) -> None:
-        """Let a function use Identity: one that only calls others may import no operators."""
-        if not any(one.domain in _DEFAULT_DOMAINS for one in function.opset_import):
-            found = next(one for one in self._model.opset_import if one.domain in _DEFAULT_DOMAINS)
-            function.opset_import.append(found)
-
-    def _fresh(self) -> str:
-        self._count += 1
-        return f"{self._prefix}_{self._count}"
-
-
-def _give_out(graph: Any, name: str, given: str) -> None:
-    """Add an output to a graph: a copy, as what comes from outside cannot be one."""
-    graph.node.append(helper.make_node("Identity", [name], [given]))
-    graph.output.add().name = given
-
-
-def _zeros(row: ElementType, shape: tuple[int, ...]) -> TensorProto:
-    found = TensorProto(dims=shape, data_type=row.onnx_number)
-    if row.kind == "string":
-        found.string_data.extend([b""] * prod(shape))
-    else:
-        found.raw_data = bytes(row.byte_size(prod(shape)))
-    return found
-
-
-def _complete_scan(node: NodeProto) -> None:
-    """Say of one more output of a Scan that it is stacked on axis 0, in order."""
-    for attribute in node.attribute:
-        if attribute.name in {"scan_output_axes", "scan_output_directions"}:
-            attribute.ints.append(0)
 
 
 def _bytes(asked: AskedTap) -> int:

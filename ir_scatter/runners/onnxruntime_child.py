@@ -23,8 +23,7 @@ _HEAD = re.compile(r"^\[ONNXRuntimeError\] : \d+ : (\w+) : (?:Load model from .*
 _PLACE = re.compile(r"(?:/[^/\s:]+)+:\d+ [^\n]*?\)\s(?=\S)")
 _UNSUPPORTED = re.compile(
     r"NOT_IMPLEMENTED|No Op registered|is not a registered function/op|Unsupported model IR version|"
-    r"is under development|not currently registered or supported|No opset import|"
-    r"Unrecognized attribute"
+    r"is under development|not currently registered or supported|No opset import"
 )
 _FOLDER_OF_DATA = "session.model_external_initializers_file_folder_path"
 

@@ -41,7 +41,11 @@ def _times(request: Any) -> dict[str, float]:
         found = request.get_profiling_info()
     except Exception:  # a device that does not measure
         return {}
-    return {one.node_name: one.real_time.total_seconds() * 1e6 for one in found if "NOT_RUN" not in str(one.status)}
+    return {
+        one.node_name: one.real_time.total_seconds() * 1e6
+        for one in found
+        if "NOT_RUN" not in str(one.status)
+    }
 
 
 def _text(value: Any) -> str:

@@ -96,7 +96,9 @@ def fits(partial: Any, shape: Sequence[int]) -> bool:
 
 def _unknown(name: str, known: Sequence[str], path: str) -> Failure:
     if not path.lower().endswith(".xml") and name in _initializers(path):
-        return Failure("unsupported", f"OpenVINO takes input {name!r} for a constant, as it has an initializer")
+        return Failure(
+            "unsupported", f"OpenVINO takes input {name!r} for a constant, as it has an initializer"
+        )
     return Failure("bad-feed", f"the model has no input {name!r}, expected {', '.join(known) or 'none'}")
 
 

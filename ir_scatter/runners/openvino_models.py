@@ -66,7 +66,6 @@ class Models:
         return all(
             name in {"AUTO", "MULTI", "HETERO", "BATCH"}
             or any(name in {one, one.partition(".")[0]} or one == f"{name}.0" for one in found)
-            or (name == f"{name.partition('.')[0]}.0"
-            and name.partition(".")[0] in found)
+            or (name == f"{name.partition('.')[0]}.0" and name.partition(".")[0] in found)
             for name in wanted
         )

@@ -1,7 +1,7 @@
 """Finds nodes of a model that OpenVINO has read by the names that we have for them."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +9,15 @@ from ir_scatter.model import OPENVINO
 from ir_scatter.ops import scatter_types
 
 _RESULT = "Result"
-_BRANCHES = {"then_body": "get_then_body", "else_body": "get_else_body"}
-_BODIES = {"then_branch": "then_body", "else_branch": "else_body", "body": "body"}
+_BODIES_OF = {
+    "If": {"then_body": "get_then_body", "else_body": "get_else_body"},
+    "Loop": {"body": "get_function"},
+    "TensorIterator": {"body": "get_body"},
+}
+_OF_ONNX = {"then_branch": "then_body", "else_branch": "else_body", "body": "body"}
 """What OpenVINO calls the bodies of ONNX."""
 
-_BODY_IN_SCOPE = re.compile(rf":({'|'.join((*_BODIES, *_BRANCHES))})/")
+_BODY_IN_SCOPE = re.compile(rf":({'|'.join((*_OF_ONNX, *_OF_ONNX.values()))})/")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +70,7 @@ class Places:
         if not output:
             found = self._by_scope.get(scope)
             return "OpenVINO has no node of this name" if found is None else _scatter(found)
-        kinds = [_BODIES.get(kind, kind) for kind in _BODY_IN_SCOPE.findall(scope)]
+        kinds = [_OF_ONNX.get(kind, kind) for kind in _BODY_IN_SCOPE.findall(scope)]
         candidates = [
             place
             for place in self._by_output.get(output, ())
@@ -90,10 +94,6 @@ def _walk(model: Any, scope: str, owners: tuple[Owner, ...]) -> Iterator[tuple[s
             yield from _walk(body, f"{name}:{kind}/", (*owners, Owner(node, kind, body)))
 
 
-def _bodies(node: Any) -> Sequence[tuple[str, Any]]:
-    if hasattr(node, _BRANCHES["then_body"]):
-        return [(kind, getattr(node, method)()) for kind, method in _BRANCHES.items()]
-    for method in ("get_body", "get_function"):
-        if hasattr(node, method):
-            return [("body", getattr(node, method)())]
-    return []
+def _bodies(node: Any) -> "list[tuple[str, Any]]":
+    methods = _BODIES_OF.get(node.get_type_name(), {})
+    return [(kind, getattr(node, method)()) for kind, method in methods.items()]

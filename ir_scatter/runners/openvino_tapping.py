@@ -10,7 +10,7 @@ from ir_scatter.runners.kept import identity
 from ir_scatter.runners.openvino_inputs import parameter_names
 from ir_scatter.runners.openvino_messages import sentence, status
 from ir_scatter.runners.openvino_models import Models
-from ir_scatter.runners.openvino_taps import TappedModel, sizes, tap
+from ir_scatter.runners.openvino_taps import TappedModel, placed, sizes, tap
 from ir_scatter.runners.openvino_tensors import to_array
 from ir_scatter.runners.service import Failure
 from ir_scatter.runners.tapping import Done, batches, with_taps
@@ -73,9 +73,7 @@ def _run(models: Models, question: Question, tapped: TappedModel | None, key: tu
     model = question.model if tapped is None else tapped.model
     whole_key = (*identity(asked["model"]), *key)
     done = Done()
-    compiled = models.compile(
-        model, whole_key, asked["device"], asked["precision"], profile=asked["profile"]
-    )
+    compiled = models.compile(model, whole_key, asked["device"], asked["precision"], profile=asked["profile"])
     request = models.kept.get(("request", id(compiled)), compiled.create_infer_request)
     done.ran = compiled, request
     for number in range(asked["repeat"]):
@@ -85,7 +83,7 @@ def _run(models: Models, question: Question, tapped: TappedModel | None, key: tu
             done.arrays = [_output(request, index) for index in tapped.added]
         done.seconds = done.seconds or perf_counter() - started
     if tapped is not None:
-        done.taps = [_found(one, question, len(done.arrays)) for one in tapped.taps]
+        done.taps = placed(tapped, question.model, question.feeds, len(done.arrays))
         done.arrays += tapped.constants
     return done
 
@@ -117,19 +115,3 @@ def _names(question: Question) -> list[str]:
     """Return the name of the Parameter for each feed."""
     known = {name: one for one in question.model.get_parameters() for name in parameter_names(one)}
     return [str(known[name].get_friendly_name()) for name in question.feeds]
-
-
-def _found(one: dict[str, Any], question: Question, added: int) -> dict[str, Any]:
-    """Say where the arrays of a tap are: among those that were added, then constants, or the feeds."""
-    if "problem" in one:
-        return dict(one)
-    names = [parameter_names(parameter) for parameter in question.model.get_parameters()]
-
-    def place(value: list[Any]) -> list[Any]:
-        kind, number = value[:2]
-        if kind == "feed":
-            return ["feed", next(name for name in question.feeds if name in names[number])]
-        return ["each", number + added, 0] if kind == "constant" else value
-
-    run = {**one, "inputs": [place(value) for value in one["inputs"]]}
-    return {"runs": [run]}

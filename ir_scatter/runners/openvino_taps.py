@@ -1,6 +1,6 @@
 """Makes what goes in and out of nodes outputs of the model: with OpenVINO's own API, in its process."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.elements import ELEMENT_TYPES
+from ir_scatter.runners.openvino_inputs import parameter_names
 from ir_scatter.runners.openvino_places import Owner, Place, Places
 from ir_scatter.runners.openvino_tensors import to_array, type_name
 from ir_scatter.runners.service import Failure
@@ -199,6 +200,29 @@ def _key(output: Any) -> tuple[str, int]:
 
 def _keys(owners: Sequence[Owner]) -> list[str]:
     return [f"{owner.node.get_name()}:{owner.kind}" for owner in owners]
+
+
+def placed(tapped: TappedModel, model: Any, feeds: Collection[str], added: int) -> list[dict[str, Any]]:
+    """Return the taps as `tapped.decode` takes them.
+
+    Args:
+        tapped: the changed model.
+        model: as it was read.
+        feeds: the names that the caller used for the inputs.
+        added: how many outputs there are; the constants come after them.
+    """
+    names = [parameter_names(parameter) for parameter in model.get_parameters()]
+
+    def place(value: list[Any]) -> list[Any]:
+        kind, number = value[:2]
+        if kind == "feed":
+            return ["feed", next(name for name in feeds if name in names[number])]
+        return ["each", number + added, 0] if kind == "constant" else value
+
+    return [
+        dict(one) if "problem" in one else {"runs": [{**one, "inputs": list(map(place, one["inputs"]))}]}
+        for one in tapped.taps
+    ]
 
 
 def sizes(tapped: TappedModel, shapes: Mapping[str, Sequence[int]]) -> list[int]:

@@ -60,7 +60,7 @@ def to_array(tensor: Any, name: str = "") -> Array:
     if tensor.get_size() == 0:
         return np.empty(shape, dtype(row))
     raw = np.ascontiguousarray(tensor.data).reshape(-1).view(np.uint8)
-    array = decode(memoryview(raw), row, shape)
+    array = decode(raw.data, row, shape)
     if array is None:
         raise Failure("unsupported", f"an output is {name}, which NumPy has no type for")
     return array.copy()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from ir_scatter.model import Node
+from ir_scatter.model import Graph, Node
 from ir_scatter.shapes import Shape
 
 if TYPE_CHECKING:
@@ -38,12 +38,15 @@ class Tap:
         output: the name of its first output's tensor, by which ONNX knows a node; "" in an IR.
         types: in ONNX the element types of the inputs, then of the output; "" where not known.
         shapes: in ONNX the shapes of the same; None where they are not known altogether.
+        callers: the paths to the nodes that call the function which holds the node; only these calls
+            are meant, as attributes may depend on the call.
     """
 
     scope: str
     output: str = ""
     types: tuple[str, ...] = ()
     shapes: tuple[tuple[int, ...] | None, ...] = ()
+    callers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,15 +54,16 @@ class Execution:
     """One computation of a tapped node.
 
     Attributes:
-        place: the number of the iteration in each loop around the node, the outermost first; for a
-            function the call comes before them.
+        place: the number of the iteration in each loop around the node, the outermost first.
         inputs: by number; None for one that was left out.
         output: its first output.
+        caller: for a node of a function the path to the node that called it.
     """
 
     place: tuple[int, ...]
     inputs: "tuple[Array | None, ...]"
     output: "Array"
+    caller: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,7 +152,17 @@ def tap_of(node: Node, format: str) -> Tap:
     values = [*(input.value for input in node.inputs), node.outputs[0]]
     types = (value.element_type.name if value and value.element_type else "" for value in values)
     shapes = (_static(value.shape) if value else None for value in values)
-    return Tap(node.scope, node.outputs[0].name, tuple(types), tuple(shapes))
+    return Tap(node.scope, node.outputs[0].name, tuple(types), tuple(shapes), _callers(node))
+
+
+def _callers(node: Node) -> tuple[str, ...]:
+    """Return the paths to the nodes that call the function which holds a node."""
+    graph: Graph | None = node.graph
+    while graph is not None:
+        if graph.calls:
+            return tuple(call.location.scope for call in graph.calls if call.location is not None)
+        graph = getattr(graph, "parent", None)
+    return ()
 
 
 def _static(shape: Shape) -> tuple[int, ...] | None:

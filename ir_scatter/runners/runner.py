@@ -205,7 +205,7 @@ class ChildRunner(Runner):
             "do": "run",
             "model": os.path.abspath(model_path),
             "feeds": list(feeds),
-            "taps": [[tap.scope, tap.output, tap.types, tap.shapes] for tap in taps],
+            "taps": [[tap.scope, tap.output, tap.types, tap.shapes, tap.callers] for tap in taps],
             "precision": precision,
             "repeat": max(repeat, 1),
             "profile": profile,

@@ -8,8 +8,9 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from queue import SimpleQueue
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.runners import arena
@@ -32,20 +33,32 @@ class Failure(Exception):
         self.message = message
 
 
-def serve(handlers: Mapping[str, Handler]) -> None:
-    """Answer questions that come as lines of JSON on standard input, on standard output.
+_PIPES: list[IO[bytes]] = []
+"""Where questions come from, and where answers go."""
 
-    What a runtime prints goes to standard error. The process ends when its standard input does,
-    whatever it may be doing at the time: then nobody waits for an answer.
+
+def start(module: str) -> None:
+    """Take standard input and output for questions and answers, and run the module's `main`.
+
+    Whatever it prints, and whatever native code prints, goes to standard error.
+    """
+    _no_core_dumps()
+    _PIPES[:] = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    import_module(module).main()
+
+
+def serve(handlers: Mapping[str, Handler]) -> None:
+    """Answer questions, which are lines of JSON, with lines of JSON.
+
+    The process ends when nobody can ask any more, whatever it may be doing at the time.
 
     Args:
         handlers: by the word that a question has under "do".
     """
-    _no_core_dumps()
-    questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    with open(os.devnull, "rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
-    os.dup2(2, 1)
+    questions, answers = _PIPES
     folders: list[str] = json.loads(questions.readline())
     waiting: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_listen, args=(questions, waiting, folders), daemon=True).start()
@@ -57,7 +70,7 @@ def serve(handlers: Mapping[str, Handler]) -> None:
         answers.flush()
 
 
-def _listen(questions: Any, waiting: "SimpleQueue[bytes]", folders: list[str]) -> None:
+def _listen(questions: IO[bytes], waiting: "SimpleQueue[bytes]", folders: list[str]) -> None:
     for line in questions:
         waiting.put(line)
     for folder in folders:

@@ -36,13 +36,12 @@ def _decode(
     if "problem" in answer:
         return Tapped(tap, problem=answer["problem"])
     executions: list[Execution] = []
-    for call, run in enumerate(answer["runs"]):
-        before = (call,) if len(answer["runs"]) > 1 else ()
+    for run in answer["runs"]:
         for place in _places(run, arrays):
             inputs = (_value(source, place, arrays, feeds) for source in run["inputs"])
             output = _value(run["output"], place, arrays, feeds)
             assert output is not None
-            executions.append(Execution((*before, *place), tuple(inputs), output))
+            executions.append(Execution(place, tuple(inputs), output, run.get("caller", "")))
     return Tapped(tap, tuple(executions))
 
 

@@ -53,9 +53,7 @@ class Done:
         return answer, found + self.arrays
 
 
-def with_taps(
-    count: int, attempt: Callable[[bool], Done], plain: Callable[[], Done]
-) -> Done:
+def with_taps(count: int, attempt: Callable[[bool], Done], plain: Callable[[], Done]) -> Done:
     """Run with all taps; if that fails without those in bodies; and if that fails too without any.
 
     Args:
@@ -105,6 +103,7 @@ def shifted(tap: dict[str, Any], by: int) -> dict[str, Any]:
     return {
         "runs": [
             {
+                **run,
                 "inputs": [shift(value) for value in run["inputs"]],
                 "output": shift(run["output"]),
                 "markers": [[number + by, depth] for number, depth in run["markers"]],

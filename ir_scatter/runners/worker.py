@@ -19,7 +19,10 @@ from ir_scatter.runners import arena
 from ir_scatter.runners.outcome import Status
 from ir_scatter.runners.service import import_paths
 
-_START = "import json, sys; sys.path[:] = json.loads(sys.argv[2]); __import__(sys.argv[1], fromlist=['main']).main()"
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
+    "from ir_scatter.runners.service import start; start(sys.argv[1])"
+)
 _NOISE_BYTES = 4096
 _LONGEST = 1e6
 """Seconds; a wait without end is one that a clock cannot hold."""
@@ -50,9 +53,7 @@ class Worker:
         starts: how many processes there were so far.
     """
 
-    def __init__(
-        self, module: str, environment: Callable[[], Mapping[str, str]] = lambda: {}
-    ) -> None:
+    def __init__(self, module: str, environment: Callable[[], Mapping[str, str]] = lambda: {}) -> None:
         """Make a worker; nothing is started yet.
 
         Args:
@@ -183,6 +184,7 @@ class _Process:
         with contextlib.suppress(OSError):  # what is left to flush has nowhere to go
             self._popen.stdin.close()
         self._remove_folders()
+
     def _send(self, line: str) -> None:
         assert self._popen.stdin is not None
         try:

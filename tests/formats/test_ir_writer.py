@@ -2,6 +2,7 @@
 
 import re
 import struct
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ from tests.formats.ir_files import (
     parameter,
     port,
     real_models,
+    scatter,
     write,
 )
 from tests.unit.runtimes import run_all
@@ -342,6 +344,24 @@ def test_names_are_unique_in_the_whole_file() -> None:
         "first/axes_3",
     ]
     demand_nothing_else(text, written.xml, places(model))
+
+
+def test_many_nodes_of_one_name_take_no_longer_than_others() -> None:
+    def seconds(name: str) -> float:
+        nodes = range(4, 3004)
+        text = net(
+            "".join(parameter(n, "?") for n in range(4))
+            + "".join(scatter(n).replace(f"n{n}", name % n) for n in nodes),
+            "".join(edge(port, 0, n, port) for n in nodes for port in range(4)),
+        )
+        model = load(text.encode())
+        fragment = with_sum(next(model.walk(SCATTER)))
+        patches = [Patch(node, fragment) for node in model.walk(SCATTER)]
+        start = time.perf_counter()
+        write_ir(model, patches)
+        return time.perf_counter() - start
+
+    assert seconds("same%.0s") < 5 * seconds("n%d") + 0.5
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,9 @@ def same_graph(model: Model, graph: IrGraph) -> IrGraph:
     if graph.owner is None or graph.outer is None:
         assert isinstance(model.graph, IrGraph)
         return model.graph
-    return same_graph(model, graph.outer).graphs(graph.owner.handle)[graph.name]
+    place = [*graph.outer.body.bodies].index(graph.owner.handle)
+    outer = same_graph(model, graph.outer)
+    return outer.graphs([*outer.body.bodies][place])[graph.name]
 
 
 def demand_same_inputs(patch: Patch, graph: IrGraph) -> None:

@@ -151,6 +151,23 @@ def test_references_in_a_body_of_a_function() -> None:
         patched(model, "ScatterElements", rows_as_nd())
 
 
+def test_more_signatures_than_are_told_apart() -> None:
+    """Those that are told apart all give axis 1; the last call does not."""
+    lines = [f"y{at} = own.Put <dim = 1, other = {at}> (data, indices, updates)" for at in range(65)]
+    source = parser.parse_model(f"""
+        <ir_version: 10, opset_import: ["" : 18, "own" : 1]>
+        main (float[4, 5] data, int64[2, 5] indices, float[2, 5] updates) => (float[4, 5] last) {{
+            {" ".join(lines)} last = own.Put <dim = 0, other = 65> (data, indices, updates)
+        }}
+        <domain: "own", opset_import: ["" : 18]> Put <dim: int = 1, other: int = 0> (d, i, u) => (y) {{
+            number = Constant <value_int: int = @other> ()
+            y = ScatterElements <axis: int = @dim, reduction: string = "add"> (d, i, u)
+        }}
+    """)
+    with pytest.raises(NotEditable, match="expected the same value in all calls"):
+        written_axis(read(source), many(1))
+
+
 def test_a_node_as_its_only_signature_sees_it() -> None:
     model = read(calls(1, 1))
     (instance,) = model.functions[0].instances

@@ -91,6 +91,20 @@ def test_only_attributes_that_change_are_written() -> None:
     assert (added.name, added.type, list(added.ints)) == ("added", AttributeProto.INTS, [1, 2])
 
 
+def test_a_file_that_does_not_write_the_types_of_attributes() -> None:
+    source = table(body="out = Scatter <axis = 1> (data, indices, updates)", opset=9)
+    source.graph.node[0].attribute[0].ClearField("type")
+    written, _ = patched(read(source), "Scatter", in_place("ScatterElements", axis=1))
+    assert ModelProto.FromString(written.data).graph.node[0].attribute == source.graph.node[0].attribute
+
+
+def test_an_operator_has_no_overload() -> None:
+    source = table()
+    source.graph.node[0].overload = "second"
+    written, _ = patched(read(source), "ScatterElements", trivial)
+    assert not ModelProto.FromString(written.data).graph.node[1].HasField("overload")
+
+
 def everything() -> ModelProto:
     """Return a model with something in every field that a writer could lose."""
     source = parser.parse_model("""

@@ -420,18 +420,34 @@ def test_the_temporary_files_of_the_living_are_left_alone(
     assert names(tmp_path) == sorted([path.name, stale[1].name])
 
 
-def test_signals_wait_while_files_are_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    replace, seen = os.replace, []
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_wait_while_files_are_renamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    replace = os.replace
+    seen: list[str] = []
 
     def interrupted(source: Path, target: Path) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), number)
         seen.append(target.name)
         replace(source, target)
 
+    def end(number: int, _: object) -> None:
+        raise InterruptedError(number)
+
     monkeypatch.setattr(os, "replace", interrupted)
-    outputs = [Output(tmp_path / name, b"new") for name in ("a", "b")]
-    with pytest.raises(KeyboardInterrupt):
-        replace_files(outputs)
+    before = signal.signal(number, end)
+    stop = threading.Event()
+    other = threading.Thread(target=stop.wait)  # signals may reach any thread
+    other.start()
+    try:
+        with pytest.raises(InterruptedError):
+            replace_files([Output(tmp_path / name, b"new") for name in ("a", "b")])
+        assert signal.getsignal(number) is end
+    finally:
+        signal.signal(number, before)
+        stop.set()
+        other.join()
     assert seen == ["a", "b"]
     assert names(tmp_path) == ["a", "b"]
 

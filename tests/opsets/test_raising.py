@@ -8,13 +8,13 @@ import pytest
 from tests.opsets.opset_models import (
     Case,
     assert_moves_mean_the_same,
-    moved,
     numbers,
-    reasons,
-    types_of,
 )
 
-UP = (11, 12, 13, 18, 21, 26)
+NEWEST_OF_RUNTIME = 26
+UP = (11, 12, 13, 18, 21, NEWEST_OF_RUNTIME)
+LAST = {"RoiAlign": 21}
+"""The newest opset at which onnxruntime has a kernel."""
 X = numbers(3, 4, 5)
 EXTREMES = np.array([[-np.inf, np.inf, 3.0e38, -3.4e38], [0.5, -0.5, 1e-30, -0.0]], np.float32)
 LARGEST = 3.4028234663852886e38
@@ -30,13 +30,21 @@ CLIP = [
 SLICE = [
     Case("axes", 9, "Slice", (X,), {"starts": [0, 1], "ends": [2, 3], "axes": [0, 2]}),
     Case("fewer than dimensions", 9, "Slice", (X,), {"starts": [1], "ends": [3]}),
-    Case("out of range", 9, "Slice", (X,), {"starts": [-2, -100], "ends": [2**31 - 1, 2**63 - 1], "axes": [1, 2]}),
+    Case(
+        "out of range",
+        9,
+        "Slice",
+        (X,),
+        {"starts": [-2, -100], "ends": [2**31 - 1, 2**63 - 1], "axes": [1, 2]},
+    ),
     Case("empty", 9, "Slice", (X,), {"starts": [3, 2], "ends": [9, -4], "axes": [0, 1]}),
     Case("from the end", 9, "Slice", (X,), {"starts": [-3, 1, 0], "ends": [-1, 9, -2]}),
-    Case("whole numbers", 9, "Slice", (numbers(4, 3, type="int64"),), {"starts": [1], "ends": [3], "axes": [1]}),
+    Case(
+        "whole numbers", 9, "Slice", (numbers(4, 3, type="int64"),), {"starts": [1], "ends": [3], "axes": [1]}
+    ),
 ]
 
-INT64, BOOL = 7, 9
+INT64 = 7
 TOP_K = [
     Case("last axis", 9, "TopK", (X,), {"k": 3}, outputs=2, output_types=(1, INT64)),
     Case("axis", 9, "TopK", (X,), {"k": 2, "axis": 0}, outputs=2, output_types=(1, INT64)),
@@ -67,6 +75,7 @@ UPSAMPLE = [
     upsampling("nearest by hardly anything", "nearest", 1.01, 1.0),
     upsampling("linear", "linear", 2, 3),
     upsampling("linear by fractions", "linear", 1.7, 2.4),
+    Case("scales that are fed", 9, "Upsample", (numbers(1, 1, 3, 3), np.array([1, 1, 2, 1.5], np.float32))),
     Case("attribute", 7, "Upsample", (numbers(1, 1, 3, 3),), {"scales": [1.0, 1.0, 2.0, 2.0]}),
 ]
 
@@ -77,6 +86,7 @@ def resizing(name: str, mode: str, *scales: float) -> Case:
     )
 
 
+NOTHING = np.zeros(0, np.float32)
 RESIZE = [
     resizing("nearest", "nearest", 2, 1.4),
     resizing("nearest smaller", "nearest", 0.6, 0.35),
@@ -85,12 +95,28 @@ RESIZE = [
     resizing("linear", "linear", 2.5, 1.3),
     resizing("linear smaller", "linear", 0.6, 0.9),
     resizing("linear both ways", "linear", 0.5, 2),
+    Case("sizes", 11, "Resize", (numbers(1, 1, 4, 4),), {}, (NOTHING, NOTHING, np.array([1, 1, 6, 3]))),
+    Case(
+        "scales of 11",
+        11,
+        "Resize",
+        (numbers(1, 1, 4, 4),),
+        {"mode": "cubic"},
+        (NOTHING, np.array([1, 1, 2, 2], np.float32)),
+    ),
 ]
 
 CHANNELS = tuple(np.abs(numbers(4, seed=seed)) + np.float32(0.1) for seed in range(4))
 BATCH_NORMALIZATION = [
     Case("plain", 9, "BatchNormalization", (numbers(2, 4, 3),), {}, CHANNELS),
-    Case("attributes", 9, "BatchNormalization", (numbers(2, 4, 3, 2),), {"epsilon": 0.01, "momentum": 0.5}, CHANNELS),
+    Case(
+        "attributes",
+        9,
+        "BatchNormalization",
+        (numbers(2, 4, 3, 2),),
+        {"epsilon": 0.01, "momentum": 0.5},
+        CHANNELS,
+    ),
     Case("spatial", 7, "BatchNormalization", (numbers(2, 4, 3),), {"spatial": 1}, CHANNELS),
 ]
 
@@ -165,6 +191,17 @@ RECURRENT = [
     for node, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1))
 ]  # fmt: skip
 
+BOX = np.array([[0, 0.5, 3, 3.5]], np.float32)
+LATER = [
+    Case("aligned", 10, "RoiAlign", (numbers(1, 1, 5, 5), BOX), {"output_height": 2, "output_width": 2}, (np.array([0]),)),
+    Case("sampled", 16, "GridSample", (numbers(1, 1, 4, 4), numbers(1, 2, 2, 2, seed=1)), {"mode": "bilinear"}),
+    Case("sampled by default", 16, "GridSample", (numbers(1, 1, 4, 4), numbers(1, 2, 2, 2, seed=1))),
+    Case("sampled by cubes", 16, "GridSample", (numbers(1, 1, 4, 4), numbers(1, 2, 2, 2, seed=1)), {"mode": "bicubic"}),
+    Case("transformed", 17, "DFT", (numbers(2, 8, 3, 1),)),
+    Case("transformed along an axis", 17, "DFT", (numbers(2, 8, 3, 2),), {"axis": 2, "inverse": 1}),
+    Case("transformed to a length", 17, "DFT", (numbers(2, 8, 1),), {"onesided": 1}, (np.array(6),)),
+]  # fmt: skip
+
 WIDENED = [
     Case("gather", 9, "Gather", (X,), {"axis": 1}, (np.array([[2, 0]]),)),
     Case("product", 9, "Gemm", (numbers(3, 4),), {"alpha": 0.5, "transB": 1}, (numbers(5, 4), numbers(5))),
@@ -186,11 +223,16 @@ WIDENED = [
         pytest.param(cases, id=cases[0].node)
         for cases in (
             CLIP, SLICE, TOP_K, PAD, UPSAMPLE, RESIZE, BATCH_NORMALIZATION, COERCED, AXES, REDUCED, DROPOUT,
-            ONE_HOT, RECURRENT, WIDENED,
+            ONE_HOT, RECURRENT, LATER, WIDENED,
         )
     ],
 )  # fmt: skip
 def test_moved_up(cases: list[Case], tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    assert_moves_mean_the_same([case for case in cases if case.opset < 11], UP, tmp_path)
-    assert_moves_mean_the_same([case for case in cases if case.opset == 11], UP[1:], tmp_path)
+    pairs = [
+        (case, opset)
+        for case in cases
+        for opset in UP
+        if case.opset < opset <= LAST.get(case.node, NEWEST_OF_RUNTIME)
+    ]
+    assert_moves_mean_the_same(pairs, tmp_path)

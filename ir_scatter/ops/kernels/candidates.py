@@ -1,13 +1,15 @@
 """The updates that hit one element."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy
 
 from ir_scatter.ops.kernels.ranges import whole_numbers
+from ir_scatter.ops.kernels.targets import find_targets
 from ir_scatter.ops.kernels.task import Task
-from ir_scatter.ops.spec import Layout
+from ir_scatter.ops.spec import Layout, Reduction
 
 if TYPE_CHECKING:
     from ir_scatter.constants import Array
@@ -102,3 +104,30 @@ _FAMILIES: dict[
     Layout,
     Callable[[Task, tuple[int, ...], "Array", "Array", tuple[int, ...]], "Array"],
 ] = {Layout.ELEMENTS: _elements, Layout.TUPLES: _tuples, Layout.SLICES: _slices}
+
+
+def is_candidate(task: Task, values: "Array", indices: "Array | None", updates: "Array") -> "Array":
+    """Tell for each element of an output whether some update that hits it has this very value.
+
+    Args:
+        task: layout, axis and how indices count; updates are taken one by one.
+        values: of the shape of data, of the dtype of updates.
+        indices: as given.
+        updates: as given.
+
+    Returns:
+        Booleans of the shape of data.
+    """
+    every = replace(task, reduction=Reduction.SUM)
+    numbers = None if indices is None else whole_numbers(indices)
+    targets = find_targets(every, values.shape, numbers, updates.shape)
+    found = numpy.zeros((targets.rows, targets.width), numpy.bool_)
+    if targets.count and targets.width:
+        rows = numpy.ascontiguousarray(values).reshape(targets.rows, targets.width)
+        source = updates.reshape(targets.count, targets.width)
+        for part, base, places in targets.blocks():
+            new, old = source[part], rows[base:][places]
+            with numpy.errstate(all="ignore"):
+                same = (new == old) | ((new != new) & (old != old))
+            numpy.logical_or.at(found[base:], places, same)
+    return found.reshape(values.shape)

@@ -11,8 +11,17 @@ There "GPU" is this device and no other one, a real GPU of the machine included.
 worth what `FIDELITY` says.
 """
 
-from ir_scatter.runners.gpu_on_cpu.environment import environment, prepare, problem
+from ir_scatter.runners.gpu_on_cpu.environment import MODELS_PER_PROCESS, environment, prepare, problem
 from ir_scatter.runners.gpu_on_cpu.fidelity import FIDELITY, NAME, device_name
 from ir_scatter.runners.gpu_on_cpu.libraries import versions
 
-__all__ = ["FIDELITY", "NAME", "device_name", "environment", "prepare", "problem", "versions"]
+__all__ = [
+    "FIDELITY",
+    "MODELS_PER_PROCESS",
+    "NAME",
+    "device_name",
+    "environment",
+    "prepare",
+    "problem",
+    "versions",
+]

@@ -7,10 +7,13 @@ import sys
 
 from ir_scatter.errors import UsageError
 from ir_scatter.runners.gpu_on_cpu.build import build_layer
-from ir_scatter.runners.gpu_on_cpu.libraries import RUNTIME, find_libraries
+from ir_scatter.runners.gpu_on_cpu.libraries import RUNTIME, check_openvino, find_libraries
 
 _SYSTEM, _MACHINE = "Linux", "x86_64"
 _LAYERS = "OPENCL_LAYERS"
+
+MODELS_PER_PROCESS = 200
+"""After how many compiled models a child process should be replaced: each leaves some 3 MB behind."""
 
 
 def problem() -> str | None:
@@ -34,6 +37,7 @@ def environment() -> dict[str, str]:
     system, machine = platform.system(), platform.machine()
     if (system, machine) != (_SYSTEM, _MACHINE):
         raise UsageError(f"this is {system} on {machine}, expected {_SYSTEM} on {_MACHINE}")
+    check_openvino()
     runtime = find_libraries()[RUNTIME]
     layer = build_layer()
     return {

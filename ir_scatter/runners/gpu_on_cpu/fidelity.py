@@ -6,9 +6,9 @@ NAME = "GPU plugin on the CPU OpenCL runtime"
 FIDELITY = (
     f"This is OpenVINO's {NAME}, not a GPU. The host code and the kernels are the plugin's own: a wrong "
     "index, a skipped copy, a refused type or a lost reduction seen here is the plugin's.",
-    "Kernels that use subgroups, most of matrix multiplication and convolution, compute garbage here, mostly "
-    "zeros: this runtime forms subgroups along the first dimension only. No kernel of a scatter operator "
-    "uses them, but values that come from those that do mean nothing.",
+    "The plugin is told of a device without subgroups, of which this runtime makes others than a GPU: matrix "
+    "multiplication, convolution and softmax run reference kernels of the plugin, not those that a GPU runs. "
+    "The kernels of scatter operators use no subgroups and are the same.",
     "Races, the order of memory accesses, NaN in minimum and maximum, and floating-point numbers beyond the "
     "range of the integer type they become follow the CPU. An access out of bounds may end the process.",
     "Times measured here say nothing about a GPU.",

@@ -9,6 +9,7 @@ from ir_scatter.errors import UsageError
 RUNTIME = "libintelocl.so"
 """The driver that the OpenCL loader is told to use; the loader loads it."""
 
+_OPENVINO = (2026, 0)
 _INSTALL = 'pip install "ir-scatter[gpu-on-cpu]"'
 
 _PACKAGES: Mapping[str, tuple[str, ...]] = {
@@ -39,6 +40,21 @@ def find_libraries() -> dict[str, Path]:
         if package is not None
         for library in _PACKAGES[name]
     }
+
+
+def check_openvino() -> None:
+    """Refuse an OpenVINO whose kernels this runtime does not compile, or not all.
+
+    Raises:
+        UsageError: it is older than what was tried.
+    """
+    installed = _distribution("openvino")
+    if installed is None:
+        raise UsageError(f"openvino is not installed: {_INSTALL}")
+    year, release, *_ = [*installed.version.split("."), "0"]
+    if year.isdecimal() and release.isdecimal() and (int(year), int(release)) < _OPENVINO:
+        wanted = ".".join(map(str, _OPENVINO))
+        raise UsageError(f"openvino {installed.version} is installed, expected {wanted} or later: {_INSTALL}")
 
 
 def versions() -> dict[str, str]:

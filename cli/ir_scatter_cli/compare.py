@@ -1,0 +1,141 @@
+"""`ir-scatter compare`."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ir_scatter.errors import BadFeed, NoInputs, UnreadableModel, UsageError
+from ir_scatter.report.characters import visible
+from ir_scatter_cli import exits
+from ir_scatter_cli.options import InputShape, use_color, write, write_file
+
+if TYPE_CHECKING:
+    from ir_scatter.compare.job import Done, Job
+
+_PRECISIONS = ("f32", "f16", "bf16", "default")
+_VALUES = ("plain", "edge")
+
+
+@click.command("compare")
+@click.argument("models", nargs=-1, required=True, metavar="MODEL...")
+@click.option("--on", "names", multiple=True, metavar="RUNNER", help="Who computes; repeatable.")
+@click.option("--each", is_flag=True, help="Compare every model for itself; folders are searched.")
+@click.option("--inputs", metavar="FILE.npz", help="The inputs, by their names.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="For generated inputs.")
+@click.option("--cases", type=click.IntRange(min=1), default=1, metavar="N", help="So many inputs.")
+@click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Run each so often.")
+@click.option("--values", type=click.Choice(_VALUES), default="plain", help="Ordinary numbers, or extreme.")
+@click.option("--input-shape", multiple=True, type=InputShape(), help="Draw this input in this shape.")
+@click.option("--tolerance", multiple=True, metavar="OUTPUT=ABS,REL", help="How far apart is close.")
+@click.option("--precision", type=click.Choice(_PRECISIONS), default="f32", help="What runtimes compute in.")
+@click.option("--pairwise", is_flag=True, help="Compare every pair of runners, not all with NumPy.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0.001), default=600.0, metavar="SECONDS", help="Per run."
+)
+@click.option(
+    "--tap-memory", type=click.IntRange(min=1), default=1 << 30, metavar="BYTES", help="Held at once."
+)
+@click.option("--skip-missing", is_flag=True, help="Pass over runners that cannot run here.")
+@click.option("--report", metavar="FILE.html", help="Write a report with pictures.")
+@click.option("--save", metavar="DIR", help="Save inputs, outputs and tapped values.")
+@click.option("--against", metavar="DIR", help="Compare with what was saved there.")
+@click.option("--extract", metavar="DIR", help="Write a model of each node that differs.")
+@click.option("--format", type=click.Choice(["text", "json"]), default="text", help="How to report.")
+@click.option("-o", "--output", metavar="FILE", help="Write to a file instead of standard output.")
+def command(**options: Any) -> int:
+    """Run a model on several runtimes and say which node, which element, which side is wrong.
+
+    MODEL is a .xml or .onnx file; of two models the outputs are compared with each other. Without
+    --on that is NumPy and every device found; `ir-scatter devices` lists them.
+
+    Exit codes: 0 agreement; 1 a difference, a result that changes, or illegal indices; 2 wrong usage;
+    3 a model cannot be read; 4 a runner that was named could not run.
+    """
+    try:
+        return _run(options)
+    except (NoInputs, BadFeed, UsageError) as error:
+        raise click.UsageError(visible(str(error))) from None
+    except UnreadableModel as error:
+        click.echo(f"ir-scatter: {visible(str(error))}", err=True)
+        return exits.UNREADABLE
+
+
+def _job(options: dict[str, Any]) -> "Job":
+    from ir_scatter.compare.job import Job
+    from ir_scatter.compare.session import Settings
+    from ir_scatter.compare.tolerances import Tolerances
+
+    settings = Settings(
+        seed=options["seed"],
+        cases=options["cases"],
+        repeat=options["repeat"],
+        values=options["values"],
+        input_shapes=dict(options["input_shape"]),
+        tolerances=Tolerances(options["tolerance"]),
+        precision=options["precision"],
+        pairwise=options["pairwise"],
+        timeout=options["timeout"],
+        tap_memory=options["tap_memory"],
+    )
+    names = ("models", "names", "each", "inputs", "skip_missing", "save", "against", "extract")
+    return Job(settings=settings, **{name: options[name] for name in names})
+
+
+def _run(options: dict[str, Any]) -> int:
+    from ir_scatter.compare.job import run_job
+    from ir_scatter.files import find_files
+    from ir_scatter_cli.progress import progress
+
+    if options["inputs"] and options["cases"] > 1:
+        raise click.UsageError("--inputs goes without --cases: the file holds one set of inputs")
+    job = _job(options)
+    count = len(find_files(job.models, ()).sources) if job.each else 1
+    with progress(count, is_wanted=job.each) as seen:
+        done = run_job(job, seen)
+    _write(done, options)
+    for name, reason in done.skipped:
+        if options["skip_missing"] or not options["names"]:
+            click.echo(f"ir-scatter: {name} is passed over: {visible(reason)}", err=True)
+    for failure in done.failures:
+        click.echo(f"ir-scatter: {visible(failure.model)}: {visible(failure.message)}", err=True)
+    return _exit_code(done, is_named=bool(options["names"]))
+
+
+def _write(done: "Done", options: dict[str, Any]) -> None:
+    output = options["output"]
+    if options["format"] == "json":
+        from ir_scatter.report.comparison_json import document, many
+        from ir_scatter.report.json import dumps
+        from ir_scatter.version import versions
+
+        known = versions()
+        write(dumps(many(done, known) if options["each"] else document(done.found[0], known)), output)
+    else:
+        from ir_scatter.report.comparison_text import text
+
+        color = use_color(output is not None)
+        shown = [text(one, color=color, width=_width() if color else None) for one in done.found]
+        write("\n".join(shown), output)
+    for line in done.written:
+        click.echo(f"ir-scatter: {visible(line)}", err=True)
+    if options["report"]:
+        from ir_scatter.report.html import render
+
+        page = render(done.found).encode("utf-8")
+        write_file(options["report"], lambda file: file.write(page))
+
+
+def _width() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+def _exit_code(done: "Done", *, is_named: bool) -> int:
+    if any(failure.is_unreadable for failure in done.failures):
+        return exits.UNREADABLE
+    if any(one.differs for one in done.found):
+        return exits.FINDINGS
+    if done.failures:
+        return exits.USAGE
+    return exits.RUNTIME if is_named and any(one.failed for one in done.found) else exits.OK

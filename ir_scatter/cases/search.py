@@ -1,0 +1,277 @@
+"""Tries sizes for the inputs of a model, and for each of them values."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ir_scatter.cases.cells import Cell, Stuck, Traced, hollow
+from ir_scatter.cases.mending import make_room, mend
+from ir_scatter.cases.numbers import LARGEST, clip_to_type, draw, dtype_of
+from ir_scatter.cases.reach import values_of_positions, values_that_matter
+from ir_scatter.cases.sizes import Sizes
+from ir_scatter.cases.solving import solve
+from ir_scatter.cases.terms import Terms, Use
+from ir_scatter.cases.tracing import Scope, TracingMachine
+from ir_scatter.elements import ElementType
+from ir_scatter.errors import NoInputs
+from ir_scatter.graphs.machine import load
+from ir_scatter.graphs.program import Program, Sketch
+from ir_scatter.ops.plain.case import Array
+from ir_scatter.wiring import GraphInput
+
+_MENDS = 32
+_PASSES = 12
+_SOFT_PASSES = 3
+_FEWEST_RUNS = 8
+_MOST_STEPS, _MOST_SKETCHED = 1_000_000, 50_000
+"""A search ends after so many runs that computed so many nodes in all."""
+
+_FARTHEST = 2**31 - 1
+_STARTS = (
+    ((-LARGEST, LARGEST), (0, 7)),
+    ((1, LARGEST), (0, 3)),
+    ((1, LARGEST), (1, 2)),
+    ((0, 3), (0, 1)),
+    ((1, LARGEST), (1, 1)),
+    ((0, LARGEST), (0, 0)),
+)
+"""Ranges to begin with: of ordinary numbers, and of numbers that indices are made of."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """Inputs whose positions are legal.
+
+    Attributes:
+        arrays: in the order of the inputs.
+        repeated: where targets repeat though they should not.
+        stuck: how many nodes could not be computed.
+        is_blind: whether some shape was not known.
+    """
+
+    arrays: list[Array]
+    repeated: list[Use]
+    stuck: int = 0
+    is_blind: bool = False
+
+    @property
+    def rank(self) -> tuple[int, bool]:
+        """Return how bad they are, the best first."""
+        return self.stuck, bool(self.repeated)
+
+
+class Search:
+    """Tries sizes, and for each of them values.
+
+    Attributes:
+        model: the model.
+        inputs: those that must be given.
+        sizes: of their dimensions.
+        random: where randomness comes from.
+        is_strict: whether every node must be computed.
+        types: of the inputs.
+        traced: the numbers of the inputs that positions are made of.
+        mattering: the values whose numbers must be known; None for all.
+        reason: what stood in the way.
+    """
+
+    def __init__(
+        self,
+        model: Program | Sketch,
+        inputs: Sequence[GraphInput],
+        sizes: Sizes,
+        random: np.random.Generator,
+    ) -> None:
+        self.model, self.inputs, self.sizes, self.random = model, inputs, sizes, random
+        self.is_strict = isinstance(model, Program)
+        keys = values_of_positions(model.plan, model.plans)
+        self.types = [_type_of(input) for input in inputs]
+        self.traced = [
+            number
+            for number, (input, type) in enumerate(zip(inputs, self.types, strict=True))
+            if input.key in keys and type.kind in {"signed", "unsigned", "float"}
+        ]
+        self.mattering = None if self.is_strict else keys | values_that_matter(model.plan, model.plans)
+        self.reason = ""
+        self._runs = 0
+
+    def run(self) -> Found:
+        """Return the first inputs without repeated targets, or else the best that are legal.
+
+        Raises:
+            NoInputs: there are none.
+        """
+        best: Found | None = None
+        for number, _ in enumerate(self.sizes.attempts(is_blind=not self.is_strict)):
+            found = self._fitting()
+            if found is not None and not found.stuck and (number or not found.is_blind):
+                return found
+            best = _better(best, found)
+            if self._is_over() or (number and best is not None and not best.stuck):
+                break
+        if best is None:
+            raise NoInputs(f"{self.model.path}: no legal inputs were found: {self.reason}")
+        return best
+
+    def _fitting(self) -> Found | None:
+        """Return the best inputs for the chosen sizes, or for others that fit each other better."""
+        best: Found | None = None
+        for _ in range(_MENDS):
+            before = self.sizes.shapes()
+            found = self._values(before)
+            if found is not None and not any(found.rank):
+                return found
+            best = _better(best, found)
+            if self.sizes.shapes() == before or self._is_over():
+                break
+        return best
+
+    def _is_over(self) -> bool:
+        most = _MOST_STEPS if self.is_strict else _MOST_SKETCHED
+        return self._runs >= _FEWEST_RUNS and self._runs * len(self.model.plan.steps) >= most
+
+    def trace(self, arrays: list[Array]) -> "Run":
+        """Run the model."""
+        self._runs += 1
+        return Run(self, arrays)
+
+    def _values(self, shapes: Sequence[tuple[int, ...]]) -> Found | None:
+        """Return inputs of these shapes; None if there are none, or if sizes were changed first."""
+        legal: Found | None = None
+        for ordinary, of_positions in _STARTS:
+            arrays = self._draw(shapes, ordinary, of_positions)
+            for number in range(_PASSES):
+                run = self.trace(arrays)
+                if run.stuck:
+                    self.reason = str(run.stuck[0])
+                found = None if run.bad else run.found()
+                is_good = found is not None and not any(found.rank)
+                if number and is_good and (number >= _SOFT_PASSES or not run.illegal):
+                    return found
+                legal = _better(legal, found)
+                if self._mend(run):
+                    return legal
+                is_all = not number or (number % 2 == 0 and not run.bad)
+                wanted = run.uses if is_all else run.illegal or run.repeated
+                if not any(use.has_terms for use in wanted) or self._is_over():
+                    break
+                arrays = run.solve(wanted)
+            if legal is not None and (not legal.stuck or self._is_over()):
+                return legal
+        return legal
+
+    def _mend(self, run: "Run") -> bool:
+        """Change sizes that stood in the way; tell whether some did."""
+        if run.bad:
+            self.reason = f"{run.bad[0].name}: {run.bad[0].describe()}"
+        if run.stuck and mend(self.sizes, run.stuck[0]):
+            return True
+        return not run.stuck and not run.bad and sum(make_room(self.sizes, use) for use in run.repeated) > 0
+
+    def _draw(
+        self, shapes: Sequence[tuple[int, ...]], ordinary: tuple[int, int], of_positions: tuple[int, int]
+    ) -> list[Array]:
+        arrays = []
+        for number, (type, shape) in enumerate(zip(self.types, shapes, strict=True)):
+            if number not in self.traced:
+                arrays.append(draw(self.random, type, shape, low=ordinary[0], high=ordinary[1]))
+                continue
+            low, high = clip_to_type(type, *of_positions)
+            whole = self.random.integers(low, high + 1, shape)
+            arrays.append(
+                (whole.astype(np.float32) if type.kind == "float" else whole).astype(dtype_of(type))
+            )
+        return arrays
+
+
+class Run:
+    """One run of the model with certain arrays, and what it asked of positions.
+
+    Attributes:
+        arrays: the inputs.
+        uses: every place where positions are asked for.
+        stuck: the nodes that could not be computed; the run ends with the first if it is strict.
+        is_blind: whether some shape was not known.
+    """
+
+    def __init__(self, search: Search, arrays: list[Array]) -> None:
+        self.search, self.arrays = search, arrays
+        flat = [arrays[number].reshape(-1).astype(np.int64) for number in search.traced]
+        self.starts = np.cumsum([0, *map(len, flat)]).tolist()
+        self.terms = Terms(np.concatenate([np.empty(0, np.int64), *flat]))
+        model = search.model
+        scope = Scope(search.sizes.symbols(), search.is_strict, model.plan, search.mattering)
+        machine = TracingMachine(model.plans, self.terms, scope)
+        self.uses: list[Use] = machine.uses
+        self.stuck: list[Stuck] = machine.stuck
+        try:
+            machine.run(model.plan, self._cells())
+        except Stuck as stuck:
+            self.stuck.append(stuck)
+        self.is_blind = machine.is_blind
+
+    def _cells(self) -> list[Cell | None]:
+        search, given = self.search, iter(enumerate(self.arrays))
+        cells: list[Cell | None] = []
+        for input in search.model.inputs:
+            if input.default is not None:
+                cells.append(Traced(load(input.default)))
+                continue
+            number, array = next(given)
+            terms = None
+            if number in search.traced:
+                first = self.starts[search.traced.index(number)] + 1
+                terms = np.arange(first, first + array.size).reshape(array.shape)
+            elif search.mattering is not None and input.key not in search.mattering:
+                cells.append(hollow(array.shape, array.dtype))
+                continue
+            cells.append(Traced(array, terms, is_input=True))
+        return cells
+
+    @property
+    def illegal(self) -> list[Use]:
+        """Return the uses whose positions are not legal, or of no use."""
+        return [use for use in self.uses if not use.is_legal]
+
+    @property
+    def bad(self) -> list[Use]:
+        """Return the uses whose positions are not legal."""
+        return [use for use in self.uses if not use.is_legal and use.is_strict]
+
+    @property
+    def repeated(self) -> list[Use]:
+        """Return the uses whose targets repeat though they should not."""
+        return [use for use in self.uses if use.is_repeated]
+
+    def found(self) -> Found | None:
+        """Return the arrays, None if they are not to be taken."""
+        if self.stuck and self.search.is_strict:
+            return None
+        return Found(self.arrays, self.repeated, len(self.stuck), self.is_blind)
+
+    def solve(self, wanted: Sequence[Use]) -> list[Array]:
+        """Return arrays with other positions for some uses."""
+        search, arrays = self.search, list(self.arrays)
+        ends = [clip_to_type(search.types[number], -_FARTHEST, _FARTHEST) for number in search.traced]
+        counts = np.diff(self.starts)
+        lows, highs = (np.repeat([end[side] for end in ends], counts) for side in (0, 1))
+        values = solve(search.random, self.terms, self.uses, lows, highs, wanted)
+        for at, number in enumerate(search.traced):
+            array = arrays[number]
+            part = values[self.starts[at] : self.starts[at + 1]].reshape(array.shape)
+            arrays[number] = part.astype(array.dtype)
+        return arrays
+
+
+def _better(left: Found | None, right: Found | None) -> Found | None:
+    """Return the better of two, the first if they are alike."""
+    if left is None or right is None:
+        return left or right
+    return right if right.rank < left.rank else left
+
+
+def _type_of(input: GraphInput) -> ElementType:
+    if input.element_type is None:
+        raise NoInputs(f"the element type of {input.names[0]} is not known")
+    return input.element_type

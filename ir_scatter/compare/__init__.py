@@ -1,0 +1,1 @@
+"""Runs one model on several runners and says who departs from the document."""

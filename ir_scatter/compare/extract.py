@@ -1,0 +1,130 @@
+"""A model of each node that differs, with its inputs and the command that shows it."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ir_scatter.compare.nodes import TappedNode, scatter_nodes
+from ir_scatter.compare.session import Compared
+from ir_scatter.compare.verdicts import Comparison, Level, Verdict
+from ir_scatter.elements import ELEMENT_TYPES, ElementType
+from ir_scatter.errors import CannotWrite, NotEditable
+from ir_scatter.formats import IR
+from ir_scatter.formats.one_node import OneInput, OneNode, ir_of, onnx_of
+from ir_scatter.graphs.archive import write_arrays
+from ir_scatter.ops.spec import Kind
+from ir_scatter.validate import read
+
+if TYPE_CHECKING:
+    from ir_scatter.constants import Array
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_LONGEST = 60
+_BY_DTYPE = {row.dtype_name: row for row in ELEMENT_TYPES.values() if row.dtype_name}
+
+
+def extract(found: Compared, folder: Path) -> Iterator[str]:
+    """Write one folder for each node of each runner that differs, and say so.
+
+    It holds the model of that one node, `inputs.npz`, and `README.txt` with the command.
+
+    Raises:
+        CannotWrite: a file cannot be written.
+    """
+    model = read(found.model)
+    nodes = {one.node.scope: one for one in scatter_nodes(model)}
+    taken: set[str] = set()
+    seen: set[tuple[str, str]] = set()
+    for one in found.comparisons:
+        key = (one.subject, one.node or "")
+        if one.level is not Level.NODE or one.measure.verdict is not Verdict.MISMATCH or key in seen:
+            continue
+        seen.add(key)
+        place = folder / _free_name(one, taken)
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            written = _write(one, nodes[one.node or ""], place, found, is_ir=model.format == IR)
+        except OSError as error:
+            raise CannotWrite(
+                f"{place} cannot be written: {(error.strerror or str(error)).lower()}"
+            ) from None
+        except (NotEditable, TypeError) as error:
+            yield f"{one.node} on {one.subject} was not extracted: {error}"
+            continue
+        yield f"{one.node} on {one.subject} extracted to {written}"
+
+
+def _free_name(one: Comparison, taken: set[str]) -> str:
+    base = _UNSAFE.sub("_", f"{one.node}__{one.subject}").strip("._")[-_LONGEST:] or "node"
+    name, number = base, 2
+    while name in taken:
+        name, number = f"{base}_{number}", number + 1
+    taken.add(name)
+    return name
+
+
+def _write(one: Comparison, known: TappedNode, place: Path, found: Compared, *, is_ir: bool) -> Path:
+    node = _node(one, known)
+    path = place / ("model.xml" if is_ir else "model.onnx")
+    if is_ir:
+        text, weights = ir_of(node)
+        (place / "model.bin").write_bytes(weights)
+        path.write_bytes(text)
+    else:
+        path.write_bytes(onnx_of(node))
+    given = {each.name: each.array for each in node.inputs if each is not None and not each.is_constant}
+    with (place / "inputs.npz").open("wb") as file:
+        write_arrays(file, given)
+    (place / "README.txt").write_text(_readme(one, path, found), encoding="utf-8")
+    return path
+
+
+def _node(one: Comparison, known: TappedNode) -> OneNode:
+    """Describe the node with the inputs that it had."""
+    spec, site = known.site.spec, known.site
+    inputs: list[OneInput | None] = []
+    for port, input, array in zip(spec.ports, known.node.inputs, one.inputs, strict=False):
+        if array is None:
+            inputs.append(None)
+            continue
+        is_constant = input.value is not None and site.facts.array(input.value) is not None
+        inputs.append(OneInput(port.name, _type(array), array, is_constant))
+    attributes = {
+        name: value
+        for name, value in known.node.attributes.items()
+        if (row := spec.attribute(name)) is not None and (row.kind is not Kind.INT or value is not None)
+    }
+    assert one.expected is not None
+    assert known.node.opset is not None
+    return OneNode(
+        spec.key.type, known.node.opset, attributes, inputs, _type(one.expected), one.expected.shape
+    )
+
+
+def _type(array: "Array") -> ElementType:
+    return ELEMENT_TYPES["string"] if array.dtype == object else _BY_DTYPE[array.dtype.name]
+
+
+def _readme(one: Comparison, path: Path, found: Compared) -> str:
+    """Return the command that shows the difference, and what it will show."""
+    runner, measure = one.subject, one.measure
+    command = ["ir-scatter", "compare", path.name, "--on", "numpy", "--on", runner, "--inputs", "inputs.npz"]
+    if found.settings.precision != "f32":
+        command += ["--precision", found.settings.precision]
+    lines = [
+        f"{one.operator} on {runner} differs from its document.",
+        "",
+        f"Node:     {one.node} of {Path(found.model).name}, case {one.case}, seed {found.settings.seed}",
+        f"Elements: {measure.mismatched} of {measure.elements} differ",
+    ]
+    if measure.worst is not None:
+        worst = measure.worst
+        lines.append(f"Worst:    {list(worst.index)} is {worst.got}, expected {worst.expected}")
+    if measure.remark:
+        lines.append(f"Output:   {measure.remark}")
+    versions = {name: version for outcome in found.outcomes for name, version in outcome.versions.items()}
+    lines += [f"Versions: {', '.join(f'{name} {version}' for name, version in versions.items())}", ""]
+    lines += ["Repeat it in this folder with", "", f"    {shlex.join(command)}", ""]
+    return "\n".join(lines)

@@ -1,0 +1,170 @@
+"""Two tensors, element by element."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ir_scatter.compare.verdicts import Measure, Tolerance, Verdict, Worst
+from ir_scatter.ops.plain.case import kind
+from ir_scatter.shapes import show
+
+if TYPE_CHECKING:
+    from ir_scatter.constants import Array
+
+_ULP_LIMIT = 2**63 - 1
+
+
+def measure(
+    got: "Array",
+    expected: "Array",
+    tolerance: Tolerance,
+    *,
+    bound: "Array | None" = None,
+    contested: "Array | None" = None,
+) -> Measure:
+    """Compare two tensors.
+
+    NaN is equal to NaN. -0.0 and 0.0 are not the same bits, and close under any tolerance.
+
+    Args:
+        got: the subject's.
+        expected: the reference's.
+        tolerance: how far elements may be apart.
+        bound: how much farther each element may be, because rounding depends on the order.
+        contested: elements for which the document allows the value that was got, which are not compared.
+    """
+    if got.shape != expected.shape or got.dtype != expected.dtype:
+        what = f"{got.dtype.name} {show(got.shape)}, expected {expected.dtype.name} {show(expected.shape)}"
+        return Measure(Verdict.MISMATCH, expected.size, expected.size, remark=f"is {what}")
+    same = _same_bits(got, expected)
+    allowed = np.zeros(got.shape, np.bool_) if contested is None else contested
+    count = int(allowed.sum())
+    rest = same | allowed
+    if rest.all():
+        verdict = Verdict.CONTESTED if count else Verdict.EQUAL
+        return Measure(verdict, got.size, contested=count, tolerance=tolerance, **_oddities(got, expected))
+    if kind(got) == "string":
+        wrong = ~rest
+        return Measure(
+            Verdict.MISMATCH, got.size, int(wrong.sum()), count, worst=_worst(got, expected, wrong, wrong)
+        )
+    return _numbers(got, expected, tolerance, bound, rest, count)
+
+
+def _numbers(
+    got: "Array", expected: "Array", tolerance: Tolerance, bound: "Array | None", rest: "Array", count: int
+) -> Measure:
+    """Measure numbers that are not all the same."""
+    with np.errstate(all="ignore"):
+        left, right = _wide(got), _wide(expected)
+        distance = _distance(left, right)
+        size = np.abs(right).astype(np.float64)
+        limit = tolerance.absolute + np.where(np.isfinite(size), tolerance.relative * size, 0.0)
+        if bound is not None:
+            limit = limit + np.where(np.isnan(bound), 0.0, bound)
+        distance = np.where(rest, 0.0, distance)
+        wrong = ~rest & ~(distance <= limit)
+        relative = np.where(distance == 0, 0.0, distance / size)
+    verdict = Verdict.MISMATCH if wrong.any() else Verdict.CONTESTED if count else Verdict.CLOSE
+    shown = wrong if wrong.any() else ~rest
+    return Measure(
+        verdict,
+        got.size,
+        int(wrong.sum()),
+        count,
+        float(distance.max()),
+        float(np.nanmax(relative)) if np.isfinite(relative).any() or np.isinf(relative).any() else np.inf,
+        _ulps(got, expected, ~rest),
+        _worst(got, expected, shown, distance),
+        tolerance=tolerance,
+        **_oddities(got, expected),
+    )
+
+
+def _same_bits(got: "Array", expected: "Array") -> "Array":
+    """Tell where two arrays have the same bits, or both are NaN."""
+    if kind(got) not in {"float", "complex"}:
+        return np.asarray(got == expected)
+    with np.errstate(all="ignore"):
+        same = (got == expected) & (np.signbit(_real(got)) == np.signbit(_real(expected)))
+        return np.asarray(same | ((got != got) & (expected != expected)))
+
+
+def _real(array: "Array") -> "Array":
+    """Return what has a sign: f8 and bf16 as f32, the real part of a complex number."""
+    if array.dtype.kind == "c":
+        real: Array = array.real
+        return real
+    return array if array.dtype.kind == "f" else array.astype(np.float32)
+
+
+def _wide(array: "Array") -> "Array":
+    """Return numbers in a type in which their differences can be said."""
+    if array.dtype.kind == "c":
+        return array.astype(np.complex128)
+    if kind(array) == "float":
+        return array.astype(np.float64)
+    if array.dtype.kind == "b":
+        return array.astype(np.int64)
+    return array if array.dtype.kind in "iu" else array.astype(np.int64)
+
+
+def _distance(left: "Array", right: "Array") -> "Array":
+    """Return the absolute difference as f64; infinite where one is NaN or only one is infinite."""
+    if left.dtype.kind in "iu":
+        greater, smaller = np.maximum(left, right), np.minimum(left, right)
+        found: Array = (greater.astype(np.uint64) - smaller.astype(np.uint64)).astype(np.float64)
+        return found
+    distance = np.abs(left - right)
+    is_lost = np.isnan(distance) & ~(left == right)
+    return np.asarray(np.where(is_lost, np.inf, np.where(np.isnan(distance), 0.0, distance)))
+
+
+def _ulps(got: "Array", expected: "Array", where: "Array") -> int:
+    """Return the greatest number of representable values between two elements."""
+    if got.dtype.kind == "c" or not where.any():
+        return 0
+    left, right = got[where], expected[where]
+    if kind(got) != "float":
+        return int(min(_distance(_wide(left), _wide(right)).max(), _ULP_LIMIT))
+    finite = np.isfinite(_real(left)) & np.isfinite(_real(right))
+    if not finite.any():
+        return _ULP_LIMIT if where.any() else 0
+    steps = _ordered(left[finite]) - _ordered(right[finite])
+    return int(np.abs(steps).max()) if finite.all() else _ULP_LIMIT
+
+
+def _ordered(array: "Array") -> "Array":
+    """Number the values of a floating-point type in their order; both zeros are 0."""
+    size = array.dtype.itemsize
+    bits = np.ascontiguousarray(array).view(np.dtype(f"i{size}")).astype(np.int64)
+    least = -(1 << (8 * size - 1)) if size < 8 else np.iinfo(np.int64).min
+    return np.where(bits < 0, np.int64(least) - bits, bits)
+
+
+def _worst(got: "Array", expected: "Array", shown: "Array", distance: "Array") -> Worst:
+    """Return the element that is farthest off among those that are shown."""
+    ranked = np.where(shown, distance.astype(np.float64), -1.0)
+    place = np.unravel_index(int(np.argmax(ranked)), got.shape)
+    return Worst(tuple(int(part) for part in place), plain(got[place]), plain(expected[place]))
+
+
+def plain(element: Any) -> Any:
+    """Return an element as Python prints it."""
+    if isinstance(element, str):
+        return element
+    if isinstance(element, np.generic) and type(element).__module__ == "numpy":
+        return element.item()
+    return float(element)
+
+
+def _oddities(got: "Array", expected: "Array") -> dict[str, Any]:
+    """Count NaN and infinities."""
+    if kind(got) not in {"float", "complex"}:
+        return {}
+    pairs = [_real(array) for array in (got, expected)]
+    with np.errstate(all="ignore"):
+        return {
+            "nans": tuple(int(np.isnan(array).sum()) for array in pairs),
+            "infinities": tuple(int(np.isinf(array).sum()) for array in pairs),
+        }

@@ -1,0 +1,150 @@
+"""Which numbers an input must hold to be legal, and what it says of positions and sizes: the vocabulary.
+
+One row for each operator, `needs_onnx` and `needs_openvino`; what they say holds in every version.
+The scatter operators have rows of their own (`OpSpec`).
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Meaning(Enum):
+    """What the numbers of an input say."""
+
+    POSITION = "a position on one dimension of another input"
+    COORDINATES = "the positions of an element in another input, one in each column"
+    FLAT = "the position of an element in another input as if that had one dimension; all different"
+    DIMENSION = "dimensions of another input, all different"
+    NEW_DIMENSION = "dimensions of the output that another input lacks, all different"
+    ONES = "dimensions of 1 of another input"
+    NUMBER = "any number between two"
+    COUNT = "how many positions there are, 1 or more, on one dimension of another input"
+    SIZE = "how many positions there are on one dimension of another input, exactly"
+    KEPT = "as COUNT; so many the output has"
+    BELOW = "numbers below the one that another input holds"
+    SEGMENTS = "as BELOW, and ascending"
+    OFFSETS = "ascending positions from 0 in another input"
+    ASCENDING = "0, 1, 2, ..."
+    BOXES = "a batch, and the corners of a box in it"
+    LENGTH = "the size of one dimension of the output"
+    LENGTHS = "the sizes of the output's dimensions"
+    RESHAPED = "as LENGTHS, and with as many elements as another input"
+    TARGET = "as LENGTHS, to which another input is repeated"
+    LIKE = "new sizes of certain dimensions of another input"
+    SCALES = "by how much certain dimensions of another input grow"
+    REPEATS = "how often each dimension of another input is repeated"
+    PARTS = "the sizes of the parts into which a dimension of another input is cut"
+    BEGIN = "where the kept part of certain dimensions of another input begins"
+    END = "where it ends"
+    PADS = "how much is put before every dimension, then how much behind every one"
+    PADS_BEGIN = "how much is put before every dimension"
+    PADS_END = "how much is put behind every dimension"
+    GRID = "the shape of pictures, as many as another input has"
+    CHOICES = "what is counted, and decides how large the output is"
+    BLOCKS = "the shape of blocks into which the second dimension of another input is cut"
+
+
+_VALUES_ONLY = frozenset(
+    {
+        Meaning.POSITION, Meaning.COORDINATES, Meaning.FLAT, Meaning.COUNT, Meaning.BELOW,
+        Meaning.SEGMENTS, Meaning.OFFSETS, Meaning.ASCENDING, Meaning.BOXES,
+    }
+)  # fmt: skip
+_PLACES = frozenset(
+    {
+        Meaning.POSITION, Meaning.COORDINATES, Meaning.FLAT, Meaning.DIMENSION, Meaning.NEW_DIMENSION,
+        Meaning.COUNT, Meaning.KEPT, Meaning.BELOW, Meaning.SEGMENTS, Meaning.OFFSETS,
+    }
+)  # fmt: skip
+
+
+class Numbers(Enum):
+    """For which element types of the input a need holds."""
+
+    ANY = "any"
+    WHOLE = "whole"
+    FLOAT = "float"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Where the number of a dimension comes from.
+
+    Attributes:
+        attribute: its name; None if it is no attribute.
+        default: what it is without that attribute.
+        port: the input that holds it; None if it is no input.
+    """
+
+    attribute: str | None = "axis"
+    default: int = 0
+    port: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What one input of an operator must hold.
+
+    Attributes:
+        port: the number of the input.
+        meaning: what its numbers say.
+        of: the input that they speak of.
+        axis: the dimension that they speak of.
+        axes: the input that holds the dimensions for each of the numbers; None for 0, 1, 2, ...
+        first: the dimension that the first of the numbers speaks of.
+        low: the least number, where nothing else says it.
+        high: the greatest; for dimensions: how many more or less there are.
+        numbers: for which element types it holds.
+    """
+
+    port: int
+    meaning: Meaning
+    of: int = 0
+    axis: Axis = Axis()
+    axes: int | None = None
+    first: int = 0
+    low: int = 0
+    high: int = 0
+    numbers: Numbers = Numbers.ANY
+
+    @property
+    def decides_shape(self) -> bool:
+        """Tell whether the output's shape depends on the numbers."""
+        if self.meaning is Meaning.NUMBER:
+            return self.numbers is Numbers.ANY
+        return self.meaning not in _VALUES_ONLY
+
+    @property
+    def is_strict(self) -> bool:
+        """Tell whether other numbers are out of range, and may make a runtime leave its memory."""
+        return self.meaning in _PLACES
+
+
+def fixed(axis: int) -> Axis:
+    """Return a dimension that is always the same."""
+    return Axis(None, axis)
+
+
+def number(port: int, low: int, high: int, numbers: Numbers = Numbers.ANY) -> Need:
+    """Return the need of numbers between two."""
+    return Need(port, Meaning.NUMBER, low=low, high=high, numbers=numbers)
+
+
+def position(port: int, axis: Axis = Axis(), of: int = 0) -> Need:
+    """Return the need of positions on a dimension."""
+    return Need(port, Meaning.POSITION, of, axis)
+
+
+def needs_of(domain: str, type: str) -> tuple[Need, ...]:
+    """Return what an operator needs of its inputs; empty if nothing is known of it.
+
+    Args:
+        domain: "openvino", or that of an ONNX operator set.
+        type: as written; in an IR in any case.
+    """
+    from ir_scatter.model import OPENVINO
+    from ir_scatter.ops import needs_onnx, needs_openvino
+
+    if domain == OPENVINO:
+        return needs_openvino.ROWS.get(type.lower(), ())
+    return needs_onnx.ROWS.get(type, ()) if domain in needs_onnx.DOMAINS else ()

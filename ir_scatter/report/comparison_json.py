@@ -1,0 +1,157 @@
+"""A comparison for programs."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ir_scatter.compare.job import Done
+from ir_scatter.compare.session import Compared
+from ir_scatter.compare.verdicts import Comparison, Verdict
+from ir_scatter.runners.outcome import NodeFacts, Outcome
+
+_SCHEMA = 1
+
+
+def document(found: Compared, versions: Mapping[str, str]) -> dict[str, Any]:
+    """Return what is to be written as JSON.
+
+    Numbers that JSON has no word for are null where a size is meant, and words ("nan", "inf",
+    "-inf") where they are elements.
+    """
+    return {
+        "schema": _SCHEMA,
+        "versions": _versions(found.outcomes, versions),
+        "model": found.model,
+        "other": found.other or None,
+        "seed": found.settings.seed,
+        "cases": len(found.feeds),
+        "precision": found.settings.precision,
+        "outcomes": [_outcome(one) for one in found.outcomes],
+        "comparisons": [_comparison(one) for one in found.comparisons],
+        "guard": [
+            {
+                "runner": one.runner,
+                "node": one.node,
+                "operator": one.operator,
+                "case": one.case,
+                "kind": one.kind,
+                "illegal": one.is_illegal,
+                "message": one.message,
+            }
+            for one in found.guarded
+        ],
+        "odd": [
+            {
+                "level": one.level,
+                "node": one.node,
+                "tensor": one.tensor,
+                "case": one.case,
+                "runners": list(one.runners),
+                "message": one.message,
+            }
+            for one in found.odd
+        ],
+        "not_tapped": [
+            {"runner": one.runner, "node": one.node, "reason": one.reason} for one in found.not_tapped
+        ],
+        "facts": {runner: [_facts(one) for one in facts] for runner, facts in found.facts.items()},
+        "remarks": list(found.remarks),
+        "summary": summary(found.comparisons),
+    }
+
+
+def many(done: Done, versions: Mapping[str, str]) -> dict[str, Any]:
+    """Return what is to be written as JSON for many models."""
+    return {
+        "schema": _SCHEMA,
+        "versions": dict(versions),
+        "reports": [document(one, versions) for one in done.found],
+        "failures": [
+            {"model": one.model, "message": one.message, "readable": not one.is_unreadable}
+            for one in done.failures
+        ],
+        "summary": summary([comparison for one in done.found for comparison in one.comparisons]),
+    }
+
+
+def summary(comparisons: Sequence[Comparison]) -> dict[str, int]:
+    """Count the verdicts, those that occur."""
+    counts = {verdict.value: 0 for verdict in Verdict}
+    for one in comparisons:
+        counts[one.measure.verdict] += 1
+    return {verdict: count for verdict, count in counts.items() if count}
+
+
+def _versions(outcomes: Sequence[Outcome], versions: Mapping[str, str]) -> dict[str, str]:
+    found = dict(versions)
+    for one in outcomes:
+        found.update(one.versions)
+    return found
+
+
+def _outcome(one: Outcome) -> dict[str, Any]:
+    return {
+        "runner": one.runner,
+        "status": one.status.value,
+        "message": one.message,
+        "precision": one.precision,
+        "seconds": round(one.seconds, 6),
+    }
+
+
+def _comparison(one: Comparison) -> dict[str, Any]:
+    found, worst = one.measure, one.measure.worst
+    document: dict[str, Any] = {
+        "level": one.level.value,
+        "node": one.node,
+        "tensor": one.tensor,
+        "case": one.case,
+        "subject": one.subject,
+        "reference": one.reference,
+        "verdict": found.verdict.value,
+        "elements": found.elements,
+        "mismatched": found.mismatched,
+        "contested": found.contested,
+        "max_abs": _size(found.max_abs),
+        "max_rel": _size(found.max_rel),
+        "max_ulp": found.max_ulp,
+        "required": {"abs": _size(found.max_abs), "rel": _size(found.max_rel)},
+        "tolerance": {"abs": found.tolerance.absolute, "rel": found.tolerance.relative},
+        "worst": worst
+        and {"index": list(worst.index), "got": _element(worst.got), "expected": _element(worst.expected)},
+        "nans": list(found.nans),
+        "infinities": list(found.infinities),
+        "remark": found.remark,
+    }
+    if one.operator:
+        document["operator"] = one.operator
+    if one.place:
+        document["place"] = list(one.place)
+    if one.subject_model:
+        document |= {"subject_model": one.subject_model, "reference_model": one.reference_model}
+    return document
+
+
+def _facts(one: NodeFacts) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "originals": list(one.originals),
+        "kind": one.kind,
+        "kernel": one.kernel,
+        "precision": one.precision,
+        "outputs": list(one.outputs),
+        "microseconds": one.microseconds,
+    }
+
+
+def _size(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def _element(element: Any) -> Any:
+    """Return an element as JSON can say it."""
+    if isinstance(element, complex):
+        return str(element)
+    if isinstance(element, float) and not math.isfinite(element):
+        return "nan" if math.isnan(element) else "inf" if element > 0 else "-inf"
+    return element

@@ -1,0 +1,55 @@
+"""The mean of all updates that meet in one element: their sum, and how many they are.
+
+Both are scattered as sums. An element that nothing hits is the mean of itself.
+"""
+
+from ir_scatter.elements import ELEMENT_TYPES, ElementType
+from ir_scatter.model import Value
+from ir_scatter.ops.spec import OpSpec, Reduction, Role
+from ir_scatter.rewrites.builder import I64, Builder
+from ir_scatter.rewrites.reductions import attributes_for
+from ir_scatter.rewrites.refusals import Reason, Refusal
+from ir_scatter.rewrites.view import View
+
+_F32 = ELEMENT_TYPES["f32"]
+
+
+def summing_type(type: ElementType) -> ElementType | None:
+    """Return a type in which a sum of many elements of a type fits; None if there is none."""
+    if type.kind == "float":
+        return type if type.bits >= _F32.bits else _F32
+    return I64 if type.kind in {"signed", "unsigned"} and type.bits < I64.bits else None
+
+
+def counted_mean(
+    view: View, build: Builder, target: OpSpec, tuples: Value, updates: Value
+) -> "Value | Refusal":
+    """Return data with the mean of what meets in each element; whole numbers are rounded down."""
+    type = view.data.element_type
+    wide = None if type is None else summing_type(type)
+    if type is None or wide is None:
+        return Refusal(Reason.TYPE_UNKNOWN, "the element type of data is not known, expected one")
+    data = build.convert(view.data, wide, f"data_{wide.name}")
+    new = build.convert(updates, wide, f"updates_{wide.name}")
+
+    def scatter(onto: Value, values: Value, reduction: Reduction, label: str) -> Value:
+        inputs = {Role.DATA: onto, Role.INDICES: tuples, Role.UPDATES: values}
+        return build.scatter(target, inputs, attributes_for(target, reduction), label)
+
+    dims, new_dims = build.shape_of(data, "data_shape"), build.shape_of(new, "updates_shape")
+    if not view.keeps_initial:
+        zeros = build.broadcast(build.constant(0, "zero", wide), new_dims, "zeros", new.shape)
+        data = scatter(data, zeros, Reduction.NONE, "cleared")
+    sums = scatter(data, new, Reduction.SUM, "sums")
+    first = build.constant(int(view.keeps_initial), "first_count")
+    one = build.constant(1, "one")
+    counts = scatter(
+        build.broadcast(first, dims, "first_counts", data.shape),
+        build.broadcast(one, new_dims, "ones", new.shape),
+        Reduction.SUM,
+        "counts",
+    )
+    if not view.keeps_initial:
+        counts = build.binary("maximum", counts, one, "counts_or_one")
+    means = build.binary("divide", sums, build.convert(counts, wide, f"counts_{wide.name}"), "means")
+    return build.convert(means, type, f"means_{type.name}")

@@ -1,0 +1,120 @@
+"""Converting, against what must be done anyway: parsing, copying, loading and saving.
+
+    pytest tests/benchmarks/test_convert.py --benchmark-only -s
+
+Nothing is asserted about seconds: machines differ, ratios say what matters.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from lxml import etree
+from onnx import TensorProto, helper, numpy_helper
+
+import ir_scatter
+from tests.benchmarks.networks import every_fifth
+from tests.benchmarks.test_validate import ROUNDS, medians, process
+
+GIBIBYTE = 1 << 30
+
+
+def converter(path: Path, to: str) -> Callable[[], object]:
+    def work() -> object:
+        return ir_scatter.convert(str(path), to, verify=0)
+
+    return work
+
+
+@pytest.mark.parametrize("to", ["ScatterNDUpdate", "ScatterElementsUpdate"])
+def test_three_thousand_nodes_of_an_ir(benchmark: Any, tmp_path: Path, to: str) -> None:
+    path = every_fifth(tmp_path / "network.xml", 15_000)
+
+    def convert_and_write() -> None:
+        conversion = ir_scatter.convert(str(path), to, verify=0)
+        assert len(conversion.converted) == 3_000
+        conversion.write(tmp_path / "out.xml", overwrite=True)
+
+    parse, whole = medians(lambda: etree.parse(str(path)), convert_and_write)
+    print(f"\n3,000 ScatterUpdate to {to}: {whole / parse:.2f} x lxml.etree.parse (asked for: 6)")
+    benchmark.pedantic(convert_and_write, rounds=3)
+
+
+def test_a_gigabyte_of_weights(benchmark: Any, tmp_path: Path) -> None:
+    """The copy of the `.bin`, real bytes and no hole, against `cp` and `fsync`."""
+    path = every_fifth(tmp_path / "network.xml", 100)
+    noise = np.random.default_rng(0).bytes(1 << 24)
+    with path.with_suffix(".bin").open("ab") as file:
+        while file.tell() < GIBIBYTE:
+            file.write(noise)
+    out = tmp_path / "out.xml"
+    mine = [sys.executable, "-m", "ir_scatter_cli", "convert", str(path), "-o", str(out), "--verify", "0",
+            "--overwrite", "--to", "ScatterNDUpdate"]  # fmt: skip
+    copy = f"cp {path.with_suffix('.bin')} {tmp_path / 'copy.bin'} && sync {tmp_path / 'copy.bin'}"
+    start = median(process(sys.executable, "-m", "ir_scatter_cli", "routes")[0] for _ in range(3))
+    runs = [(process(*mine), process("sh", "-c", copy)) for _ in range(5)]
+    seconds, memory = median(a[0] for a, _ in runs), max(a[1] for a, _ in runs)
+    plain = median(b[0] for _, b in runs)
+    print(
+        f"\n1 GiB of weights: {seconds / (plain + start):.2f} x cp, fsync and the start of the process "
+        f"(asked for: 1.2), peak memory {memory / 1024:.0f} MiB (asked for: 200)"
+    )
+    benchmark.pedantic(lambda: process(*mine), rounds=1)
+
+
+def onnx_network(path: Path, nodes: int) -> Path:
+    """Write a chain in which every fourth node is a Scatter of opset 10."""
+    random = np.random.default_rng(0)
+    graph_nodes, initializers, name = [], [], "input"
+    while len(graph_nodes) < nodes:
+        number = len(graph_nodes)
+        if number % 4 == 3:
+            columns = random.permutation(64)[:8].reshape(1, 8)
+            initializers.append(numpy_helper.from_array(columns, f"indices_{number}"))
+            initializers.append(numpy_helper.from_array(np.ones((1, 8), np.float32), f"updates_{number}"))
+            inputs = [name, f"indices_{number}", f"updates_{number}"]
+            node = helper.make_node("Scatter", inputs, [f"value_{number}"], f"node_{number}", axis=1)
+        else:
+            node = helper.make_node("Relu", [name], [f"value_{number}"], f"node_{number}")
+        graph_nodes.append(node)
+        name = f"value_{number}"
+    types = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 64]) for n in ("input", name)]
+    graph = helper.make_graph(graph_nodes, "chain", types[:1], types[1:], initializers)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 10)], ir_version=5)
+    onnx.save(model, path)
+    return path
+
+
+@pytest.mark.parametrize("to", [None, "ScatterND"])
+def test_four_thousand_nodes_of_onnx(benchmark: Any, tmp_path: Path, to: str | None) -> None:
+    path = onnx_network(tmp_path / "network.onnx", 4_000)
+
+    def load_and_save() -> None:
+        onnx.save(onnx.load(str(path)), str(tmp_path / "same.onnx"))
+
+    def convert_and_write() -> None:
+        conversion = ir_scatter.convert(str(path), to, verify=0)
+        assert len(conversion.converted) == 1_000, conversion.refused[:3]
+        conversion.write(tmp_path / "out.onnx", overwrite=True)
+
+    plain, mine = medians(load_and_save, convert_and_write)
+    name = to or "ScatterElements"
+    print(f"\n1,000 of 4,000 nodes to {name}: {mine / plain:.2f} x onnx.load and onnx.save (asked for: 3)")
+    benchmark.pedantic(convert_and_write, rounds=ROUNDS)
+
+
+def test_nothing_is_left_behind(benchmark: Any, tmp_path: Path) -> None:
+    """The cost of writing whole files or none, for a small model."""
+    path = every_fifth(tmp_path / "network.xml", 10)
+
+    def convert_and_write() -> None:
+        ir_scatter.convert(str(path), "ScatterNDUpdate").write(tmp_path / "out.xml", overwrite=True)
+
+    benchmark.pedantic(convert_and_write, rounds=3)
+    assert sorted(os.listdir(tmp_path)) == ["network.bin", "network.xml", "out.bin", "out.xml"]

@@ -1,0 +1,82 @@
+"""Nodes that have no equal in the other version are named, with the reason."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+from tests.opsets.opset_models import Case, numbers, reasons
+
+X = numbers(2, 4, 6, 6)
+FLOAT, INT64, INT8 = TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT8
+CHANNELS = tuple(numbers(4, seed=number) for number in range(4))
+KERNEL = {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}
+
+UP = [
+    (Case("mask", 9, "Dropout", (X,), outputs=2), 10, "its output 1 is read, and is an output of another type"),
+    (Case("features", 7, "BatchNormalization", (X,), {"spatial": 0}, CHANNELS), 9, "spatial can only be 1 since, and is 0"),
+    (Case("training", 9, "BatchNormalization", (X,), {}, CHANNELS, outputs=3), 14, "the outputs of training are other ones"),
+    (Case("padding", 9, "ConvTranspose", (X,), {"auto_pad": "SAME_UPPER"}, (numbers(4, 1, 2, 2),)), 11, "an odd number of padding is divided the other way"),
+    (Case("shape", 9, "ConvTranspose", (X,), {"output_shape": [8, 8]}, (numbers(4, 1, 2, 2),)), 11, "an odd number of padding is divided the other way"),
+    (Case("both ways", 10, "Resize", (X,), {}, (np.array([1, 1, 2, 0.5], np.float32),)), 11, "it rounds up where it shrinks and down where it enlarges, which cannot be said since"),
+    (Case("unknown scales", 10, "Resize", (X, numbers(4))), 11, "whether it rounds up or down depends on its scales, which are not constant"),
+    (Case("other mode", 10, "Resize", (X,), {"mode": "cubic"}, (np.ones(4, np.float32),)), 11, "the mode 'cubic' is none of its version"),
+    (Case("coordinates", 11, "Resize", (X,), {"coordinate_transformation_mode": "tf_half_pixel_for_nn"}, (np.zeros(0, np.float32), np.ones(4, np.float32))), 13, "nothing means the coordinate_transformation_mode 'tf_half_pixel_for_nn' since"),
+    (Case("two types", 13, "QuantizeLinear", (np.array([3], np.int32),), {}, (np.array(2, np.float32),), output_types=(2,)), 19, "QuantizeLinear-19 takes one type for all of T1, and finds two"),
+    (Case("lost type", 9, "Erf", (np.array([1]),), output_types=(INT64,)), 13, "Erf-13 does not take tensor(int64) for input"),
+    (Case("fractions", 9, "OneHot", (numbers(3),), {}, (np.array(3), np.array([0.0, 1.0], np.float32))), 11, "negative indices count from the end since, and were out of range before"),
+    (Case("ceiling", 19, "AveragePool", (X,), KERNEL), 22, "with ceil_mode, windows that start in the padding are left out since"),
+    (Case("counting", 11, "AveragePool", (X,), KERNEL | {"count_include_pad": 1}), 19, "with ceil_mode and count_include_pad, the documents leave open what counts as padding"),
+    (Case("attribute of a later version", 13, "Reshape", (X,), {"allowzero": 1}, (np.array([-1]),)), 14, "its attribute allowzero means nothing in Reshape-13, and something else there"),
+    (Case("word of a later version", 18, "Pad", (X,), {"mode": "wrap"}, (np.ones(8, np.int64),)), 19, "nothing means the mode 'wrap' since"),
+    (Case("input of a later version", 9, "Slice", (X,), {"starts": [0], "ends": [1]}, (np.array([0]),)), 10, "it has 2 inputs, expected at most 1 in Slice-1"),
+    (Case("infinity", 19, "Cast", (X,), {"to": TensorProto.FLOAT8E4M3FNUZ}, output_types=(TensorProto.FLOAT8E4M3FNUZ,)), 24, "infinity becomes the greatest number since, and was NaN before"),
+    (Case("no axes", 11, "Squeeze", (X,), {"axes": []}), 13, "its axes is an empty list, and the document does not say what that means"),
+    (Case("groups", 18, "GroupNormalization", (X,), {"num_groups": 2}, (numbers(2), numbers(2))), 21, "scale and bias have one number per channel since, and had one per group before"),
+    (Case("deprecated", 9, "Scatter", (X,), {}, (np.zeros((1, 4, 6, 6), np.int64), X[:1])), 11, "the operator is deprecated from there on"),
+    (Case("no operator", 9, "Scatterer", (X,)), 11, "Scatterer is no operator of ONNX"),
+    (Case("too new", 9, "Range", (np.array(0), np.array(3), np.array(1))), 11, "Range is new in opset 11, expected an operator of opset 9"),
+    (Case("too old", 6, "Add", (X, X)), 7, "nothing is known of versions before opset 7, and this is Add-6"),
+    (Case("axis", 9, "Hardmax", (X,), {"axis": 4}), 13, "its axis is 4, expected one of 4 dimensions"),
+]  # fmt: skip
+
+DOWN = [
+    (Case("pixels", 16, "RoiAlign", (X, numbers(1, 4)), {}, (np.array([0]),)), 13, "its coordinate_transformation_mode is not 'output_half_pixel', which is all that can be meant before"),
+    (Case("zeros", 21, "Reshape", (X,), {"allowzero": 1}, (np.array([0, -1]),)), 13, "its attribute allowzero is 1, which Reshape-13 cannot say"),
+    (Case("zeros that are not known", 21, "Reshape", (X, np.array([4])), {"allowzero": 1}), 13, "its attribute allowzero is 1, which Reshape-13 cannot say"),
+    (Case("uneven", 18, "Split", (X,), {"axis": 1, "num_outputs": 3}, outputs=3), 13, "its parts are not known to be of one length, which is all that can be meant before"),
+    (Case("maybe uneven", 18, "Split", (X,), {"axis": 1, "num_outputs": 2}, outputs=2, knows_shapes=False), 13, "its parts are not known to be of one length, which is all that can be meant before"),
+    (Case("one axis", 13, "Softmax", (X,), {"axis": 1}), 11, "it works along axis 1, and along all dimensions from there on before"),
+    (Case("axis of unknown rank", 13, "Softmax", (X,), {"axis": 3}, ranks=False), 11, "it works along axis 3, and along all dimensions from there on before"),
+    (Case("axes that are fed", 18, "ReduceMax", (X, np.array([1]))), 13, "its input axes is not constant, and an attribute before"),
+    (Case("no axes", 18, "ReduceMax", (X,), {"noop_with_empty_axes": 1}), 13, "its attribute noop_with_empty_axes is 1, which ReduceMax-13 cannot say"),
+    (Case("operator", 24, "TensorScatter", (X, X[:, :, :1])), 18, "TensorScatter is new in opset 24"),
+    (Case("dilations", 19, "AveragePool", (X,), {"kernel_shape": [2, 2], "dilations": [2, 1]}), 18, "its dilations is [2, 1], which can only be 1 before"),
+    (Case("reduction", 18, "ScatterElements", (X,), {"reduction": "max"}, (np.zeros((1, 4, 6, 6), np.int64), X[:1])), 16, "nothing means the reduction 'max' before"),
+    (Case("sum", 16, "ScatterElements", (X,), {"reduction": "add"}, (np.zeros((1, 4, 6, 6), np.int64), X[:1])), 13, "its attribute reduction is add, which ScatterElements-13 cannot say"),
+    (Case("type", 14, "Add", (np.array([1], np.int8), np.array([2], np.int8)), output_types=(INT8,)), 13, "Add-13 does not take tensor(int8) for A"),
+    (Case("optional input", 11, "Gemm", (X[0, 0], X[0, 0])), 9, "it has 2 inputs, expected at least 3 in Gemm-9"),
+    (Case("new input", 18, "Pad", (X,), {}, (np.array([1, 1]), None, np.array([1]))), 13, "it has 4 inputs, expected at most 3 in Pad-13"),
+    (Case("training", 13, "Dropout", (X,), {}, (None, np.array(True))), 11, "the older version cannot be told to train"),
+    (Case("crossed", 13, "Clip", (X,), {}, (np.array(1, np.float32), np.array(0, np.float32))), 11, "the older version does not say what a min above max means"),
+    (Case("dimensions", 20, "GridSample", (numbers(1, 1, 2, 2, 2), numbers(1, 1, 1, 1, 3)), {}), 16, "the older version takes 4 dimensions only"),
+    (Case("scales", 13, "DequantizeLinear", (np.zeros((2, 3), np.int8),), {"axis": 0}, (np.ones(2, np.float32),), output_types=(FLOAT,)), 11, "the older version takes one scale only"),
+]  # fmt: skip
+
+
+def name_of(row: object) -> str | None:
+    return f"{row.node} {row.name}" if isinstance(row, Case) else None
+
+
+@pytest.mark.parametrize(("case", "opset", "reason"), [*UP, *DOWN], ids=name_of)
+def test_refused(case: Case, opset: int, reason: str) -> None:
+    (found,) = reasons(case.proto(), opset)
+    assert found.startswith(reason) if reason.endswith("type") else found == reason
+
+
+@pytest.mark.parametrize(("case", "opset"), [(case, opset) for case, opset, _ in UP], ids=name_of)
+def test_the_version_named_is_the_one_that_changes_the_meaning(case: Case, opset: int) -> None:
+    between = range(case.opset + 1, opset)
+    always = {"no operator", "too new"}
+    assert [step for step in between if reasons(case.proto(), step)] == (
+        list(between) if case.name in always else []
+    )

@@ -1,0 +1,162 @@
+"""One scatter node without a model around it, rewritten, run, and held against the loop of the tests."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ir_scatter.convert.engine import Engine, Promises, Rewritten
+from ir_scatter.convert.proof import run_fragment
+from ir_scatter.elements import ELEMENT_TYPES
+from ir_scatter.evaluate.legality import constant, make_site, variable
+from ir_scatter.model import ONNX, OPENVINO, Input, Model
+from ir_scatter.ops.spec import Layout, OpSpec, Role
+from ir_scatter.rewrites.conditions import Condition
+from ir_scatter.rewrites.refusals import Refusal
+from ir_scatter.rewrites.rewrite import Rewrite
+from ir_scatter.shapes import Shape
+from ir_scatter.site import Site
+from tests.ops import naive_scatter
+
+Array = Any
+Outcome = Rewritten | Refusal | None
+
+I64 = ELEMENT_TYPES["i64"]
+
+
+def engine_for(
+    domain: str = OPENVINO, assume: Collection[Condition] = (), *, keeps_negative: bool = False
+) -> Engine:
+    form = "onnx" if domain == ONNX else "openvino-ir"
+    return Engine(Model("", form, domain, None), Promises(frozenset(assume), keeps_negative))  # type: ignore[arg-type]
+
+
+def site_for(
+    engine: Engine,
+    spec: OpSpec,
+    shapes: Mapping[Role, Shape],
+    *,
+    attributes: Mapping[str, Any] | None = None,
+    axis: "int | Shape" = 0,
+    element_type: str | None = "i32",
+    index_type: str | None = "i64",
+    constants: Mapping[Role, Array] | None = None,
+    inputs: Mapping[Role, Input] | None = None,
+) -> Site:
+    """Make a node.
+
+    Args:
+        engine: whose facts it uses.
+        spec: its row.
+        shapes: what is known of the inputs; a role that is missing is left out.
+        attributes: as Python values, without the axis.
+        axis: its number; or, where it is an input that is not constant, the shape of that.
+        element_type: of data and updates, None if it is not known.
+        index_type: of indices.
+        constants: inputs whose numbers the file holds.
+        inputs: inputs that come from somewhere.
+    """
+    types = {Role.DATA: element_type, Role.INDICES: index_type, Role.UPDATES: element_type}
+    given: list[Input] = []
+    for port in spec.ports:
+        type = ELEMENT_TYPES.get(types.get(port.role) or "")
+        if inputs and port.role in inputs:
+            given.append(inputs[port.role])
+        elif port.role is Role.AXIS:
+            is_number = isinstance(axis, int)
+            given.append(constant("axis", I64, np.int64(axis)) if is_number else variable("axis", I64, axis))
+        elif constants and port.role in constants:
+            assert type is not None
+            given.append(constant(port.name, type, constants[port.role]))
+        elif port.role in shapes:
+            given.append(variable(port.name, type, shapes[port.role]))  # type: ignore[arg-type]
+        else:
+            given.append(Input(None, is_present=False))
+    written = dict(attributes or {})
+    if spec.axis is not None and spec.axis.attribute is not None:
+        written[spec.axis.attribute] = axis
+    if spec.key.domain == OPENVINO:
+        written = {
+            name: str(value).lower() if isinstance(value, bool) else value for name, value in written.items()
+        }
+    site = engine.site(make_site(spec, tuple(given), written).node)
+    assert site is not None
+    return site
+
+
+def opset_of(target: OpSpec) -> int | None:
+    """Return the newest opset of a row of ONNX, None for one of an IR."""
+    newest = target.opsets[-1]
+    return newest if isinstance(newest, int) else None
+
+
+def rewritten(engine: Engine, site: Site, rewrite: Rewrite) -> Outcome:
+    """Rewrite a node with one rewrite; what the newest opset of its target can say."""
+    return engine.rewrite((site,), rewrite.target, opset_of(rewrite.target))
+
+
+def run(outcome: Rewritten, spec: OpSpec, arrays: Mapping[Role, Array | None]) -> Array:
+    """Compute the new form on inputs by role."""
+    return run_fragment(outcome.fragment, [arrays.get(port.role) for port in spec.ports])
+
+
+def wrong_elements(
+    spec: OpSpec,
+    found: Array,
+    arrays: Mapping[Role, Array | None],
+    axis: int | None,
+    attributes: Mapping[str, Any],
+) -> Array:
+    """Return where an array is not what the loop computes, or one of the candidates for it."""
+    data, indices, updates = (arrays.get(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES))
+    told = dict(attributes)
+    if axis is not None:
+        told["axis"] = axis
+    expected = naive_scatter.scatter(spec.key.type, data, indices, updates, **told)
+    assert found.shape == expected.shape
+    assert found.dtype == expected.dtype
+    wrong = np.asarray(found != expected)
+    if not wrong.any() or attributes.get("reduction", "none") != "none":
+        return wrong
+    hits = naive_scatter.hits(
+        spec.key.type, data, indices, updates, axis or 0, attributes.get("mode", "linear")
+    )
+    for place, update in hits:
+        if found[place] == update:
+            wrong[place] = False
+    return wrong
+
+
+def targets_differ(spec: OpSpec, arrays: Mapping[Role, Array | None], axis: int | None) -> bool:
+    """Tell whether no two updates meet in one element, or no two tuples or indices in one slice."""
+    data, indices = arrays[Role.DATA], arrays.get(Role.INDICES)
+    if indices is None or spec.layout is Layout.SEQUENCE:
+        return True
+    if spec.layout is Layout.TUPLES:
+        sizes = np.array(data.shape[: indices.shape[-1]])
+        rows = indices.reshape(int(np.prod(indices.shape[:-1])), indices.shape[-1])
+        return len({tuple(row % sizes) for row in rows}) == len(rows)
+    assert axis is not None
+    counted = indices % data.shape[axis] if indices.size else indices
+    if spec.layout is Layout.SLICES:
+        return len(set(counted.reshape(-1).tolist())) == counted.size
+    ordered = np.sort(counted, axis)
+    return not (np.diff(ordered, axis=axis) == 0).any()
+
+
+def indices_equal(arrays: Mapping[Role, Array | None], axis: int) -> bool:
+    """Tell whether indices are equal along every axis but one, and reach all of data there."""
+    data, indices = arrays[Role.DATA], arrays[Role.INDICES]
+    assert indices is not None
+    others = [place for place in range(indices.ndim) if place != axis % indices.ndim]
+    if any(indices.shape[place] != data.shape[place] or indices.shape[place] == 0 for place in others):
+        return False
+    first = indices[tuple(slice(None) if place not in others else slice(1) for place in range(indices.ndim))]
+    return bool((indices == first).all())
+
+
+def numbers(shape: Sequence[int], start: int, kind: str = "int32") -> Array:
+    """Return numbers that are all different and small."""
+    count = int(np.prod(shape, dtype=np.int64))
+    found = (np.arange(start, start + count) % 97 - 11).astype(kind)
+    return found.reshape(shape)

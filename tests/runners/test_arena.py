@@ -1,0 +1,78 @@
+"""Arrays in files: every element type, layout and shape comes back as it went."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from ir_scatter.elements import ELEMENT_TYPES, dtype
+from ir_scatter.runners import arena
+
+TYPES = {row.name: found for row in ELEMENT_TYPES.values() if (found := dtype(row)) is not None}
+
+
+def through_a_file(arrays: list[npt.NDArray[Any]], folder: Path) -> list[npt.NDArray[Any]]:
+    path, table = arena.write([str(folder)], "arena", arrays)
+    found = arena.read(path, table, remove=True)
+    assert list(folder.iterdir()) == []
+    return found
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("shape", [(2, 3), (), (0, 4), (7,)], ids=str)
+def test_every_element_type_and_rank(name: str, shape: tuple[int, ...], tmp_path: Path) -> None:
+    count = int(np.prod(shape))
+    if name == "string":
+        array = np.array(["", "ä", "b\0", "\udc80", "日本", "e", "f"][:count], object).reshape(shape)
+    else:
+        bits = np.arange(count * TYPES[name].itemsize, dtype=np.uint8) % 2
+        array = bits.view(TYPES[name]).reshape(shape)
+    (found,) = through_a_file([array], tmp_path)
+    assert found.dtype == array.dtype
+    assert found.shape == shape
+    assert found.tobytes() == array.tobytes() if name != "string" else found.tolist() == array.tolist()
+    assert isinstance(found, np.ndarray)
+
+
+@given(
+    st.lists(
+        hnp.arrays(
+            st.sampled_from([np.dtype("<f4"), np.dtype(">f4"), np.dtype(">i8"), np.dtype("u1"), np.dtype("?")]),
+            hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5),
+        ),
+        max_size=5,
+    ),
+    st.booleans(),
+)
+def test_every_layout(arrays: list[npt.NDArray[Any]], transposed: bool) -> None:
+    import tempfile
+
+    sent = [array.T if transposed else array[..., ::-1] if array.ndim else array for array in arrays]
+    with tempfile.TemporaryDirectory() as folder:
+        received = through_a_file(sent, Path(folder))
+    for before, after in zip(sent, received, strict=True):
+        assert after.dtype == before.dtype.newbyteorder("=")
+        assert np.array_equal(before, after, equal_nan=before.dtype.kind == "f")
+        assert after.flags.c_contiguous
+        assert after.flags.aligned
+
+
+def test_text_of_fixed_width_becomes_strings(tmp_path: Path) -> None:
+    (found,) = through_a_file([np.array(["a", "bcd"])], tmp_path)
+    assert found.dtype == object
+    assert found.tolist() == ["a", "bcd"]
+
+
+def test_a_type_that_no_model_has_is_told() -> None:
+    with pytest.raises(KeyError):
+        arena.type_name(np.zeros(1, "datetime64[s]"))
+
+
+def test_without_a_folder_with_room_the_reason_is_told(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        arena.write([str(tmp_path / "missing")], "arena", [np.zeros(3)])
