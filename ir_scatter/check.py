@@ -14,14 +14,13 @@ from ir_scatter.facts import MAX_CONSTANT_ELEMENTS
 from ir_scatter.files import STANDARD_INPUT, Source, is_excluded
 from ir_scatter.model import Model
 from ir_scatter.ops import scatter_types
-from ir_scatter.report.report import FileResult, Report
+from ir_scatter.report.report import STDIN_NAME, FileResult, Report
 from ir_scatter.validate import count_scatter_nodes, file_diagnostic, unreadable, validate
 from ir_scatter.version import versions
 
 if TYPE_CHECKING:
     from ir_scatter.shapes import Shape
 
-STDIN_NAME = "<stdin>"
 _LINE_LIMIT = 10_000
 
 

@@ -75,6 +75,7 @@ class Diagnostic:
         port: the documented name of the port.
         port_index: its number, from 0.
         related: other places: a producer, a constant, a call.
+        mended_by: the options with which `convert` mends it; None if it does not.
     """
 
     code: str
@@ -86,3 +87,4 @@ class Diagnostic:
     port: str | None = None
     port_index: int | None = None
     related: tuple[Related, ...] = ()
+    mended_by: str | None = None

@@ -193,6 +193,7 @@ def _from_finding(site: Site, rule: Rule, finding: Finding, graph: Graph) -> Dia
         port,
         index,
         related + graph.calls,
+        rule.mended_by and rule.mended_by.format(type=site.lookup.type),
     )
 
 

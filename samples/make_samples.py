@@ -10,6 +10,7 @@ from samples.broken.models import write_broken
 from samples.documented.models import write_documented
 from samples.kv_cache.models import write_kv_cache
 from samples.nested.models import write_nested
+from samples.operators.models import write_operators
 from samples.plugins.models import write_plugins
 
 MADE_WITH = "2026.4"
@@ -21,6 +22,7 @@ _WRITERS = {
     "nested": write_nested,
     "kv_cache": write_kv_cache,
     "plugins": write_plugins,
+    "operators": write_operators,
 }
 
 

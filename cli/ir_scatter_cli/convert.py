@@ -133,8 +133,10 @@ def _report(wish: _Wish, done: Any) -> None:
         from ir_scatter.version import versions
 
         write(dumps(document(result, versions())), None)
+    elif wish.diff:
+        click.echo(text(result), nl=False, err=True)
     else:
-        click.echo(text(result), nl=False, err=wish.diff)
+        write(text(result), None)
 
 
 def _painted(text: str, color: bool) -> str:

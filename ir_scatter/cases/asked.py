@@ -8,12 +8,14 @@ import numpy as np
 
 from ir_scatter.cases.cells import Cell, Shapeless, Traced, cell_of
 from ir_scatter.graphs.plan import Step
-from ir_scatter.ops.needs import Axis
+from ir_scatter.ops.needs import Axis, Meaning, needs_of
 from ir_scatter.ops.output_shapes import ShapeCase, output_shapes
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.shapes import Bounds, Dim, Shape
 
 _MOST_NUMBERS = 64
+_NAMING = frozenset({Meaning.TARGET, Meaning.RESHAPED})
+"""What an input says that names the shape of the output."""
 
 
 class Asked:
@@ -106,8 +108,8 @@ class Asked:
             ShapesDiffer: the inputs do not fit each other.
         """
         shapes = [None if array is None else array.shape for array in self.arrays]
-        computed = output_shapes(self.step.node.type, ShapeCase(shapes, self.numbers, self.attributes)) or []
-        return self.outputs_of_shapes(computed)
+        computed = output_shapes(self.step.node.type, ShapeCase(shapes, self.numbers, self.attributes))
+        return self.outputs_of_shapes(self.named_shapes() if computed is None else computed)
 
     def outputs_of_shapes(self, computed: Sequence["tuple[int, ...] | None"] = ()) -> list[Cell]:
         """Return outputs of which nothing is known but shapes, and for the rest what the model says."""
@@ -119,6 +121,15 @@ class Asked:
             known = computed[number] if number < len(computed) else None
             found.append(cell_of(declared if known is None else known, type))
         return found
+
+    def named_shapes(self) -> list[tuple[int, ...] | None]:
+        """Return the shape of the output that an input names, if one does."""
+        for need in needs_of(self.step.node.domain, self.step.node.type):
+            if need.meaning in _NAMING and need.port < len(self.cells):
+                numbers = self.numbers(need.port)
+                if numbers is not None and min(numbers, default=1) > 0:
+                    return [tuple(numbers)]
+        return []
 
     def _resolved(self, shape: Shape) -> Shape:
         return None if shape is None else tuple(map(self._resolved_dim, shape))

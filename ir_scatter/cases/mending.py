@@ -18,6 +18,7 @@ from ir_scatter.ops.plain.case import Array
 from ir_scatter.ops.spec import IndicesLimit, Layout, OpSpec, Role
 
 _SHAPE_INPUTS = frozenset({"broadcast", "expand"})
+_ONE_WAY = "broadcast"
 _JOINING = "concat"
 _LARGEST = 1 << 12
 """No dimension is made larger for the sake of a position."""
@@ -107,7 +108,8 @@ def _plain_demands(step: Step, arrays: Sequence[Array | None]) -> Iterator[tuple
         free = len(shapes[0]) - 1 - int(step.node.attributes.get("axis", 0)) % max(len(shapes[0]), 1)
     for left, right in combinations(shapes, 2):
         for number, (one, other) in enumerate(zip_longest(reversed(left), reversed(right), fillvalue=1)):
-            if number != free and one != other and 1 not in {one, other}:
+            is_one_way = kind == _ONE_WAY and one != 1
+            if number != free and one != other and (is_one_way or 1 not in {one, other}):
                 yield one, other
 
 
@@ -142,9 +144,11 @@ def _counts(step: Step, arrays: Sequence[Array | None]) -> Iterator[tuple[int, i
         return
     old = [size for number, size in enumerate(data.shape) if number >= target.size or target[number] != 0]
     wanted = prod(int(number) for number in target.reshape(-1) if number > 0)
+    is_free = bool((target < 0).any())
     for number, size in enumerate(old):
         others = prod(old[:number] + old[number + 1 :])
-        yield size, wanted // gcd(wanted, others) if others else wanted
+        if others and (is_free or wanted % others == 0):
+            yield size, wanted // gcd(wanted, others)
 
 
 def _paired(left: Sequence[int], right: Sequence[int]) -> _Pairs:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -26,6 +27,12 @@ _SOFT_PASSES = 3
 _FEWEST_RUNS = 8
 _MOST_STEPS, _MOST_SKETCHED = 1_000_000, 50_000
 """A search ends after so many runs that computed so many nodes in all."""
+
+_MOST_ELEMENTS = 1 << 22
+"""Elements of all inputs up to which larger sizes are tried."""
+
+_STUCK_STARTS = 1
+"""After this start no other values are tried for nodes that cannot be computed."""
 
 _FARTHEST = 2**31 - 1
 _STARTS = (
@@ -104,6 +111,8 @@ class Search:
         """
         best: Found | None = None
         for number, _ in enumerate(self.sizes.attempts(is_blind=not self.is_strict)):
+            if number and self._elements() > _MOST_ELEMENTS:
+                continue
             found = self._fitting()
             if found is not None and not found.stuck and (number or not found.is_blind):
                 return found
@@ -117,7 +126,9 @@ class Search:
     def _fitting(self) -> Found | None:
         """Return the best inputs for the chosen sizes, or for others that fit each other better."""
         best: Found | None = None
-        for _ in range(_MENDS):
+        for number in range(_MENDS):
+            if number and self._elements() > _MOST_ELEMENTS:
+                break
             before = self.sizes.shapes()
             found = self._values(before)
             if found is not None and not any(found.rank):
@@ -126,6 +137,9 @@ class Search:
             if self.sizes.shapes() == before or self._is_over():
                 break
         return best
+
+    def _elements(self) -> int:
+        return sum(prod(shape) for shape in self.sizes.shapes())
 
     def _is_over(self) -> bool:
         most = _MOST_STEPS if self.is_strict else _MOST_SKETCHED
@@ -139,7 +153,7 @@ class Search:
     def _values(self, shapes: Sequence[tuple[int, ...]]) -> Found | None:
         """Return inputs of these shapes; None if there are none, or if sizes were changed first."""
         legal: Found | None = None
-        for ordinary, of_positions in _STARTS:
+        for start, (ordinary, of_positions) in enumerate(_STARTS):
             arrays = self._draw(shapes, ordinary, of_positions)
             for number in range(_PASSES):
                 run = self.trace(arrays)
@@ -157,7 +171,7 @@ class Search:
                 if not any(use.has_terms for use in wanted) or self._is_over():
                     break
                 arrays = run.solve(wanted)
-            if legal is not None and (not legal.stuck or self._is_over()):
+            if legal is not None and (not legal.stuck or start == _STUCK_STARTS):
                 return legal
         return legal
 
@@ -165,7 +179,7 @@ class Search:
         """Change sizes that stood in the way; tell whether some did."""
         if run.bad:
             self.reason = f"{run.bad[0].name}: {run.bad[0].describe()}"
-        if run.stuck and mend(self.sizes, run.stuck[0]):
+        if any(mend(self.sizes, stuck) for stuck in run.stuck):
             return True
         return not run.stuck and not run.bad and sum(make_room(self.sizes, use) for use in run.repeated) > 0
 

@@ -7,7 +7,7 @@ from ir_scatter.errors import BadFeed
 from ir_scatter.shapes import Bounds, Dim, Shape, agree, narrow, show
 from ir_scatter.wiring import GraphInput
 
-_SMALLEST, _LARGEST = 2, 13
+_SMALLEST, _LARGEST = 2, 20
 _EQUAL = (2, 3, 1, 4, 8)
 """Sizes that are tried for all dynamic dimensions at once."""
 

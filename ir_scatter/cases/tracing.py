@@ -117,7 +117,7 @@ class TracingMachine(NestedTracing):
             outputs = compute_node(step, asked.arrays)
         except EvaluationFailed as error:
             self._note_stuck(Stuck(step, asked.arrays, error), error)
-            return asked.outputs_of_shapes()
+            return asked.outputs_of_shapes(asked.named_shapes())
         return self._cells(asked, outputs)
 
     def _note_stuck(self, stuck: Stuck, error: Exception) -> None:

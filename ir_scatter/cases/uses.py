@@ -69,7 +69,8 @@ def holds_positions(array: Array) -> bool:
 def columns(array: Array, depth: int) -> Array:
     """Return an array as rows of `depth` whole numbers; what is no number that fits counts as -1."""
     if array.dtype.kind == "f":
-        array = np.where(np.abs(array) < 2.0**62, array, -1)
+        wide = array.astype(np.float64)
+        array = np.where(np.abs(wide) < 2.0**62, wide, -1)
     if array.dtype == np.uint64:
         array = np.where(array < 2**63, array, np.uint64(0)).astype(np.int64) - (array >= 2**63)
     return array.astype(np.int64).reshape(-1, depth) if depth else np.zeros((0, 0), np.int64)

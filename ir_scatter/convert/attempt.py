@@ -70,9 +70,7 @@ class _Attempt:
     def _refuse(self, task: Task, refusal: Refusal) -> None:
         node, key = task.candidate.node, task.candidate.key
         self.refused.append(
-            Refused(
-                refusal.code, refusal.message, node.name, node.location, key, task.target.key, node.type
-            )
+            Refused(refusal.code, refusal.message, node.name, node.location, key, task.target.key, node.type)
         )
 
 

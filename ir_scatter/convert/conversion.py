@@ -122,9 +122,7 @@ class Conversion:
         """Tell whether not even a part can be written: the model cannot move to the opset of the rest."""
         return self.move is not None and bool(self.move.obstacles)
 
-    def write(
-        self, path: "str | Path", *, overwrite: bool = False, partial: bool = False
-    ) -> tuple[str, ...]:
+    def write(self, path: "str | Path", *, overwrite: bool = False, partial: bool = False) -> tuple[str, ...]:
         """Write the converted model; files appear whole or not at all.
 
         An IR gets its `.bin`, an ONNX model its external data beside it, in the same folders.

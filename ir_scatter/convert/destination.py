@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 
 from ir_scatter.errors import CannotWrite, UsageError
-from ir_scatter.formats import IR
 from ir_scatter.model import Model
 
 _IR_SUFFIX = ".xml"

@@ -5,11 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 from ir_scatter.formats import IR
 from ir_scatter.fragment import NewConstant
+from ir_scatter.shapes import show
 
 if TYPE_CHECKING:
     from ir_scatter.convert.conversion import Conversion, Converted
     from ir_scatter.fragment import Patch
     from ir_scatter.model import Value
+
+
+_SHORT = 16
+"""Numbers of a new constant that a list of nodes shows."""
 
 
 def difference(conversion: "Conversion") -> str:
@@ -20,14 +25,17 @@ def difference(conversion: "Conversion") -> str:
 
 
 def _ir_lines(conversion: "Conversion") -> Iterator[str]:
+    from ir_scatter.formats.edits import Edit
     from ir_scatter.formats.line_diff import unified_diff
     from ir_scatter.formats.openvino_ir_writer import write_ir
 
     if not conversion.patches:
         return
+    source, path = conversion.model.source, conversion.origin or conversion.model.path
     text = write_ir(conversion.model, conversion.patches)
-    path = conversion.model.path
-    yield from unified_diff(conversion.model.source.data, text.edits, path, path)
+    shift = len(source.mark)
+    edits = [Edit(edit.start + shift, edit.end + shift, edit.text) for edit in text.edits]
+    yield from unified_diff(source.mark + source.data, edits, path, path)
 
 
 def _onnx_lines(conversion: "Conversion") -> Iterator[str]:
@@ -42,19 +50,25 @@ def _onnx_lines(conversion: "Conversion") -> Iterator[str]:
 
 
 def _node_lines(one: "Converted") -> Iterator[str]:
+    from ir_scatter.formats.onnx_references import attribute_references
+
     patch = one.patch
     if patch is None:
         return
     node = patch.node
     names = [port.value.name if port.value is not None else "" for port in node.inputs]
     output = node.outputs[0].name if node.outputs else node.name
+    references = attribute_references(node)
     yield f"@@ {one.location.scope}"
-    yield f"-{output} = {node.type}{_attributes(node.attributes)}({', '.join(names)})"
-    for new in patch.fragment.news:
+    yield f"-{output} = {node.type}{_attributes({**node.attributes, **references})}({', '.join(names)})"
+    news = patch.fragment.news
+    for new in news:
         is_result = new is patch.fragment.result
         inputs = [_name(patch, names, value) for value in new.inputs]
         label = output if is_result else f"{node.name}/{new.label}"
-        yield f"+{label} = {new.type}{_attributes(new.attributes)}({', '.join(inputs)})"
+        kept = references if len(news) == 1 else {}
+        attributes = {name: kept.get(name, value) for name, value in new.attributes.items()}
+        yield f"+{label} = {new.type}{_attributes(attributes)}({', '.join(inputs)})"
 
 
 def _name(patch: "Patch", names: list[str], value: "Value | None") -> str:
@@ -64,7 +78,8 @@ def _name(patch: "Patch", names: list[str], value: "Value | None") -> str:
     if number is not None:
         return names[number]
     if isinstance(value.constant, NewConstant):
-        return str(value.constant.array.tolist())
+        array = value.constant.array
+        return str(array.tolist()) if array.size <= _SHORT else f"{array.dtype.name}{show(array.shape)}"
     return f"{patch.node.name}/{value.name}"
 
 

@@ -39,9 +39,7 @@ def with_files(conversion: Conversion, path: Path) -> tuple[Conversion, Files | 
 def _without(conversion: Conversion, bad: dict[Converted, str]) -> Conversion:
     """Return a conversion in which some nodes are refused."""
     refused = [
-        Refused(
-            Reason.NOT_EDITABLE, message, one.name, one.location, one.source, one.target, _type_of(one)
-        )
+        Refused(Reason.NOT_EDITABLE, message, one.name, one.location, one.source, one.target, _type_of(one))
         for one, message in bad.items()
     ]
     scopes = {one.location.scope for one in bad}

@@ -20,7 +20,7 @@ from ir_scatter.shapes import Shape
 from ir_scatter.site import Site
 from ir_scatter.validate import Check
 
-_DEMANDS = ("SCT1", "SCT2", "SCT3")
+DEMANDS = ("SCT1", "SCT2", "SCT3")
 """What a node that breaks them has no documented result for."""
 
 KEPT_NEGATIVE = "negative-indices-kept"
@@ -86,7 +86,7 @@ class Engine:
                 return Refusal(Reason.BREAKS_RULES, f"{site.lookup.type} is not in opset {site.node.opset}")
             found += self.check.node(site, site.node.graph)
         for diagnostic in found:
-            if diagnostic.severity is Severity.ERROR and diagnostic.code.startswith(_DEMANDS):
+            if diagnostic.severity is Severity.ERROR and diagnostic.code.startswith(DEMANDS):
                 return Refusal(Reason.BREAKS_RULES, f"breaks {diagnostic.code}: {diagnostic.message}")
         site = sites[0]
         if site.spec.key == target.key and not leads_to(target.key, target.key):

@@ -101,10 +101,13 @@ def finish(job: Job, conversion: Conversion, remarks: tuple[str, ...] = ()) -> D
     files = None
     if job.is_dry or job.with_diff or _is_wanted(job, conversion):
         conversion, files = with_files(conversion, Path(job.output or job.source))
+    if job.partial and files is None:
+        remarks += ("not even a part can be written",)
     diff = conversion.diff() if job.with_diff and files is not None else None
-    devices: dict[str, int] = {}
-    failed: dict[str, str] = {}
-    if job.devices and files is not None and _is_wanted(job, conversion):
+    devices: Mapping[str, int] = {}
+    failed: Mapping[str, str] = {}
+    is_same = conversion.is_empty and conversion.origin is None
+    if job.devices and files is not None and _is_wanted(job, conversion) and not is_same:
         from ir_scatter.convert.on_devices import verify_on
 
         found = verify_on(conversion, job.devices)

@@ -4,12 +4,12 @@ from collections.abc import Collection
 from functools import cache
 
 from ir_scatter.errors import UsageError
-from ir_scatter.model import ONNX, Model, OpKey
+from ir_scatter.model import ONNX, OPENVINO, Model, OpKey
 from ir_scatter.ops import SPECS
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites import all_rewrites
 
-_DIALECTS = {ONNX: "ONNX"}
+_DIALECTS = {ONNX: "ONNX", OPENVINO: "OpenVINO"}
 
 
 @cache
@@ -29,10 +29,8 @@ def find_targets(model: Model, text: str) -> tuple[OpSpec, ...]:
     if fitting:
         return tuple(fitting)
     names = [str(key) for key in sorted(spec.key for spec in targets()) if key.domain == model.domain]
-    what = f"is no target in {_DIALECTS.get(model.domain, 'OpenVINO')}" if known else "is no target"
-    raise UsageError(
-        f"{text!r} {what}, expected one of {', '.join(names)}, or one without its version"
-    )
+    what = f"is no target in {_DIALECTS[model.domain]}" if known else "is no target"
+    raise UsageError(f"{text!r} {what}, expected one of {', '.join(names)}, or one without its version")
 
 
 def find_sources(model: Model, texts: Collection[str]) -> frozenset[OpKey]:
@@ -47,7 +45,7 @@ def find_sources(model: Model, texts: Collection[str]) -> frozenset[OpKey]:
         if not named:
             known = ", ".join(str(key) for key in sorted(SPECS) if key.domain == model.domain)
             raise UsageError(
-                f"{text!r} is no operator of the model's dialect, expected one of {known}, "
+                f"{text!r} is no scatter operator of {_DIALECTS[model.domain]}, expected one of {known}, "
                 "or one without its version"
             )
         found |= named

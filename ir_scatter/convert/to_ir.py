@@ -1,24 +1,27 @@
 """ONNX to IR: OpenVINO reads it, and the result is checked like the rest."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ir_scatter.convert import convert
 from ir_scatter.convert.conversion import Conversion, Converted, Refused
+from ir_scatter.convert.engine import DEMANDS
 from ir_scatter.convert.proof import difference_of
 from ir_scatter.diagnostics import Location, Severity
 from ir_scatter.errors import Error, UnreadableModel, UsageError
 from ir_scatter.model import Model, Node
-from ir_scatter.ops import find, scatter_types
+from ir_scatter.ops import SPECS, find, scatter_types
 from ir_scatter.ops.onnx_ops import SCATTER_ELEMENTS, TENSOR_SCATTER_24
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.validate import read, validate
 
 if TYPE_CHECKING:
     from ir_scatter.convert.job import Done, Job
+    from ir_scatter.graphs.program import Program
 
 
 def run_to_ir(job: "Job", model: Model) -> "Done":
@@ -37,16 +40,19 @@ def run_to_ir(job: "Job", model: Model) -> "Done":
     if job.options.get("opset") is not None:
         raise UsageError("--opset is for ONNX models, and the output is an IR")
     demand_output(job, model, is_ir=True)
+    broken = tuple(_broken(model))
+    if broken and not job.partial:
+        return Done(Conversion(model, refused=broken, origin=model.path))
     with tempfile.TemporaryDirectory() as folder:
         first = _readable_by_openvino(job, model)
         if first is not None and first.refused:
             return Done(first)
-        exported = _export(model, first, Path(folder))
+        source, exported = _export(model, first, Path(folder))
         found = convert(exported, **job.options)
-        refused = (*_findings(exported), *found.refused)
+        refused = (*broken, *_findings(exported), *found.refused)
         remarks: tuple[str, ...] = ()
         if not refused and job.options["verify"]:
-            problem, remarks = _compare(model, exported, job.options["seed"])
+            problem, remarks = _compare([model, source], exported, job.options["seed"])
             if problem:
                 refused = (Refused(Reason.NOT_EQUAL, problem, "", Location(model.path)),)
         listed = _listed(model, exported, found)
@@ -55,16 +61,29 @@ def run_to_ir(job: "Job", model: Model) -> "Done":
         return finish(job, conversion, remarks)
 
 
+def _broken(model: Model) -> Iterator[Refused]:
+    """Yield the nodes whose result no document says: OpenVINO might give them one of its own."""
+    for found in validate(model):
+        if found.severity is Severity.ERROR and found.code.startswith(DEMANDS):
+            node = found.node
+            name, type = (node.name, node.type) if node else ("", "")
+            message = f"breaks {found.code}: {found.message}"
+            yield Refused(Reason.BREAKS_RULES, message, name, found.location, type=type)
+
+
 def _readable_by_openvino(job: "Job", model: Model) -> Conversion | None:
-    """Rewrite the operators that OpenVINO does not read; None if there are none."""
-    kind = TENSOR_SCATTER_24.key.type
-    if not any(True for _ in model.definitions(frozenset({kind}))):
+    """Rewrite the operators that OpenVINO does not read, or that are no longer legal; None without any."""
+    keys = [TENSOR_SCATTER_24.key, *(spec.key for spec in SPECS.values() if spec.is_removed)]
+    kinds = scatter_types(model.domain)
+    rows = (find(node.domain, node.type, node.opset) for node in model.definitions(kinds))
+    if not any(row is not None and row.spec is not None and row.spec.key in keys for row in rows):
         return None
     options = {name: job.options[name] for name in ("assume", "verify", "seed")}
-    return convert(model, SCATTER_ELEMENTS[-1].key.type, sources=(kind,), **options)
+    return convert(model, SCATTER_ELEMENTS[-1].key.type, sources=tuple(map(str, keys)), **options)
 
 
-def _export(model: Model, first: Conversion | None, folder: Path) -> Model:
+def _export(model: Model, first: Conversion | None, folder: Path) -> tuple[Model, Model]:
+    """Return what OpenVINO has read, and the IR that it has written."""
     from ir_scatter.runners.openvino_export import export
 
     source, target = Path(model.path), folder / "model.xml"
@@ -76,7 +95,7 @@ def _export(model: Model, first: Conversion | None, folder: Path) -> Model:
     if problem:
         message = f"OpenVINO cannot read it: {problem}"
         raise UnreadableModel("unreadable-file", message, Location(model.path))
-    return read(target)
+    return read(source) if first is not None else model, read(target)
 
 
 def _findings(exported: Model) -> Iterator[Refused]:
@@ -88,17 +107,32 @@ def _findings(exported: Model) -> Iterator[Refused]:
             yield Refused(Reason.TARGET_BREAKS_RULES, message, name, found.location)
 
 
-def _compare(model: Model, exported: Model, seed: int) -> tuple[str, tuple[str, ...]]:
-    """Return how the outputs in NumPy differ, and what is to be said if they cannot be compared."""
+def _compare(models: Sequence[Model], exported: Model, seed: int) -> tuple[str, tuple[str, ...]]:
+    """Return how the outputs in NumPy differ, and what is to be said if they cannot be compared.
+
+    Args:
+        models: of the same meaning; the first that NumPy computes is taken.
+        exported: the IR.
+        seed: for the inputs.
+    """
     from ir_scatter.cases import make_feeds
     from ir_scatter.graphs import prepare
 
     try:
-        before, after = prepare(model), prepare(exported)
+        after, before = prepare(exported), _prepare_one(models)
         feeds = make_feeds(before, seed)
         return difference_of(list(before.run(feeds).values()), list(after.run(feeds).values())), ()
     except Error as error:
         return "", (f"the models were not compared in NumPy: {error}",)
+
+
+def _prepare_one(models: Sequence[Model]) -> "Program":
+    from ir_scatter.graphs import prepare
+
+    for model in models[:-1]:
+        with suppress(Error):
+            return prepare(model)
+    return prepare(models[-1])
 
 
 def _listed(model: Model, exported: Model, found: Conversion) -> tuple[Converted, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from ir_scatter.formats.edits import Edit, apply_edits
 
 _CONTEXT = 3
+_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\", '"': '\\"'}
 
 
 def unified_diff(data: bytes, edits: Sequence[Edit], old: str, new: str) -> Iterator[str]:
@@ -19,8 +20,8 @@ def unified_diff(data: bytes, edits: Sequence[Edit], old: str, new: str) -> Iter
     """
     regions = _regions(data, edits)
     if regions:
-        yield f"--- {old}\n"
-        yield f"+++ {new}\n"
+        yield f"--- {_file_name(old)}\n"
+        yield f"+++ {_file_name(new)}\n"
     line, position, shift = 1, 0, 0
     for start, end, inside in regions:
         line += data.count(b"\n", position, start)
@@ -31,6 +32,14 @@ def unified_diff(data: bytes, edits: Sequence[Edit], old: str, new: str) -> Iter
         left, right = _lines(before), _lines(after)
         yield from _hunks(left, right, line, shift)
         shift += len(right) - len(left)
+
+
+def _file_name(name: str) -> str:
+    r"""Return a name as `patch` reads it: in quotes if it holds such or a line end, else up to a tab."""
+    if name.startswith('"') or any(character in name for character in "\n\t\r\\"):
+        spelled = name.translate({ord(key): text for key, text in _ESCAPES.items()})
+        return f'"{spelled}"'
+    return f"{name}\t" if " " in name else name
 
 
 def _hunks(left: list[str], right: list[str], line: int, shift: int) -> Iterator[str]:

@@ -54,6 +54,13 @@ class References:
         return any(content(use.shared.bindings.get(reference)) != seen for use in self._uses)
 
 
+def attribute_references(node: Node) -> dict[str, str]:
+    """Return what each call of a function gives a node, "@axis" by the name of the attribute."""
+    assert isinstance(node.graph, OnnxGraph)
+    written = node.graph.index.nodes[node.handle].attribute
+    return {text(one.name): f"@{text(one.ref_attr_name)}" for one in written if one.ref_attr_name}
+
+
 def content(attribute: AttributeProto | None) -> bytes | None:
     """Return what an attribute holds, whatever it is called and whatever later versions know of it."""
     if attribute is None:

@@ -207,8 +207,8 @@ def _without_signals() -> Iterator[None]:
     finally:
         for number, handler in known.items():
             signal.signal(number, handler)
-        for number in seen:
-            signal.raise_signal(number)
+        for late in seen:
+            signal.raise_signal(late)
 
 
 def _is_same(left: Path, right: Path) -> bool:

@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import PurePath
+from shlex import quote
 
 from ir_scatter.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
 from ir_scatter.report.characters import visible
-from ir_scatter.report.report import Report
+from ir_scatter.report.report import STDIN_NAME, Report
 
 
 def counted(number: int, noun: str) -> str:
@@ -54,6 +56,15 @@ def one_line(found: Diagnostic) -> str:
     line = f"{found.severity} {visible(found.code)} {visible(found.message)}"
     scope = found.location.scope
     return f"{line} [{visible(scope)}]" if scope else line
+
+
+def mending(found: Diagnostic) -> str:
+    """Return the command that mends a finding, "" if there is none."""
+    path = found.location.path
+    if found.mended_by is None or path == STDIN_NAME:
+        return ""
+    command = f"ir-scatter convert {quote(visible(path))} -o NEW{PurePath(path).suffix}"
+    return f"{command} {found.mended_by}".rstrip()
 
 
 def statistics(diagnostics: Sequence[Diagnostic]) -> list[str]:

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 
 from ir_scatter.diagnostics import Diagnostic, Severity
 
+STDIN_NAME = "<stdin>"
+"""What standard input is called."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileResult:

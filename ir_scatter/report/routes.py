@@ -1,5 +1,6 @@
 """The table of rewrites: from, to, conditions."""
 
+import textwrap
 from typing import Any
 
 from ir_scatter.model import OPENVINO
@@ -7,23 +8,27 @@ from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites import all_rewrites
 from ir_scatter.rewrites.rewrite import Rewrite
 
-_HEADER = ("from", "to", "conditions", "rewrite")
+_WIDTH = 80
+_INDENT = "    "
 
 
 def text() -> str:
-    """Return the table for people: the versions of one operator share a line."""
+    """Return the table for people: the versions of one operator share an entry."""
     groups: dict[tuple[str, str, str, str, str], list[Rewrite]] = {}
     for rewrite in all_rewrites():
         source, target = rewrite.source.key, rewrite.target.key
         key = (source.domain, source.type, target.type, rewrite.conditions, rewrite.name)
         groups.setdefault(key, []).append(rewrite)
-    rows = [_HEADER]
-    for (_, _, _, conditions, name), found in groups.items():
+    rows = [("from", "to", "")]
+    for (_, _, _, conditions, _), found in groups.items():
         sources = _versions([rewrite.source for rewrite in found])
-        rows.append((sources, _versions([rewrite.target for rewrite in found]), conditions, name))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    return "".join(f"{line.rstrip()}\n" for line in lines)
+        rows.append((sources, _versions([rewrite.target for rewrite in found]), conditions))
+    width = max(len(row[0]) for row in rows)
+    lines: list[str] = []
+    for left, right, conditions in rows:
+        lines.append(f"{left.ljust(width)}  {right}")
+        lines += textwrap.wrap(conditions, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def document(versions: dict[str, str]) -> dict[str, Any]:

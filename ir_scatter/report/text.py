@@ -45,6 +45,9 @@ def _finding(file: FileResult, found: Diagnostic, paint: _Paint) -> Iterator[str
     for related in found.related:
         yield f"   {paint('note:', _CYAN)} {phrases.note(related, found)}"
     yield f"   {paint('help:', _CYAN)} ir-scatter explain {code}"
+    mending = phrases.mending(found)
+    if mending:
+        yield f"   {paint('help:', _CYAN)} {mending}"
 
 
 def _excerpt(file: FileResult, found: Diagnostic, paint: _Paint) -> Iterator[str]:

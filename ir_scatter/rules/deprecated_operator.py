@@ -9,7 +9,7 @@ opset.
 
 Example: Scatter in a model of opset 13.
 
-Fix: replace it by ScatterElements, which means the same.
+Fix: replace it by ScatterElements, which means the same, as `ir-scatter convert` does.
 """
 
 from collections.abc import Iterator
@@ -34,4 +34,4 @@ def _check(site: "Site") -> Iterator[Finding]:
     yield Finding(message)
 
 
-RULE = Rule("SCT401", "deprecated-operator", Severity.ERROR, _check)
+RULE = Rule("SCT401", "deprecated-operator", Severity.ERROR, _check, mended_by="")

@@ -9,7 +9,7 @@ Runtimes: OpenVINO's CPU and GPU plugins compute it like version 12.
 
 Example: data [3], indices [5].
 
-Fix: use version="opset12", whose text allows it.
+Fix: use version="opset12", whose text allows it; `ir-scatter convert` writes it.
 """
 
 from collections.abc import Iterator
@@ -37,4 +37,4 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield Finding(message, role=Role.INDICES)
 
 
-RULE = Rule("SCT211", "indices-longer-on-axis", Severity.ERROR, _check)
+RULE = Rule("SCT211", "indices-longer-on-axis", Severity.ERROR, _check, mended_by="--to {type}")

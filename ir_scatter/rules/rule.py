@@ -44,6 +44,8 @@ class Rule:
         documentation: the docstring of its module.
         reads_values: whether it looks at the numbers in indices, so that two nodes that differ in
             nothing else may differ in its findings.
+        mended_by: what `ir-scatter convert` must be told to mend it, "{type}" for the operator; "" if
+            nothing, None if no conversion mends it.
     """
 
     code: str
@@ -52,3 +54,4 @@ class Rule:
     check: "Callable[[Site], Iterator[Finding]] | None" = None
     documentation: str = ""
     reads_values: bool = False
+    mended_by: str | None = None

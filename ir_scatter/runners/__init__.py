@@ -8,6 +8,15 @@ if TYPE_CHECKING:
 
     from ir_scatter.runners.runner import Availability, Family, Runner
 
+_MODULES = (
+    "openvino_device",
+    "openvino_gpu_on_cpu",
+    "openvino_fold",
+    "onnxruntime_cpu",
+    "onnx_reference",
+)
+"""The files that have a runner each; a line here makes a new one known."""
+
 _PREFIX = "openvino:"
 """What a short name leaves out."""
 
@@ -53,13 +62,11 @@ def survey() -> "list[Availability]":
 
 @cache
 def _families() -> "tuple[Family, ...]":
-    """Collect the runners from the files of this folder."""
-    import pkgutil
+    """Collect the `FAMILY` of each runner."""
     from importlib import import_module
 
-    modules = (import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__))
-    found: list[Family] = [module.FAMILY for module in modules if hasattr(module, "FAMILY")]
-    return tuple(sorted(found, key=lambda family: family.order))
+    families: list[Family] = [import_module(f"{__name__}.{name}").FAMILY for name in _MODULES]
+    return tuple(sorted(families, key=lambda family: family.order))
 
 
 @cache

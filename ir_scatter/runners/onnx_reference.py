@@ -1,6 +1,7 @@
 """The reference evaluator of the package onnx, with its own operators."""
 
-from ir_scatter.runners.runner import ChildRunner, Family, Runner
+from ir_scatter.runners.child_runner import ChildRunner
+from ir_scatter.runners.runner import Family, Runner
 
 NAME = "onnx-reference"
 

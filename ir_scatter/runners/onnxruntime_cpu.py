@@ -1,6 +1,7 @@
 """onnxruntime on the processor, with its graph optimizations as they are by default."""
 
-from ir_scatter.runners.runner import ChildRunner, Family, Runner
+from ir_scatter.runners.child_runner import ChildRunner
+from ir_scatter.runners.runner import Family, Runner
 
 NAME = "onnxruntime"
 

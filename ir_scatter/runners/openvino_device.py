@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ir_scatter.runners.runner import ChildRunner, Family, Runner
+from ir_scatter.runners.child_runner import ChildRunner
+from ir_scatter.runners.runner import Family, Runner
 
 PREFIX = "openvino:"
 

@@ -1,7 +1,8 @@
 """OpenVINO's constant folding: the second implementation of its operators."""
 
+from ir_scatter.runners.child_runner import ChildRunner
 from ir_scatter.runners.openvino_device import PREFIX
-from ir_scatter.runners.runner import ChildRunner, Family, Runner
+from ir_scatter.runners.runner import Family, Runner
 
 NAME = f"{PREFIX}fold"
 

@@ -8,6 +8,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from queue import SimpleQueue
 from typing import IO, Any, TypeAlias
@@ -33,47 +34,65 @@ class Failure(Exception):
         self.message = message
 
 
-_PIPES: list[IO[bytes]] = []
-"""Where questions come from, and where answers go."""
+@dataclass(slots=True)
+class _Connection:
+    """What joins this process with its parent.
+
+    Attributes:
+        answers: where they go.
+        folders: for arrays.
+        questions: those that wait.
+    """
+
+    answers: IO[bytes]
+    folders: list[str]
+    questions: "SimpleQueue[bytes]"
 
 
-def start(module: str) -> None:
+_CONNECTION: list[_Connection] = []
+
+
+def start(module: str, folders: list[str]) -> None:
     """Take standard input and output for questions and answers, and run the module's `main`.
 
-    Whatever it prints, and whatever native code prints, goes to standard error.
+    Whatever it prints, and whatever native code prints, goes to standard error. The process ends
+    when nobody can ask any more, whatever it may be doing at the time.
+
+    Args:
+        module: has the function `main`, which calls `serve`.
+        folders: for arrays; they are removed in the end.
     """
     _no_core_dumps()
-    _PIPES[:] = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
+    connection = _Connection(answers, folders, SimpleQueue())
+    _CONNECTION[:] = [connection]
+    threading.Thread(target=_listen, args=(questions, connection), daemon=True).start()
     import_module(module).main()
 
 
 def serve(handlers: Mapping[str, Handler]) -> None:
-    """Answer questions, which are lines of JSON, with lines of JSON.
-
-    The process ends when nobody can ask any more, whatever it may be doing at the time.
+    """Answer questions, which are lines of JSON, with lines of JSON; never return.
 
     Args:
         handlers: by the word that a question has under "do".
     """
-    questions, answers = _PIPES
-    folders: list[str] = json.loads(questions.readline())
-    waiting: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_listen, args=(questions, waiting, folders), daemon=True).start()
+    (connection,) = _CONNECTION
     number = 0
     while True:
         number += 1
-        answer = _answer(handlers, json.loads(waiting.get()), folders, f"answer_{number}")
-        answers.write(json.dumps(answer).encode() + b"\n")
-        answers.flush()
+        question = json.loads(connection.questions.get())
+        answer = _answer(handlers, question, connection.folders, f"answer_{number}")
+        connection.answers.write(json.dumps(answer).encode() + b"\n")
+        connection.answers.flush()
 
 
-def _listen(questions: IO[bytes], waiting: "SimpleQueue[bytes]", folders: list[str]) -> None:
+def _listen(questions: IO[bytes], connection: _Connection) -> None:
     for line in questions:
-        waiting.put(line)
-    for folder in folders:
+        connection.questions.put(line)
+    for folder in connection.folders:
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 

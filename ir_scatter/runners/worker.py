@@ -21,7 +21,7 @@ from ir_scatter.runners.service import import_paths
 
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
-    "from ir_scatter.runners.service import start; start(sys.argv[1])"
+    "from ir_scatter.runners.service import start; start(sys.argv[1], json.loads(sys.argv[3]))"
 )
 _NOISE_BYTES = 4096
 _LONGEST = 1e6
@@ -53,16 +53,23 @@ class Worker:
         starts: how many processes there were so far.
     """
 
-    def __init__(self, module: str, environment: Callable[[], Mapping[str, str]] = lambda: {}) -> None:
+    def __init__(
+        self,
+        module: str,
+        environment: Callable[[], Mapping[str, str]] = lambda: {},
+        questions_per_process: int | None = None,
+    ) -> None:
         """Make a worker; nothing is started yet.
 
         Args:
             module: has the function `main`, which serves.
             environment: gives what is added to the environment of the process; called when it starts.
+            questions_per_process: after how many of them a new process takes over.
         """
         self.module = module
         self.starts = 0
         self._environment = environment
+        self._most = questions_per_process
         self._process: _Process | None = None
         self._lock = threading.Lock()
 
@@ -103,8 +110,11 @@ class Worker:
             process.end()
 
     def _is_usable(self) -> bool:
-        """Tell whether there is a process, and whether it is ours: a fork shares no pipes."""
-        return self._process is not None and self._process.owner == os.getpid()
+        """Tell whether a process may be asked; one that was there before a fork is the parent's."""
+        process = self._process
+        if process is None or process.owner != os.getpid():
+            return False
+        return self._most is None or process.count < self._most
 
     def _ask(
         self, question: Mapping[str, Any], arrays: Sequence[Array], time_limit: float
@@ -128,8 +138,11 @@ class _Process:
         self.owner = os.getpid()
         self._folders = arena.new_folders()
         self._noise = os.path.join(self._folders[-1], "noise")
-        self._count = 0
-        command = [sys.executable, "-c", _START, module, json.dumps(import_paths())]
+        self.count = 0
+        command = [
+            *(sys.executable, "-c", _START, module),
+            *(json.dumps(import_paths()), json.dumps(self._folders)),
+        ]
         try:
             with open(self._noise, "ab") as noise:
                 self._popen = subprocess.Popen(
@@ -150,7 +163,6 @@ class _Process:
             target=_forward, args=(self._popen.stdout, self._answers), daemon=True
         )
         self._reader.start()
-        self._send(json.dumps(self._folders))
 
     def ask(
         self, question: Mapping[str, Any], arrays: Sequence[Array], time_limit: float
@@ -158,8 +170,8 @@ class _Process:
         """Return the answer; whoever gets an exception instead must end the process."""
         deadline = monotonic() + min(time_limit, _LONGEST)
         os.truncate(self._noise, 0)
-        self._count += 1
-        sent = arena.write(self._folders, f"question_{self._count}", arrays)
+        self.count += 1
+        sent = arena.write(self._folders, f"question_{self.count}", arrays)
         self._send(json.dumps({**question, "arena": sent}))
         try:
             line = self._answers.get(timeout=max(deadline - monotonic(), 0.001))

@@ -97,12 +97,26 @@ def _is_too_long(site: Site, target: OpSpec) -> bool:
         return False
     shape, sizes = site.indices_shape, site.data_shape
     if site.spec.layout is not Layout.ELEMENTS:
-        count, room = target_count(site), target_room(site)
-        return count is not None and room is not None and count > room
+        count, rooms = target_count(site), _rooms(site)
+        return count is not None and bool(rooms) and all(count > room for room in rooms)
     if shape is None or sizes is None:
         return False
     pairs = [*zip(shape, sizes, strict=True)]
-    return any(_least(dim) > _most(size) for dim, size in (pairs if site.axis is None else [pairs[site.axis]]))
+    return any(
+        _least(dim) > _most(size) for dim, size in (pairs if site.axis is None else [pairs[site.axis]])
+    )
+
+
+def _rooms(site: Site) -> list[float]:
+    """Return the room on the axis; where that is not known, on each that the shapes allow."""
+    room, data, indices = target_room(site), site.data_shape, site.indices_shape
+    if room is not None:
+        return [room]
+    if site.spec.layout is not Layout.SLICES or data is None or indices is None or site.updates is None:
+        return []
+    updates = site.updates.shape
+    places = [n for n in range(len(data)) if data[:n] + indices + data[n + 1 :] == updates]
+    return [_most(data[place]) for place in places]
 
 
 def _no_form(_: Refusal, site: Site, rewrite: Rewrite, __: Collection[Condition]) -> bool:

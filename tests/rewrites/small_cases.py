@@ -19,6 +19,10 @@ Dims = tuple[int, ...]
 SIZES = range(4)
 RANKS = range(1, 4)
 INDEX_RANKS = range(3)
+FEW = 9
+"""So many index values of one shape are all tried."""
+SAMPLE = 3
+"""Of more so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +124,9 @@ def limits(spec: OpSpec, small: Small, mode: str = "linear") -> list[int]:
 
 
 def index_values(
-    spec: OpSpec, small: Small, most: int, random: np.random.Generator, *, wraps: bool, mode: str = "linear"
+    spec: OpSpec, small: Small, random: np.random.Generator, *, wraps: bool, mode: str = "linear"
 ) -> Iterator[Array | None]:
-    """Yield legal index values: all if there are no more than `most`, otherwise a sample.
+    """Yield legal index values: all if they are few, otherwise a sample.
 
     A sample begins with values that are all different, where there is room for them.
     """
@@ -140,11 +144,11 @@ def index_values(
         ranges = []
     if any(not row for row in ranges):
         return
-    if prod(map(len, ranges)) <= most:
+    if prod(map(len, ranges)) <= FEW:
         for values in product(*ranges):
             yield np.array(values, np.int64).reshape(small.indices)
         return
-    yield from islice(_sampled(small, ranges, random), most)
+    yield from islice(_sampled(small, ranges, random), SAMPLE)
 
 
 def _sampled(small: Small, ranges: list[range], random: np.random.Generator) -> Iterator[Array]:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from ir_scatter.convert.engine import Engine, Rewritten
+from ir_scatter.model import ONNX
 from ir_scatter.ops.spec import Layout, OpSpec, Reduction, Role
 from ir_scatter.rewrites import all_rewrites
 from ir_scatter.rewrites.conditions import Condition
@@ -37,7 +38,6 @@ from tests.rewrites.small_cases import Small, attribute_sets, every_small, index
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 SAMPLE = 40
 """Shapes of one pair in one way to know them, unless all are wanted."""
-VALUES = 9 if NIGHTLY else 4
 
 WAYS = ("static", "dimensions", "ranks", "axis", "nothing", "constant")
 """What is known: all shapes; ranks only; not even those; all but the axis; nothing; indices too."""
@@ -64,7 +64,10 @@ def chosen(rewrite: Rewrite, attributes: int, seed: Sequence[int]) -> Iterator[t
     """Yield shapes with the number of a set of attributes; in a sample most of those that must reach do."""
     every = every_small(rewrite.source)
     if NIGHTLY:
-        yield from ((small, number) for small in every for number in range(attributes))
+        for place, small in enumerate(every):
+            # The forms of ONNX's rows differ in their opsets only: there the sets take turns.
+            is_turn = rewrite.source.key.domain == ONNX
+            yield from ((small, n) for n in ([place % attributes] if is_turn else range(attributes)))
         return
     random = np.random.default_rng(seed)
     taken = 0
@@ -140,9 +143,9 @@ class _Trial:
             place = small.axis % len(small.data)
             column = tuple(dim if n == place else min(dim, 1) for n, dim in enumerate(small.indices))
             one = replace(small, indices=column)
-            for indices in index_values(spec, one, VALUES, random, wraps=wraps(spec)):
+            for indices in index_values(spec, one, random, wraps=wraps(spec)):
                 yield np.broadcast_to(indices, small.indices)
-        yield from index_values(spec, small, VALUES, random, wraps=wraps(spec), mode=mode)
+        yield from index_values(spec, small, random, wraps=wraps(spec), mode=mode)
 
     def _run(self, small: Small, attributes: Mapping[str, Any], arrays: dict[Role, Array]) -> None:
         form = self._form(small, attributes, arrays)

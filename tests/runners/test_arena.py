@@ -1,5 +1,6 @@
 """Arrays in files: every element type, layout and shape comes back as it went."""
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -39,19 +40,19 @@ def test_every_element_type_and_rank(name: str, shape: tuple[int, ...], tmp_path
     assert isinstance(found, np.ndarray)
 
 
+LAYOUTS: list[np.dtype[Any]] = [np.dtype(text) for text in ("<f4", ">f4", ">i8", "u1", "?")]
+
+
 @given(
     st.lists(
-        hnp.arrays(
-            st.sampled_from([np.dtype("<f4"), np.dtype(">f4"), np.dtype(">i8"), np.dtype("u1"), np.dtype("?")]),
-            hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5),
+        st.sampled_from(LAYOUTS).flatmap(
+            lambda type: hnp.arrays(type, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5))
         ),
         max_size=5,
     ),
     st.booleans(),
 )
 def test_every_layout(arrays: list[npt.NDArray[Any]], transposed: bool) -> None:
-    import tempfile
-
     sent = [array.T if transposed else array[..., ::-1] if array.ndim else array for array in arrays]
     with tempfile.TemporaryDirectory() as folder:
         received = through_a_file(sent, Path(folder))

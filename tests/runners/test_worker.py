@@ -215,7 +215,12 @@ if sys.argv[1] != "exit":
 @pytest.mark.parametrize("how", ["exit", "killed", "busy"])
 def test_a_process_ends_with_its_parent_and_takes_its_files_along(how: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", _ORPHAN, how], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", _ORPHAN, how],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.stderr == ""
     process_id, *folders = done.stdout.split()
@@ -244,6 +249,19 @@ assert (again["id"], again["answered"]) == (first, 2)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_fork_has_a_process_of_its_own() -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _FORK], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-W", "ignore", "-c", _FORK],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_new_process_takes_over_after_some_questions() -> None:
+    worker = Worker(ECHO, questions_per_process=3)
+    answered = [worker.ask({"do": "echo"}, [], 60)[0]["answered"] for _ in range(7)]
+    worker.close()
+    assert answered == [1, 2, 3, 1, 2, 3, 1]
+    assert worker.starts == 3

@@ -1,0 +1,248 @@
+"""One difference in full: how much, where, with which inputs, and how to see it again."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite, isnan
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from ir_scatter.compare.session import Compared
+from ir_scatter.compare.verdicts import Comparison, Level, Verdict
+from ir_scatter.elements import ELEMENT_TYPES
+from ir_scatter.ops import SPECS
+from ir_scatter.report.html.command import repeat_command
+from ir_scatter.report.html.deviations import (
+    Element,
+    Sizes,
+    Slice,
+    is_comparable,
+    sizes,
+    worst_elements,
+    worst_slice,
+)
+from ir_scatter.report.html.matrix import subject_of
+from ir_scatter.shapes import show, show_numbers
+
+if TYPE_CHECKING:
+    from ir_scatter.constants import Array
+
+_PORTS = {str(spec.key): [port.name for port in spec.ports] for spec in SPECS.values()}
+_TYPES = {row.dtype_name: row.name for row in ELEMENT_TYPES.values() if row.dtype_name}
+_FEW_VALUES = 16
+_LONGEST = 60
+_MOST_CASES = 10
+_FARTHEST = 2**62
+"""From so many units in the last place on there are none: one of the two is no finite number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An input of the node: what it is called, its type and shape, and its values if they are few."""
+
+    name: str
+    kind: str
+    values: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An element that differs, as text."""
+
+    index: str
+    got: str
+    expected: str
+    difference: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What the page says of one tensor of one runner.
+
+    Attributes:
+        anchor: what links go to.
+        comparison: the worst one among cases and iterations.
+        where: in which cases and iterations.
+        kind: type and shape of the tensor.
+        operands: the inputs of the node.
+        elements: the worst ones.
+        histogram: a picture, "" without one.
+        histogram_note: what it does not show.
+        heat_map: a picture, "" without one.
+        heat_map_note: what it shows.
+        command: what repeats it.
+    """
+
+    anchor: str
+    comparison: Comparison
+    where: str
+    kind: str
+    operands: tuple[Operand, ...]
+    elements: tuple[Listed, ...]
+    histogram: Markup
+    histogram_note: str
+    heat_map: Markup
+    heat_map_note: str
+    command: str
+
+    @property
+    def key(self) -> tuple[Level, str, str, str]:
+        """Return what the cell of the table is found by."""
+        one = self.comparison
+        return one.level, subject_of(one), one.subject, one.reference
+
+
+def group(found: Compared) -> list[list[Comparison]]:
+    """Return what differs: of each tensor on each runner all cases and iterations, the worst first.
+
+    Nodes come before outputs: an output may only pass on what a node did.
+    """
+    groups: dict[tuple[object, ...], list[Comparison]] = {}
+    for one in found.comparisons:
+        if one.measure.verdict.is_difference:
+            key = (one.level, subject_of(one), one.subject, one.reference)
+            groups.setdefault(key, []).append(one)
+    ordered = sorted(groups.values(), key=lambda group: group[0].level is Level.MODEL)
+    return [sorted(group, key=_severity, reverse=True) for group in ordered]
+
+
+def _severity(one: Comparison) -> tuple[bool, bool, int]:
+    found = one.measure
+    return found.verdict is Verdict.MISMATCH, bool(found.remark), found.mismatched
+
+
+def describe(
+    found: Compared, alike: Sequence[Comparison], anchor: str, inputs: str | None = None
+) -> Difference:
+    """Return all there is to say of a difference, with pictures.
+
+    Args:
+        found: the comparison of the model.
+        alike: the same tensor in all cases and iterations in which it differs, the worst first.
+        anchor: what links go to; also makes the names inside of pictures unique.
+        inputs: the file that the inputs came from; None if they were generated.
+    """
+    one = alike[0]
+    spread, cut = sizes(one), worst_slice(one)
+    histogram = heat_map = Markup()
+    if spread.sizes.size:
+        from ir_scatter.report.html.histogram import histogram as draw_histogram
+
+        histogram = draw_histogram(spread, one.measure.tolerance.absolute, f"{anchor}-h")
+    if cut is not None:
+        from ir_scatter.report.html.heat_map import heat_map as draw_heat_map
+
+        heat_map = draw_heat_map(cut, f"{anchor}-m")
+    return Difference(
+        anchor,
+        one,
+        _where(found, alike),
+        "" if one.expected is None else kind_of(one.expected),
+        tuple(_operands(one)),
+        tuple(_listed(one, element) for element in worst_elements(one)),
+        histogram,
+        _histogram_note(one, spread),
+        heat_map,
+        "" if cut is None else _heat_map_note(one, cut),
+        repeat_command(found, one, inputs),
+    )
+
+
+def kind_of(array: "Array") -> str:
+    """Return type and shape, "f32[2, 3]"."""
+    return f"{_TYPES.get(array.dtype.name, _plain_type(array))}{show(array.shape)}"
+
+
+def _plain_type(array: "Array") -> str:
+    return "string" if array.dtype.kind in "OUST" else array.dtype.name
+
+
+def _operands(one: Comparison) -> Iterator[Operand]:
+    names = _PORTS.get(one.operator, [])
+    for number, array in enumerate(one.inputs):
+        name = names[number] if number < len(names) else f"input {number}"
+        if array is None:
+            yield Operand(name, "left out")
+        elif 0 < array.size <= _FEW_VALUES and array.dtype.kind in "iub":
+            yield Operand(name, kind_of(array), str(array.tolist()))
+        else:
+            yield Operand(name, kind_of(array))
+
+
+def _where(found: Compared, alike: Sequence[Comparison]) -> str:
+    """Return in which case and iteration, and in how many others."""
+    one = alike[0]
+    parts = []
+    if len(found.feeds) > 1:
+        parts.append(f"case {one.case}")
+    if one.place:
+        parts.append(f"iteration {', '.join(map(str, one.place))}")
+    others = len(alike) - 1
+    if others:
+        numbers = sorted({other.case for other in alike})
+        shown = ", ".join(map(str, numbers[:_MOST_CASES])) + (", …" if len(numbers) > _MOST_CASES else "")
+        cases = f" (cases {shown})" if len(numbers) > 1 else ""
+        parts.append(f"the worst of {others + 1} runs in which it differs{cases}")
+    return ", ".join(parts)
+
+
+def _listed(one: Comparison, element: Element) -> Listed:
+    is_text = isinstance(element.got, str)
+    difference = "" if is_text else "not finite" if isnan(element.difference) else f"{element.difference:+.4g}"
+    is_double = one.got is not None and one.got.dtype.itemsize >= 8
+    shown = [show_element(value, is_double=is_double) for value in (element.got, element.expected)]
+    return Listed(show_numbers(element.index), *shown, difference.replace("-", "−"))
+
+
+def show_element(value: Any, *, is_double: bool = True) -> str:
+    """Return an element with all of its digits, a text in quotes and shortened."""
+    if isinstance(value, str):
+        return repr(value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…")
+    if isinstance(value, float) and not is_double:
+        return f"{value:.9g}".replace("-", "−")
+    return str(value).replace("-", "−")
+
+
+def size_text(value: float) -> str:
+    """Return a size, "∞" where there is none."""
+    return f"{value:.3g}".replace("-", "−") if isfinite(value) else "∞"
+
+
+def steps_text(one: Comparison) -> str:
+    """Return the units in the last place, "" where there is no such thing."""
+    got = one.got
+    if got is None or got.dtype.kind in "OUSTc":
+        return ""
+    steps = one.measure.max_ulp
+    return "∞" if steps >= _FARTHEST else f"{steps:,}"
+
+
+def _histogram_note(one: Comparison, spread: Sizes) -> str:
+    if not spread.looked_at:
+        return ""
+    same = spread.looked_at - spread.sizes.size - spread.lost
+    parts = [f"{same:,} equal"] if same else []
+    if spread.lost:
+        parts.append(f"{spread.lost:,} where only one side is finite")
+    text = f"not shown: {', '.join(parts)}" if parts else ""
+    if spread.step > 1:
+        text = f"every {spread.step}th element; {text}".removesuffix("; ")
+    return text
+
+
+def _heat_map_note(one: Comparison, cut: Slice) -> str:
+    text = f"slice {cut.label}, worst element framed"
+    down, across = cut.spans
+    if cut.axes[0] is None:
+        if across > 1:
+            text += f", each cell the worst of {across:,} elements"
+    elif (down, across) != (1, 1):
+        text += f", each cell the worst of {down} × {across} elements"
+    if one.measure.contested:
+        text += f"; {one.measure.contested:,} contested elements are in it, too"
+    return text
+
+
+def has_elements(one: Comparison) -> bool:
+    """Tell whether there are elements to be shown."""
+    return is_comparable(one)

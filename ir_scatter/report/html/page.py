@@ -1,0 +1,224 @@
+"""What the page says, in the order in which it says it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ir_scatter.compare.job import Failure
+from ir_scatter.compare.session import Compared
+from ir_scatter.compare.verdicts import Comparison, Level, Verdict
+from ir_scatter.report.comparison_json import summary
+from ir_scatter.report.html import notes
+from ir_scatter.report.html.difference import Difference, describe, group
+from ir_scatter.report.html.matrix import Matrix, make_matrix
+from ir_scatter.report.phrases import counted
+from ir_scatter.runners.gpu_on_cpu import FIDELITY, NAME
+from ir_scatter.runners.outcome import Outcome, Status
+from ir_scatter.runners.runner import Availability
+
+_ON_CPU = "@cpu"
+"""What the name of a runner ends with that runs another device's plugin on the CPU."""
+_MOST_DETAILED = 20
+"""Differences of a model that are shown in full."""
+_LEAST_OUTPUTS = 5
+"""Places among them that nodes do not take from outputs."""
+_MOST_ON_PAGE = 60
+_LEAST_DETAILED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is known beside the comparison.
+
+    Attributes:
+        versions: of the packages.
+        devices: what the runners are, by their long names.
+        failures: models that were not compared.
+        skipped: runners that were passed over, and why.
+        inputs: the file that the inputs came from; None if they were generated.
+    """
+
+    versions: Mapping[str, str] = field(default_factory=dict)
+    devices: Mapping[str, Availability] = field(default_factory=dict)
+    failures: tuple[Failure, ...] = ()
+    skipped: tuple[tuple[str, str], ...] = ()
+    inputs: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerRow:
+    """A runner in the table of runners."""
+
+    outcome: Outcome
+    device: str
+    versions: str
+
+    @property
+    def is_ok(self) -> bool:
+        """Tell whether it computed the model."""
+        return self.outcome.status is Status.OK
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelPage:
+    """What the page says of one model, or of two that are compared with each other."""
+
+    anchor: str
+    found: Compared
+    counts: Mapping[str, int]
+    headline: str
+    state: str
+    runners: tuple[RunnerRow, ...]
+    fidelity: tuple[tuple[str, tuple[str, ...]], ...]
+    outputs: Matrix
+    nodes: Matrix
+    differences: tuple[Difference, ...]
+    more: int
+    indices: tuple[notes.Remark, ...]
+    blames: tuple[notes.Blame, ...]
+    not_tapped: tuple[notes.Remark, ...]
+    kernels: tuple[notes.Kernel, ...]
+    tolerances: tuple[tuple[str, str, object], ...]
+    feeds: tuple[tuple[str, str], ...]
+
+    @property
+    def anchors(self) -> Mapping[tuple[Level, str, str, str], str]:
+        """Return where differences are shown in full."""
+        return {one.key: one.anchor for one in self.differences}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Page:
+    """The whole page."""
+
+    models: tuple[ModelPage, ...]
+    counts: Mapping[str, int]
+    headline: str
+    state: str
+    around: Around
+
+
+def make_page(found: Sequence[Compared], around: Around) -> Page:
+    """Return what the page says, pictures included."""
+    differing = sum(one.differs for one in found)
+    share = _MOST_ON_PAGE // max(differing, 1)
+    most = max(_LEAST_DETAILED, min(_MOST_DETAILED, share))
+    models = tuple(_model(one, f"m{number}", most, around) for number, one in enumerate(found))
+    if len(models) == 1 and not around.failures:
+        only = models[0]
+        return Page(models, only.counts, only.headline, only.state, around)
+    return Page(
+        models,
+        summary([comparison for one in found for comparison in one.comparisons]),
+        _headline_of_many(models, around.failures),
+        _worst_state([*(model.state for model in models), *("failed" for _ in around.failures)]),
+        around,
+    )
+
+
+def _model(found: Compared, anchor: str, most: int, around: Around) -> ModelPage:
+    groups = group(found)
+    chosen = _chosen(groups, most)
+    return ModelPage(
+        anchor,
+        found,
+        summary(found.comparisons),
+        _headline(found),
+        _state(found),
+        tuple(_runner(outcome, around.devices) for outcome in found.outcomes),
+        _fidelity(found, around.devices),
+        make_matrix(found, Level.MODEL),
+        make_matrix(found, Level.NODE),
+        tuple(
+            describe(found, alike, f"{anchor}d{number}", around.inputs) for number, alike in enumerate(chosen)
+        ),
+        len(groups) - len(chosen),
+        notes.indices(found),
+        notes.blames(found),
+        notes.not_tapped(found),
+        notes.kernels(found),
+        notes.tolerances(found),
+        tuple(notes.feeds(found)),
+    )
+
+
+def _chosen(groups: Sequence[list[Comparison]], most: int) -> list[list[Comparison]]:
+    """Return what is shown in full: nodes first, but not nodes alone."""
+    nodes = [one for one in groups if one[0].level is Level.NODE]
+    outputs = [one for one in groups if one[0].level is Level.MODEL]
+    kept = min(len(outputs), max(most - len(nodes), min(_LEAST_OUTPUTS, most // 3)))
+    return [*nodes[: most - kept], *outputs[:kept]]
+
+
+def _runner(outcome: Outcome, devices: Mapping[str, Availability]) -> RunnerRow:
+    known = devices.get(outcome.runner)
+    device = known.full_name if known else ""
+    if not device and outcome.runner.lower().endswith(_ON_CPU):
+        device = NAME
+    versions = outcome.versions or (known.versions if known else {})
+    return RunnerRow(outcome, device, ", ".join(f"{name} {version}" for name, version in versions.items()))
+
+
+def _fidelity(
+    found: Compared, devices: Mapping[str, Availability]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return what must be known to judge the results of a runner."""
+    said = []
+    for outcome in found.outcomes:
+        known = devices.get(outcome.runner)
+        remarks = dict.fromkeys(known.remarks if known else ())
+        if outcome.runner.lower().endswith(_ON_CPU):
+            remarks |= dict.fromkeys(FIDELITY)
+        if remarks and outcome.status is not Status.UNAVAILABLE:
+            said.append((outcome.runner, tuple(remarks)))
+    return tuple(said)
+
+
+def _state(found: Compared) -> str:
+    """Return in a word how it went: "differs", "failed", "nothing" or "agrees"."""
+    if found.differs:
+        return "differs"
+    if found.failed:
+        return "failed"
+    return "agrees" if found.comparisons else "nothing"
+
+
+def _worst_state(states: Sequence[str]) -> str:
+    order = ("differs", "failed", "nothing", "agrees")
+    return min(states, key=order.index, default="nothing")
+
+
+def _headline(found: Compared) -> str:
+    """Return the result in a sentence."""
+    if not found.differs:
+        failed = ", ".join(f"{one.runner} {one.status}" for one in found.failed)
+        if not found.comparisons:
+            return f"Nothing was compared: {failed}" if failed else "Nothing was compared"
+        return f"No difference, but {failed}" if failed else "No difference"
+    parts = []
+    for level, noun in ((Level.NODE, "node"), (Level.MODEL, "output")):
+        all_of = {one.node or one.tensor for one in found.comparisons if one.level is level}
+        wrong = {one.node or one.tensor for one in found.comparisons if one.level is level and _differs(one)}
+        if wrong:
+            parts.append(f"{len(wrong)} of {counted(len(all_of), noun)}")
+    illegal = len({one.node for one in found.guarded if one.is_illegal})
+    text = " and ".join(parts)
+    if text:
+        single = len(parts) == 1 and text.startswith("1 of")
+        text += " differs" if single else " differ"
+    if illegal:
+        text = f"{text}; " if text else ""
+        text += f"illegal indices at {counted(illegal, 'node')}"
+    return text[0].upper() + text[1:]
+
+
+def _differs(one: Comparison) -> bool:
+    return one.measure.verdict in {Verdict.MISMATCH, Verdict.NONDETERMINISTIC}
+
+
+def _headline_of_many(models: Sequence[ModelPage], failures: Sequence[Failure]) -> str:
+    differing = sum(model.state == "differs" for model in models)
+    text = f"{differing} of {counted(len(models), 'model')} differ"
+    text += "s" if differing == 1 and len(models) == 1 else ""
+    if not differing:
+        text = f"No difference in {counted(len(models), 'model')}"
+    return f"{text}; {counted(len(failures), 'model')} could not be compared" if failures else text

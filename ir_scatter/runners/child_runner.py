@@ -1,0 +1,209 @@
+"""Runners that work in a process of their own, which is kept between runs.
+
+One that runs OpenVINO in other surroundings is a subclass of `OpenVinoRunner` with an `environment`
+and a `module` whose `main` prepares its process and then calls that of `openvino_child`.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ir_scatter.errors import BadFeed, UsageError
+from ir_scatter.runners.outcome import NodeFacts, Outcome, Status, Tap
+from ir_scatter.runners.runner import (
+    MODEL_PRECISION,
+    PRECISIONS,
+    TAP_MEMORY,
+    TIME_LIMIT,
+    Availability,
+    Runner,
+)
+
+if TYPE_CHECKING:
+    from ir_scatter.constants import Array
+    from ir_scatter.runners.worker import Worker
+
+
+class ChildRunner(Runner):
+    """Asks a process that is kept between runs.
+
+    Attributes:
+        module: has the function `main`, which serves.
+        packages: the distributions that it needs.
+        install: what installs them.
+        remarks: what must be known to judge its results.
+        has_precision: whether a precision can be asked for.
+        questions_per_process: after how many of them a new process takes over.
+    """
+
+    module: str
+    packages: tuple[str, ...]
+    install: str
+    remarks: tuple[str, ...] = ()
+    has_precision: bool = False
+    questions_per_process: int | None = None
+
+    def environment(self) -> Mapping[str, str]:
+        """Return what is added to the environment of the process."""
+        return {}
+
+    def options(self) -> Mapping[str, Any]:
+        """Return what is added to every question."""
+        return {}
+
+    def problem(self) -> str:
+        """Return why it cannot run here, as far as that is known without trying; "" if it may."""
+        missing = [name for name in self.packages if not _is_installed(name)]
+        return f"{', '.join(missing)} is not installed" if missing else ""
+
+    def full_name(self, told: str) -> str:
+        """Return the full name of the device, from that which the runtime tells."""
+        return told
+
+    def remedy(self, reason: str) -> str:
+        """Return what to install when something is missing."""
+        return self.install
+
+    @cached_property
+    def worker(self) -> "Worker":
+        """Return what holds the process."""
+        from ir_scatter.runners.worker import Worker
+
+        return Worker(self.module, self.environment, self.questions_per_process)
+
+    def versions(self) -> Mapping[str, str]:
+        """Return the versions of the packages involved; empty if one is not installed."""
+        try:
+            return {name: metadata.version(name) for name in self.packages}
+        except metadata.PackageNotFoundError:
+            return {}
+
+    def availability(self) -> Availability:
+        """Return whether it can run here, by running a small model."""
+        versions = self.versions()
+        answer, _ = self._ask({"do": "describe"}, (), TIME_LIMIT)
+        reason = "" if answer["status"] == Status.OK else answer["message"]
+        return Availability(
+            self.name,
+            is_available=not reason,
+            reason=reason,
+            remedy=self.remedy(reason) if reason else "",
+            full_name=self.full_name(answer.get("full_name", "")),
+            capabilities=tuple(answer.get("capabilities", ())),
+            default_precision=answer.get("default_precision", ""),
+            remarks=self.remarks,
+            versions=versions,
+        )
+
+    def run(
+        self,
+        model_path: "str | Path",
+        feeds: "Mapping[str, Array]",
+        *,
+        taps: Sequence[Tap] = (),
+        precision: str = "f32",
+        repeat: int = 1,
+        profile: bool = False,
+        tap_memory: int = TAP_MEMORY,
+        timeout: float = TIME_LIMIT,
+    ) -> Outcome:
+        """Run a model; see `Runner.run`."""
+        if precision not in PRECISIONS:
+            raise UsageError(f"precision is {precision!r}, expected {', '.join(PRECISIONS)}")
+        question = {
+            "do": "run",
+            "model": os.path.abspath(model_path),
+            "feeds": list(feeds),
+            "taps": [[tap.scope, tap.output, tap.types, tap.shapes, tap.callers] for tap in taps],
+            "precision": precision,
+            "repeat": max(repeat, 1),
+            "profile": profile,
+            "tap_memory": tap_memory,
+        }
+        answer, arrays = self._ask(question, _checked(feeds), timeout)
+        return self._outcome(answer, arrays, taps, feeds, precision)
+
+    def close(self) -> None:
+        """End the process."""
+        if "worker" in self.__dict__:
+            self.worker.close()
+
+    @cached_property
+    def _problem(self) -> str:
+        return self.problem()
+
+    @cached_property
+    def _versions(self) -> Mapping[str, str]:
+        return self.versions()
+
+    def _ask(
+        self, question: Mapping[str, Any], arrays: "Sequence[Array]", timeout: float
+    ) -> "tuple[dict[str, Any], list[Array]]":
+        from ir_scatter.runners.worker import Stopped
+
+        if self._problem:
+            return {"status": Status.UNAVAILABLE, "message": self._problem}, []
+        try:
+            answer, found = self.worker.ask({**self.options(), **question}, arrays, timeout)
+        except Stopped as stopped:
+            return {"status": stopped.status, "message": stopped.message}, []
+        if answer["status"] == "bad-feed":
+            raise BadFeed(answer["message"])
+        if answer["status"] == "bug":
+            raise RuntimeError(answer["message"])
+        return answer, found
+
+    def _outcome(
+        self,
+        answer: dict[str, Any],
+        arrays: "list[Array]",
+        taps: Sequence[Tap],
+        feeds: "Mapping[str, Array]",
+        precision: str,
+    ) -> Outcome:
+        from ir_scatter.runners.tapped import decode
+
+        runs = [{name: arrays[number] for name, number in run.items()} for run in answer.get("runs", ())]
+        return Outcome(
+            self.name,
+            Status(answer["status"]),
+            answer.get("message", ""),
+            tuple(runs),
+            decode(taps, answer.get("tapped", ()), arrays, feeds),
+            tuple(NodeFacts(**facts) for facts in answer.get("facts", ())),
+            answer.get("seconds", 0.0),
+            precision if self.has_precision else MODEL_PRECISION,
+            self._versions,
+        )
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _checked(feeds: "Mapping[str, Array]") -> "list[Array]":
+    """Return the feeds as arrays of types that models have.
+
+    Raises:
+        BadFeed: one is something else.
+    """
+    import numpy as np
+
+    from ir_scatter.runners import arena
+
+    found = []
+    for name, feed in feeds.items():
+        array = np.asarray(feed)
+        try:
+            arena.type_name(array)
+        except KeyError:
+            raise BadFeed(f"{name} is {array.dtype.name}, which no model has") from None
+        found.append(array)
+    return found
