@@ -11,6 +11,7 @@ from ir_scatter_cli.options import InputShape, use_color, write, write_file
 
 if TYPE_CHECKING:
     from ir_scatter.compare.job import Done, Job
+    from ir_scatter.runners.runner import Availability
 
 _PRECISIONS = ("f32", "f16", "bf16", "default")
 _VALUES = ("plain", "edge")
@@ -88,6 +89,10 @@ def _run(options: dict[str, Any]) -> int:
 
     if options["inputs"] and options["cases"] > 1:
         raise click.UsageError("--inputs goes without --cases: the file holds one set of inputs")
+    if options["report"]:
+        from ir_scatter.report.html import require_packages
+
+        require_packages()
     job = _job(options)
     count = len(find_files(job.models, ()).sources) if job.each else 1
     with progress(count, is_wanted=job.each) as seen:
@@ -119,10 +124,42 @@ def _write(done: "Done", options: dict[str, Any]) -> None:
     for line in done.written:
         click.echo(f"ir-scatter: {visible(line)}", err=True)
     if options["report"]:
-        from ir_scatter.report.html import render
+        _write_page(done, options)
 
-        page = render(done.found).encode("utf-8")
-        write_file(options["report"], lambda file: file.write(page))
+
+def _write_page(done: "Done", options: dict[str, Any]) -> None:
+    from ir_scatter.report.html import render
+
+    text = render(
+        done.found,
+        devices=_devices(done),
+        failures=done.failures,
+        skipped=done.skipped,
+        inputs=options["inputs"],
+        against=options["against"],
+    )
+    page = text.encode("utf-8")
+    write_file(options["report"], lambda file: file.write(page))
+
+
+def _devices(done: "Done") -> "dict[str, Availability]":
+    """Return what the runners that took part say of themselves."""
+    from ir_scatter import runners
+    from ir_scatter.runners.outcome import Status
+
+    found = {}
+    for one in done.found:
+        for outcome in one.outcomes:
+            name = outcome.runner
+            if outcome.status is Status.UNAVAILABLE or name in found:
+                continue
+            try:
+                runner = runners.find(name)
+            except UsageError:  # NumPy, and what was saved elsewhere
+                continue
+            found[name] = runner.availability()
+            runner.close()
+    return found
 
 
 def _width() -> int:

@@ -1,6 +1,7 @@
 """Which numbers are legal in an input that says positions or sizes, with the shapes of this run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import combinations
 from math import prod
 
 from ir_scatter.cases import size_limits
@@ -8,6 +9,10 @@ from ir_scatter.cases.asked import Asked
 from ir_scatter.cases.limits import Limits, exactly, sizes_of, within
 from ir_scatter.ops.needs import Meaning, Need
 from ir_scatter.ops.plain.case import Array
+from ir_scatter.shapes import Shape, agree, is_static
+
+_MOST_DIMENSIONS = 8
+"""Up to so many every choice of them is tried."""
 
 _BOX = ((0, 0, 0, 3, 3), (0, 2, 2, 6, 6))
 
@@ -53,8 +58,31 @@ def _dimension(need: Need, asked: Asked, array: Array, terms: Array) -> Limits |
 
 
 def _new_dimension(need: Need, asked: Asked, array: Array, terms: Array) -> Limits | None:
-    rank = asked.rank(need.of)
+    """Return those that the output has more than the input, as far as both are known."""
+    rank, before = asked.rank(need.of), asked.shape(need.of)
+    after = asked.declared[0] if asked.declared else None
+    for places in _choices_of(after, array.size):
+        if agree(tuple(dim for number, dim in enumerate(after or ()) if number not in places), before):
+            return exactly(places)
     return None if rank is None else Limits([0], [rank + array.size - 1], are_different=array.size > 1)
+
+
+def _reduced(need: Need, asked: Asked, array: Array, terms: Array) -> Limits | None:
+    """Return those that the output lacks, or of which it has 1, as far as that is known."""
+    before = asked.shape(need.of)
+    after = asked.declared[0] if asked.declared else None
+    for places in _choices_of(before, array.size) if is_static(after) else ():
+        rest = [(number in places, dim) for number, dim in enumerate(before or ())]
+        kept = tuple(1 if is_gone else dim for is_gone, dim in rest)
+        if after in {kept, tuple(dim for is_gone, dim in rest if not is_gone)}:
+            return exactly(places)
+    return _dimension(need, asked, array, terms)
+
+
+def _choices_of(shape: Shape, count: int) -> Iterator[tuple[int, ...]]:
+    """Yield every choice of so many dimensions."""
+    if shape is not None and len(shape) <= _MOST_DIMENSIONS:
+        yield from combinations(range(len(shape)), count)
 
 
 def _ones(need: Need, asked: Asked, array: Array, terms: Array) -> Limits | None:
@@ -125,6 +153,7 @@ _LIMITS: Mapping[Meaning, Callable[[Need, Asked, Array, Array], Limits | None]] 
     Meaning.FLAT: _flat,
     Meaning.DIMENSION: _dimension,
     Meaning.NEW_DIMENSION: _new_dimension,
+    Meaning.REDUCED: _reduced,
     Meaning.ONES: _ones,
     Meaning.NUMBER: _number,
     Meaning.COUNT: _count,

@@ -6,10 +6,10 @@ import numpy as np
 
 from ir_scatter.cases.movement import copies
 from ir_scatter.cases.numbers import clip_to_type, dtype_of
-from ir_scatter.cases.reach import values_that_decide
+from ir_scatter.cases.reach import Backward, values_that_decide
 from ir_scatter.cases.search import Found, Search
 from ir_scatter.elements import ElementType
-from ir_scatter.graphs.plan import Plan, Step, UnknownOp
+from ir_scatter.graphs.plan import Step, UnknownOp
 from ir_scatter.ops import Lookup
 from ir_scatter.ops.plain import PlainOp
 from ir_scatter.ops.plain.case import Array
@@ -86,28 +86,27 @@ def _eligible(search: Search) -> list[int]:
 
     If none gets there without operators that NumPy does not compute, those that get there with them.
     """
-    plan = search.model.plan
-    decisive = values_that_decide(plan, search.model.plans)
+    decisive = values_that_decide(search.model.plan, search.model.plans)
     for through_unknown in (False, True):
-        reached = _written(plan, through_unknown=through_unknown) - decisive
+        reached = _written(search, through_unknown=through_unknown) - decisive
         found = [number for number, input in enumerate(search.inputs) if input.key in reached]
         if found:
             return found
     return []
 
 
-def _written(plan: Plan, *, through_unknown: bool) -> set[Key]:
+def _written(search: Search, *, through_unknown: bool) -> set[Key]:
     """Return the values of the main graph from which data or updates of scatter nodes are made."""
-    found: set[Key] = set()
-    for step in reversed(plan.steps):
-        found.update(_sources(step))
-        if found.isdisjoint(step.outputs) or isinstance(step.work, Lookup) or _is_lossy(step):
-            continue
-        if isinstance(step.work, PlainOp) and step.work.reads_shapes_only:
-            continue
-        if through_unknown or not isinstance(step.work, UnknownOp):
-            found.update(key for key in step.inputs if key is not None)
-    return found
+
+    def passes(step: Step) -> bool:
+        if isinstance(step.work, Lookup) or _is_lossy(step):
+            return False
+        if isinstance(step.work, PlainOp):
+            return not step.work.reads_shapes_only
+        return through_unknown or not isinstance(step.work, UnknownOp)
+
+    model = search.model
+    return Backward(model.plans, _sources, passes).values(model.plan)
 
 
 def _sources(step: Step) -> Iterator[Key]:

@@ -14,8 +14,11 @@ from ir_scatter.graphs.plan import Plans, Step
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.wiring import BodyInput, Choice, GraphInput, Repeat, Source
 
-_MOST_ITERATIONS = 256
-"""A loop that runs longer is followed through its body once."""
+_MOST_ITERATIONS = (256, 16, 4)
+"""A loop that runs longer is followed through its body once: for a loop in no other, in one, in two.
+
+So is every loop inside of these.
+"""
 
 
 class NestedTracing(Machine[Cell]):
@@ -33,6 +36,7 @@ class NestedTracing(Machine[Cell]):
     def __init__(self, plans: Plans) -> None:
         super().__init__(plans)
         self.stuck: list[Stuck] = []
+        self._depth = 0
 
     def array(self, cell: Cell) -> Array:
         """Return the numbers."""
@@ -54,16 +58,34 @@ class NestedTracing(Machine[Cell]):
         if isinstance(work, Choice) and is_unclear(cells[work.condition]):
             return (yield from self._either(step, work, cells))
         if isinstance(work, Repeat):
-            self.most_iterations = _MOST_ITERATIONS
+            return (yield from self._repeat(step, work, cells))
         try:
             return (yield from super().step(step, cells))
         except Unclear:
             pass
         except EvaluationFailed as error:
             self.stuck.append(Stuck(step, [], error))
-        if isinstance(work, Repeat):
-            return (yield from self._once(step, work, cells))
         return list(Asked(step, cells, self.symbols).outputs_of_shapes())
+
+    def endless(self, step: Step, iterations: int) -> EvaluationFailed:
+        """Return what is wrong with a loop that runs longer than anybody wants to wait."""
+        return Unclear("the end of a loop")
+
+    def _repeat(self, step: Step, work: Repeat, cells: list[Cell | None]) -> Frame[Cell]:
+        """Compute a loop, or if that is not possible its body once."""
+        self._depth += 1
+        try:
+            if self._depth <= len(_MOST_ITERATIONS):
+                self.most_iterations = _MOST_ITERATIONS[self._depth - 1]
+                return (yield from super().step(step, cells))
+        except Unclear:
+            pass
+        except EvaluationFailed as error:
+            self.stuck.append(Stuck(step, [], error))
+        finally:
+            self._depth -= 1
+            self.most_iterations = _MOST_ITERATIONS[max(self._depth - 1, 0)]
+        return (yield from self._once(step, work, cells))
 
     def _either(self, step: Step, work: Choice, cells: list[Cell | None]) -> Frame[Cell]:
         """Compute both branches, and keep what they agree on."""

@@ -1,58 +1,144 @@
-"""Which values of a model have a part in positions and sizes, at first sight."""
+"""Which values of a model have a part in positions, sizes and conditions, at first sight."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from ir_scatter.graphs.plan import Plan, Plans, Step, UnknownOp, bodies_of
+from ir_scatter.graphs.plan import Plan, Plans, Step, UnknownOp
 from ir_scatter.ops import Lookup
 from ir_scatter.ops.needs import needs_of
 from ir_scatter.ops.plain import PlainOp
 from ir_scatter.ops.spec import Role
-from ir_scatter.wiring import Choice, Key, Repeat
+from ir_scatter.wiring import Call, Choice, Key, Repeat, Source, Wiring
+
+Asked: TypeAlias = Callable[[Step], Iterator[Key]]
+"""Yields the inputs of a node that are looked for."""
+
+Passes: TypeAlias = Callable[[Step], bool]
+"""Tells whether the inputs of a node count if an output of it does."""
 
 
 def values_of_positions(plan: Plan, plans: Plans) -> set[Key]:
     """Return the values of the main graph that some node may use as positions, or compute them from.
 
-    What goes into a node with bodies counts if a body uses positions, or if what comes out counts.
     What goes into an operator that is not computed does not count.
     """
-    return _backward(plan, lambda step: _positions(step, plans), through_unknown=False)
+    return Backward(plans, _positions, _is_computed).values(plan)
 
 
 def values_that_matter(plan: Plan, plans: Plans) -> set[Key]:
     """Return the values of the main graph that must be known to know positions, sizes and conditions."""
-    return _backward(plan, lambda step: _deciding(step, plans), through_unknown=False)
+    return Backward(plans, _deciding, _is_computed, asks_conditions=True).values(plan)
 
 
 def values_that_decide(plan: Plan, plans: Plans) -> set[Key]:
     """Return the values of the main graph from which positions, sizes or conditions may follow."""
-    return _backward(plan, lambda step: _deciding(step, plans), through_unknown=True)
+    return Backward(plans, _deciding, _reads_values, asks_conditions=True).values(plan)
 
 
-def _backward(plan: Plan, asked: Callable[[Step], Iterable[Key]], *, through_unknown: bool) -> set[Key]:
-    """Return what is asked for, and everything that it is computed from."""
-    found: set[Key] = set()
-    for step in reversed(plan.steps):
-        if isinstance(step.work, PlainOp) and step.work.reads_shapes_only:
-            continue
-        is_passed = through_unknown or not isinstance(step.work, UnknownOp)
-        if is_passed and not found.isdisjoint(step.outputs):
-            found.update(key for key in step.inputs if key is not None)
-        found.update(asked(step))
-    return found
+@dataclass(frozen=True, slots=True)
+class Backward:
+    """Goes from certain values back to everything that they are computed from, in all graphs.
+
+    Attributes:
+        plans: of all graphs.
+        asked: what is looked for.
+        passes: which nodes are gone through.
+        asks_conditions: whether that on which a loop goes on is looked for.
+    """
+
+    plans: Plans
+    asked: Asked
+    passes: Passes
+    asks_conditions: bool = False
+    _known: dict[Step, tuple[Key, ...]] = field(default_factory=dict)
+
+    def values(self, plan: Plan, outputs: Sequence[int] = ()) -> set[Key]:
+        """Return the values of one graph.
+
+        Args:
+            plan: of the graph.
+            outputs: numbers of its outputs that are looked for as well.
+        """
+        found: set[Key] = {plan.outputs[number].key for number in outputs}
+        for step in reversed(plan.steps):
+            if not found.isdisjoint(step.outputs) and self.passes(step):
+                found.update(key for key in step.inputs if key is not None)
+            found.update(self.asked(step))
+            if not isinstance(step.work, PlainOp | Lookup | UnknownOp):
+                found.update(self._inside(step))
+        return found
+
+    def _inside(self, step: Step) -> tuple[Key, ...]:
+        """Look into the bodies of a node once, however often the graph around it is gone through."""
+        if step not in self._known:
+            self._known[step] = tuple(self._of_bodies(step))
+        return self._known[step]
+
+    def _of_bodies(self, step: Step) -> Iterator[Key]:
+        """Yield the inputs of a node with bodies that are looked for inside."""
+        work = step.work
+        if isinstance(work, Repeat):
+            yield from self._of_loop(step, work)
+            return
+        calls = (
+            [work] if isinstance(work, Call) else work.branches.values() if isinstance(work, Choice) else ()
+        )
+        for call in calls:
+            inner = self.values(self.plans[call.body])
+            yield from self._outside(step, call.body, call.inputs, inner)
+
+    def _of_loop(self, step: Step, work: Repeat) -> Iterator[Key]:
+        """What one iteration makes may be looked for in the next."""
+        plan = self.plans[work.body]
+        is_asked = self.asks_conditions and work.goes_on is not None
+        wanted: set[int] = {work.goes_on or 0} if is_asked else set()
+        while True:
+            inner = self.values(plan, sorted(wanted))
+            carried = {
+                input.successor
+                for input, declared in zip(work.inputs, plan.inputs, strict=True)
+                if input.source is Source.CARRIED and input.successor is not None and declared.key in inner
+            }
+            if carried <= wanted:
+                break
+            wanted |= carried
+        yield from self._outside(step, work.body, [input.outer for input in work.inputs], inner)
+
+    def _outside(
+        self, step: Step, body: Wiring, numbers: Sequence[int | None], inner: set[Key]
+    ) -> Iterator[Key]:
+        """Yield what the values inside a body are outside of it."""
+        plan = self.plans[body]
+        for number, declared in zip(numbers, plan.inputs, strict=True):
+            key = None if number is None else step.inputs[number]
+            if key is not None and declared.key in inner:
+                yield key
+        yield from (key for key in plan.captured if key in inner)
 
 
-def _deciding(step: Step, plans: Plans) -> Iterator[Key]:
+def _reads_values(step: Step) -> bool:
+    return not (isinstance(step.work, PlainOp) and step.work.reads_shapes_only)
+
+
+def _is_computed(step: Step) -> bool:
+    return not isinstance(step.work, UnknownOp) and _reads_values(step)
+
+
+def _deciding(step: Step) -> Iterator[Key]:
     """Yield the inputs of a node that hold positions, sizes or conditions."""
-    yield from _positions(step, plans)
-    if isinstance(step.work, Choice):
-        condition = step.inputs[step.work.condition]
-        yield from () if condition is None else (condition,)
-    elif isinstance(step.work, Repeat):
-        yield from (key for key in step.inputs if key is not None)
+    yield from _positions(step)
+    work = step.work
+    numbers: Sequence[int | None] = ()
+    if isinstance(work, Choice):
+        numbers = (work.condition,)
+    elif isinstance(work, Repeat):
+        numbers = (work.trips, work.condition)
+    keys = (step.inputs[number] for number in numbers if number is not None)
+    yield from (key for key in keys if key is not None)
 
 
-def _positions(step: Step, plans: Plans) -> Iterator[Key]:
+def _positions(step: Step) -> Iterator[Key]:
     """Yield the inputs of a node that hold positions or sizes."""
     work = step.work
     if isinstance(work, Lookup):
@@ -60,23 +146,6 @@ def _positions(step: Step, plans: Plans) -> Iterator[Key]:
         roles = {port.role: key for port, key in zip(work.spec.ports, step.inputs, strict=False)}
         wanted = (roles.get(role) for role in (Role.INDICES, Role.AXIS))
         yield from (key for key in wanted if key is not None)
-    elif bodies_of(work) and _has_positions(step, plans):
-        yield from (key for key in step.inputs if key is not None)
-    else:
-        ports = {need.port for need in needs_of(step.node.domain, step.node.type)}
-        yield from (key for port, key in enumerate(step.inputs) if port in ports and key is not None)
-
-
-def _has_positions(step: Step, plans: Plans) -> bool:
-    """Tell whether some graph inside a node asks for positions."""
-    pending, seen = list(bodies_of(step.work)), set()
-    while pending:
-        body = pending.pop()
-        if body in seen:
-            continue
-        seen.add(body)
-        for inner in plans[body].steps:
-            if isinstance(inner.work, Lookup) or needs_of(inner.node.domain, inner.node.type):
-                return True
-            pending += bodies_of(inner.work)
-    return False
+        return
+    ports = {need.port for need in needs_of(step.node.domain, step.node.type)}
+    yield from (key for port, key in enumerate(step.inputs) if port in ports and key is not None)

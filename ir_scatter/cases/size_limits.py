@@ -1,12 +1,16 @@
 """The legal numbers of inputs that say sizes: shapes of outputs, parts, pads."""
 
+from collections.abc import Iterator
 from math import prod
 
 from ir_scatter.cases.asked import Asked
 from ir_scatter.cases.limits import Limits, exactly, sizes_of
 from ir_scatter.cases.terms import NO_TERM
 from ir_scatter.ops.needs import Meaning, Need
+from ir_scatter.ops.output_shapes import ShapeCase, ShapesDiffer, windows
 from ir_scatter.ops.plain.case import Array
+
+_LARGEST_BLOCK = 1 << 10
 
 
 def lengths(need: Need, asked: Asked, array: Array, terms: Array) -> Limits | None:
@@ -24,10 +28,10 @@ def reshaped(need: Need, asked: Asked, array: Array, terms: Array) -> Limits | N
     shape = asked.shape(need.of)
     if shape is None:
         return exactly([1 if size is None else size for size in declared])
-    sizes, free = (
-        sizes_of(shape),
-        [number for number, term in enumerate(terms.reshape(-1)) if term != NO_TERM],
-    )
+    sizes = sizes_of(shape)
+    if 0 in sizes:
+        return exactly([*sizes, *[0] * array.size][: array.size])
+    free = [number for number, term in enumerate(terms.reshape(-1)) if term != NO_TERM]
     wanted = [int(number) for number in array.reshape(-1)]
     rest = prod(sizes)
     for number in set(range(array.size)) - set(free):
@@ -61,8 +65,10 @@ def _places(need: Need, asked: Asked, array: Array) -> list[int | None]:
     """Return the dimension that each number speaks of."""
     written = asked.integers("axes")
     rank, count = asked.rank(need.of), array.size
-    given = written if need.axes is None or written is not None else asked.numbers(need.axes)
-    if need.axes is not None and given is None and asked.shape(need.axes) is not None:
+    axes = need.axes if need.axes is None or need.axes >= 0 else len(asked.cells) - 1
+    axes = None if axes == need.port else axes
+    given = written if axes is None or written is not None else asked.numbers(axes)
+    if axes is not None and given is None and asked.shape(axes) is not None:
         return [None] * count
     found = list(range(need.first, need.first + count)) if given is None else given
     padded = [*found, *[0] * count][:count]
@@ -76,7 +82,7 @@ def like(need: Need, asked: Asked, array: Array, terms: Array) -> Limits | None:
     for place in places:
         wanted = None if place is None or need.of else asked.output_size(place)
         size = None if place is None else asked.size(need.of, place)
-        found.append(wanted or size or 1)
+        found.append(next((known for known in (wanted, size) if known is not None), 1))
     return exactly(found)
 
 
@@ -111,7 +117,8 @@ def parts(need: Need, asked: Asked, array: Array, terms: Array) -> Limits | None
     sizes = [size for size in declared if isinstance(size, int)]
     if len(sizes) == array.size > 0:
         return exactly(sizes)
-    size, count = asked.size(need.of, axis) or 1, max(array.size, 1)
+    size, count = asked.size(need.of, axis), max(array.size, 1)
+    size = 1 if size is None else size
     return exactly([*[size // count] * (count - 1), size - size // count * (count - 1)])
 
 
@@ -155,6 +162,27 @@ def grid(need: Need, asked: Asked, array: Array, terms: Array) -> Limits | None:
 
 
 def blocks(need: Need, asked: Asked, array: Array, terms: Array) -> Limits | None:
-    """Return a shape of blocks."""
-    columns, channels = asked.size(need.of, 1) or 1, asked.output_size(1) or 1
-    return exactly([max(columns // max(channels, 1), 1), *[1] * (array.size - 1)])
+    """Return a shape of blocks of which as many fit into the output as there are columns."""
+    rows, columns = asked.size(need.of, 1) or 1, asked.size(need.of, 2)
+    spatial = [asked.output_size(2 + number) for number in range(array.size)]
+    wanted = rows // max(asked.output_size(1) or 1, 1)
+    case = ShapeCase((), asked.numbers, asked.attributes)
+    for shape in _factors(wanted, array.size):
+        try:
+            if prod(windows(case, tuple(size or 1 for size in spatial), shape)) == columns:
+                return exactly(shape)
+        except (ShapesDiffer, LookupError, TypeError, ValueError, ZeroDivisionError):
+            continue
+    return exactly([wanted, *[1] * (array.size - 1)])
+
+
+def _factors(number: int, count: int) -> Iterator[tuple[int, ...]]:
+    """Yield every way to write a number as a product of so many."""
+    if count < 1 or number > _LARGEST_BLOCK:
+        return
+    if count == 1:
+        yield (number,)
+        return
+    for first in range(1, number + 1):
+        if number % first == 0:
+            yield from ((first, *rest) for rest in _factors(number // first, count - 1))

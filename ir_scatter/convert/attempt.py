@@ -1,11 +1,11 @@
 """Takes every node that is meant through planning, rewriting and proof."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ir_scatter.convert.conversion import Conversion, Converted, Refused, Verified
 from ir_scatter.convert.engine import Engine, Promises, Rewritten
 from ir_scatter.convert.plan import Task, Wish, make_plan, with_left
-from ir_scatter.convert.proof import Proven, prove
 from ir_scatter.errors import UsageError
 from ir_scatter.fragment import Patch
 from ir_scatter.memory import collector_paused
@@ -13,6 +13,9 @@ from ir_scatter.model import Model
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Refusal
 from ir_scatter.validate import read
+
+if TYPE_CHECKING:
+    from ir_scatter.convert.proof import Proven
 
 
 def attempt(model: "Model | str | Path", wish: Wish, cases: int, seed: int) -> Conversion:
@@ -60,7 +63,9 @@ class _Attempt:
             self.verified.append(Verified(node.name, node.location, proof.cases))
         self.converted.append(_converted(task, outcome))
 
-    def _proof(self, task: Task, outcome: Rewritten) -> Proven | Refusal:
+    def _proof(self, task: Task, outcome: Rewritten) -> "Proven | Refusal":
+        from ir_scatter.convert.proof import prove
+
         known = self._proofs.get(id(outcome))
         if known is None:
             site = task.candidate.sites[0]

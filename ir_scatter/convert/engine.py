@@ -61,7 +61,7 @@ class Engine:
     def __init__(self, model: Model, promises: Promises) -> None:
         self.model = model
         self.promises = promises
-        self.check = Check(model, [rule for rule in all_rules() if rule.check is not None])
+        self.check = Check(model, [rule for rule in all_rules() if rule.code.startswith(DEMANDS)])
         self._known: dict[Hashable, Rewritten | Refusal] = {}
 
     def site(self, node: Node) -> Site | None:
@@ -86,7 +86,7 @@ class Engine:
                 return Refusal(Reason.BREAKS_RULES, f"{site.lookup.type} is not in opset {site.node.opset}")
             found += self.check.node(site, site.node.graph)
         for diagnostic in found:
-            if diagnostic.severity is Severity.ERROR and diagnostic.code.startswith(DEMANDS):
+            if diagnostic.severity is Severity.ERROR:
                 return Refusal(Reason.BREAKS_RULES, f"breaks {diagnostic.code}: {diagnostic.message}")
         site = sites[0]
         if site.spec.key == target.key and not leads_to(target.key, target.key):

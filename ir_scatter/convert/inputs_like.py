@@ -138,13 +138,13 @@ def _given(site: Site, case: Case) -> Given:
     arrays: dict[Role, Array | None] = {
         Role.DATA: case.data, Role.INDICES: case.indices, Role.UPDATES: case.updates
     }  # fmt: skip
-    _share(site, arrays)
-    arguments: dict[str, Any] = {role.value: array for role, array in arrays.items()}
     axis = site.operand(Role.AXIS)
     of_axis = spec.axis.attribute if spec.axis else None
     if axis is not None:
-        arrays[Role.AXIS] = arguments["axis"] = _axis(axis.shape, axis.element_type, case.axis or 0, site)
-    elif of_axis is not None:
+        arrays[Role.AXIS] = _axis(axis.shape, axis.element_type, case.axis or 0, site)
+    _share(site, arrays)
+    arguments: dict[str, Any] = {role.value: array for role, array in arrays.items()}
+    if of_axis is not None:
         arguments["axis"] = case.axis
     for row in spec.attributes:
         if row.name != of_axis:
@@ -158,7 +158,7 @@ def _given(site: Site, case: Case) -> Given:
 def _share(site: Site, arrays: dict[Role, Array | None]) -> None:
     """Give inputs that are one value of the model one array."""
     seen: dict[int, Array | None] = {}
-    for role in (Role.INDICES, Role.DATA, Role.UPDATES):
+    for role in (Role.AXIS, Role.INDICES, Role.DATA, Role.UPDATES):
         operand = site.operand(role)
         if operand is None:
             continue

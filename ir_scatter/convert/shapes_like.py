@@ -1,12 +1,13 @@
 """Whole shapes for one node: those it has, dynamic dimensions drawn small so that all fit."""
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
 from ir_scatter.cases.shapes import CaseShapes
 from ir_scatter.ops.spec import IndicesLimit, Layout
-from ir_scatter.shapes import UNKNOWN_DIM, Bounds, Dim, Shape, agree, agree_dims, narrow, narrow_dim
+from ir_scatter.shapes import UNKNOWN_DIM, Bounds, Dim, Shape, agree, agree_dims, lowest, narrow, narrow_dim
 from ir_scatter.site import Site
 
 _LARGEST = 4
@@ -64,6 +65,7 @@ class _Draw:
         if isinstance(dim, int):
             return dim
         least, most = max(dim.low, low), high if dim.high is None else min(dim.high, high)
+        least = least if dim.high is None else min(least, dim.high)
         return int(self.random.integers(least, max(least, most) + 1))
 
     def whole(self, shape: Shape, rank: int) -> tuple[int, ...]:
@@ -110,6 +112,8 @@ def _slices(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> CaseSha
     whole = [draw.dim(dim) for dim in data]
     if isinstance(data[axis], Bounds):
         whole[axis] = draw.dim(data[axis], max(count, 1), max(count, 1) + 2)
+    if not whole[axis]:
+        names = _without_targets(_of_rank(indices, index_rank), names)
     return CaseShapes(tuple(whole), names, (*whole[:axis], *names, *whole[axis + 1 :]), axis)
 
 
@@ -128,17 +132,18 @@ def _elements(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> CaseS
         found = draw.dim(size, max(least, 1), max(least, _LARGEST)) if isinstance(size, Bounds) else size
         sizes.append(found)
         is_same = draw.is_full and place != axis
-        names.append(found if is_same else draw.dim(dim, 1, max(found, 1) if is_limited else found + 2))
-    return CaseShapes(tuple(sizes), tuple(names), tuple(names), axis)
+        if is_same and found == 0:
+            raise Misfit
+        most = found if is_limited else found + 2
+        names.append(found if is_same else draw.dim(dim, min(found, 1), most))
+    drawn = tuple(names) if sizes[axis] else _without_targets(indices, names)
+    return CaseShapes(tuple(sizes), drawn, drawn, axis)
 
 
 def _tuples(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> CaseShapes:
     depth = draw.site.depth
     if depth is None:
-        upper = _length(data) or 2
-        depth = int(draw.random.integers(1, upper + 1))
-        if indices is not None and isinstance(indices[-1], Bounds):
-            depth = draw.dim(indices[-1], 1, upper)
+        depth = _depth(draw, data, indices, updates)
     leading = None if indices is None else len(indices) - 1
     if leading is None:
         leading = int(draw.random.integers(0, 3))
@@ -154,9 +159,31 @@ def _tuples(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> CaseSha
     names, whole = draw.whole(head, leading), draw.whole(data, rank)
     if draw.is_unique and prod(names) > prod(whole[:depth]):
         names = tuple(dim if isinstance(dim, int) else max(dim.low, 1) for dim in head)
+    if 0 in whole[:depth]:
+        names = _without_targets(head, names)
     shape = (*names, *whole[depth:])
     is_one_element = updates is not None and not shape and len(updates) > 0
+    if is_one_element and not draw.site.spec.scalar_updates:
+        raise Misfit
     return CaseShapes(whole, (*names, depth), (1,) * len(updates or ()) if is_one_element else shape, None)
+
+
+def _depth(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> int:
+    """Return a number of coordinates that fits the ranks, as far as they are known."""
+    upper = _length(data) or 2
+    limit = UNKNOWN_DIM if indices is None else indices[-1]
+    fitting = [depth for depth in range(1, upper + 1) if agree_dims(depth, limit)]
+    if data is not None and indices is not None and updates is not None:
+        leading, is_one = len(indices) - 1, draw.site.spec.scalar_updates
+        fitting = [
+            depth
+            for depth in fitting
+            if agree((*indices[:-1], *data[depth:]), updates)
+            or (is_one and not leading and depth == upper and agree((1,) * len(updates), updates))
+        ]
+    if not fitting:
+        raise Misfit
+    return int(draw.random.choice(fitting))
 
 
 def _sequence(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> CaseShapes:
@@ -194,6 +221,16 @@ def _of_rank(shape: Shape, rank: int) -> tuple[Dim, ...]:
     if len(shape) != rank:
         raise Misfit
     return shape
+
+
+def _without_targets(shape: tuple[Dim, ...], drawn: Sequence[int]) -> tuple[int, ...]:
+    """Return the dimensions of indices where data has no position that they could name."""
+    if 0 in drawn:
+        return tuple(drawn)
+    found = tuple(number if dim == number else lowest(dim) for dim, number in zip(shape, drawn, strict=True))
+    if 0 not in found:
+        raise Misfit
+    return found
 
 
 def _merge(left: Shape, right: Shape) -> Shape:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from ir_scatter.formats.edits import Edit, apply_edits
 
 _CONTEXT = 3
+_NO_END = "\\ No newline at end of file\n"
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\", '"': '\\"'}
 
 
@@ -49,7 +50,10 @@ def _hunks(left: list[str], right: list[str], line: int, shift: int) -> Iterator
             continue
         if text.startswith("@@"):
             text = _moved(text, line - 1, line - 1 + shift)
-        yield text if text.endswith("\n") else f"{text}\n\\ No newline at end of file\n"
+        if text.endswith("\n"):
+            yield text
+        else:
+            yield from (f"{text}\n", _NO_END)
 
 
 def _moved(header: str, old: int, new: int) -> str:

@@ -43,6 +43,30 @@ _LISTED = {
 }
 
 
+class _RawConstant(Constant):
+    """A constant whose bytes stand in the file as they are."""
+
+    __slots__ = ("_tensor",)
+
+    def __init__(
+        self,
+        declared: "Node | Location",
+        element_type: ElementType | None,
+        shape: tuple[int, ...],
+        load: "Callable[[], Array | None]",
+        name: str,
+        tensor: TensorProto,
+    ) -> None:
+        super().__init__(declared, element_type, shape, load, name)
+        self._tensor = tensor
+
+    def view(self) -> memoryview | None:
+        """Return the bytes, None if there are other ones than type and shape need."""
+        data, type = self._tensor.raw_data, self.element_type
+        is_whole = type is not None and len(data) == type.byte_size(prod(self.shape))
+        return memoryview(data) if is_whole else None
+
+
 class Tensors:
     """Makes constants of the tensors of one file."""
 
@@ -56,6 +80,8 @@ class Tensors:
             return None
         element_type = from_onnx_number(tensor.data_type)
         load = self._loader(tensor, element_type, shape)
+        if tensor.HasField("raw_data") and not is_external(tensor):
+            return _RawConstant(declared, element_type, shape, load, name, tensor)
         return Constant(declared, element_type, shape, load, name)
 
     def problems(self, tensor: TensorProto, label: str) -> list[Problem]:

@@ -23,8 +23,12 @@ class LayerNames:
             pending += [inner for bodies in body.bodies.values() for inner in bodies.values()]
 
     def new(self, raw: bytes, label: str) -> bytes:
-        """Take a name that begins with one as written, and return it as it is to be written."""
-        name = b"%b/%b" % (raw, label.encode() if label.isidentifier() else escaped(label))
+        """Take a name that begins with one as written, and return it as it is to be written.
+
+        It may stand in other quotation marks than the one that it begins with.
+        """
+        base = raw.replace(b'"', b"&quot;").replace(b"'", b"&apos;")
+        name = b"%b/%b" % (base, label.encode() if label.isidentifier() else escaped(label))
         meaning = unescaped(name)
         if meaning not in self._taken:
             self._taken.add(meaning)

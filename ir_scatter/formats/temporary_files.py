@@ -4,7 +4,6 @@ Whoever has one holds a lock on it, so that a later run knows those of the dead 
 """
 
 import os
-import secrets
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -60,7 +59,7 @@ def _prefix(path: Path) -> str:
 
 def temporary_name(path: Path) -> Path:
     """Return a new name for a temporary file that is to become `path`."""
-    return path.with_name(f"{_prefix(path)}{secrets.token_hex(4)}.tmp")
+    return path.with_name(f"{_prefix(path)}{os.urandom(4).hex()}.tmp")
 
 
 def remove_stale(path: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ir_scatter.constants import Constant
 from ir_scatter.elements import dtype
-from ir_scatter.errors import UnreadableModel
+from ir_scatter.errors import EvaluationFailed, UnreadableModel
 from ir_scatter.graphs.failures import failure
 from ir_scatter.graphs.loops import part_count, part_of, put_together
 from ir_scatter.graphs.plan import Plan, Plans, Step
@@ -60,6 +60,10 @@ class Machine(ABC, Generic[Cell]):
     @abstractmethod
     def compute(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
         """Return the outputs of a node without bodies."""
+
+    def endless(self, step: Step, iterations: int) -> EvaluationFailed:
+        """Return what is wrong with a loop that runs too long."""
+        return failure(step, f"the loop goes on after {iterations} iterations")
 
     def run(self, plan: Plan, cells: Sequence[Cell | None]) -> list[Cell | None]:
         """Compute a graph; graphs inside graphs wait on a stack of our own."""
@@ -160,7 +164,7 @@ class _Loop(Generic[Cell]):
         outputs: list[Cell | None] | None = None
         while goes_on and (limit is None or done < limit):
             if done == self.machine.most_iterations:
-                raise failure(self.step, f"the loop goes on after {done} iterations")
+                raise self.machine.endless(self.step, done)
             outputs = yield self.plan, [*self._inputs(done, goes_on), *self.captured]
             done += 1
             self._keep(outputs)

@@ -16,6 +16,7 @@ class Meaning(Enum):
     FLAT = "the position of an element in another input as if that had one dimension; all different"
     DIMENSION = "dimensions of another input, all different"
     NEW_DIMENSION = "dimensions of the output that another input lacks, all different"
+    REDUCED = "as DIMENSION; the output has none or 1 of them"
     ONES = "dimensions of 1 of another input"
     NUMBER = "any number between two"
     COUNT = "how many positions there are, 1 or more, on one dimension of another input"
@@ -53,7 +54,7 @@ _VALUES_ONLY = frozenset(
 _PLACES = frozenset(
     {
         Meaning.POSITION, Meaning.COORDINATES, Meaning.FLAT, Meaning.DIMENSION, Meaning.NEW_DIMENSION,
-        Meaning.COUNT, Meaning.KEPT, Meaning.BELOW, Meaning.SEGMENTS, Meaning.OFFSETS,
+        Meaning.REDUCED, Meaning.COUNT, Meaning.KEPT, Meaning.BELOW, Meaning.SEGMENTS, Meaning.OFFSETS,
     }
 )  # fmt: skip
 

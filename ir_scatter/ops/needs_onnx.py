@@ -40,7 +40,7 @@ ROWS: dict[str, tuple[Need, ...]] = {
     "Attention": (Need(6, Meaning.COUNT, of=1, axis=fixed(-2), low=1),),
     "CumSum": _DIMENSIONS,
     "CumProd": _DIMENSIONS,
-    **dict.fromkeys(_REDUCTIONS, _DIMENSIONS),
+    **dict.fromkeys(_REDUCTIONS, (Need(1, Meaning.REDUCED),)),
     "Squeeze": (Need(1, Meaning.ONES),),
     "Unsqueeze": (Need(1, Meaning.NEW_DIMENSION),),
     "Reshape": (Need(1, Meaning.RESHAPED),),

@@ -67,7 +67,7 @@ ROWS: dict[str, tuple[Need, ...]] = {
     "normalizel2": _DIMENSIONS,
     "transpose": _DIMENSIONS,
     "split": _DIMENSIONS,
-    **dict.fromkeys(_REDUCTIONS, _DIMENSIONS),
+    **dict.fromkeys(_REDUCTIONS, (Need(1, Meaning.REDUCED),)),
     "roll": (number(1, -2, 2, Numbers.WHOLE), Need(2, Meaning.DIMENSION)),
     "squeeze": (Need(1, Meaning.ONES),),
     "unsqueeze": (Need(1, Meaning.NEW_DIMENSION),),

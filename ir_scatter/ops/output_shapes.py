@@ -179,8 +179,17 @@ def _attention(case: ShapeCase) -> _Found:
     return [(*front, query[-2], value[-1])]
 
 
-def _windows(case: ShapeCase, spatial: _Size, kernel: Sequence[int]) -> _Size:
-    """Return how often a kernel fits into each dimension."""
+def windows(case: ShapeCase, spatial: _Size, kernel: Sequence[int]) -> _Size:
+    """Return how often a kernel fits into each dimension.
+
+    Args:
+        case: the node, which has strides, dilations and pads.
+        spatial: the sizes of the dimensions.
+        kernel: how long it is in each of them.
+
+    Raises:
+        ShapesDiffer: it does not fit at all.
+    """
     ones, zeros = [1] * len(spatial), [0] * len(spatial)
     strides, dilations = case.integers("strides", ones), case.integers("dilations", ones)
     pads = case.integers("pads", [])
@@ -206,19 +215,19 @@ def _convolution(case: ShapeCase) -> _Found:
     channels = weights[1] * case.integer("group", 1)
     if data[1] != channels:
         raise ShapesDiffer([(data[1], channels)])
-    return [(data[0], weights[0], *_windows(case, data[2:], weights[2:]))]
+    return [(data[0], weights[0], *windows(case, data[2:], weights[2:]))]
 
 
 def _group_convolution(case: ShapeCase) -> _Found:
     data, weights = case.shape(0), case.shape(1)
     if data[1] != weights[0] * weights[2]:
         raise ShapesDiffer([(data[1], weights[0] * weights[2])])
-    return [(data[0], weights[0] * weights[1], *_windows(case, data[2:], weights[3:]))]
+    return [(data[0], weights[0] * weights[1], *windows(case, data[2:], weights[3:]))]
 
 
 def _pool(case: ShapeCase) -> _Found:
     data = case.shape(0)
-    found = (*data[:2], *_windows(case, data[2:], case.integers("kernel_shape", case.integers("kernel", []))))
+    found = (*data[:2], *windows(case, data[2:], case.integers("kernel_shape", case.integers("kernel", []))))
     return [found, found]
 
 

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
-from shlex import quote
 
 from ir_scatter.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
 from ir_scatter.report.characters import visible
@@ -63,6 +62,8 @@ def mending(found: Diagnostic) -> str:
     path = found.location.path
     if found.mended_by is None or path == STDIN_NAME:
         return ""
+    from shlex import quote
+
     command = f"ir-scatter convert {quote(visible(path))} -o NEW{PurePath(path).suffix}"
     return f"{command} {found.mended_by}".rstrip()
 

@@ -3,6 +3,7 @@
 What can be computed from constants of the fragment itself and from known shapes is computed at once
 and becomes a constant; a shape that is known never becomes a node. Nothing is computed from the
 numbers of the model's own constants, so that one fragment serves every node that looks the same.
+What has been made of the same inputs before is not made again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ from ir_scatter.model import ONNX, Value
 from ir_scatter.ops.dialects import written
 from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.rewrites.empty_shapes import is_misread, reshaped_empty
-from ir_scatter.rewrites.folding import FOLDS, array_of, cut
+from ir_scatter.rewrites.folding import FOLDS, array_of, cut, named_for
 from ir_scatter.rewrites.new_shapes import broadcast_shapes, reduced, reshaped, spans
 from ir_scatter.shapes import UNKNOWN_DIM, Shape, static
 
@@ -43,7 +44,8 @@ class Builder:
         self.opset = opset
         self._given = tuple(given)
         self._news: list[NewNode] = []
-        self._constants: dict[tuple[str, tuple[int, ...], bytes], Value] = {}
+        self._constants: dict[tuple[object, ...], tuple[str, NewConstant, Value]] = {}
+        self._made: dict[tuple[object, ...], Value] = {}
         self._labels: set[str] = set()
 
     def fragment(self, result: Value) -> Fragment:
@@ -56,20 +58,25 @@ class Builder:
         return Fragment(self._given, reversed(kept))
 
     def constant(self, content: Any, label: str, type: ElementType = I64) -> Value:
-        """Make a constant, once for each content."""
+        """Make a constant, once for each content; one of two uses is named for its numbers."""
         array = np.asarray(content, dtype(type))
         key = (type.name, array.shape, array.tobytes())
-        if key not in self._constants:
+        first, constant, value = self._constants.get(key, (label, None, None))
+        if constant is None or value is None:
             constant = NewConstant(self._new_label(label), type, array)
-            self._constants[key] = Value(constant.label, type, array.shape, constant=constant)
-        return self._constants[key]
+            value = Value(constant.label, type, array.shape, constant=constant)
+        elif first not in {label, ""}:
+            self._labels.discard(constant.label)
+            constant.label, first = self._new_label(named_for(array) or first), ""
+        self._constants[key] = first, constant, value
+        return value
 
     def scatter(
         self,
         spec: OpSpec,
         inputs: Mapping[Role, Value | None],
         attributes: Mapping[str, Any],
-        label: str = "scatter",
+        label: str = "updated",
         axis: int = 0,
     ) -> Value:
         """Make a scatter node.
@@ -202,7 +209,7 @@ class Builder:
                 return value
             shape = tuple(value.shape[int(axis)] for axis in known)
         if self.domain != ONNX:
-            return self._make("transpose", [value, order], value.element_type, shape, label)
+            return self._make("transpose", [value, order], value.element_type, shape, label, np.transpose)
         assert known is not None
         numbers = known.tolist()
         return self._make("transpose", [value], value.element_type, shape, label, order=numbers)
@@ -235,7 +242,8 @@ class Builder:
     def non_zero(self, value: Value, label: str) -> Value:
         """Return the positions of all elements that are not zero, a column for each."""
         rank = UNKNOWN_DIM if value.shape is None else len(value.shape)
-        return self._make("non_zero", [value], I64, (rank, UNKNOWN_DIM), label)
+        shape = (rank, UNKNOWN_DIM)
+        return self._make("non_zero", [value], I64, shape, label, lambda array: np.stack(array.nonzero()))
 
     def reduce(self, operation: str, value: Value, axis: int, label: str, *, keeps: bool = False) -> Value:
         """Reduce along one axis: "reduce_sum" or "reduce_prod"."""
@@ -276,8 +284,11 @@ class Builder:
         shape: Shape,
         label: str,
     ) -> Value:
+        key = (node_type, opset, tuple(map(id, values)), repr([*attributes.items()]))
+        if key in self._made:
+            return self._made[key]
         label = self._new_label(label)
-        output = Value(label, type, shape)
+        output = self._made[key] = Value(label, type, shape)
         self._news.append(NewNode(label, self.domain, node_type, opset, tuple(values), attributes, output))
         return output
 

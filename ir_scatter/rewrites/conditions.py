@@ -79,6 +79,8 @@ def _count(site: "Site") -> int | None:
         return None
     if site.spec.layout is Layout.TUPLES:
         return element_count(shape[:-1])
+    if 0 in shape:
+        return 0
     if site.spec.layout is Layout.ELEMENTS and site.axis is not None and site.axis < len(shape):
         size = shape[site.axis]
         return size if isinstance(size, int) else None

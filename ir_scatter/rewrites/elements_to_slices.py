@@ -14,8 +14,7 @@ from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.elements_joined import elements_joined
-from ir_scatter.rewrites.grids import element_indices
-from ir_scatter.rewrites.parts import LAST, axis_of
+from ir_scatter.rewrites.parts import LAST, axis_of, from_front, must_be_non_negative, size_on_axis
 from ir_scatter.rewrites.reductions import CARRIED, needs_unique
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.rewrite import Rewrite
@@ -33,21 +32,25 @@ def _rewrite(view: View, build: Builder, target: OpSpec) -> "Value | Refusal":
         if isinstance(joined, Refusal):
             return joined
         updates = joined
+    indices = _one_list(view, build)
+    if must_be_non_negative(view, target):
+        indices = from_front(build, indices, size_on_axis(build, view))
     axis = view.site.operand(Role.AXIS)
     inputs = {
         Role.DATA: view.data,
-        Role.INDICES: _one_list(view, build, element_indices(view, build, target)),
+        Role.INDICES: indices,
         Role.UPDATES: updates,
         Role.AXIS: axis.value if axis else None,
     }
     return build.scatter(target, inputs, {})
 
 
-def _one_list(view: View, build: Builder, indices: Value) -> Value:
+def _one_list(view: View, build: Builder) -> Value:
     """Return the indices at the first position of every other axis."""
-    shape, axis = indices.shape, view.site.axis
+    indices, axis = view.indices, view.site.axis
+    shape = indices.shape
     if shape is None or axis is None:
-        return _taken(view, build, indices)
+        return _taken(view, build)
     others = [place for place in range(len(shape)) if place != axis]
     if not others:
         return indices
@@ -60,7 +63,7 @@ def _one_list(view: View, build: Builder, indices: Value) -> Value:
     return build.reshape(cut, [-1], "indices_list", (shape[axis],))
 
 
-def _taken(view: View, build: Builder, indices: Value) -> Value:
+def _taken(view: View, build: Builder) -> Value:
     """Return the indices that lie one step on the axis apart, from the first on."""
     axis, dims = axis_of(build, view), build.shape_of(view.indices, "indices_shape")
     count = build.gather(dims, axis, 0, "count", ())
@@ -68,7 +71,7 @@ def _taken(view: View, build: Builder, indices: Value) -> Value:
     behind = build.slice(dims, after, build.constant([LAST], "end"), [0], "dims_behind", (UNKNOWN_DIM,))
     step = build.reduce("reduce_prod", behind, 0, "step")
     places = build.binary("multiply", build.range(count, "run"), step, "places")
-    flat = build.reshape(indices, [-1], "indices_flat", (UNKNOWN_DIM,))
+    flat = build.reshape(view.indices, [-1], "indices_flat", (UNKNOWN_DIM,))
     return build.gather(flat, places, 0, "indices_list", (UNKNOWN_DIM,))
 
 
@@ -81,8 +84,8 @@ def _uncovered(view: View) -> Refusal | None:
     shorter = [place for place, (size, dim) in dims if place != axis and not agree_dims(size, dim)]
     if len(shorter) > (axis is None):  # one of them may be the axis
         place = shorter[0]
-        size, dim = show_dim(data[place]), show_dim(indices[place])
-        message = f"indices reach {dim} of {size} positions on axis {place}, expected all of them"
+        reached = f"{show_dim(indices[place])} of {show_dim(data[place])}"
+        message = f"indices reach {reached} positions on axis {place}, expected all of them"
         return Refusal(Reason.CONDITION_VIOLATED, message)
     for place, (_, dim) in dims:
         if dim == 0 and place != axis and axis is not None:

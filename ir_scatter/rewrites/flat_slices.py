@@ -20,8 +20,11 @@ def flat_updates(view: View, build: Builder) -> Value:
     axis, updates = view.site.axis, view.updates
     if shape == () and axis is not None:
         return build.unsqueeze(updates, [axis], "updates_unsqueezed")
-    length, dims = count_of(build, view.indices, "count"), build.shape_of(view.data, "data_shape")
-    target = build.select(axis_mask(build, view), length, dims, "updates_shape")
+    length, dims = (
+        count_of(build, flat_indices(view, build), "count"),
+        build.shape_of(view.data, "data_shape"),
+    )
+    target = build.select(axis_mask(build, view), length, dims, "updates_flat_shape")
     count = element_count(shape)
     known = shape_with(view.data.shape, axis, UNKNOWN_DIM if count is None else count)
-    return build.reshape(updates, target, "updates_reshaped", known)
+    return build.reshape(updates, target, "updates_flat", known)

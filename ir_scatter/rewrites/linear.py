@@ -21,12 +21,14 @@ class Linear:
         data: [product of the dimensions that tuples count on, the others...].
         indices: [count].
         updates: [count, the others...].
+        column: indices as [count, 1] where the node has them so.
         is_flattened: whether the result must get the shape of data again.
     """
 
     data: Value
     indices: Value
     updates: Value
+    column: Value | None
     is_flattened: bool
 
 
@@ -36,7 +38,7 @@ def linear(view: View, build: Builder, target: OpSpec) -> Linear:
     With one coordinate that is the coordinate itself. Otherwise data is reshaped so that the
     dimensions that tuples count on are one, and coordinates are joined row by row.
     """
-    depth = view.site.depth
+    depth, column = view.site.depth, None
     dims = build.shape_of(view.data, "data_shape")
     if depth == 1:
         indices = view.indices
@@ -45,6 +47,7 @@ def linear(view: View, build: Builder, target: OpSpec) -> Linear:
             size = _dim(build, dims, 0, first)
             indices = from_front(build, indices, size)
         flat, data = build.reshape(indices, [-1], "indices_flat", (UNKNOWN_DIM,)), view.data
+        column = indices if indices.shape is not None and len(indices.shape) == 2 else None
     else:
         flat, data = _joined(view, build), _front_joined(view, build, dims)
     shape = _updates_shape(view, flat)
@@ -56,7 +59,7 @@ def linear(view: View, build: Builder, target: OpSpec) -> Linear:
         )
     if depth == 0:
         flat, updates = _last(view, build, flat, updates)
-    return Linear(data, flat, updates, depth != 1)
+    return Linear(data, flat, updates, column, depth != 1)
 
 
 def like_updates(view: View, build: Builder, parts: Linear, value: Value) -> Value:

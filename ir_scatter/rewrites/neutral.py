@@ -37,24 +37,25 @@ def neutral_value(type: ElementType, reduction: Reduction) -> Any:
     if reduction is Reduction.PROD:
         return known.type(1)
     if reduction is Reduction.SUM:
-        return known.type(-0.0) if type.kind == "float" else known.type(0)
+        zero = known.type(-0.0) if type.kind == "float" else known.type(0)
+        return zero if zero == zero else None  # a type without a zero gives NaN
     return _end(known, type, is_greatest=reduction is Reduction.MIN)
 
 
 def _end(known: "np.dtype[Any]", type: ElementType, *, is_greatest: bool) -> Any:
     """Return the greatest or the least value of a type."""
+    import ml_dtypes
     import numpy
 
     if type.kind == "float":
         largest = known.type(float("inf"))
         if not numpy.isinf(largest.astype(numpy.float32)):
-            import ml_dtypes
-
             largest = ml_dtypes.finfo(known).max  # type: ignore[no-untyped-call]
-        return largest if is_greatest else known.type(-largest)
+        least = known.type(-largest)
+        if least != least:  # there are no negative values
+            least = ml_dtypes.finfo(known).smallest_normal  # type: ignore[no-untyped-call]
+        return largest if is_greatest else least
     if type.kind in {"signed", "unsigned"}:
-        import ml_dtypes
-
         limits = ml_dtypes.iinfo(known)  # type: ignore[no-untyped-call]
         return known.type(limits.max if is_greatest else limits.min)
     return None

@@ -87,7 +87,12 @@ def _mean_of_two(build: Builder, left: Value, right: Value, type: ElementType) -
     two = build.constant(2, "two", type)
     if type.kind == "float":
         return build.binary("divide", build.binary("add", left, right, "sum"), two, "mean")
-    halves = [build.binary("divide", value, two, "half") for value in (left, right)]
-    odds = [build.binary("floor_mod", value, two, "is_odd") for value in (left, right)]
-    carry = build.binary("multiply", *odds, "carry")
-    return build.binary("add", build.binary("add", *halves, "half_sum"), carry, "mean")
+    half_sum, carry = (
+        build.binary(
+            joins, build.binary(parts, left, two, label), build.binary(parts, right, two, label), name
+        )
+        for joins, parts, label, name in (
+            ("add", "divide", "half", "half_sum"), ("multiply", "floor_mod", "is_odd", "carry"),
+        )
+    )  # fmt: skip
+    return build.binary("add", half_sum, carry, "mean")

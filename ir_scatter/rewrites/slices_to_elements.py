@@ -43,8 +43,8 @@ def _column(view: View, build: Builder) -> Value:
     axis, shape = view.site.axis, view.data.shape
     if axis is None or shape is None:
         rest, one = build.constant(-1, "rest"), build.constant(1, "one")
-        target = build.select(axis_mask(build, view), rest, one, "column_shape")
-        return build.reshape(view.indices, target, "indices_column")
+        dims = build.select(axis_mask(build, view), rest, one, "column_shape")
+        return build.reshape(view.indices, dims, "indices_column")
     rank = None if view.indices.shape is None else len(view.indices.shape)
     if rank == 1:
         others = [number for number in range(len(shape)) if number != axis]

@@ -33,7 +33,7 @@ def _rewrite(view: View, build: Builder, target: OpSpec) -> Value:
             *range(axis + index_rank, rank + index_rank - 1),
         ]
         of_data = [axis, *range(axis), *range(axis + 1, rank)]
-        moved = build.transpose(updates, build.constant(names, "updates_order"), "updates_moved")
+        moved = build.transpose(updates, build.constant(names, "axis_first"), "updates_moved")
         return _between(view, build, target, (indices, moved), of_data)
     return _computed(view, build, target)
 
@@ -44,9 +44,9 @@ def _between(
     """Scatter between two transpositions whose orders are known."""
     indices, updates = flat
     back = sorted(range(len(order)), key=lambda place: order[place])
-    data = build.transpose(view.data, build.constant(list(order), "data_order"), "data_moved")
+    data = build.transpose(view.data, build.constant(list(order), "axis_first"), "data_moved")
     found = _scatter(build, target, data, indices, updates)
-    return build.transpose(found, build.constant(back, "back_order"), "moved_back", view.data.shape)
+    return build.transpose(found, build.constant(back, "axis_back"), "moved_back", view.data.shape)
 
 
 def _computed(view: View, build: Builder, target: OpSpec) -> Value:

@@ -50,7 +50,9 @@ def _repeated(build: Builder, parts: Linear) -> Value:
         return parts.indices
     dims = build.shape_of(parts.updates, "updates_shape")
     if shape is not None:
-        column = build.unsqueeze(parts.indices, range(1, len(shape)), "indices_column")
+        column = parts.indices if parts.column is None else parts.column
+        known = 1 if parts.column is None else 2
+        column = build.unsqueeze(column, range(known, len(shape)), "indices_column")
         return build.broadcast(column, dims, "indices_repeated", shape)
     places = build.range(scalar(build, build.shape_of(dims, "rank"), "rank_scalar"), "places")
     is_first = build.binary("equal", places, build.constant(0, "zero"), "is_first")

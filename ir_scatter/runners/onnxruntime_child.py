@@ -68,6 +68,9 @@ class _OnnxRuntime(OnnxAnswers):
         given = (*session.get_inputs(), *session.get_overridable_initializers())
         types = {one.name: one.type for one in given}
         try:
+            if any(array.dtype == object for array in feeds.values()):
+                # onnxruntime makes no value of its own kind of strings, and no array of bfloat16
+                return [np.asarray(found) for found in session.run(list(names), dict(feeds))]
             values = {name: _value(array, types[name]) for name, array in feeds.items()}
             outputs = session.run_with_ort_values(list(names), values)
         except Exception as error:  # whatever the runtime says is the answer
@@ -98,8 +101,6 @@ def _value(array: Array, type: str) -> Any:
     import onnxruntime
 
     make = onnxruntime.OrtValue
-    if array.dtype.kind == "O":
-        return make.ortvalue_from_numpy(array)
     number = getattr(_type(type), "onnx_number", 0)
     return make.ortvalue_from_numpy_with_onnx_type(np.ascontiguousarray(array).reshape(array.shape), number)
 

@@ -63,8 +63,11 @@ def site_for(
         if inputs and port.role in inputs:
             given.append(inputs[port.role])
         elif port.role is Role.AXIS:
-            is_number = isinstance(axis, int)
-            given.append(constant("axis", I64, np.int64(axis)) if is_number else variable("axis", I64, axis))
+            given.append(
+                constant("axis", I64, np.array(axis))
+                if isinstance(axis, int)
+                else variable("axis", I64, axis)
+            )
         elif constants and port.role in constants:
             assert type is not None
             given.append(constant(port.name, type, constants[port.role]))
@@ -129,30 +132,31 @@ def wrong_elements(
 
 def targets_differ(spec: OpSpec, arrays: Mapping[Role, Array | None], axis: int | None) -> bool:
     """Tell whether no two updates meet in one element, or no two tuples or indices in one slice."""
-    data, indices = arrays[Role.DATA], arrays.get(Role.INDICES)
+    data: Array = arrays[Role.DATA]
+    indices = arrays.get(Role.INDICES)
     if indices is None or spec.layout is Layout.SEQUENCE:
         return True
     if spec.layout is Layout.TUPLES:
         sizes = np.array(data.shape[: indices.shape[-1]])
-        rows = indices.reshape(int(np.prod(indices.shape[:-1])), indices.shape[-1])
+        rows: Array = indices.reshape(int(np.prod(indices.shape[:-1])), indices.shape[-1])
         return len({tuple(row % sizes) for row in rows}) == len(rows)
     assert axis is not None
     counted = indices % data.shape[axis] if indices.size else indices
     if spec.layout is Layout.SLICES:
         return len(set(counted.reshape(-1).tolist())) == counted.size
-    ordered = np.sort(counted, axis)
-    return not (np.diff(ordered, axis=axis) == 0).any()
+    steps: Array = np.diff(np.sort(counted, axis), axis=axis)
+    return bool(np.all(steps != 0))
 
 
 def indices_equal(arrays: Mapping[Role, Array | None], axis: int) -> bool:
     """Tell whether indices are equal along every axis but one, and reach all of data there."""
-    data, indices = arrays[Role.DATA], arrays[Role.INDICES]
-    assert indices is not None
+    data: Array = arrays[Role.DATA]
+    indices: Array = arrays[Role.INDICES]
     others = [place for place in range(indices.ndim) if place != axis % indices.ndim]
     if any(indices.shape[place] != data.shape[place] or indices.shape[place] == 0 for place in others):
         return False
     first = indices[tuple(slice(None) if place not in others else slice(1) for place in range(indices.ndim))]
-    return bool((indices == first).all())
+    return bool(np.all(indices == first))
 
 
 def numbers(shape: Sequence[int], start: int, kind: str = "int32") -> Array:

@@ -32,7 +32,7 @@ from tests.rewrites.forms import (
     targets_differ,
     wrong_elements,
 )
-from tests.rewrites.refusal_truth import demand_true
+from tests.rewrites.refusal_truth import Refused, demand_true
 from tests.rewrites.small_cases import Small, attribute_sets, every_small, index_values, wraps
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
@@ -144,7 +144,7 @@ class _Trial:
             column = tuple(dim if n == place else min(dim, 1) for n, dim in enumerate(small.indices))
             one = replace(small, indices=column)
             for indices in index_values(spec, one, random, wraps=wraps(spec)):
-                yield np.broadcast_to(indices, small.indices)
+                yield None if indices is None else np.broadcast_to(indices, small.indices)
         yield from index_values(spec, small, random, wraps=wraps(spec), mode=mode)
 
     def _run(self, small: Small, attributes: Mapping[str, Any], arrays: dict[Role, Array]) -> None:
@@ -210,7 +210,8 @@ class _Trial:
             )
             outcome = rewritten(self.engine, site, self.rewrite)
             if isinstance(outcome, Refusal):
-                demand_true(outcome, site, self.rewrite, self.engine.promises.conditions)
+                promises = self.engine.promises.conditions
+                demand_true(Refused(outcome, site, self.rewrite, promises, arrays, small.axis))
             if outcome is None:
                 assert self.rewrite.source is self.rewrite.target
             self._forms[key] = outcome

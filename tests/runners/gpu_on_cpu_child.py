@@ -26,6 +26,7 @@ def _factories() -> dict[str, Any]:
         "ScatterNDUpdate-3": opset4.scatter_nd_update,
         "ScatterNDUpdate-15": opset15.scatter_nd_update,
         "MatMul-1": lambda *inputs: opset3.matmul(*inputs, False, False),
+        "NonZero-3": lambda data: opset3.non_zero(data, "i32"),
         "Convolution-1": lambda *inputs: opset3.convolution(*inputs, [1, 1], [0, 0], [0, 0], [1, 1]),
     }
 

@@ -49,14 +49,14 @@ class Job:
         return evaluate(self.operator, **self.inputs, **axis, **(self.attributes or {}))
 
 
-def run(jobs: Sequence[Job], folder: Path) -> list[Any]:
+def run(jobs: Sequence[Job], folder: Path, *, subgroups: bool = False) -> list[Any]:
     """Return the output of each, or the plugin's message."""
     for number, job in enumerate(jobs):
         told = {"operator": job.operator, "axis": job.axis, "attributes": dict(job.attributes or {})}
         np.savez(folder / f"{number:04}.npz", told=np.array(json.dumps(told)), **job.inputs)
     done = subprocess.run(
         [sys.executable, CHILD, folder],
-        env={**os.environ, **gpu_on_cpu.environment()},
+        env={**os.environ, **gpu_on_cpu.environment(subgroups=subgroups)},
         capture_output=True,
         text=True,
         timeout=240,
@@ -125,6 +125,13 @@ DEFECTS = {
 """What the plugin of openvino 2026.4 computes otherwise than documented, without a write outside."""
 
 
+DEFECT_FREE = Job(
+    "ScatterUpdate-3",
+    {"data": DATA, "indices": np.array([2, 0]), "updates": -np.ones((2, 5), np.float32)},
+    axis=0,
+)
+
+
 @runs_here
 def test_defects_of_the_plugin_are_seen(tmp_path: Path) -> None:
     bytes_of_u8 = {
@@ -156,6 +163,19 @@ def test_what_is_around_scatter_is_computed_too(tmp_path: Path) -> None:
     windows = np.lib.stride_tricks.sliding_window_view(image[0], (3, 3), axis=(1, 2))
     expected = np.einsum("cyxij,ocij->oyx", windows, weights)[None]
     np.testing.assert_allclose(convolved, expected, rtol=1e-5)
+
+
+@runs_here
+def test_kernels_that_need_subgroups(tmp_path: Path) -> None:
+    job = Job("NonZero-3", {"data": np.array([0, 3, 0, 5, 7, 0], np.int32)})
+    (tmp_path / "without").mkdir()
+    (refused,) = run([job], tmp_path / "without")
+    assert isinstance(refused, str)
+    assert "suitable kernel" in refused
+    (tmp_path / "with").mkdir()
+    found, written = run([job, DEFECT_FREE], tmp_path / "with", subgroups=True)
+    np.testing.assert_array_equal(found, [[1, 3, 4]])
+    np.testing.assert_array_equal(written, DEFECT_FREE.expected)
 
 
 def build_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -369,6 +389,11 @@ def test_what_a_result_is_worth_is_said() -> None:
     assert gpu_on_cpu.NAME == "GPU plugin on the CPU OpenCL runtime"
     assert gpu_on_cpu.NAME in gpu_on_cpu.FIDELITY[0]
     assert all(sentence.endswith(".") for sentence in gpu_on_cpu.FIDELITY)
+    assert all(
+        one in gpu_on_cpu.FIDELITY_WITH_SUBGROUPS
+        for one in gpu_on_cpu.FIDELITY
+        if one != gpu_on_cpu.FIDELITY[1]
+    )
     for word in ("subgroups", "Races", "NaN", "out of bounds", "Times"):
         assert word in text
     assert gpu_on_cpu.device_name("AMD EPYC (iGPU)") == f"{gpu_on_cpu.NAME} (AMD EPYC)"

@@ -38,6 +38,7 @@ def render(
     failures: "Sequence[Failure]" = (),
     skipped: Sequence[tuple[str, str]] = (),
     inputs: str | None = None,
+    against: str | None = None,
 ) -> str:
     """Return the page; the same comparison always gives the same page.
 
@@ -48,15 +49,18 @@ def render(
         failures: models that were not compared.
         skipped: runners that were passed over, and why.
         inputs: the file that the inputs came from; None if they were generated.
+        against: the folder with the results of another time or place; None if there is none.
 
     Raises:
         UsageError: a package is missing.
     """
     require_packages()
+    from ir_scatter.report.html.command import Source
     from ir_scatter.report.html.page import Around, make_page
     from ir_scatter.report.html.template import fill
     from ir_scatter.version import versions as installed
 
     known = installed() if versions is None else versions
-    around = Around(dict(known), dict(devices or {}), tuple(failures), tuple(skipped), inputs)
+    source = Source(inputs, against)
+    around = Around(dict(known), dict(devices or {}), tuple(failures), tuple(skipped), source)
     return fill(make_page(found, around))

@@ -2,8 +2,9 @@
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from ir_scatter.compare.session import Compared, Settings
+from ir_scatter.compare.session import SAVED, Compared, Settings
 from ir_scatter.compare.verdicts import Comparison, Verdict
 from ir_scatter.shapes import show
 
@@ -11,22 +12,43 @@ _SHORTEN = "openvino:"
 _KNOWN = Settings()
 
 
-def repeat_command(found: Compared, one: Comparison, inputs: str | None = None) -> str:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where inputs came from that were not generated.
+
+    Attributes:
+        inputs: a file; None without one.
+        against: a folder with the results of another time or place; None without one.
+    """
+
+    inputs: str | None = None
+    against: str | None = None
+
+    @property
+    def is_generator(self) -> bool:
+        """Tell whether the inputs were generated."""
+        return self.inputs is None and self.against is None
+
+
+def repeat_command(found: Compared, one: Comparison, source: Source) -> str:
     """Return the command that repeats one case of a comparison.
 
     Args:
         found: the comparison of the model.
         one: the tensor that differs.
-        inputs: the file that the inputs came from; None if they were generated.
+        source: where the inputs came from.
     """
     words = ["ir-scatter", "compare", found.model, *([found.other] if found.other else [])]
     for runner in dict.fromkeys((one.reference, one.subject)):
-        words += ["--on", runner.removeprefix(_SHORTEN)]
-    if inputs is None:
-        words += ["--seed", str(found.settings.seed + one.case)]
+        if not runner.startswith(SAVED):
+            words += ["--on", runner.removeprefix(_SHORTEN)]
+    if source.against is not None:
+        words += ["--against", source.against]
+    elif source.inputs is not None:
+        words += ["--inputs", source.inputs]
     else:
-        words += ["--inputs", inputs]
-    words += _options(found.settings, is_generated=inputs is None)
+        words += ["--seed", str(found.settings.seed + one.case)]
+    words += _options(found.settings, is_generated=source.is_generator)
     if one.measure.verdict is Verdict.NONDETERMINISTIC:
         words += ["--repeat", str(found.settings.repeat)]
     return shlex.join(words)

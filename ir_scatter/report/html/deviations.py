@@ -167,12 +167,12 @@ def _element(got: "Array", expected: "Array", place: int) -> Element:
     index = tuple(int(part) for part in np.unravel_index(place, got.shape))
     left, right = got[index], expected[index]
     difference = differences(np.asarray(left, got.dtype), np.asarray(right, got.dtype))
-    what = kind(got)
-    return Element(index, _python(left, what), _python(right, what), float(difference))
+    return Element(index, python_element(left), python_element(right), float(difference))
 
 
-def _python(element: Any, what: str) -> Any:
+def python_element(element: Any) -> Any:
     """Return an element as Python has it; whole numbers below a byte are no floats."""
+    what = "string" if isinstance(element, str | bytes) else kind(np.asarray(element))
     if what == "string":
         return str(element)
     return int(element) if what in {"signed", "unsigned"} else plain(element)
@@ -203,7 +203,7 @@ def worst_slice(one: "Comparison") -> Slice | None:
     left, right = got[key], expected[key]
     spans = (-(-left.shape[0] // _MOST_CELLS), -(-left.shape[1] // _MOST_CELLS))
     place = (worst.index[down], worst.index[across])
-    cells = _pooled(left, right, spans, place)
+    cells = _pooled(left, right, spans)
     cell = (place[0] // spans[0], place[1] // spans[1])
     return Slice(cells, f"[{label}]", (down, across), spans, cell)
 
@@ -213,7 +213,7 @@ def _line(got: "Array", expected: "Array", axis: int, index: tuple[int, ...], ra
     place, size = index[axis], got.size
     label = f"[{', '.join(':' if at == axis else '0' for at in range(rank))}]"
     span = -(-size // (_LINE * _LINE)) if size > _LINE else 1
-    found = _pooled(got[None], expected[None], (1, span), (0, place))[0]
+    found = _pooled(got[None], expected[None], (1, span))[0]
     across = min(found.size, _LINE)
     rows = -(-found.size // across)
     cells = np.zeros(rows * across)
@@ -223,10 +223,9 @@ def _line(got: "Array", expected: "Array", axis: int, index: tuple[int, ...], ra
     return Slice(cells.reshape(rows, across), label, (None, axis), (across * span, span), worst, blank)
 
 
-def _pooled(got: "Array", expected: "Array", spans: tuple[int, int], worst: tuple[int, int]) -> "Array":
+def _pooled(got: "Array", expected: "Array", spans: tuple[int, int]) -> "Array":
     """Return for each block of elements the difference that is largest, NaN before all."""
-    down, across = spans
-    rows = max(1, _PIECE // (max(got.shape[1], 1) * down)) * down
+    rows = max(1, _PIECE // (max(got.shape[1], 1) * spans[0])) * spans[0]
     found = []
     for start in range(0, got.shape[0], rows):
         part = differences(got[start : start + rows], expected[start : start + rows])

@@ -11,12 +11,12 @@ from ir_scatter.compare.session import Compared
 from ir_scatter.compare.verdicts import Comparison, Level, Verdict
 from ir_scatter.elements import ELEMENT_TYPES
 from ir_scatter.ops import SPECS
-from ir_scatter.report.html.command import repeat_command
+from ir_scatter.report.html.command import Source, repeat_command
 from ir_scatter.report.html.deviations import (
     Element,
     Sizes,
     Slice,
-    is_comparable,
+    python_element,
     sizes,
     worst_elements,
     worst_slice,
@@ -111,21 +111,19 @@ def _severity(one: Comparison) -> tuple[bool, bool, int]:
     return found.verdict is Verdict.MISMATCH, bool(found.remark), found.mismatched
 
 
-def describe(
-    found: Compared, alike: Sequence[Comparison], anchor: str, inputs: str | None = None
-) -> Difference:
+def describe(found: Compared, alike: Sequence[Comparison], anchor: str, source: Source) -> Difference:
     """Return all there is to say of a difference, with pictures.
 
     Args:
         found: the comparison of the model.
         alike: the same tensor in all cases and iterations in which it differs, the worst first.
         anchor: what links go to; also makes the names inside of pictures unique.
-        inputs: the file that the inputs came from; None if they were generated.
+        source: where the inputs came from.
     """
     one = alike[0]
     spread, cut = sizes(one), worst_slice(one)
     histogram = heat_map = Markup()
-    if spread.sizes.size:
+    if spread.sizes.size and one.expected is not None and one.expected.dtype.kind != "b":
         from ir_scatter.report.html.histogram import histogram as draw_histogram
 
         histogram = draw_histogram(spread, one.measure.tolerance.absolute, f"{anchor}-h")
@@ -141,10 +139,10 @@ def describe(
         tuple(_operands(one)),
         tuple(_listed(one, element) for element in worst_elements(one)),
         histogram,
-        _histogram_note(one, spread),
+        _histogram_note(spread),
         heat_map,
         "" if cut is None else _heat_map_note(one, cut),
-        repeat_command(found, one, inputs),
+        repeat_command(found, one, source),
     )
 
 
@@ -163,10 +161,17 @@ def _operands(one: Comparison) -> Iterator[Operand]:
         name = names[number] if number < len(names) else f"input {number}"
         if array is None:
             yield Operand(name, "left out")
-        elif 0 < array.size <= _FEW_VALUES and array.dtype.kind in "iub":
-            yield Operand(name, kind_of(array), str(array.tolist()))
+        elif 0 < array.size <= _FEW_VALUES:
+            yield Operand(name, kind_of(array), _listing(array))
         else:
             yield Operand(name, kind_of(array))
+
+
+def _listing(array: "Array") -> str:
+    """Return a small tensor as nested lists."""
+    if array.ndim == 0:
+        return show_element(python_element(array[()]), is_double=array.dtype.itemsize >= 8)
+    return f"[{', '.join(_listing(part) for part in array)}]"
 
 
 def _where(found: Compared, alike: Sequence[Comparison]) -> str:
@@ -187,11 +192,19 @@ def _where(found: Compared, alike: Sequence[Comparison]) -> str:
 
 
 def _listed(one: Comparison, element: Element) -> Listed:
-    is_text = isinstance(element.got, str)
-    difference = "" if is_text else "not finite" if isnan(element.difference) else f"{element.difference:+.4g}"
     is_double = one.got is not None and one.got.dtype.itemsize >= 8
-    shown = [show_element(value, is_double=is_double) for value in (element.got, element.expected)]
-    return Listed(show_numbers(element.index), *shown, difference.replace("-", "−"))
+    return Listed(
+        show_numbers(element.index),
+        show_element(element.got, is_double=is_double),
+        show_element(element.expected, is_double=is_double),
+        _show_difference(element),
+    )
+
+
+def _show_difference(element: Element) -> str:
+    if isinstance(element.got, str):
+        return ""
+    return "not finite" if isnan(element.difference) else f"{element.difference:+.4g}"
 
 
 def show_element(value: Any, *, is_double: bool = True) -> str:
@@ -199,13 +212,13 @@ def show_element(value: Any, *, is_double: bool = True) -> str:
     if isinstance(value, str):
         return repr(value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…")
     if isinstance(value, float) and not is_double:
-        return f"{value:.9g}".replace("-", "−")
-    return str(value).replace("-", "−")
+        return f"{value:.9g}"
+    return str(value)
 
 
 def size_text(value: float) -> str:
     """Return a size, "∞" where there is none."""
-    return f"{value:.3g}".replace("-", "−") if isfinite(value) else "∞"
+    return f"{value:.3g}" if isfinite(value) else "∞"
 
 
 def steps_text(one: Comparison) -> str:
@@ -217,32 +230,28 @@ def steps_text(one: Comparison) -> str:
     return "∞" if steps >= _FARTHEST else f"{steps:,}"
 
 
-def _histogram_note(one: Comparison, spread: Sizes) -> str:
+def _histogram_note(spread: Sizes) -> str:
     if not spread.looked_at:
         return ""
     same = spread.looked_at - spread.sizes.size - spread.lost
     parts = [f"{same:,} equal"] if same else []
     if spread.lost:
-        parts.append(f"{spread.lost:,} where only one side is finite")
-    text = f"not shown: {', '.join(parts)}" if parts else ""
+        parts.append(f"{spread.lost:,} of which only one side is finite")
+    text = f"{' and '.join(parts)} left out" if parts else ""
     if spread.step > 1:
-        text = f"every {spread.step}th element; {text}".removesuffix("; ")
+        text = f"one element in {spread.step}, {text}".removesuffix(", ")
     return text
 
 
 def _heat_map_note(one: Comparison, cut: Slice) -> str:
-    text = f"slice {cut.label}, worst element framed"
+    parts = [f"slice {cut.label}"] if any(letter.isdigit() for letter in cut.label) else []
+    parts.append("worst element framed")
     down, across = cut.spans
     if cut.axes[0] is None:
         if across > 1:
-            text += f", each cell the worst of {across:,} elements"
+            parts.append(f"each cell the worst of {across:,} elements")
     elif (down, across) != (1, 1):
-        text += f", each cell the worst of {down} × {across} elements"
+        parts.append(f"each cell the worst of {down} by {across} elements")
     if one.measure.contested:
-        text += f"; {one.measure.contested:,} contested elements are in it, too"
-    return text
-
-
-def has_elements(one: Comparison) -> bool:
-    """Tell whether there are elements to be shown."""
-    return is_comparable(one)
+        parts.append(f"{one.measure.contested:,} contested elements shown as well")
+    return "".join(f", {part}" for part in parts)

@@ -14,15 +14,18 @@ if TYPE_CHECKING:
     from ir_scatter.constants import Array
     from ir_scatter.report.html.deviations import Slice
 
-_OVER, _UNDER, _LOST = (217, 72, 15), (28, 63, 148), (128, 128, 128)
+_OVER, _UNDER, _LOST = (217, 72, 15), (30, 70, 165), (128, 128, 128)
 """Of cells: got is greater, got is less, only one of the two is a finite number."""
 _FAINTEST = 0.2
 _ANNOTATED = (10, 9)
 """Rows and columns up to which numbers are written into the cells."""
 _GRID = 48
 _SQUARE = (1 / 5, 2.0)
-_MARGIN, _CELL = 0.8, 0.45
-"""The height of what is around the cells, and the greatest height of one, in inches."""
+_MARGIN, _CELL = (0.65, 1.3), 0.45
+"""What is above and beside the cells, and the greatest height of one, in inches."""
+_LABEL = (0.18, 0.1)
+"""The height of a number at an axis, and the width of a digit, in inches."""
+_MOST_LABELS = 9
 _FRAME = 1 / 32
 """The least part of a map that the frame of the worst cell takes."""
 
@@ -38,15 +41,18 @@ def heat_map(found: "Slice", name: str) -> Markup:
 
     with svg.drawing(name):
         rows, columns = found.cells.shape
-        height = min(svg.HEIGHT, _MARGIN + rows * _CELL)
-        figure = Figure(figsize=(svg.WIDTH, height), layout="constrained")
-        axes = figure.add_subplot()
+        is_square = _SQUARE[0] <= rows / columns <= _SQUARE[1]
+        high = min(_CELL, (svg.HEIGHT - _MARGIN[0]) / rows)
+        wide = (svg.WIDTH - _MARGIN[1]) / columns
+        if is_square:
+            high = wide = min(high, wide)
+        figure = Figure(figsize=(svg.WIDTH, _MARGIN[0] + rows * high), layout="constrained")
+        axes = figure.add_subplot(anchor="W")
         norm = _norm(found.cells)
         image = _painted(found.cells, norm)
-        is_square = _SQUARE[0] <= rows / columns <= _SQUARE[1]
         axes.imshow(image, interpolation="none", aspect="equal" if is_square else "auto")
         _draw_cells(axes, found)
-        _name_axes(axes, found)
+        _name_axes(axes, found, (rows * high, columns * wide))
         if rows <= _ANNOTATED[0] and columns <= _ANNOTATED[1]:
             _annotate(axes, found.cells, image)
         _scale(axes, norm)
@@ -105,12 +111,16 @@ def _draw_cells(axes: "Axes", found: "Slice") -> None:
     axes.add_patch(frame)
 
 
-def _name_axes(axes: "Axes", found: "Slice") -> None:
-    """Name the dimensions, and number their elements."""
+def _name_axes(axes: "Axes", found: "Slice", room: tuple[float, float]) -> None:
+    """Name the dimensions, and number their elements, as many as there is room for."""
     rows, columns = found.cells.shape
     down, across = found.axes
-    for axis, span, size in ((axes.yaxis, found.spans[0], rows), (axes.xaxis, found.spans[1], columns)):
-        places = range(0, size * span, _step(size * span))
+    digits = len(str(columns * found.spans[1])) + 2
+    for axis, span, size, most in (
+        (axes.yaxis, found.spans[0], rows, room[0] / _LABEL[0]),
+        (axes.xaxis, found.spans[1], columns, room[1] / (_LABEL[1] * digits)),
+    ):
+        places = range(0, size * span, _step(size * span, min(max(int(most), 2), _MOST_LABELS)))
         axis.set_ticks([(place + 0.5) / span - 0.5 for place in places], [str(place) for place in places])
     axes.set_xlabel(f"axis {across}" if down is not None or rows == 1 else f"axis {across}, row after row")
     axes.set_ylabel(f"axis {down}" if down is not None else "")
@@ -118,12 +128,12 @@ def _name_axes(axes: "Axes", found: "Slice") -> None:
         axes.set_yticks([])
 
 
-def _step(size: int) -> int:
-    """Return every how many elements there is a number: at most nine, at round places."""
+def _step(size: int, most: int) -> int:
+    """Return every how many elements there is a number, a round one."""
     step = 1
     while True:
         for factor in (1, 2, 4, 5, 8):
-            if size <= 9 * step * factor:
+            if size <= most * step * factor:
                 return step * factor
         step *= 10
 
@@ -140,7 +150,7 @@ def _annotate(axes: "Axes", cells: "Array", image: "Array") -> None:
 
 def _short(value: float) -> str:
     text = f"{value:.2g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
-    return text.replace("-", "−")
+    return text.replace("-", svg.MINUS)
 
 
 def _scale(axes: "Axes", norm: "Normalize") -> None:

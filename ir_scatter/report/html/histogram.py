@@ -54,7 +54,7 @@ def histogram(found: "Sizes", allowed: float, name: str) -> Markup:
             axes.set_ylim(0, counts.max() * 1.15)
         if allowed > 0 and low <= log10(allowed) <= high:
             _mark(axes, log10(allowed), is_left=log10(allowed) > (low + high) / 2)
-        axes.set_xlabel("|got − expected|")
+        axes.set_xlabel(f"|got {svg.MINUS} expected|")
         axes.set_ylabel("elements")
         return svg.markup(figure, name, "Histogram of the absolute error")
 

@@ -138,15 +138,20 @@ def _columns(chosen: Sequence[Comparison], rows: Iterable[_Collected]) -> tuple[
 
 
 def _cell(row: _Collected, column: Column) -> Cell:
-    found = [*row.found.get(column, ()), *row.found.get(Column(column.subject, column.subject), ())]
+    found = row.found.get(column, [])
+    changes = row.found.get(Column(column.subject, column.subject), [])
     said = row.said.get(column.subject)
     if said == _ILLEGAL or (said is not None and not found):
         return Cell(said, _WORDS[said])
-    if not found:
+    if not found and not changes:
         return Cell()
-    verdict = max((one.measure.verdict for one in found), key=_ORDER.index)
-    alike = [one for one in found if one.measure.verdict is verdict]
-    return Cell(verdict.value, verdict.value, _note(verdict, alike, len(found)))
+    verdict = max((one.measure.verdict for one in [*found, *changes]), key=_ORDER.index)
+    alike = [one for one in [*found, *changes] if one.measure.verdict is verdict]
+    total = len(changes if verdict is Verdict.NONDETERMINISTIC else found)
+    note = _note(verdict, alike, total)
+    if changes and verdict is not Verdict.NONDETERMINISTIC:
+        note += ", changes from run to run"
+    return Cell(verdict.value, verdict.value, note.removeprefix(", "))
 
 
 def _note(verdict: Verdict, alike: Sequence[Comparison], total: int) -> str:

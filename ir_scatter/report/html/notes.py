@@ -81,12 +81,18 @@ def kernels(found: Compared) -> tuple[Kernel, ...]:
             one.kernel,
             one.precision,
             ", ".join(one.outputs),
-            "" if one.microseconds is None else f"{one.microseconds:,.0f} µs",
+            _time(one.microseconds),
         )
         for runner, facts in found.facts.items()
         for one in facts
         if not names.isdisjoint(one.originals)
     )
+
+
+def _time(microseconds: float | None) -> str:
+    if microseconds is None:
+        return ""
+    return "< 1 µs" if microseconds < 1 else f"{microseconds:,.0f} µs"
 
 
 def tolerances(found: Compared) -> tuple[tuple[str, str, Tolerance], ...]:

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 
 from ir_scatter.compare.job import Failure
 from ir_scatter.compare.session import Compared
-from ir_scatter.compare.verdicts import Comparison, Level, Verdict
+from ir_scatter.compare.verdicts import Comparison, Level, Tolerance, Verdict
+from ir_scatter.compare.voices import NUMPY
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.html import notes
+from ir_scatter.report.html.command import Source
 from ir_scatter.report.html.difference import Difference, describe, group
 from ir_scatter.report.html.matrix import Matrix, make_matrix
 from ir_scatter.report.phrases import counted
@@ -17,6 +19,9 @@ from ir_scatter.runners.runner import Availability
 
 _ON_CPU = "@cpu"
 """What the name of a runner ends with that runs another device's plugin on the CPU."""
+_STATES = ("differs", "illegal", "failed", "nothing", "agrees")
+"""How it may go; of many models the worst come first."""
+_NAMES = {NUMPY: "the evaluator of ir-scatter: what the documents say"}
 _MOST_DETAILED = 20
 """Differences of a model that are shown in full."""
 _LEAST_OUTPUTS = 5
@@ -34,14 +39,14 @@ class Around:
         devices: what the runners are, by their long names.
         failures: models that were not compared.
         skipped: runners that were passed over, and why.
-        inputs: the file that the inputs came from; None if they were generated.
+        source: where the inputs came from.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
     devices: Mapping[str, Availability] = field(default_factory=dict)
     failures: tuple[Failure, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
-    inputs: str | None = None
+    source: Source = field(default_factory=Source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +82,9 @@ class ModelPage:
     blames: tuple[notes.Blame, ...]
     not_tapped: tuple[notes.Remark, ...]
     kernels: tuple[notes.Kernel, ...]
-    tolerances: tuple[tuple[str, str, object], ...]
+    tolerances: tuple[tuple[str, str, Tolerance], ...]
     feeds: tuple[tuple[str, str], ...]
+    source: Source
 
     @property
     def anchors(self) -> Mapping[tuple[Level, str, str, str], str]:
@@ -96,13 +102,24 @@ class Page:
     state: str
     around: Around
 
+    @property
+    def fidelity(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Return what must be known to judge the results of runners, once for all models."""
+        return tuple(dict.fromkeys(said for model in self.models for said in model.fidelity))
+
+    @property
+    def illegal(self) -> int:
+        """Return how often a node got illegal indices."""
+        return sum(one.is_illegal for model in self.models for one in model.found.guarded)
+
 
 def make_page(found: Sequence[Compared], around: Around) -> Page:
     """Return what the page says, pictures included."""
     differing = sum(one.differs for one in found)
     share = _MOST_ON_PAGE // max(differing, 1)
     most = max(_LEAST_DETAILED, min(_MOST_DETAILED, share))
-    models = tuple(_model(one, f"m{number}", most, around) for number, one in enumerate(found))
+    ordered = sorted(found, key=lambda one: _STATES.index(_state(one)))
+    models = tuple(_model(one, f"m{number}", most, around) for number, one in enumerate(ordered))
     if len(models) == 1 and not around.failures:
         only = models[0]
         return Page(models, only.counts, only.headline, only.state, around)
@@ -129,7 +146,7 @@ def _model(found: Compared, anchor: str, most: int, around: Around) -> ModelPage
         make_matrix(found, Level.MODEL),
         make_matrix(found, Level.NODE),
         tuple(
-            describe(found, alike, f"{anchor}d{number}", around.inputs) for number, alike in enumerate(chosen)
+            describe(found, alike, f"{anchor}d{number}", around.source) for number, alike in enumerate(chosen)
         ),
         len(groups) - len(chosen),
         notes.indices(found),
@@ -138,6 +155,7 @@ def _model(found: Compared, anchor: str, most: int, around: Around) -> ModelPage
         notes.kernels(found),
         notes.tolerances(found),
         tuple(notes.feeds(found)),
+        around.source,
     )
 
 
@@ -151,7 +169,7 @@ def _chosen(groups: Sequence[list[Comparison]], most: int) -> list[list[Comparis
 
 def _runner(outcome: Outcome, devices: Mapping[str, Availability]) -> RunnerRow:
     known = devices.get(outcome.runner)
-    device = known.full_name if known else ""
+    device = known.full_name if known else _NAMES.get(outcome.runner, "")
     if not device and outcome.runner.lower().endswith(_ON_CPU):
         device = NAME
     versions = outcome.versions or (known.versions if known else {})
@@ -174,17 +192,18 @@ def _fidelity(
 
 
 def _state(found: Compared) -> str:
-    """Return in a word how it went: "differs", "failed", "nothing" or "agrees"."""
-    if found.differs:
+    """Return in a word how it went."""
+    if any(one.measure.verdict.is_difference for one in found.comparisons):
         return "differs"
+    if found.differs:
+        return "illegal"
     if found.failed:
         return "failed"
     return "agrees" if found.comparisons else "nothing"
 
 
 def _worst_state(states: Sequence[str]) -> str:
-    order = ("differs", "failed", "nothing", "agrees")
-    return min(states, key=order.index, default="nothing")
+    return min(states, key=_STATES.index, default="nothing")
 
 
 def _headline(found: Compared) -> str:
@@ -197,7 +216,11 @@ def _headline(found: Compared) -> str:
     parts = []
     for level, noun in ((Level.NODE, "node"), (Level.MODEL, "output")):
         all_of = {one.node or one.tensor for one in found.comparisons if one.level is level}
-        wrong = {one.node or one.tensor for one in found.comparisons if one.level is level and _differs(one)}
+        wrong = {
+            one.node or one.tensor
+            for one in found.comparisons
+            if one.level is level and one.measure.verdict.is_difference
+        }
         if wrong:
             parts.append(f"{len(wrong)} of {counted(len(all_of), noun)}")
     illegal = len({one.node for one in found.guarded if one.is_illegal})
@@ -211,14 +234,18 @@ def _headline(found: Compared) -> str:
     return text[0].upper() + text[1:]
 
 
-def _differs(one: Comparison) -> bool:
-    return one.measure.verdict in {Verdict.MISMATCH, Verdict.NONDETERMINISTIC}
-
-
 def _headline_of_many(models: Sequence[ModelPage], failures: Sequence[Failure]) -> str:
+    total = counted(len(models), "model")
+    parts = []
     differing = sum(model.state == "differs" for model in models)
-    text = f"{differing} of {counted(len(models), 'model')} differ"
-    text += "s" if differing == 1 and len(models) == 1 else ""
-    if not differing:
-        text = f"No difference in {counted(len(models), 'model')}"
-    return f"{text}; {counted(len(failures), 'model')} could not be compared" if failures else text
+    illegal = sum(any(one.is_illegal for one in model.found.guarded) for model in models)
+    if differing:
+        parts.append(f"{differing} of {total} {'differs' if differing == 1 else 'differ'}")
+    elif models:
+        parts.append(f"No difference in {total}")
+    if illegal:
+        parts.append(f"illegal indices in {illegal}")
+    if failures:
+        parts.append(f"{counted(len(failures), 'model')} could not be compared")
+    text = "; ".join(parts) or "There are no models"
+    return text[0].upper() + text[1:]

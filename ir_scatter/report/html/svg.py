@@ -38,6 +38,7 @@ _SETTINGS = {
     "figure.facecolor": "none",
     "axes.facecolor": "none",
 }
+MINUS = "\N{MINUS SIGN}"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -64,7 +65,7 @@ def power(exponent: int) -> str:
 
 def number(value: float) -> str:
     """Return a number in few characters, with a real minus sign."""
-    return f"{value:.3g}".replace("-", "−")
+    return f"{value:.3g}".replace("-", MINUS)
 
 
 def markup(figure: "Figure", name: str, title: str) -> Markup:

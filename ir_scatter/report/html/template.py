@@ -21,7 +21,7 @@ _HEAD, _TAIL = 56, 28
 def fill(page: "Page") -> str:
     """Return the page as HTML."""
     template = _environment().get_template("page.html.j2")
-    return template.render(page=page, style=Markup(_text("style.css")), policy=POLICY) + "\n"
+    return template.render(page=page, style=Markup(_text("style.css"))) + "\n"
 
 
 @cache
@@ -39,6 +39,7 @@ def _environment() -> "Environment":
         undefined=StrictUndefined,
     )
     environment.filters |= {"short": short, "size": size_text, "steps": steps_text}
+    environment.globals["policy"] = POLICY
     return environment
 
 

@@ -12,11 +12,12 @@ worth what `FIDELITY` says.
 """
 
 from ir_scatter.runners.gpu_on_cpu.environment import MODELS_PER_PROCESS, environment, prepare, problem
-from ir_scatter.runners.gpu_on_cpu.fidelity import FIDELITY, NAME, device_name
+from ir_scatter.runners.gpu_on_cpu.fidelity import FIDELITY, FIDELITY_WITH_SUBGROUPS, NAME, device_name
 from ir_scatter.runners.gpu_on_cpu.libraries import versions
 
 __all__ = [
     "FIDELITY",
+    "FIDELITY_WITH_SUBGROUPS",
     "MODELS_PER_PROCESS",
     "NAME",
     "device_name",

@@ -11,6 +11,7 @@ from ir_scatter.runners.gpu_on_cpu.libraries import RUNTIME, check_openvino, fin
 
 _SYSTEM, _MACHINE = "Linux", "x86_64"
 _LAYERS = "OPENCL_LAYERS"
+_SUBGROUPS = "IR_SCATTER_SUBGROUPS"
 
 MODELS_PER_PROCESS = 200
 """After how many compiled models a child process should be replaced: each leaves some 3 MB behind."""
@@ -28,8 +29,13 @@ def problem() -> str | None:
     return None
 
 
-def environment() -> dict[str, str]:
+def environment(*, subgroups: bool = False) -> dict[str, str]:
     """Return the environment variables that a child process must be started with, beside our own.
+
+    Args:
+        subgroups: let the plugin use its kernels for subgroups. It takes some models then that it
+            refuses without ("Could not find a suitable kernel", NonZero), but matrix multiplication and
+            convolution give mostly zeros: `FIDELITY_WITH_SUBGROUPS`.
 
     Raises:
         UsageError: it cannot run here; `problem` says the same.
@@ -41,6 +47,7 @@ def environment() -> dict[str, str]:
     runtime = find_libraries()[RUNTIME]
     layer = build_layer()
     return {
+        _SUBGROUPS: "1" if subgroups else "",
         _LAYERS: str(layer),
         "OCL_ICD_FILENAMES": str(runtime),
         # Where drivers and further layers are registered: a folder that has none, whatever this machine has.

@@ -1,0 +1,408 @@
+"""`ir-scatter convert`: what is chosen, what comes out, what is said, and the exit codes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Cli, copy_sample
+from tests.cli.scatter_models import (
+    chain,
+    demand_equal,
+    elements,
+    files,
+    findings,
+    onnx_model,
+    operators,
+    slices,
+    tuples,
+)
+
+_NAMED = """
+    <ir_version: 8, opset_import: ["" : 18]>
+    g (float[4,5] data, int64[2,5] at, float[2,5] rows) => (float[4,5] out) {
+      a = ScatterElements (data, at, rows)
+      b = ScatterElements <axis = 1> (a, at, rows)
+      out = ScatterElements <reduction = "add"> (b, at, rows)
+    }
+"""
+_NAMES = ["enc/a*", "enc/ab", "größe/é"]
+
+
+def _document(cli: Cli, *arguments: str | Path, code: int = 0) -> dict[str, Any]:
+    result = cli("convert", *arguments, "--format", "json")
+    assert (result.code, result.err) == (code, "")
+    found: dict[str, Any] = json.loads(result.out)
+    return found
+
+
+def _chosen(cli: Cli, *arguments: str | Path) -> list[str]:
+    return [one["node"] for one in _document(cli, *arguments, "--dry-run")["converted"]]
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("ScatterNDUpdate", "ScatterNDUpdate-15"),
+        ("ScatterNDUpdate-3", "ScatterNDUpdate-3"),
+        ("ScatterElementsUpdate", "ScatterElementsUpdate-12"),
+        ("scatterelementsupdate-3", "ScatterElementsUpdate-3"),
+    ],
+)
+def test_an_ir_is_converted(target: str, expected: str, cli: Cli) -> None:
+    source, new = slices(), Path("new.xml")
+    result = cli("convert", source, "-o", new, "--to", target)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.splitlines() == [
+        f"7: scatter  ScatterUpdate-3 -> {expected}  safe",
+        "1 node converted, verified on 8 cases each; new.xml written",
+    ]
+    assert operators(new) == [expected]
+    assert findings(new) == []
+    demand_equal(source, new)
+
+
+@pytest.mark.parametrize(("indices", "axis"), [((), 1), ((), -1), ((2, 3), 0), ((), None), ((2, 2), None)])
+def test_indices_become_one_dimensional(indices: tuple[int, ...], axis: int | None, cli: Cli) -> None:
+    source, new = slices(indices=indices, axis=axis), Path("new.xml")
+    result = cli("convert", source, "-o", new, "--to", "ScatterUpdate")
+    assert result.code == 0
+    assert "ScatterUpdate-3 -> ScatterUpdate-3  safe, slices-flattened\n" in result.out
+    assert operators(new) == ["ScatterUpdate-3"]
+    demand_equal(source, new, **({"axis": 1} if axis is None else {}))
+    again = cli("convert", new, "-o", "again.xml", "--to", "ScatterUpdate")
+    assert (again.code, again.out) == (0, "nothing to convert; written to again.xml as it is\n")
+
+
+def test_nothing_to_do_is_a_copy(cli: Cli) -> None:
+    source = slices()
+    result = cli("convert", source, "-o", "new.xml", "--to", "ScatterUpdate")
+    assert (result.code, result.out) == (0, "nothing to convert; written to new.xml as it is\n")
+    assert Path("new.xml").read_bytes() == source.read_bytes()
+    assert Path("new.bin").read_bytes() == source.with_suffix(".bin").read_bytes()
+    assert cli("convert", source, "-o", "other.xml").code == 0
+    assert Path("other.xml").read_bytes() == source.read_bytes()
+
+
+def test_nested_bodies(cli: Cli, elsewhere: Path) -> None:
+    for name in ("branch", "loop"):
+        source = copy_sample(f"nested/{name}.xml", elsewhere)
+        document = _document(
+            cli, source, "-o", "new.xml", "--to", "ScatterElementsUpdate", "--overwrite", code=1
+        )
+        assert [one["code"] for one in document["refused"]] == ["CVT101"]
+        assert document["output"] is None
+        assert not Path("new.xml").exists()
+    arguments = (source, "-o", "new.xml", "--to", "ScatterElementsUpdate", "--partial")
+    document = _document(cli, *arguments, code=1)
+    assert [(one["scope"], one["to"]) for one in document["converted"]] == [
+        ("loop:body/write", "ScatterElementsUpdate-12")
+    ]
+    assert operators(Path("new.xml")) == ["ScatterElementsUpdate-12", "ScatterNDUpdate-15"]
+    assert findings(Path("new.xml")) == findings(source)
+
+
+def test_every_node_of_another_operator_is_meant(cli: Cli) -> None:
+    source = chain("chain", ["a", "b", "c"])
+    assert _chosen(cli, source, "--to", "ScatterNDUpdate") == ["a", "b", "c"]
+    assert _chosen(cli, source, "--to", "ScatterUpdate") == []
+    new = Path("new.xml")
+    assert cli("convert", source, "-o", new, "--to", "ScatterElementsUpdate", "--node", "b").code == 0
+    assert operators(new) == ["ScatterUpdate-3", "ScatterElementsUpdate-12", "ScatterUpdate-3"]
+    assert _chosen(cli, new, "--to", "ScatterNDUpdate", "--from", "ScatterElementsUpdate") == ["b"]
+    assert _chosen(cli, new, "--to", "ScatterNDUpdate", "--from", "ScatterElementsUpdate-12") == ["b"]
+    assert _chosen(cli, new, "--to", "ScatterNDUpdate", "--from", "ScatterElementsUpdate-3") == []
+    both = ["--from", "ScatterElementsUpdate", "--from", "ScatterUpdate"]
+    assert _chosen(cli, new, "--to", "ScatterNDUpdate", *both) == ["a", "b", "c"]
+    assert _chosen(cli, new, "--to", "ScatterNDUpdate", "--from", "ScatterUpdate", "--node", "[ab]") == ["a"]
+    demand_equal(source, new)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        (["enc/a*"], ["enc/a*"]),
+        (["enc/*"], ["enc/a*", "enc/ab"]),
+        (["größe/é", "enc/ab"], ["enc/ab", "größe/é"]),
+        (["*"], _NAMES),
+        (["enc/?*", "größe/é"], _NAMES),
+        (["enc/a[*]"], ["enc/a*"]),
+    ],
+)
+def test_nodes_are_named_literally_first(patterns: list[str], expected: list[str], cli: Cli) -> None:
+    source = onnx_model(_NAMED, names=_NAMES)
+    options = [part for pattern in patterns for part in ("--node", pattern)]
+    assert _chosen(cli, source, "--to", "ScatterND", *options) == expected
+
+
+def test_nodes_are_named_by_their_scope(cli: Cli, elsewhere: Path) -> None:
+    source = copy_sample("nested/branch.xml", elsewhere)
+    for pattern in ("branch:else_body/scatter", "branch:else*"):
+        assert _chosen(cli, source, "--to", "ScatterNDUpdate", "--node", pattern) == ["scatter"]
+
+
+def test_strange_names_of_layers(cli: Cli) -> None:
+    name = 'dec/*[0] "é<&>'
+    source, new = slices(node=name), Path("new.xml")
+    assert _chosen(cli, source, "--to", "ScatterNDUpdate", "--node", name) == [name]
+    result = cli("convert", source, "-o", new, "--to", "ScatterElementsUpdate", "--node", name)
+    assert result.code == 0
+    assert f"7: {name}  ScatterUpdate-3" in result.out
+    demand_equal(source, new)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            ["--to", "ScatterNDUpdat"],
+            "'ScatterNDUpdat' is no target, expected one of ScatterElementsUpdate-3, ",
+        ),
+        (
+            ["--to", "ScatterND"],
+            "'ScatterND' is no target in OpenVINO, expected one of ScatterElementsUpdate-3",
+        ),
+        (["--to", "ScatterUpdate-4"], "ScatterUpdate-3, or one without its version"),
+        (["--from", "ScatterND", "--to", "ScatterUpdate"], "'ScatterND' is no scatter operator of OpenVINO"),
+        (["--from", "ScatterUpdate-9", "--to", "ScatterUpdate"], "expected one of ScatterElementsUpdate-3"),
+        (["--to", "ScatterUpdate", "--node", "nobody"], "no scatter node is named 'nobody'; `ir-scatter"),
+        (["--to", "ScatterUpdate", "--node", "scatter", "--node", "n*"], "no scatter node is named 'n*'"),
+        (["--opset", "13"], "an opset is chosen for ONNX models only"),
+        (["--assume", "unique"], "'unique' cannot be assumed, expected one of unique-indices, non-negative-"),
+        (["--verify", "-1"], "-1 is not in the range x>=0"),
+        (["--verify-on", "GPUU", "--to", "ScatterNDUpdate"], "there is no runner 'GPUU'"),
+    ],
+)
+def test_wrong_usage(options: list[str], sentence: str, cli: Cli) -> None:
+    source = slices()
+    before = files()
+    result = cli("convert", source, "-o", "new.xml", *options)
+    assert (result.code, result.out) == (2, "")
+    assert sentence in result.err
+    assert files() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ([], "-o FILE is missing, expected it, --in-place, --diff or --dry-run"),
+        (["-o", "new.xml", "--in-place"], "--in-place goes without -o"),
+        (["--dry-run", "--in-place"], "--dry-run goes without --in-place"),
+    ],
+)
+def test_an_output_is_needed(options: list[str], sentence: str, cli: Cli) -> None:
+    result = cli("convert", slices(), *options)
+    assert (result.code, result.out) == (2, "")
+    assert sentence in result.err
+
+
+def test_unreadable_models(cli: Cli) -> None:
+    Path("no.onnx").write_text("nothing")
+    for name in ("no.onnx", "missing.xml", "."):
+        result = cli("convert", name, "-o", "new.xml", "--to", "ScatterUpdate")
+        assert (result.code, result.out) == (3, "")
+        assert result.err.startswith(f"ir-scatter: {name}: ")
+    result = cli("convert", "-", "-o", "new.xml")
+    assert result.code == 2
+    assert "standard input cannot be converted, expected the path of a model" in result.err
+
+
+def test_refused_nodes(cli: Cli, broken: Path) -> None:
+    before = files()
+    result = cli("convert", broken, "-o", "new.xml", "--to", "ScatterNDUpdate")
+    assert (result.code, result.err) == (1, "")
+    lines = result.out.splitlines()
+    assert lines[:3] == [
+        "54: negative        ScatterUpdate-3 -> ScatterNDUpdate-15  refused: CVT101",
+        "    breaks SCT303: indices[1] is -1, expected 0 to 3 in ScatterUpdate-3",
+        "84: past_end        ScatterUpdate-3 -> ScatterNDUpdate-15  refused: CVT101",
+    ]
+    assert "144: old_opset      ScatterUpdate -> ScatterNDUpdate-15    refused: CVT101" in lines
+    assert lines[-1] == "1 node converted, 5 refused, verified on 8 cases each; nothing written"
+    assert files() == before
+    result = cli("convert", broken, "-o", "new.xml", "--to", "ScatterNDUpdate", "--partial")
+    assert result.code == 1
+    assert result.out.endswith("5 refused, verified on 8 cases each; new.xml written\n")
+    assert operators(Path("new.xml")).count("ScatterNDUpdate-15") == 1
+    assert sorted(findings(Path("new.xml"))) == sorted(findings(broken))
+
+
+def test_unknown_conditions_are_promised(cli: Cli) -> None:
+    source, new = elements(reduction="sum", use_init_val="false"), Path("new.xml")
+    options: list[str] = []
+    for condition in ("equal-indices", "unique-indices"):
+        result = cli("convert", source, "-o", new, "--to", "ScatterUpdate", *options)
+        assert result.code == 1
+        assert "refused: CVT105\n" in result.out
+        assert f"--assume {condition} promises them" in result.out
+        options += ["--assume", condition]
+    document = _document(cli, source, "-o", new, "--to", "ScatterUpdate", *options)
+    (one,) = document["converted"]
+    assert (one["applicability"], one["assumptions"]) == ("assumed", ["equal-indices", "unique-indices"])
+    assert operators(new) == ["ScatterUpdate-3"]
+
+
+def test_a_promise_is_said(cli: Cli) -> None:
+    source = elements(reduction="sum")
+    result = cli("convert", source, "--dry-run", "--to", "ScatterNDUpdate-3", "--assume", "unique-indices")
+    assert result.code == 0
+    assert "ScatterElementsUpdate-12 -> ScatterNDUpdate-3  assumed: unique-indices\n" in result.out
+
+
+def test_the_document(cli: Cli) -> None:
+    source = slices()
+    document = _document(
+        cli, source, "-o", "new.xml", "--to", "ScatterNDUpdate", "--seed", "5", "--verify", "3"
+    )
+    assert list(document) == [
+        "schema", "versions", "model", "output", "opset", "seed", "converted", "refused", "verified",
+        "verified_on", "remarks", "diff",
+    ]  # fmt: skip
+    place = {"node": "scatter", "scope": "scatter", "line": 7}
+    assert document["converted"] == [
+        {
+            **place,
+            "from": "ScatterUpdate-3",
+            "to": "ScatterNDUpdate-15",
+            "applicability": "safe",
+            "assumptions": [],
+            "rewrites": ["slices-to-tuples"],
+        }
+    ]
+    assert document["verified"] == [{**place, "cases": 3}]
+    assert (document["refused"], document["remarks"], document["verified_on"]) == ([], [], {})
+    assert (document["model"], document["output"]) == ("model.xml", "new.xml")
+    assert (document["schema"], document["seed"], document["opset"], document["diff"]) == (1, 5, None, None)
+
+
+def test_the_document_of_a_refusal(cli: Cli, broken: Path) -> None:
+    document = _document(cli, broken, "--dry-run", "--to", "ScatterNDUpdate", code=1)
+    assert document["output"] is None
+    assert document["refused"][0] == {
+        "node": "negative",
+        "scope": "negative",
+        "line": 54,
+        "from": "ScatterUpdate-3",
+        "to": "ScatterNDUpdate-15",
+        "code": "CVT101",
+        "reason": "breaks SCT303: indices[1] is -1, expected 0 to 3 in ScatterUpdate-3",
+    }
+    (old,) = [one for one in document["refused"] if one["node"] == "old_opset"]
+    assert old["from"] == "ScatterUpdate"
+
+
+def test_without_verification(cli: Cli) -> None:
+    document = _document(cli, slices(), "-o", "new.xml", "--to", "ScatterNDUpdate", "--verify", "0")
+    assert document["verified"] == []
+    assert len(document["converted"]) == 1
+
+
+def test_a_dry_run_writes_nothing(cli: Cli) -> None:
+    source = slices()
+    before = files()
+    for options in (
+        ["--dry-run"],
+        ["--dry-run", "-o", "new.xml"],
+        ["--diff"],
+        ["--dry-run", "-o", str(source.with_name("x.xml"))],
+    ):
+        assert cli("convert", source, "--to", "ScatterNDUpdate", *options).code == 0
+        assert files() == before
+    result = cli("convert", source, "--to", "ScatterNDUpdate", "--dry-run", "-o", source)
+    assert result.code == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "way"),
+    [
+        (slices, ["ScatterElementsUpdate", "ScatterUpdate"]),
+        (slices, ["ScatterNDUpdate-3", "ScatterUpdate"]),
+        (slices, ["ScatterElementsUpdate-3", "ScatterNDUpdate", "ScatterElementsUpdate"]),
+        (lambda: elements("opset4"), ["ScatterElementsUpdate-12", "ScatterElementsUpdate-3"]),
+        (elements, ["ScatterNDUpdate", "ScatterElementsUpdate"]),
+        (lambda: elements(reduction="sum"), ["ScatterNDUpdate", "ScatterElementsUpdate"]),
+        (tuples, ["ScatterElementsUpdate", "ScatterNDUpdate"]),
+        (lambda: tuples("opset4"), ["ScatterUpdate", "ScatterNDUpdate-3"]),
+        (lambda: tuples("opset4"), ["ScatterNDUpdate-15", "ScatterNDUpdate-3"]),
+    ],
+)
+def test_there_and_back_in_place(make: Any, way: list[str], cli: Cli) -> None:
+    source = make()
+    original = Path("original.xml")
+    for suffix in (".xml", ".bin"):
+        original.with_suffix(suffix).write_bytes(source.with_suffix(suffix).read_bytes())
+    for number, target in enumerate(way):
+        result = cli("convert", source, "--in-place", "--to", target)
+        assert result.code == 0, result.out
+        row = target if "-" in target else {"ScatterUpdate": "ScatterUpdate-3"}.get(target)
+        assert operators(source)[0].startswith(row or target), number
+        assert findings(source) == []
+        demand_equal(original, source)
+    before = files()
+    assert (
+        cli("convert", source, "--in-place", "--to", way[-1]).out == "nothing to convert; nothing written\n"
+    )
+    assert files() == before
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("CVT101", "breaks-rules (refused conversion)"),
+        ("cvt105", "promise it with `--assume NAME`"),
+        ("CVT111", "not-editable (refused conversion)"),
+    ],
+)
+def test_refusals_are_explained(code: str, words: str, cli: Cli) -> None:
+    result = cli("explain", code)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(f"{code.upper()} ")
+    assert words in result.out
+
+
+def test_every_refusal_is_explained(cli: Cli) -> None:
+    from ir_scatter.rewrites.refusals import MEANINGS, Reason
+
+    assert set(MEANINGS) == set(Reason)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("SCT401_scatter_at_13", "ir-scatter convert model.onnx -o NEW.onnx"),
+        ("SCT211", "ir-scatter convert 'my model.xml' -o NEW.xml --to ScatterElementsUpdate"),
+        ("SCT303", ""),
+    ],
+)
+def test_validate_names_the_conversion(name: str, expected: str, cli: Cli) -> None:
+    from tests.cli.scatter_models import deprecated
+    from tests.rules.ir_text import IrText
+
+    if name.startswith("SCT401"):
+        source = deprecated(13)
+    elif name == "SCT211":
+        ir = IrText()
+        inputs = [
+            ir.parameter("data", shape=(4, 5)),
+            ir.parameter("at", "i64", (7, 5)),
+            ir.parameter("rows", shape=(7, 5)),
+        ]
+        inputs.append(ir.const("axis", "i64", 0, ()))
+        ir.add("long", "ScatterElementsUpdate", "opset4", inputs, [("f32", (4, 5))])
+        source = Path(ir.write(Path(), "my model"))
+    else:
+        source = slices(values=[0, -1])
+    lines = cli("validate", source).out.splitlines()
+    helps = [line.removeprefix("   help: ") for line in lines if line.startswith("   help: ")]
+    assert helps[0] == f"ir-scatter explain {name[:6]}"
+    assert [line for line in helps if "convert" in line] == (
+        [expected] * (len(helps) // 2) if expected else []
+    )
+    if expected:
+        command = expected.replace("'my model.xml'", "my model.xml", 1)
+        assert command.startswith(f"ir-scatter convert {source} -o NEW")
+        options = command.partition("NEW")[2].split()
+        new = Path(f"NEW{options[0]}")
+        assert cli("convert", source, "-o", new, *options[1:]).code == 0
+        assert name[:6] not in findings(new)

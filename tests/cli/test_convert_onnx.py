@@ -1,0 +1,287 @@
+"""`ir-scatter convert` on ONNX models: deprecated operators, opsets, and all that must survive."""
+
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import ModelProto, helper
+
+from tests.cli.conftest import Cli, copy_sample
+from tests.cli.scatter_models import (
+    demand_equal,
+    deprecated,
+    files,
+    findings,
+    onnx_model,
+    operators,
+    opsets,
+)
+
+_KV = "kv_cache/decoder_opset24.onnx"
+_FUNCTION = """
+    <ir_version: 8, opset_import: ["" : {main}, "own" : 1]>
+    g (float[4,5] data, int64[2,5] at, float[2,5] rows) => (float[4,5] out) {{
+      a = own.F <where = 0> (data, at, rows)
+      out = own.F <where = -2> (a, at, rows)
+    }}
+    <domain: "own", opset_import: ["" : {inner}]>
+    F <where> (data, at, rows) => (o) {{ o = Scatter <axis: int = @where> (data, at, rows) }}
+"""
+_EXPORT = """
+    <ir_version: 4, opset_import: ["" : 9]>
+    g (float[4,5] data, int64[2,5] at, float[2,5] rows, float[2,3,4] q) => (float[4,5] out, float[3,2,4] p) {
+      a = Scatter (data, at, rows)
+      out = Clip <min = -1.0, max = 1.0> (a)
+      b = Dropout <ratio = 0.25> (q)
+      c = Slice <axes = [1], starts = [0], ends = [2]> (b)
+      d, places = TopK <k = 4, axis = 2> (c)
+      p = Pad <pads = [0, 0, 0, 1, 0, 0]> (d)
+    }
+"""
+_STUCK = """
+    <ir_version: 4, opset_import: ["" : 9]>
+    g (float[4,5] data, int64[2,5] at, float[2,5] rows, float[1,1,2,2] q, float[4] s)
+      => (float[4,5] out, float[1,1,N,M] up, float[4,5] bad) {
+      out = Scatter (data, at, rows)
+      bad = Scatter <axis = 7> (data, at, rows)
+      up = Upsample <mode = "linear"> (q, s)
+    }
+"""
+
+
+@pytest.mark.parametrize("opset", [9, 10])
+def test_deprecated_operators_move_to_11(opset: int, cli: Cli) -> None:
+    source, new = deprecated(opset), Path("new.onnx")
+    result = cli("convert", source, "-o", new)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.splitlines() == [
+        "first   Scatter-9 -> ScatterElements-11  safe",
+        "second  Scatter-9 -> ScatterElements-11  safe",
+        "2 nodes converted, verified on 8 cases each, opset 11; new.onnx written",
+    ]
+    assert (operators(new), opsets(new), findings(new)) == (["ScatterElements-11"] * 2, [11], [])
+    demand_equal(source, new)
+    onnx.checker.check_model(str(new), full_check=True)
+
+
+@pytest.mark.parametrize(("opset", "version"), [(11, 11), (12, 11), (13, 13), (16, 16), (18, 18), (24, 18)])
+def test_deprecated_operators_become_their_successors_in_place(opset: int, version: int, cli: Cli) -> None:
+    source, new = deprecated(opset), Path("new.onnx")
+    assert findings(source) == ["SCT401"] * 2
+    assert cli("convert", source, "-o", new).code == 0
+    assert (operators(new), opsets(new), findings(new)) == ([f"ScatterElements-{version}"] * 2, [opset], [])
+    onnx.checker.check_model(str(new), full_check=True)
+
+
+@pytest.mark.parametrize(
+    ("opset", "wanted", "version"), [(9, 13, 13), (10, 18, 18), (13, 18, 18), (13, 11, 11)]
+)
+def test_a_chosen_opset(opset: int, wanted: int, version: int, cli: Cli) -> None:
+    source, new = deprecated(opset), Path("new.onnx")
+    assert cli("convert", source, "-o", new, "--opset", wanted).code == 0
+    assert (operators(new), opsets(new), findings(new)) == ([f"ScatterElements-{version}"] * 2, [wanted], [])
+    onnx.checker.check_model(str(new), full_check=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--opset", "10"], "opset 10 has no ScatterElements, expected opset 11 to 28"),
+        (["--opset", "0"], "the opset is 0, expected 1 to 28"),
+        (["--opset", "99"], "the opset is 99, expected 1 to 28"),
+        (
+            ["--opset", "11", "--to", "ScatterElements-13"],
+            "opset 11 has no ScatterElements-13, expected opset 13 to 15",
+        ),
+        (
+            ["--to", "ScatterUpdate"],
+            "'ScatterUpdate' is no target in ONNX, expected one of ScatterElements-11, ",
+        ),
+        (["--to", "Scatter"], "'Scatter' is no target, expected one of ScatterElements-11, "),
+        (["--to", "TensorScatter"], "'TensorScatter' is no target"),
+        (
+            ["--from", "Scatter-10"],
+            "'Scatter-10' is no scatter operator of ONNX, expected one of Scatter-9, ",
+        ),
+    ],
+)
+def test_wrong_usage(options: list[str], sentence: str, cli: Cli) -> None:
+    source = deprecated(9)
+    before = files()
+    result = cli("convert", source, "-o", "new.onnx", *options)
+    assert (result.code, result.out) == (2, "")
+    assert sentence in result.err
+    assert files() == before
+
+
+@pytest.mark.parametrize(("main", "inner"), [(10, 10), (10, 9), (9, 10), (13, 13)])
+def test_functions_move_too(main: int, inner: int, cli: Cli) -> None:
+    source, new = onnx_model(_FUNCTION.format(main=main, inner=inner)), Path("new.onnx")
+    result = cli("convert", source, "-o", new)
+    assert result.code == 0
+    assert result.out.startswith("own::F/o  Scatter-")
+    assert opsets(new) == [max(main, 11)] * 2
+    assert findings(new) == []
+    node = onnx.load(str(new)).functions[0].node[0]
+    assert [(one.name, one.ref_attr_name) for one in node.attribute] == [("axis", "where")]
+    if main < 11:
+        demand_equal(source, new)
+
+
+def test_what_old_exports_hold_is_adapted(cli: Cli) -> None:
+    source, new = onnx_model(_EXPORT), Path("new.onnx")
+    result = cli("convert", source, "-o", new, "--diff")
+    assert result.code == 0
+    assert result.out.splitlines()[-1] == "~4 other nodes written as opset 11 has them"
+    onnx.checker.check_model(str(new), full_check=True)
+    assert opsets(new) == [11]
+
+
+@pytest.mark.onnxruntime
+def test_what_was_adapted_computes_the_same(cli: Cli) -> None:
+    pytest.importorskip("onnxruntime")
+    source = onnx_model(_EXPORT)
+    result = cli("convert", source, "-o", "new.onnx", "--verify-on", "onnxruntime")
+    assert result.code == 0
+    assert "equal on onnxruntime (2 cases)" in result.out
+
+
+def test_nodes_in_the_way_are_named(cli: Cli) -> None:
+    source = onnx_model(_STUCK)
+    before = files()
+    for options in ([], ["--partial"]):
+        result = cli("convert", source, "-o", "new.onnx", "--opset", "13", *options)
+        assert (result.code, result.err) == (1, "")
+        lines = result.out.splitlines()
+        assert "up   Upsample                        refused: CVT110" in lines
+        assert "bad  Scatter-9 -> ScatterElements-13  refused: CVT101" in [
+            " ".join(line.split(" ", 1)).replace("  Sc", "  Sc") for line in lines
+        ]
+        assert lines[-1].endswith("opset 13; nothing written")
+        assert files() == before
+    assert "note: not even a part can be written" in lines
+
+
+def test_a_refused_node_that_the_new_opset_forbids_stops_the_move(cli: Cli) -> None:
+    source = onnx_model("""
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[4,5] data, int64[2,5] at, float[2,5] rows) => (float[4,5] out) {
+          a = ScatterElements (data, at, rows)
+          out = ScatterElements <reduction = "add"> (a, at, rows)
+        }
+    """)
+    before = files()
+    result = cli("convert", source, "-o", "new.onnx", "--to", "ScatterElements-13", "--partial")
+    assert result.code == 1
+    assert "out  ScatterElements-18 -> ScatterElements-13  refused: CVT105\n" in result.out
+    assert result.out.endswith("opset 15; nothing written\n")
+    assert files() == before
+    options = ["--to", "ScatterElements-13", "--assume", "unique-indices"]
+    assert cli("convert", source, "-o", "new.onnx", *options).code == 0
+    assert (operators(Path("new.onnx")), opsets(Path("new.onnx"))) == (["ScatterElements-13"] * 2, [15])
+
+
+def test_a_part_of_a_model_that_stays_in_its_opset(cli: Cli) -> None:
+    source, new = (
+        onnx_model(
+            _STUCK.replace('"" : 9', '"" : 13').replace(
+                'up = Upsample <mode = "linear"> (q, s)', "up = Identity (q)"
+            )
+        ),
+        Path("new.onnx"),
+    )
+    result = cli("convert", source, "-o", new, "--partial")
+    assert result.code == 1
+    assert operators(new) == ["ScatterElements-13", "Scatter-11"]
+
+
+def test_tensor_scatter(cli: Cli, elsewhere: Path) -> None:
+    source, new = copy_sample(_KV, elsewhere), Path("new.onnx")
+    result = cli("convert", source, "-o", new, "--to", "ScatterElements")
+    assert result.code == 0
+    assert result.out.startswith("key_cache    TensorScatter-24 -> ScatterElements-18  safe\n")
+    assert (operators(new), opsets(new), findings(new)) == (["ScatterElements-18"] * 2, [24], [])
+    lowered = Path("lowered.onnx")
+    assert cli("convert", new, "-o", lowered, "--opset", "18").code == 0
+    assert (operators(lowered), opsets(lowered), findings(lowered)) == (["ScatterElements-18"] * 2, [18], [])
+    both = Path("both.onnx")
+    assert cli("convert", source, "-o", both, "--to", "ScatterElements", "--opset", "18").code == 0
+    assert (operators(both), opsets(both)) == (["ScatterElements-18"] * 2, [18])
+    for path in (new, lowered, both):
+        onnx.checker.check_model(str(path), full_check=True)
+
+
+def test_tensor_scatter_stands_in_the_way_of_lower_opsets(cli: Cli, elsewhere: Path) -> None:
+    result = cli("convert", copy_sample(_KV, elsewhere), "-o", "new.onnx", "--opset", "18")
+    assert result.code == 1
+    assert result.out.splitlines()[:2] == [
+        "key_cache    TensorScatter  refused: CVT110",
+        "    TensorScatter is new in opset 24",
+    ]
+
+
+def test_nested_bodies_and_functions(cli: Cli, elsewhere: Path) -> None:
+    for name, expected in (("branch", 1), ("loop", 1), ("function", 1)):
+        source, new = copy_sample(f"nested/{name}.onnx", elsewhere), Path(f"new_{name}.onnx")
+        target = "ScatterElements" if operators(source)[0].startswith("ScatterND") else "ScatterND"
+        result = cli("convert", source, "-o", new, "--to", target, "--partial")
+        assert result.code == expected, result.out
+        assert sorted(findings(new)) == sorted(findings(source))
+    assert {operator.split("-")[0] for operator in operators(Path("new_branch.onnx"))} == {
+        "ScatterElements",
+        "ScatterND",
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ScatterElements <axis = 1> (data, at, rows)",
+        'ScatterElements <reduction = "add"> (data, at, rows)',
+        'ScatterElements <axis = -1, reduction = "max"> (data, at, rows)',
+    ],
+)
+def test_elements_and_tuples_there_and_back(text: str, cli: Cli) -> None:
+    source = onnx_model(f"""
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[4,5] data, int64[2,3] at, float[2,3] rows) => (float[4,5] out) {{ out = {text} }}
+    """)
+    once, twice = Path("once.onnx"), Path("twice.onnx")
+    assert cli("convert", source, "-o", once, "--to", "ScatterND").code == 0
+    assert cli("convert", once, "-o", twice, "--to", "ScatterElements").code == 0
+    assert (operators(once), operators(twice)) == (["ScatterND-18"], ["ScatterElements-18"])
+    for path in (once, twice):
+        demand_equal(source, path)
+        assert findings(path) == []
+        onnx.checker.check_model(str(path), full_check=True)
+
+
+def test_everything_else_survives(cli: Cli) -> None:
+    source = deprecated(13)
+    model = onnx.load(str(source))
+    _decorate(model)
+    source.write_bytes(model.SerializeToString())
+    assert cli("convert", source, "-o", "new.onnx").code == 0
+    new = onnx.load("new.onnx")
+    for before, after in zip(model.graph.node, new.graph.node, strict=True):
+        after.op_type = before.op_type
+        if before.op_type == "Scatter" and not before.attribute:
+            del after.attribute[:]
+    assert new == model
+
+
+def _decorate(model: ModelProto) -> None:
+    model.producer_name, model.domain, model.doc_string, model.model_version = (
+        "me",
+        "my.domain",
+        "what for",
+        7,
+    )
+    model.metadata_props.add(key="key", value="value")
+    model.opset_import.append(helper.make_opsetid("custom", 3))
+    graph = model.graph
+    graph.doc_string = "a graph"
+    graph.node.append(helper.make_node("Odd", ["out"], ["odd"], "an odd one", domain="custom", strange=[1.5]))
+    graph.value_info.append(helper.make_tensor_value_info("a", onnx.TensorProto.FLOAT, [4, 5]))
+    graph.initializer.append(helper.make_tensor("unused", onnx.TensorProto.INT64, [2], [3, 4]))
+    graph.node[0].metadata_props.add(key="of", value="a node")
