@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +16,15 @@ from ir_scatter.graphs.program import Program, Sketch, make_sketch
 from ir_scatter.memory import collector_paused
 from ir_scatter.model import Model
 from ir_scatter.ops.plain.case import Array
-from ir_scatter.shapes import UNKNOWN_DIM, Dim, Shape, narrow
+from ir_scatter.shapes import UNKNOWN_DIM, Dim, Shape, is_static, narrow
 from ir_scatter.wiring import GraphInput
 
 PLAIN, EDGE = "plain", "edge"
 VALUES = (PLAIN, EDGE)
 """Which numbers inputs may hold that are no indices."""
+
+_FEW = 8
+"""Up to so many whole numbers may be a shape."""
 
 _RANKS = (2, 1, 3, 4, 0)
 """Ranks that are tried where none is known."""
@@ -99,23 +103,37 @@ def _search(
     model: Program | Sketch, inputs: Sequence[GraphInput], shapes: Sequence[Shape], seed: int
 ) -> tuple[Search, Found]:
     """Return the first inputs that every node takes, or else the best."""
+    unknown = [input.names[0] for input, shape in zip(inputs, shapes, strict=True) if shape is None]
     best: tuple[Search, Found] | None = None
     failed: NoInputs | None = None
+    avoided = set() if all(map(is_static, shapes)) else _sizes_in(model.plan)
     for tried in _with_ranks(model.plan, inputs, shapes):
-        search = Search(model, inputs, Sizes(tried), np.random.default_rng(seed))
+        search = Search(model, inputs, Sizes(tried, avoided), np.random.default_rng(seed))
         try:
             found = search.run()
         except NoInputs as error:
             failed = failed or error
             continue
-        if not found.stuck:
+        if not found.stuck and not (unknown and found.is_blind):
             return search, found
-        best = best or (search, found)
-    unknown = [input.names[0] for input, shape in zip(inputs, shapes, strict=True) if shape is None]
+        if best is None or found.stuck < best[1].stuck:
+            best = search, found
     if best is not None:
         return best
     assert failed is not None
     raise NoInputs(f"the rank of {unknown[0]} is not known; give its shape") if unknown else failed
+
+
+def _sizes_in(plan: Plan) -> set[int]:
+    """Return the sizes of constants, and those that they say."""
+    found: set[int] = set()
+    for constant in plan.constants.values():
+        found.update(constant.shape)
+        type = constant.element_type
+        if 1 < prod(constant.shape) <= _FEW and type is not None and type.kind == "signed":
+            array = constant.load()
+            found.update(() if array is None else array.reshape(-1).tolist())
+    return found
 
 
 def _with_ranks(

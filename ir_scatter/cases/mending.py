@@ -13,7 +13,7 @@ from ir_scatter.cases.terms import Use
 from ir_scatter.graphs.nodes import by_role, site_of
 from ir_scatter.graphs.plan import Step, UnknownOp
 from ir_scatter.ops import Lookup
-from ir_scatter.ops.needs import Meaning, needs_of
+from ir_scatter.ops.needs import Meaning, Need, needs_of
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.ops.spec import IndicesLimit, Layout, OpSpec, Role
 
@@ -37,10 +37,21 @@ def mend(sizes: Sizes, stuck: Stuck) -> bool:
         pairs += _plain_demands(step, arrays)
     changes = [sizes.make_equal(left, right) for left, right in pairs if left != right]
     changes += [sizes.change(size, limit) for size, limit in limits if size > limit]
-    least = [*stuck.least, *_reached(step, arrays)]
-    changes += [sizes.change(size, wanted) for size, wanted in least if size < wanted <= _LARGEST]
+    changes.append(grow(sizes, [*stuck.least, *_reached(step, arrays)]))
     if not any(changes):
         changes.append(any(sizes.change(size, wanted) for size, wanted in _counts(step, arrays)))
+    if not any(changes):
+        changes += [sizes.make_equal(size, wanted) for size, wanted in _aligned(step, arrays)]
+    return any(changes)
+
+
+def grow(sizes: Sizes, least: Sequence[tuple[int, int]]) -> bool:
+    """Make sizes larger; tell whether some size has changed."""
+    largest: dict[int, int] = {}
+    for size, wanted in least:
+        if size < wanted <= _LARGEST:
+            largest[size] = max(wanted, largest.get(size, 0))
+    changes = [sizes.change(size, wanted) for size, wanted in largest.items()]
     return any(changes)
 
 
@@ -99,10 +110,7 @@ def _plain_demands(step: Step, arrays: Sequence[Array | None]) -> Iterator[tuple
     kind = step.node.type.lower()
     if kind != _JOINING and kind not in _SHAPE_INPUTS and not broadcasts(kind):
         return
-    shapes = [array.shape for array in arrays if array is not None]
-    if kind in _SHAPE_INPUTS and len(arrays) > 1 and arrays[1] is not None:
-        wanted = arrays[1].reshape(-1)
-        shapes = [*shapes[:1], tuple(wanted.tolist()) if wanted.dtype.kind in "iu" else ()]
+    shapes = _meeting_shapes(kind, arrays)
     free = None
     if kind == _JOINING and shapes:
         free = len(shapes[0]) - 1 - int(step.node.attributes.get("axis", 0)) % max(len(shapes[0]), 1)
@@ -113,20 +121,41 @@ def _plain_demands(step: Step, arrays: Sequence[Array | None]) -> Iterator[tuple
                 yield one, other
 
 
+def _meeting_shapes(kind: str, arrays: Sequence[Array | None]) -> list[tuple[int, ...]]:
+    """Return shapes whose dimensions meet, the last with the last."""
+    shapes = [array.shape for array in arrays if array is not None]
+    target, mapping = (*arrays, None, None, None)[1:3]
+    if kind not in _SHAPE_INPUTS or target is None:
+        return shapes
+    wanted = tuple(target.reshape(-1).tolist()) if target.dtype.kind in "iu" else ()
+    if mapping is None or mapping.dtype.kind not in "iu":
+        return [*shapes[:1], wanted]
+    places = mapping.reshape(-1).tolist()
+    return [*shapes[:1], tuple(wanted[place] for place in places if -len(wanted) <= place < len(wanted))]
+
+
 def _reached(step: Step, arrays: Sequence[Array | None]) -> Iterator[tuple[int, int]]:
-    """Yield sizes with how large they must be for the positions that the model itself names."""
-    asked = Asked(step, [None if array is None else Traced(array) for array in arrays], {})
-    if isinstance(step.work, Lookup):
-        site, operands = site_of(step), by_role(step.work, arrays)
-        indices, data = operands.get(Role.INDICES), operands.get(Role.DATA)
-        axis = axis_of(site, operands)
-        if site.spec.layout is not Layout.TUPLES and indices is not None and data is not None:
-            yield from _grown(indices, asked.size(0, axis) if axis is not None else None)
+    """Yield sizes with how large they must be for the positions that a scatter node names."""
+    if not isinstance(step.work, Lookup):
         return
-    for need in needs_of(step.node.domain, step.node.type):
-        indices = arrays[need.port] if need.port < len(arrays) else None
-        if need.meaning is Meaning.POSITION and indices is not None:
-            yield from _grown(indices, asked.size(need.of, asked.axis(need.axis)))
+    site, operands = site_of(step), by_role(step.work, arrays)
+    indices, data = operands.get(Role.INDICES), operands.get(Role.DATA)
+    axis = axis_of(site, operands)
+    if site.spec.layout is Layout.TUPLES or indices is None or data is None or axis is None:
+        return
+    if -data.ndim <= axis < data.ndim:
+        yield from _grown(indices, data.shape[axis])
+
+
+def named_positions(asked: Asked, needs: Sequence[Need]) -> Iterator[tuple[int, int]]:
+    """Yield sizes that are too small for the positions that the model itself names, with how large."""
+    for need in needs:
+        cell = asked.cells[need.port] if need.port < len(asked.cells) else None
+        if need.meaning is not Meaning.POSITION or not isinstance(cell, Traced) or cell.is_input:
+            continue
+        if not cell.is_opaque:
+            size = asked.size(need.of, asked.axis(need.axis))
+            yield from ((size, least) for size, least in _grown(cell.array, size) if least > size)
 
 
 def _grown(indices: Array, size: int | None) -> Iterator[tuple[int, int]]:
@@ -136,19 +165,32 @@ def _grown(indices: Array, size: int | None) -> Iterator[tuple[int, int]]:
 
 def _counts(step: Step, arrays: Sequence[Array | None]) -> Iterator[tuple[int, int]]:
     """Yield dimensions of which another size would give as many elements as a new shape has."""
-    meanings = {need.meaning for need in needs_of(step.node.domain, step.node.type)}
-    if Meaning.RESHAPED not in meanings or len(arrays) < 2:
+    data, target = _reshaped(step, arrays)
+    if not data or not target:
         return
-    data, target = arrays[0], arrays[1]
-    if data is None or target is None or target.dtype.kind not in "iu":
-        return
-    old = [size for number, size in enumerate(data.shape) if number >= target.size or target[number] != 0]
-    wanted = prod(int(number) for number in target.reshape(-1) if number > 0)
-    is_free = bool((target < 0).any())
+    old = [size for number, size in enumerate(data) if number >= len(target) or target[number] != 0]
+    wanted = prod(number for number in target if number > 0)
     for number, size in enumerate(old):
         others = prod(old[:number] + old[number + 1 :])
-        if others and (is_free or wanted % others == 0):
+        if others and (min(target) < 0 or wanted % others == 0):
             yield size, wanted // gcd(wanted, others)
+
+
+def _aligned(step: Step, arrays: Sequence[Array | None]) -> Iterator[tuple[int, int]]:
+    """Yield the sizes that make a shape the new one, but for dimensions of 1 in front."""
+    data, target = _reshaped(step, arrays)
+    if min(target, default=0) > 0:
+        pairs = zip_longest(reversed(data), reversed(target), fillvalue=1)
+        yield from ((size, wanted) for size, wanted in pairs if size != wanted)
+
+
+def _reshaped(step: Step, arrays: Sequence[Array | None]) -> tuple[tuple[int, ...], list[int]]:
+    """Return the old and the new shape of a node that reshapes; nothing for another."""
+    meanings = {need.meaning for need in needs_of(step.node.domain, step.node.type)}
+    data, target = (*arrays, None, None)[:2]
+    if Meaning.RESHAPED not in meanings or data is None or target is None or target.dtype.kind not in "iu":
+        return (), []
+    return data.shape, [int(number) for number in target.reshape(-1)]
 
 
 def _paired(left: Sequence[int], right: Sequence[int]) -> _Pairs:

@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
 from ir_scatter.cases.cells import Cell, Stuck, Traced, hollow
-from ir_scatter.cases.mending import make_room, mend
+from ir_scatter.cases.mending import grow, make_room, mend
 from ir_scatter.cases.numbers import LARGEST, clip_to_type, draw, dtype_of
 from ir_scatter.cases.reach import values_of_positions, values_that_matter
-from ir_scatter.cases.sizes import Sizes
+from ir_scatter.cases.sizes import MOST_ELEMENTS, Sizes
 from ir_scatter.cases.solving import solve
 from ir_scatter.cases.terms import Terms, Use
 from ir_scatter.cases.tracing import Scope, TracingMachine
@@ -27,9 +26,6 @@ _SOFT_PASSES = 3
 _FEWEST_RUNS = 8
 _MOST_STEPS, _MOST_SKETCHED = 1_000_000, 50_000
 """A search ends after so many runs that computed so many nodes in all."""
-
-_MOST_ELEMENTS = 1 << 22
-"""Elements of all inputs up to which larger sizes are tried."""
 
 _STUCK_STARTS = 1
 """After this start no other values are tried for nodes that cannot be computed."""
@@ -55,17 +51,19 @@ class Found:
         repeated: where targets repeat though they should not.
         stuck: how many nodes could not be computed.
         is_blind: whether some shape was not known.
+        too_small: how many sizes are exceeded by positions in the model itself.
     """
 
     arrays: list[Array]
     repeated: list[Use]
     stuck: int = 0
     is_blind: bool = False
+    too_small: int = 0
 
     @property
     def rank(self) -> tuple[int, bool]:
         """Return how bad they are, the best first."""
-        return self.stuck, bool(self.repeated)
+        return self.stuck + self.too_small, bool(self.repeated)
 
 
 class Search:
@@ -111,7 +109,7 @@ class Search:
         """
         best: Found | None = None
         for number, _ in enumerate(self.sizes.attempts(is_blind=not self.is_strict)):
-            if number and self._elements() > _MOST_ELEMENTS:
+            if number and self.sizes.elements() > MOST_ELEMENTS:
                 continue
             found = self._fitting()
             if found is not None and not found.stuck and (number or not found.is_blind):
@@ -127,7 +125,7 @@ class Search:
         """Return the best inputs for the chosen sizes, or for others that fit each other better."""
         best: Found | None = None
         for number in range(_MENDS):
-            if number and self._elements() > _MOST_ELEMENTS:
+            if number and self.sizes.elements() > MOST_ELEMENTS:
                 break
             before = self.sizes.shapes()
             found = self._values(before)
@@ -137,9 +135,6 @@ class Search:
             if self.sizes.shapes() == before or self._is_over():
                 break
         return best
-
-    def _elements(self) -> int:
-        return sum(prod(shape) for shape in self.sizes.shapes())
 
     def _is_over(self) -> bool:
         most = _MOST_STEPS if self.is_strict else _MOST_SKETCHED
@@ -160,6 +155,8 @@ class Search:
                 if run.stuck:
                     self.reason = str(run.stuck[0])
                 found = None if run.bad else run.found()
+                if grow(self.sizes, run.too_small):
+                    return _better(legal, found)
                 is_good = found is not None and not any(found.rank)
                 if number and is_good and (number >= _SOFT_PASSES or not run.illegal):
                     return found
@@ -207,6 +204,7 @@ class Run:
         uses: every place where positions are asked for.
         stuck: the nodes that could not be computed; the run ends with the first if it is strict.
         is_blind: whether some shape was not known.
+        too_small: sizes that positions in the model itself exceed, with how large they must be.
     """
 
     def __init__(self, search: Search, arrays: list[Array]) -> None:
@@ -224,6 +222,7 @@ class Run:
         except Stuck as stuck:
             self.stuck.append(stuck)
         self.is_blind = machine.is_blind
+        self.too_small = machine.too_small
 
     def _cells(self) -> list[Cell | None]:
         search, given = self.search, iter(enumerate(self.arrays))
@@ -262,7 +261,7 @@ class Run:
         """Return the arrays, None if they are not to be taken."""
         if self.stuck and self.search.is_strict:
             return None
-        return Found(self.arrays, self.repeated, len(self.stuck), self.is_blind)
+        return Found(self.arrays, self.repeated, len(self.stuck), self.is_blind, len(self.too_small))
 
     def solve(self, wanted: Sequence[Use]) -> list[Array]:
         """Return arrays with other positions for some uses."""

@@ -8,6 +8,7 @@ import numpy as np
 from ir_scatter.cases import arithmetic
 from ir_scatter.cases.asked import Asked, is_unclear
 from ir_scatter.cases.cells import Cell, Shapeless, Stuck, Traced, cell_of, hollow
+from ir_scatter.cases.mending import named_positions
 from ir_scatter.cases.movement import copies, moved_inputs
 from ir_scatter.cases.nested import NestedTracing
 from ir_scatter.cases.targets import scatter_use
@@ -56,6 +57,7 @@ class TracingMachine(NestedTracing):
         uses: every place where positions are asked for.
         stuck: the nodes that could not be computed.
         is_blind: whether some shape was not known.
+        too_small: sizes that positions in the model itself exceed, with how large they must be.
     """
 
     def __init__(self, plans: Plans, terms: Terms, scope: Scope) -> None:
@@ -66,6 +68,7 @@ class TracingMachine(NestedTracing):
         self.is_strict = scope.is_strict
         self.uses: list[Use] = []
         self.is_blind = False
+        self.too_small: list[tuple[int, int]] = []
         self._shapes_only = frozenset(
             step
             for step in scope.main.steps
@@ -173,6 +176,7 @@ class TracingMachine(NestedTracing):
         else:
             needs = needs_of(step.node.domain, step.node.type)
             found = list(need_uses(asked, needs)) if needs else []
+            self.too_small += named_positions(asked, needs)
         for port, use in found:
             cell, array = asked.cells[port], asked.arrays[port]
             assert isinstance(cell, Traced)

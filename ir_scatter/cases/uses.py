@@ -85,6 +85,7 @@ def repaired(use: Use, array: Array) -> Array:
     """Return legal positions instead of those that are not."""
     highest = np.maximum(use.highs, use.lows)
     values = np.where(is_within(use.values, use.lows, highest), use.values, use.lows)
-    if use.is_unique and len(use.lows) == 1 and len(np.unique(values)) != values.size:
+    is_roomy = use.is_unique and len(use.lows) == 1 and len(values) <= use.positions
+    if is_roomy and len(np.unique(values)) != values.size:
         values = use.lows + np.arange(len(values)).reshape(-1, 1)
     return values.reshape(array.shape).astype(array.dtype)

@@ -4,44 +4,48 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ir_scatter.compare.outputs import compare_outputs, find_odd
+from ir_scatter.compare.one_model import Session
+from ir_scatter.compare.outputs import compare_outputs, compare_pair
 from ir_scatter.compare.request import Voices
-from ir_scatter.compare.saved import load
-from ir_scatter.compare.session import SAVED, Compared, Session, Settings
+from ir_scatter.compare.saved import Saved, load
+from ir_scatter.compare.session import SAVED, Compared, Settings, without_arrays
 from ir_scatter.compare.tolerances import Tolerances
 from ir_scatter.compare.verdicts import Comparison
+from ir_scatter.compare.voices import NUMPY
+from ir_scatter.errors import BadFeed
+from ir_scatter.model import Model
 from ir_scatter.runners.outcome import Outcome, Status
-from ir_scatter.validate import read
 
 
-def compare_against(folder: "str | Path", path: "str | Path", voices: Voices, settings: Settings) -> Compared:
+def compare_against(folder: "str | Path", model: Model, voices: Voices, settings: Settings) -> Compared:
     """Run a model on the inputs that were saved, and compare with what was saved.
 
-    Each runner is compared with the saved one of its name, or with the first saved one that ran.
-    Saved taps are judged again, so that tolerances can change without running anything.
+    A runner is compared with the saved one of its name. Saved ones that nobody runs here are compared
+    with NumPy, or else with the first that runs. What was tapped then is judged again, so that
+    tolerances can change without running anything.
 
     Args:
         folder: what `save` wrote.
-        path: of the model.
+        model: as it was read.
         voices: who runs here; nobody if only what is saved is to be looked at.
         settings: the tolerances, precision and time limits.
 
     Raises:
         BadFeed: the folder holds no results, or the model does not take their inputs.
-        UnreadableModel: the model cannot be read.
     """
     saved = load(folder)
-    session = Session(read(path), str(path), voices.runners, settings, with_numpy=voices.with_numpy)
-    for number, (feeds, old) in enumerate(zip(saved.feeds, saved.runs, strict=True)):
-        if voices.runners or voices.with_numpy:
-            session.run_case(number, feeds)
-            new = session.runs[-1]
-            compared = list(_pairs(new, old, number, settings.tolerances))
-            session.of_outputs += compared
-        else:
-            _again(session, old, number)
-    for outcome in saved.runs[0] if saved.runs else ():
-        session.outcomes.setdefault(outcome.runner, outcome)
+    _demand_fit(saved, model)
+    session = Session(model, model.path, voices.runners, settings, with_numpy=voices.with_numpy)
+    is_run = bool(voices.runners) or voices.with_numpy
+    try:
+        for number, (feeds, old) in enumerate(zip(saved.feeds, saved.runs, strict=True)):
+            new = session.run_case(number, feeds) if is_run else ()
+            session.again(number, old, with_outputs=not is_run)
+            session.of_outputs += map(without_arrays, _pairs(new, old, number, settings.tolerances))
+    finally:
+        session.close()
+    for runner, facts in saved.facts.items():
+        session.facts.setdefault(runner, facts)
     session.remarks[f"saved results of {saved.model}, from {folder}"] = None
     return session.result(saved.feeds)
 
@@ -49,19 +53,33 @@ def compare_against(folder: "str | Path", path: "str | Path", voices: Voices, se
 def _pairs(
     new: Sequence[Outcome], old: Sequence[Outcome], case: int, tolerances: Tolerances
 ) -> Iterator[Comparison]:
-    ran = [one for one in old if one.status is Status.OK]
-    for subject in new:
-        same = [one for one in ran if one.runner == SAVED + subject.runner]
-        reference = next(iter(same or ran), None)
-        if reference is not None and subject.status is Status.OK:
-            yield from compare_outputs([reference, replace(subject, runs=subject.runs[:1])], case, tolerances)
+    here = [one for one in new if one.status is Status.OK]
+    reference = next((one for one in here if one.runner == NUMPY), next(iter(here), None))
+    names = {SAVED + one.runner for one in here}
+    then = {one.runner: one for one in old if one.status is Status.OK}
+    for subject in here:
+        if SAVED + subject.runner in then:
+            once = replace(subject, runs=subject.runs[:1])
+            yield from compare_pair(once, then[SAVED + subject.runner], case, tolerances)
+    for name, outcome in then.items():
+        if reference is not None and name not in names:
+            yield from compare_pair(outcome, reference, case, tolerances)
 
 
-def _again(session: Session, old: Sequence[Outcome], case: int) -> None:
-    """Judge what was saved once more."""
-    for outcome in old:
-        for tapped in outcome.tapped:
-            session.judge_tap(tapped, outcome.runner, case, outcome.precision)
-    compared = list(compare_outputs(old, case, session.settings.tolerances))
-    session.of_outputs += compared
-    session.odd += find_odd(compared, old)
+def _demand_fit(saved: Saved, model: Model) -> None:
+    """Do nothing if the model takes the inputs that were saved.
+
+    Raises:
+        BadFeed: it does not.
+    """
+    from ir_scatter.graphs.feeds import check_feeds
+    from ir_scatter.graphs.plan import wire
+
+    inputs = wire(model).inputs
+    for feeds in saved.feeds:
+        try:
+            check_feeds(inputs, feeds)
+        except BadFeed as error:
+            raise BadFeed(
+                f"{model.path}, with the inputs of {saved.model} that were saved: {error}"
+            ) from None

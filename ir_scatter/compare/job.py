@@ -1,19 +1,21 @@
 """One call of `compare`: models, voices, inputs, and what is written."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ir_scatter.compare.one_model import compare, names_of
 from ir_scatter.compare.request import Voices, find_voices
-from ir_scatter.compare.session import Compared, Settings, compare
+from ir_scatter.compare.session import Compared, Settings
 from ir_scatter.compare.two_models import compare_two
 from ir_scatter.errors import Error, UnreadableModel, UsageError
 from ir_scatter.files import find_files
+from ir_scatter.model import Model
+from ir_scatter.validate import read
 
 if TYPE_CHECKING:
     from ir_scatter.constants import Array
-
 
 SAVED = "saved"
 """The runner that is named when nothing is to run, and only what was saved is to be looked at."""
@@ -28,7 +30,7 @@ class Job:
         names: the runners that are asked; empty for NumPy and every device found.
         settings: of the comparison.
         each: whether every model is compared for itself.
-        inputs: an npz with the inputs, None to generate them.
+        inputs: an npz with the inputs of the first case, None to generate them.
         skip_missing: pass over runners that cannot run here.
         save: the folder to save results in.
         against: the folder with results of another time or place.
@@ -80,54 +82,68 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
         seen: called with the path of each model when it is done.
 
     Raises:
-        UsageError: a name does not exist, or options do not fit each other.
+        UsageError: a name does not exist, options do not fit each other, or feeds do not fit a model.
         UnreadableModel: a model cannot be read.
         NoInputs: no legal inputs were found.
+        CannotWrite: what was found cannot be saved.
     """
-    if not job.each and not 1 <= len(job.models) <= 2:
-        raise UsageError(f"there are {len(job.models)} models, expected one or two, or --each")
-    names = tuple(name for name in job.names if name.strip().lower() != SAVED or not job.against)
-    if job.against and job.names and not names:
-        voices = Voices((), False)
-    else:
-        voices = find_voices(names, format=_format(job), skip_missing=job.skip_missing)
+    _demand_sense(job)
+    job = replace(job, settings=replace(job.settings, keeps_runs=bool(job.save)))
+    models = [] if job.each else [read(path) for path in job.models]
+    voices = _voices(job, models)
     try:
-        return _each(job, voices, seen) if job.each else _one(job, voices)
+        return _each(job, voices, seen) if job.each else _one(job, models, voices)
     finally:
         for runner in voices.runners:
             runner.close()
 
 
-def _format(job: Job) -> str | None:
-    """Return the format of the model, told by its name; None for several."""
+def _demand_sense(job: Job) -> None:
+    """Do nothing if the options fit each other.
+
+    Raises:
+        UsageError: they do not.
+    """
     if job.each:
-        return None
-    return "openvino-ir" if job.models[0].lower().endswith(".xml") else "onnx"
+        if job.inputs or job.against:
+            raise UsageError("--inputs and --against are for one model, not for --each")
+        return
+    if not 1 <= len(job.models) <= 2:
+        raise UsageError(f"there are {len(job.models)} models, expected one or two, or --each")
+    if len(job.models) == 2 and (job.against or job.extract or job.save):
+        raise UsageError("--save, --against and --extract are for one model, not two")
+    if job.against and (job.inputs or job.settings.cases > 1):
+        raise UsageError("--against goes without --inputs and --cases: the inputs are those that were saved")
 
 
-def _one(job: Job, voices: Voices) -> Done:
-    feeds = _feeds(job)
-    if len(job.models) == 2:
-        if job.against or job.extract:
-            raise UsageError("--against and --extract are for one model, not two")
-        found = compare_two(
-            *job.models, voices.runners, job.settings, with_numpy=voices.with_numpy, feeds=feeds
-        )
+def _voices(job: Job, models: list[Model]) -> Voices:
+    names = tuple(name for name in job.names if name.strip().lower() != SAVED or not job.against)
+    if job.names and not names:
+        return Voices((), False)
+    format = models[0].format if models else None
+    return find_voices(names, format=format, skip_missing=job.skip_missing)
+
+
+def _one(job: Job, models: list[Model], voices: Voices) -> Done:
+    settings, with_numpy = job.settings, voices.with_numpy
+    if settings.tolerances.named:
+        settings.tolerances.demand_known({name for model in models for name in names_of(model)})
+    feeds = None if job.inputs is None else _feeds(job.inputs, models[0])
+    if len(models) == 2:
+        found = compare_two(models, voices.runners, settings, with_numpy=with_numpy, feeds=feeds)
     elif job.against:
         from ir_scatter.compare.against import compare_against
 
-        found = compare_against(job.against, job.models[0], voices, job.settings)
+        found = compare_against(job.against, models[0], voices, settings)
     else:
-        found = compare(
-            job.models[0], voices.runners, job.settings, with_numpy=voices.with_numpy, feeds=feeds
-        )
-    return Done((found,), (), voices.skipped, tuple(_written(job, found)))
+        path = job.models[0]
+        found = compare(path, voices.runners, settings, with_numpy=with_numpy, feeds=feeds, model=models[0])
+    return Done((found,), (), voices.skipped, tuple(_written(job, found, "")))
 
 
 def _each(job: Job, voices: Voices, seen: Callable[[object], None] | None) -> Done:
     found, failures, written = list[Compared](), list[Failure](), list[str]()
-    if job.inputs or job.against:
-        raise UsageError("--inputs and --against are for one model, not for --each")
+    folders: set[str] = set()
     for source in find_files(job.models, ()).sources:
         try:
             one = compare(source.path, voices.runners, job.settings, with_numpy=voices.with_numpy)
@@ -137,27 +153,36 @@ def _each(job: Job, voices: Voices, seen: Callable[[object], None] | None) -> Do
         except Error as error:
             failures.append(Failure(source.path, str(error), is_unreadable=False))
         else:
-            written += _written(job, one)
-            found.append(one)
+            written += _written(job, one, _folder(source.path, folders))
+            found.append(replace(one, runs=()))
         if seen is not None:
             seen(source.path)
     return Done(tuple(found), tuple(failures), voices.skipped, tuple(written))
 
 
-def _feeds(job: Job) -> "Sequence[Mapping[str, Array]] | None":
-    if job.inputs is None:
-        return None
+def _folder(path: str, taken: set[str]) -> str:
+    """Return a name for what belongs to a model: its own, with folders before it if that is taken."""
+    parts = [part for part in Path(path).with_suffix("").parts if part not in {"/", "..", "."}]
+    for count in range(1, len(parts) + 1):
+        name = "__".join(parts[-count:])
+        if name not in taken:
+            break
+    number, base = 2, name
+    while name in taken:
+        name, number = f"{base}_{number}", number + 1
+    taken.add(name)
+    return name
+
+
+def _feeds(path: str, model: Model) -> "Mapping[str, Array]":
     from ir_scatter.graphs import archive
     from ir_scatter.graphs.plan import wire
-    from ir_scatter.validate import read
 
-    arrays = archive.read_arrays(job.inputs)
-    return [archive.fit_types(arrays, wire(read(job.models[0])).inputs)]
+    return archive.fit_types(archive.read_arrays(path), wire(model).inputs)
 
 
-def _written(job: Job, found: Compared) -> Iterator[str]:
+def _written(job: Job, found: Compared, folder: str) -> Iterator[str]:
     """Write what is to be written, and say so."""
-    folder = Path(found.model).stem if job.each else ""
     if job.save:
         from ir_scatter.compare.saved import save
 

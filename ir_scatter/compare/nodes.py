@@ -2,20 +2,21 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ir_scatter.compare.tensors import measure
-from ir_scatter.compare.tolerances import FRACTION_BITS, PRECISION_BITS, Tolerances
-from ir_scatter.compare.verdicts import Comparison, Guarded, Level
+from ir_scatter.compare.tensors import are_equal, measure
+from ir_scatter.compare.tolerances import FRACTION_BITS, Tolerances, computed_bits, default_tolerance
+from ir_scatter.compare.verdicts import Comparison, Guarded, Level, Measure, Verdict
 from ir_scatter.errors import Error, IllegalCase, IllegalIndex
-from ir_scatter.evaluate import evaluate_detailed
+from ir_scatter.evaluate import evaluate, evaluate_detailed
 from ir_scatter.facts import Facts
 from ir_scatter.graphs.nodes import arguments_of, by_role
 from ir_scatter.model import Model, Node
 from ir_scatter.ops import find, scatter_types
-from ir_scatter.runners.outcome import Execution, Tapped
+from ir_scatter.ops.spec import Reduction
+from ir_scatter.runners.outcome import Execution, Tap, Tapped, tap_of
 from ir_scatter.site import Site
 
 if TYPE_CHECKING:
@@ -41,6 +42,24 @@ class TappedNode:
         """Return type and version."""
         return str(self.site.spec.key)
 
+    @property
+    def output(self) -> str:
+        """Return the name of the output."""
+        named = self.node.outputs[0].name if self.node.outputs else ""
+        return named or self.node.name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names that a tolerance may be given for."""
+        return self.output, self.node.name, self.node.scope
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """An execution that NumPy has nothing to say of, and why."""
+
+    reason: str
+
 
 def scatter_nodes(model: Model) -> Iterator[TappedNode]:
     """Yield the scatter nodes of a model whose opset contains them, bodies included."""
@@ -51,82 +70,131 @@ def scatter_nodes(model: Model) -> Iterator[TappedNode]:
             yield TappedNode(node, Site(node, lookup, facts))
 
 
-class NodeJudge:
-    """Judges what came out of taps."""
+def nodes_by_tap(model: Model) -> dict[Tap, TappedNode]:
+    """Return the nodes that can be judged by what asks for them."""
+    return {tap_of(one.node, model.format): one for one in scatter_nodes(model)}
 
-    def __init__(self, nodes: Mapping[str, TappedNode], tolerances: Tolerances) -> None:
+
+class NodeJudge:
+    """Judges what came out of taps.
+
+    Attributes:
+        contested: by the number of the inputs, the nodes whose result the document leaves open.
+    """
+
+    def __init__(self, nodes: Mapping[Tap, TappedNode], tolerances: Tolerances) -> None:
         """Make a judge.
 
         Args:
-            nodes: by scope.
+            nodes: by what asks for them.
             tolerances: how far elements may be apart.
         """
-        self.nodes, self.tolerances = nodes, tolerances
-        self.contested: set[str] = set()
+        self._nodes = {(tap.scope, tap.output, tap.callers): one for tap, one in nodes.items()}
+        self._tolerances = tolerances
+        self.contested: dict[int, set[str]] = {}
+
+    def knows(self, tap: Tap) -> bool:
+        """Tell whether the model has the node."""
+        return (tap.scope, tap.output, tap.callers) in self._nodes
 
     def judge(
         self, tapped: Tapped, runner: str, case: int, precision: str
-    ) -> "Iterator[Comparison | Guarded]":
-        """Yield what is to be said of every execution of a node."""
-        known = self.nodes[tapped.tap.scope]
+    ) -> "Iterator[Comparison | Guarded | Unjudged]":
+        """Yield what is to be said of every execution of a node.
+
+        Args:
+            tapped: what came out of it.
+            runner: who computed it.
+            case: the number of the inputs.
+            precision: what it was computed in.
+        """
+        known = self._nodes[tapped.tap.scope, tapped.tap.output, tapped.tap.callers]
         for execution in tapped.executions:
             yield from self._execution(known, execution, runner, case, precision)
 
     def _execution(
         self, known: TappedNode, execution: Execution, runner: str, case: int, precision: str
-    ) -> "Iterator[Comparison | Guarded]":
+    ) -> "Iterator[Comparison | Guarded | Unjudged]":
         scope = known.node.scope
-        operands = by_role(known.site.lookup, execution.inputs)
-        operator, arguments = arguments_of(known.site, operands)
         try:
-            expected = evaluate_detailed(operator, **arguments)
+            operands = by_role(known.site.lookup, execution.inputs)
+            operator, arguments = arguments_of(known.site, operands)
+            found, expected, contested = self._measured(known, execution, operator, arguments, precision)
         except Error as error:
-            yield Guarded(runner, scope, known.operator, case, _kind(error), str(error))
+            if isinstance(error, IllegalCase):
+                yield Guarded(runner, scope, known.operator, case, kind_of(error), str(error))
+            else:
+                yield Unjudged(str(error))
             return
-        if expected.contested.any():
-            self.contested.add(scope)
-            yield _repeated(runner, known, case, int(expected.contested.sum()), expected.values.size)
-        got = execution.output
-        is_comparable = got.shape == expected.values.shape and got.dtype == expected.values.dtype
-        names = (known.node.outputs[0].name if known.node.outputs else None, known.node.name, scope)
-        found = measure(
-            got,
-            expected.values,
-            self.tolerances.find(names, expected.values, precision, is_node=True),
-            bound=2 * expected.rounding_bound * _coarser(expected.values, precision),
-            contested=expected.allows(got) if is_comparable else None,
-        )
+        if contested:
+            self.contested.setdefault(case, set()).add(scope)
+            yield repeated(runner, scope, known.operator, case, contested, expected.size)
         yield Comparison(
             Level.NODE,
             scope,
-            names[0] or known.node.name,
+            known.output,
             case,
             runner,
             REFERENCE,
             found,
             execution.place,
             known.operator,
-            got,
-            expected.values,
+            execution.output,
+            expected,
             execution.inputs,
+            caller=execution.caller,
         )
 
+    def _measured(
+        self,
+        known: TappedNode,
+        execution: Execution,
+        operator: str,
+        arguments: dict[str, Any],
+        precision: str,
+    ) -> "tuple[Measure, Array, int]":
+        """Return how an output differs, what was expected, and how many of its elements are contested.
 
-def _repeated(runner: str, known: TappedNode, case: int, count: int, total: int) -> Guarded:
-    message = f"several updates meet in {count} of {total} elements without a reduction"
-    return Guarded(runner, known.node.scope, known.operator, case, "repeated", message, is_illegal=False)
+        Raises:
+            Error: the inputs break the document.
+        """
+        got = execution.output
+        asked = self._tolerances.find(known.names)
+        if known.site.reduction is not Reduction.NONE:
+            values = evaluate(operator, **arguments)
+            if are_equal(got, values):
+                tolerance = asked or default_tolerance(values, precision, is_node=True)
+                return Measure(Verdict.EQUAL, values.size, tolerance=tolerance), values, 0
+        expected = evaluate_detailed(operator, **arguments)
+        values = expected.values
+        is_comparable = got.shape == values.shape and got.dtype == values.dtype
+        tolerance = asked or default_tolerance(values, precision, is_node=True)
+        allowed = expected.allows(got, tolerance.absolute, tolerance.relative) if is_comparable else None
+        found = measure(
+            got,
+            values,
+            tolerance,
+            bound=None if asked else 2 * expected.rounding_bound * _coarser(values, precision),
+            contested=allowed,
+        )
+        return found, values, int(np.count_nonzero(expected.contested))
 
 
-def _kind(error: Error) -> str:
+def repeated(runner: str, scope: str, operator: str, case: int, count: int, total: int) -> Guarded:
+    """Say that several updates meet where the document leaves open which one stays."""
+    elements = "element" if count == 1 else "elements"
+    message = f"several updates meet in {count} {elements} of {total} without a reduction"
+    return Guarded(runner, scope, operator, case, "repeated", message, is_illegal=False)
+
+
+def kind_of(error: IllegalCase) -> str:
     """Return in a word what is wrong with indices, "illegal" if it is something else."""
     if isinstance(error, IllegalIndex):
         return "negative" if error.code == "SCT303" else "out-of-range"
-    return "illegal" if isinstance(error, IllegalCase) else "unknown"
+    return "illegal"
 
 
 def _coarser(array: "Array", precision: str) -> float:
     """Return how much coarser the precision is than the element type."""
     bits = FRACTION_BITS.get(array.dtype.name)
-    if bits is None:
-        return 1.0
-    return float(np.exp2(max(bits - PRECISION_BITS.get(precision, bits), 0)))
+    return 1.0 if bits is None else float(np.exp2(bits - computed_bits(bits, precision)))

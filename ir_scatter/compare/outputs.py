@@ -1,21 +1,18 @@
 """The outputs of a model as several runners give them."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from ir_scatter.compare.tensors import measure
-from ir_scatter.compare.tolerances import Tolerances
-from ir_scatter.compare.verdicts import Comparison, Level, Measure, Odd, Verdict
+from ir_scatter.compare.tensors import are_equal, measure
+from ir_scatter.compare.tolerances import Tolerances, coarser, default_tolerance
+from ir_scatter.compare.verdicts import Comparison, Level, Measure, Verdict
 from ir_scatter.compare.voices import NUMPY
 from ir_scatter.runners.outcome import Outcome, Status
 
 if TYPE_CHECKING:
     from ir_scatter.constants import Array
-
-_VOICES = 3
-"""From so many voices on one can be odd."""
 
 
 def compare_outputs(
@@ -41,106 +38,54 @@ def compare_outputs(
     voices = sorted(ran, key=lambda one: not one.runner.endswith(NUMPY))
     pairs = combinations(voices, 2) if pairwise else ((voices[0], other) for other in voices[1:])
     for reference, subject in pairs:
-        for name, expected in reference.outputs.items():
-            found = _measured(name, subject, expected, tolerances)
-            if found.verdict is Verdict.MISMATCH and name in contested and not found.remark:
-                found = replace(found, verdict=Verdict.CONTESTED)
-            got = subject.outputs.get(name)
-            yield Comparison(
-                Level.MODEL,
-                None,
-                name,
-                case,
-                subject.runner,
-                reference.runner,
-                found,
-                got=got,
-                expected=expected,
-            )
-    for voice in voices:
-        yield from _repeated(voice, case)
+        yield from compare_pair(subject, reference, case, tolerances, contested=contested)
 
 
-def _measured(name: str, subject: Outcome, expected: "Array", tolerances: Tolerances) -> Measure:
-    got = subject.outputs.get(name)
-    if got is None:
-        return Measure(Verdict.MISMATCH, expected.size, expected.size, remark="is no output there")
-    return measure(got, expected, tolerances.find((name,), expected, subject.precision))
+def compare_pair(
+    subject: Outcome,
+    reference: Outcome,
+    case: int,
+    tolerances: Tolerances,
+    *,
+    contested: Collection[str] = (),
+) -> Iterator[Comparison]:
+    """Yield a comparison for each output of the reference, and for each that it lacks."""
+    for name, expected in reference.outputs.items():
+        got = subject.outputs.get(name)
+        if got is None:
+            found = Measure(Verdict.MISMATCH, expected.size, expected.size, remark="is missing")
+        else:
+            precision = coarser(subject.precision, reference.precision)
+            allowed = tolerances.find((name,)) or default_tolerance(expected, precision)
+            found = measure(got, expected, allowed)
+        if found.verdict is Verdict.MISMATCH and name in contested and not found.remark:
+            found = replace(found, verdict=Verdict.CONTESTED)
+        yield _comparison(name, case, subject, reference, found, got, expected)
+    for name, extra in subject.outputs.items():
+        if name not in reference.outputs:
+            found = Measure(Verdict.MISMATCH, extra.size, extra.size, remark="is missing in the reference")
+            yield _comparison(name, case, subject, reference, found, extra, None)
 
 
-def _repeated(voice: Outcome, case: int) -> Iterator[Comparison]:
+def compare_runs(voice: Outcome, case: int) -> Iterator[Comparison]:
     """Yield a comparison of a runner with itself for each output that changes from run to run."""
     for name, first in voice.outputs.items():
-        for run in voice.runs[1:]:
-            found = measure(run[name], first, Tolerances().find((), first))
-            if found.verdict is not Verdict.EQUAL:
-                found = replace(found, verdict=Verdict.NONDETERMINISTIC)
-                yield Comparison(
-                    Level.MODEL,
-                    None,
-                    name,
-                    case,
-                    voice.runner,
-                    voice.runner,
-                    found,
-                    got=run[name],
-                    expected=first,
-                )
-                break
+        changed = next((run[name] for run in voice.runs[1:] if not are_equal(run[name], first)), None)
+        if changed is not None:
+            found = measure(changed, first, default_tolerance(first))
+            found = replace(found, verdict=Verdict.NONDETERMINISTIC)
+            yield _comparison(name, case, voice, voice, found, changed, first)
 
 
-def find_odd(comparisons: Sequence[Comparison], outcomes: Sequence[Outcome]) -> list[Odd]:
-    """Name the voice that says something else where three or more speak.
-
-    With NumPy as the reference, runners that agree with each other against it are compared too: then
-    NumPy, that is the document as it is read here, stands alone.
-    """
-    by_tensor: dict[tuple[Level, str | None, str, int], list[Comparison]] = {}
-    for one in comparisons:
-        if one.subject != one.reference:
-            by_tensor.setdefault((one.level, one.node, one.tensor, one.case), []).append(one)
-    return [odd for key, found in by_tensor.items() if (odd := _odd(key, found, outcomes)) is not None]
-
-
-def _odd(
-    key: tuple[Level, str | None, str, int], found: Sequence[Comparison], outcomes: Sequence[Outcome]
-) -> Odd | None:
-    reference = found[0].reference
-    verdicts = {one.subject: one.measure.verdict for one in found if one.reference == reference}
-    wrong = [name for name, verdict in verdicts.items() if verdict.is_difference]
-    if not wrong or len(verdicts) + 1 < _VOICES:
-        return None
-    right = [name for name in verdicts if name not in wrong]
-    value = _document(found, reference)
-    if right:
-        names = ", ".join(wrong)
-        agree = f"{reference} and {', '.join(right)}"
-        verb = "departs" if len(wrong) == 1 else "depart"
-        return Odd(*key, tuple(wrong), f"{names} {verb} from what {agree} say{value}")
-    if key[0] is Level.MODEL and _agree(wrong, key, outcomes):
-        return Odd(*key, (reference,), f"{', '.join(wrong)} agree with each other against {reference}{value}")
-    return Odd(*key, tuple(wrong), f"{', '.join(wrong)} all differ from {reference}{value}")
-
-
-def _agree(
-    names: Sequence[str], key: tuple[Level, str | None, str, int], outcomes: Sequence[Outcome]
-) -> bool:
-    """Tell whether runners give the same output."""
-    known: Mapping[str, Outcome] = {one.runner: one for one in outcomes}
-    arrays = [known[name].outputs.get(key[2]) for name in names if name in known]
-    first = arrays[0] if arrays else None
-    if first is None:
-        return False
-    tolerance = Tolerances().find((), first)
-    return all(
-        other is not None and measure(other, first, tolerance).verdict is not Verdict.MISMATCH
-        for other in arrays[1:]
+def _comparison(
+    name: str,
+    case: int,
+    subject: Outcome,
+    reference: Outcome,
+    found: Measure,
+    got: "Array | None",
+    expected: "Array | None",
+) -> Comparison:
+    return Comparison(
+        Level.MODEL, None, name, case, subject.runner, reference.runner, found, got=got, expected=expected
     )
-
-
-def _document(found: Sequence[Comparison], reference: str) -> str:
-    """Return the value that the document demands, where NumPy computed it."""
-    worst = next((one.measure.worst for one in found if one.measure.verdict.is_difference), None)
-    if worst is None or reference != NUMPY:
-        return ""
-    return f": by the document {list(worst.index)} is {worst.expected}, not {worst.got}"

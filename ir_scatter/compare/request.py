@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from ir_scatter.runners.runner import Availability, Runner
 
 _DEVICE = "openvino:"
-_UNUSUAL = frozenset({"openvino:fold"})
-"""Voices that are asked only by name."""
+_BY_NAME_ONLY = frozenset({"openvino:fold", "openvino:GPU@cpu", "onnx-reference"})
+"""Voices that are no devices, or stand in for one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +66,7 @@ def find_voices(names: Sequence[str], *, format: str | None = None, skip_missing
 def _everything(format: str | None) -> Voices:
     found, skipped = [], []
     for name in runners.known():
-        if name in _UNUSUAL or (not name.startswith(_DEVICE) and format == IR) or name == "onnx-reference":
+        if name in _BY_NAME_ONLY or (not name.startswith(_DEVICE) and format == IR):
             continue
         runner = runners.find(name)
         availability = runner.availability()

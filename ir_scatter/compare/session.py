@@ -1,26 +1,18 @@
-"""One model on several runners: inputs, runs, taps, and what is said of them."""
+"""What is wanted of a comparison, and what came of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ir_scatter.compare.downstream import downstream_outputs
-from ir_scatter.compare.nodes import NodeJudge, TappedNode, scatter_nodes
-from ir_scatter.compare.outputs import compare_outputs, find_odd
-from ir_scatter.compare.tensors import measure
-from ir_scatter.compare.tolerances import EXACT, Tolerances
+from ir_scatter.compare.tolerances import Tolerances
 from ir_scatter.compare.verdicts import Comparison, Guarded, Odd, Verdict
-from ir_scatter.compare.voices import NUMPY, NumpyVoice
-from ir_scatter.model import Model
-from ir_scatter.runners.outcome import NodeFacts, Outcome, Status, Tapped, tap_of
+from ir_scatter.compare.voices import NUMPY
+from ir_scatter.runners.outcome import NodeFacts, Outcome, Status
 from ir_scatter.shapes import Shape
-from ir_scatter.validate import read
 
 if TYPE_CHECKING:
     from ir_scatter.constants import Array
-    from ir_scatter.runners.runner import Runner
+    from ir_scatter.runners.runner import Availability
 
 SAVED = "saved:"
 """What stands before the name of a runner whose results were saved."""
@@ -35,7 +27,7 @@ class Settings:
 
     Attributes:
         seed: for generated inputs.
-        cases: on how many inputs.
+        cases: on how many inputs; those that are given are the first.
         repeat: how often each runner runs each of them.
         values: "plain" or "edge".
         input_shapes: shapes for inputs of the model by name.
@@ -44,6 +36,8 @@ class Settings:
         pairwise: whether every pair of runners is compared at level model.
         timeout: in seconds, for each run.
         tap_memory: bytes of tapped tensors that may be held at once.
+        keeps_runs: whether outputs and tapped values are kept, for saving.
+        describes: whether runners are asked what they are.
     """
 
     seed: int = 0
@@ -56,6 +50,8 @@ class Settings:
     pairwise: bool = False
     timeout: float = TIME_LIMIT
     tap_memory: int = TAP_MEMORY
+    keeps_runs: bool = False
+    describes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +70,18 @@ class Compared:
     Attributes:
         model: the path; of two models the first.
         settings: what was wanted.
-        outcomes: one for each runner, the first that was not ok if there is one.
-        comparisons: of outputs, then of nodes.
+        outcomes: one for each runner, the first that was not ok if there is one; without outputs.
+        comparisons: of outputs, then of nodes; those that are equal without their arrays.
         guarded: what is to be said of indices.
         odd: who says something else than two others.
         not_tapped: nodes without a level of their own.
         remarks: what else there is to say.
         facts: what each runner made of the scatter nodes.
         feeds: the inputs of each case.
-        runs: for each case the outcomes of all runners, for saving.
+        runs: for each case the outcomes of all runners, if they were to be kept.
         other: the second model, "" if there is none.
+        types: the element type of each scatter node's output in the model, by scope.
+        devices: what the runners are, by their names, if they were asked.
     """
 
     model: str
@@ -98,6 +96,8 @@ class Compared:
     feeds: "tuple[Mapping[str, Array], ...]" = ()
     runs: tuple[tuple[Outcome, ...], ...] = ()
     other: str = ""
+    types: Mapping[str, str] = field(default_factory=dict)
+    devices: "Mapping[str, Availability]" = field(default_factory=dict)
 
     @property
     def differs(self) -> bool:
@@ -117,167 +117,15 @@ class Compared:
         )
 
 
-def compare(
-    path: "str | Path",
-    runners: "Sequence[Runner]",
-    settings: Settings,
-    *,
-    with_numpy: bool = True,
-    feeds: "Sequence[Mapping[str, Array]] | None" = None,
-) -> Compared:
-    """Run a model on NumPy and on runners, compare outputs, and every scatter node for itself.
-
-    Args:
-        path: of the model.
-        runners: in the order in which they were named.
-        settings: what is wanted.
-        with_numpy: whether NumPy is one of the voices.
-        feeds: the inputs; None to generate them.
-
-    Raises:
-        UnreadableModel: the model cannot be read.
-        BadFeed: a feed is missing, superfluous, or of the wrong type or shape.
-        NoInputs: no legal inputs were found.
-    """
-    model = read(path)
-    given = tuple(feeds) if feeds is not None else tuple(make_cases(model, settings))
-    session = Session(model, str(path), runners, settings, with_numpy=with_numpy)
-    for number, case in enumerate(given):
-        session.run_case(number, case)
-    return session.result(given)
+def without_arrays(one: Comparison) -> Comparison:
+    """Return a comparison without the arrays that nobody will look at."""
+    if one.measure.verdict is not Verdict.EQUAL:
+        return one
+    return replace(one, got=None, expected=None, inputs=())
 
 
-def make_cases(model: Model, settings: Settings) -> "Iterator[dict[str, Array]]":
-    """Draw the inputs of each case."""
-    from ir_scatter.cases import make_feeds
-
-    for number in range(settings.cases):
-        yield make_feeds(model, settings.seed + number, settings.input_shapes, settings.values)
-
-
-class Session:
-    """Collects what runners say of one model."""
-
-    def __init__(
-        self, model: Model, path: str, runners: "Sequence[Runner]", settings: Settings, *, with_numpy: bool
-    ) -> None:
-        self.model, self.path, self.runners, self.settings = model, path, runners, settings
-        self.numpy = NumpyVoice(path) if with_numpy else None
-        self.nodes: dict[str, TappedNode] = {one.node.scope: one for one in scatter_nodes(model)}
-        self.taps = [tap_of(one.node, model.format) for one in self.nodes.values()]
-        self.judge = NodeJudge(self.nodes, settings.tolerances)
-        self.outcomes: dict[str, Outcome] = {}
-        self.of_outputs: list[Comparison] = []
-        self.of_nodes: list[Comparison] = []
-        self.guarded: list[Guarded] = []
-        self.odd: list[Odd] = []
-        self.not_tapped: dict[tuple[str, str], NotTapped] = {}
-        self.remarks: dict[str, None] = {}
-        self.facts: dict[str, tuple[NodeFacts, ...]] = {}
-        self.runs: list[tuple[Outcome, ...]] = []
-
-    def run_case(self, number: int, feeds: "Mapping[str, Array]") -> None:
-        """Run all voices on one set of inputs; NumPy computes while the others do."""
-        with ThreadPoolExecutor(1) as pool:
-            numpy = pool.submit(self.numpy.run, feeds) if self.numpy else None
-            found = [self._run(runner, number, feeds) for runner in self.runners]
-            outcomes = [*self._finished(numpy), *found]
-        for outcome in outcomes:
-            known = self.outcomes.get(outcome.runner)
-            if known is None or (known.status is Status.OK and outcome.status is not Status.OK):
-                self.outcomes[outcome.runner] = outcome
-        contested = downstream_outputs(self.model, self.judge.contested)
-        compared = list(
-            compare_outputs(
-                outcomes,
-                number,
-                self.settings.tolerances,
-                contested=contested,
-                pairwise=self.settings.pairwise,
-            )
-        )
-        self.of_outputs += compared
-        self.odd += find_odd(compared, outcomes)
-        self.odd += find_odd([one for one in self.of_nodes if one.case == number], outcomes)
-        self.runs.append(tuple(outcomes))
-
-    @staticmethod
-    def _finished(numpy: "Future[Outcome] | None") -> list[Outcome]:
-        return [] if numpy is None else [numpy.result()]
-
-    def _run(self, runner: "Runner", number: int, feeds: "Mapping[str, Array]") -> Outcome:
-        """Run one runner, without taps and with them."""
-        settings = self.settings
-        known = self.outcomes.get(runner.name)
-        if known is not None and known.status is Status.UNAVAILABLE:
-            return known
-        outcome = runner.run(
-            self.path,
-            feeds,
-            precision=settings.precision,
-            repeat=settings.repeat,
-            profile=number == 0,
-            timeout=settings.timeout,
-        )
-        if outcome.facts:
-            self.facts[runner.name] = outcome.facts
-        if outcome.status is Status.OK and self.taps:
-            outcome = self._tap(runner, number, feeds, outcome)
-        return outcome
-
-    def _tap(self, runner: "Runner", number: int, feeds: "Mapping[str, Array]", plain: Outcome) -> Outcome:
-        """Run it again with taps, and judge each node."""
-        settings = self.settings
-        tapped = runner.run(
-            self.path,
-            feeds,
-            taps=self.taps,
-            precision=settings.precision,
-            tap_memory=settings.tap_memory,
-            timeout=settings.timeout,
-        )
-        if tapped.status is not Status.OK:
-            self.remarks[f"{runner.name}: with taps: {tapped.status} {tapped.message}".rstrip()] = None
-            return plain
-        self._compare_taps(plain, tapped)
-        for one in tapped.tapped:
-            self.judge_tap(one, runner.name, number, plain.precision)
-        return replace(plain, tapped=tapped.tapped)
-
-    def _compare_taps(self, plain: Outcome, tapped: Outcome) -> None:
-        """Note outputs that taps have changed."""
-        for name, expected in plain.outputs.items():
-            got = tapped.outputs.get(name)
-            if got is not None and measure(got, expected, EXACT).verdict is not Verdict.EQUAL:
-                message = f"{plain.runner}: output {name} changes when nodes are tapped: fusions differ"
-                self.remarks[message] = None
-
-    def judge_tap(self, tapped: Tapped, runner: str, number: int, precision: str) -> None:
-        """Enter what is to be said of a tapped node; one that the model does not have is passed over."""
-        scope = tapped.tap.scope
-        if scope not in self.nodes:
-            return
-        if tapped.problem:
-            self.not_tapped.setdefault((runner, scope), NotTapped(runner, scope, tapped.problem))
-            return
-        for found in self.judge.judge(tapped, runner, number, precision):
-            if isinstance(found, Guarded):
-                self.guarded.append(found)
-            else:
-                self.of_nodes.append(found)
-
-    def result(self, feeds: "tuple[Mapping[str, Array], ...]") -> Compared:
-        """Return what was found."""
-        return Compared(
-            self.path,
-            self.settings,
-            tuple(self.outcomes.values()),
-            (*self.of_outputs, *self.of_nodes),
-            tuple(self.guarded),
-            tuple(self.odd),
-            tuple(self.not_tapped.values()),
-            tuple(self.remarks),
-            self.facts,
-            feeds,
-            tuple(self.runs),
-        )
+def worse(known: Outcome | None, found: Outcome) -> Outcome:
+    """Return the outcome that is told of a runner: the first that was not ok; without its arrays."""
+    if known is not None and (known.status is not Status.OK or found.status is Status.OK):
+        return known
+    return replace(found, runs=(), tapped=(), facts=())

@@ -1,7 +1,9 @@
 """How far apart elements may be: by element type, by the precision that was computed in, by request."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ir_scatter.compare.verdicts import Tolerance
 from ir_scatter.errors import UsageError
@@ -18,30 +20,74 @@ FRACTION_BITS = {
 """Bits of the fraction, by the name of the dtype."""
 
 PRECISION_BITS = {"f16": 10, "bf16": 7, "f32": 23}
-_MODEL_STEPS = 64
-"""Units in the last place that a chain of operators may be off."""
-_NODE_STEPS = 2
+_WIDE = 23
+"""Types with more bits are not what a precision is asked for: an f64 that is computed as f32 is found."""
+
+_LEAST = {52: 2.0**-1022, 23: 2.0**-126, 7: 2.0**-126, 10: 2.0**-24}
+"""By bits: what may be lost as too small. Below the normal numbers many devices know only 0; those of
+f16 are numbers like others."""
+
+_DEEP, _SHALLOW = 1024, 32
+"""Units in the last place that the output of a model may be off, for types of many and of few bits."""
+_SAMPLE = 1 << 16
 
 
 def default_tolerance(array: "Array", precision: str = "", *, is_node: bool = False) -> Tolerance:
-    """Return what is allowed for a tensor.
-
-    Whole numbers, booleans and strings must be equal. A node may be off by two units in the last place
-    of the coarser of its type and the precision that was asked for, beside what rounding in
-    another order makes of its reduction; the output of a model by 64.
+    """Return what is allowed where nobody asked for anything else.
 
     Args:
         array: the tensor.
-        precision: "f32", "f16", "bf16"; of "model" and "default" nothing is known.
+        precision: what was computed in, "f32", "f16", "bf16"; of others nothing is known.
         is_node: whether it is the output of a single node.
     """
-    bits = FRACTION_BITS.get(array.dtype.name)
-    if bits is None:
+    return _node_tolerance(array, precision) if is_node else _model_tolerance(array, precision)
+
+
+def _node_tolerance(array: "Array", precision: str) -> Tolerance:
+    """Return what is allowed for the output of one node, beside what rounding makes of its reduction.
+
+    In the precision of the type a scatter operator moves elements as they are. In a coarser one
+    each is rounded. Whole numbers, booleans and strings must be equal.
+    """
+    own = FRACTION_BITS.get(array.dtype.name)
+    if own is None:
         return EXACT
-    bits = min(bits, PRECISION_BITS.get(precision, bits))
-    steps = _NODE_STEPS if is_node else _MODEL_STEPS
-    share = steps * 2.0 ** -(bits + 1)
-    return Tolerance(share, share)
+    bits = computed_bits(own, precision)
+    return Tolerance(_LEAST.get(bits, 0.0), 2.0**-bits if bits < own else 0.0)
+
+
+def _model_tolerance(array: "Array", precision: str) -> Tolerance:
+    """Return what is allowed for the output of a model, whatever operators are in between.
+
+    That is a share of each element, and the same share of an element of middling size, as sums of
+    large numbers that cancel out leave the rounding of the large ones.
+    """
+    own = FRACTION_BITS.get(array.dtype.name)
+    if own is None:
+        return EXACT
+    bits = computed_bits(own, precision)
+    share = (_DEEP if bits >= _WIDE else _SHALLOW) * 2.0 ** -(bits + 1)
+    return Tolerance(share * _middling(array), share)
+
+
+def computed_bits(own: int, precision: str) -> int:
+    """Return the bits of the fraction that a computation has: those of the type, or fewer."""
+    return own if own > _WIDE else min(own, PRECISION_BITS.get(precision, own))
+
+
+def coarser(*precisions: str) -> str:
+    """Return the precision with the fewest bits."""
+    return min(precisions, key=lambda word: PRECISION_BITS.get(word, 99))
+
+
+def _middling(array: "Array") -> float:
+    """Return the median magnitude of the elements that are finite and not 0; of many a sample."""
+    flat = array.reshape(-1)
+    flat = flat[:: max(flat.size // _SAMPLE, 1)]
+    with np.errstate(all="ignore"):
+        sizes = np.abs(flat if flat.dtype.kind in "fc" else flat.astype(np.float64)).astype(np.float64)
+    known = sizes[np.isfinite(sizes) & (sizes > 0)]
+    return float(np.median(known)) if known.size else 1.0
 
 
 class Tolerances:
@@ -59,14 +105,25 @@ class Tolerances:
         """
         self.named: Mapping[str, Tolerance] = dict(map(_parse, texts))
 
-    def find(
-        self, names: Sequence[str | None], array: "Array", precision: str = "", *, is_node: bool = False
-    ) -> Tolerance:
-        """Return the tolerance of the first name that has one, otherwise the default."""
-        for name in (*names, ""):
-            if name is not None and name in self.named:
-                return self.named[name]
-        return default_tolerance(array, precision, is_node=is_node)
+    def find(self, names: Sequence[str | None]) -> Tolerance | None:
+        """Return the tolerance that was asked for by one of these names, or for all; None without one."""
+        return next(
+            (self.named[name] for name in (*names, "") if name is not None and name in self.named), None
+        )
+
+    def demand_known(self, names: Collection[str]) -> None:
+        """Do nothing if every name is known.
+
+        Raises:
+            UsageError: a tolerance is for something that does not exist.
+        """
+        for name in self.named:
+            if name and name not in names:
+                from difflib import get_close_matches
+
+                close = get_close_matches(name, names, 1)
+                guess = f" (did you mean {close[0]}?)" if close else ""
+                raise UsageError(f"--tolerance: there is no output and no scatter node {name!r}{guess}")
 
 
 def _parse(text: str) -> tuple[str, Tolerance]:

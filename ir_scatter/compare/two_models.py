@@ -2,112 +2,196 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ir_scatter.compare.session import Compared, Settings, make_cases
-from ir_scatter.compare.tensors import measure
-from ir_scatter.compare.verdicts import Comparison, Level, Measure, Verdict
+from ir_scatter.compare.downstream import downstream_outputs
+from ir_scatter.compare.nodes import NodeJudge, nodes_by_tap
+from ir_scatter.compare.one_model import make_cases
+from ir_scatter.compare.outputs import compare_pair, compare_runs
+from ir_scatter.compare.session import Compared, Settings, without_arrays, worse
+from ir_scatter.compare.verdicts import Comparison, Verdict
 from ir_scatter.compare.voices import NumpyVoice
 from ir_scatter.errors import BadFeed
+from ir_scatter.model import Model
 from ir_scatter.runners.outcome import Outcome, Status
-from ir_scatter.validate import read
 
 if TYPE_CHECKING:
     from ir_scatter.constants import Array
     from ir_scatter.runners.runner import Runner
 
+    _Feeds = Mapping[str, Array]
+
 
 def compare_two(
-    before: "str | Path",
-    after: "str | Path",
+    models: Sequence[Model],
     runners: "Sequence[Runner]",
     settings: Settings,
     *,
     with_numpy: bool = True,
-    feeds: "Sequence[Mapping[str, Array]] | None" = None,
+    feeds: "_Feeds | None" = None,
 ) -> Compared:
     """Run two models on the same inputs and compare their outputs by name, on each runner for itself.
 
     Args:
-        before: the reference.
-        after: the subject; it must take the same inputs.
+        models: the reference, and the subject, which must take the same inputs.
         runners: in the order in which they were named.
         settings: what is wanted.
         with_numpy: whether NumPy is one of the voices.
-        feeds: the inputs by the names of the first model; None to generate them for it.
+        feeds: the inputs of the first case by the names of the first model; None to generate them.
 
     Raises:
-        UnreadableModel: a model cannot be read.
         BadFeed: the second model does not take the inputs of the first.
         NoInputs: no legal inputs were found.
     """
-    first, second = read(before), read(after)
-    given = tuple(feeds) if feeds is not None else tuple(make_cases(first, settings))
-    pairs = [_Voices(runner.name, _runner(runner, before, after, settings)) for runner in runners]
+    before, after = models
+    cases = tuple(make_cases(before, settings, feeds))
+    voices: list[_Voice] = [_RunnerVoice(runner, models, settings) for runner in runners]
     if with_numpy:
-        old, new = NumpyVoice(before), NumpyVoice(after)
-        pairs.insert(0, _Voices("numpy", lambda feeds: (old.run(feeds), new.run(feeds))))
+        voices.insert(0, _NumpyVoice(models, settings))
     outcomes: dict[str, Outcome] = {}
     comparisons: list[Comparison] = []
-    for number, case in enumerate(given):
-        _demand_same_inputs(case, second.inputs, str(after))
-        for pair in pairs:
-            left, right = pair.run(case)
-            comparisons += _compared(left, right, number, settings, (str(before), str(after)))
-            worse = right if left.status is Status.OK else left
-            if pair.name not in outcomes or outcomes[pair.name].status is Status.OK:
-                outcomes[pair.name] = worse
+    for number, case in enumerate(cases):
+        feeds_of = (case, _fitting(case, models))
+        for voice in voices:
+            pair = voice.run(feeds_of)
+            for model, outcome in zip(models, pair, strict=True):
+                told = outcome if outcome.status is Status.OK else _at(model, outcome)
+                outcomes[outcome.runner] = worse(outcomes.get(outcome.runner), told)
+            found = list(_compared(pair, number, settings, models))
+            if any(one.measure.verdict is Verdict.MISMATCH for one in found):
+                contested = voice.contested(feeds_of)
+                found = [_excused(one, contested) for one in found]
+            comparisons += map(without_arrays, found)
     return Compared(
-        str(before), settings, tuple(outcomes.values()), tuple(comparisons), feeds=given, other=str(after)
+        before.path, settings, tuple(outcomes.values()), tuple(comparisons), feeds=cases, other=after.path
     )
 
 
-class _Voices:
+class _Voice:
     """One runner on both models."""
 
-    def __init__(self, name: str, run: "_Run") -> None:
-        self.name, self.run = name, run
+    def __init__(self, models: Sequence[Model], settings: Settings) -> None:
+        self.models, self.settings = models, settings
+
+    def run(self, feeds: "Sequence[_Feeds]") -> list[Outcome]:
+        """Return what comes of the first model, and of the second."""
+        raise NotImplementedError
+
+    def contested(self, feeds: "Sequence[_Feeds]") -> set[str]:
+        """Return the outputs of either model that the document leaves open for these inputs."""
+        return {
+            name
+            for model, given in zip(self.models, feeds, strict=True)
+            for name in downstream_outputs(model, self.contested_nodes(model, given))
+        }
+
+    def contested_nodes(self, model: Model, feeds: "_Feeds") -> set[str]:
+        """Return the scatter nodes in which several updates meet without a reduction."""
+        raise NotImplementedError
 
 
-def _runner(runner: "Runner", before: "str | Path", after: "str | Path", settings: Settings) -> "_Run":
-    def run(feeds: "Mapping[str, Array]") -> tuple[Outcome, Outcome]:
-        options = {"precision": settings.precision, "timeout": settings.timeout}
-        left = runner.run(before, feeds, repeat=settings.repeat, **options)  # type: ignore[arg-type]
-        if left.status is Status.UNAVAILABLE:
-            return left, left
-        return left, runner.run(after, feeds, repeat=settings.repeat, **options)  # type: ignore[arg-type]
+class _NumpyVoice(_Voice):
+    """The evaluator."""
 
-    return run
+    def __init__(self, models: Sequence[Model], settings: Settings) -> None:
+        super().__init__(models, settings)
+        self._voices = {model: NumpyVoice(model, is_wanted=True) for model in models}
+        self._seen: dict[Model, set[str]] = {}
+
+    def run(self, feeds: "Sequence[_Feeds]") -> list[Outcome]:
+        found = []
+        for model, given in zip(self.models, feeds, strict=True):
+            running = self._voices[model].start(given)
+            found.append(self._voices[model].finish(running, self.settings.timeout))
+            self._seen[model] = running.sight.contested
+        return found
+
+    def contested_nodes(self, model: Model, feeds: "_Feeds") -> set[str]:
+        return self._seen[model]
+
+
+class _RunnerVoice(_Voice):
+    """A runtime."""
+
+    def __init__(self, runner: "Runner", models: Sequence[Model], settings: Settings) -> None:
+        super().__init__(models, settings)
+        self._runner = runner
+
+    def run(self, feeds: "Sequence[_Feeds]") -> list[Outcome]:
+        found: list[Outcome] = []
+        for model, given in zip(self.models, feeds, strict=True):
+            if found and found[0].status is Status.UNAVAILABLE:
+                return [*found, found[0]]
+            found.append(
+                self._runner.run(
+                    model.path,
+                    given,
+                    precision=self.settings.precision,
+                    repeat=self.settings.repeat,
+                    timeout=self.settings.timeout,
+                )
+            )
+        return found
+
+    def contested_nodes(self, model: Model, feeds: "_Feeds") -> set[str]:
+        """Tap them; this is asked only when something differs."""
+        nodes = nodes_by_tap(model)
+        judge = NodeJudge(nodes, self.settings.tolerances)
+        precision = self.settings.precision
+        outcome = self._runner.run(
+            model.path, feeds, taps=tuple(nodes), precision=precision, timeout=self.settings.timeout
+        )
+        for tapped in outcome.tapped:
+            list(judge.judge(tapped, outcome.runner, 0, outcome.precision))
+        return judge.contested.get(0, set())
+
+
+def _at(model: Model, outcome: Outcome) -> Outcome:
+    """Say of which model a runner says something."""
+    if outcome.status is Status.UNAVAILABLE:
+        return outcome
+    return outcome.with_message(f"{model.path}: {outcome.message}" if outcome.message else model.path)
 
 
 def _compared(
-    left: Outcome, right: Outcome, case: int, settings: Settings, models: tuple[str, str]
+    pair: Sequence[Outcome], case: int, settings: Settings, models: Sequence[Model]
 ) -> Iterator[Comparison]:
-    """Yield a comparison for each output of the first model."""
-    if left.status is not Status.OK or right.status is not Status.OK:
-        return
-    for name, expected in left.outputs.items():
-        got = right.outputs.get(name)
-        if got is None:
-            remark = "is no output of the second model"
-            found = Measure(Verdict.MISMATCH, expected.size, expected.size, remark=remark)
-        else:
-            found = measure(got, expected, settings.tolerances.find((name,), expected, right.precision))
-        one = Comparison(
-            Level.MODEL, None, name, case, right.runner, left.runner, found, got=got, expected=expected
-        )
-        yield replace(one, subject_model=models[1], reference_model=models[0])
+    """Yield a comparison for each output of the models, and of each model's runs with each other."""
+    reference, subject = pair
+    before, after = (model.path for model in models)
+    if reference.status is Status.OK and subject.status is Status.OK:
+        for one in compare_pair(subject, reference, case, settings.tolerances):
+            yield replace(one, subject_model=after, reference_model=before)
+    for outcome, path in ((reference, before), (subject, after)):
+        if outcome.status is Status.OK:
+            for one in compare_runs(outcome, case):
+                yield replace(one, subject_model=path, reference_model=path)
 
 
-def _demand_same_inputs(feeds: "Mapping[str, Array]", inputs: Sequence[frozenset[str]], path: str) -> None:
-    for names in inputs:
-        if not names & feeds.keys():
-            known = ", ".join(sorted(feeds)) or "none"
-            raise BadFeed(f"{path} has an input {min(names)}, expected those of the first model: {known}")
+def _excused(one: Comparison, contested: set[str]) -> Comparison:
+    found = one.measure
+    if found.verdict is not Verdict.MISMATCH or found.remark or one.tensor not in contested:
+        return one
+    return replace(one, measure=replace(found, verdict=Verdict.CONTESTED))
 
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+def _fitting(feeds: "_Feeds", models: Sequence[Model]) -> "_Feeds":
+    """Return the feeds of the first model by names that the second model knows.
 
-    _Run = Callable[[Mapping[str, Array]], tuple[Outcome, Outcome]]
+    Raises:
+        BadFeed: it has another input, or lacks one, or takes another type or shape.
+    """
+    from ir_scatter.graphs.feeds import check_feeds
+    from ir_scatter.graphs.plan import wire
+
+    first, second = (wire(model).inputs for model in models)
+    known = {name for input in second for name in input.names}
+    renamed = {}
+    for name, array in feeds.items():
+        own = next((input.names for input in first if name in input.names), (name,))
+        renamed[next((other for other in (name, *own) if other in known), name)] = array
+    try:
+        check_feeds(second, renamed)
+    except BadFeed as error:
+        raise BadFeed(f"{models[1].path}, with the inputs of the first model: {error}") from None
+    return renamed

@@ -109,6 +109,7 @@ class Comparison:
         inputs: the node's inputs, by number; empty at level model.
         subject_model: where two models are compared, that of the subject.
         reference_model: and that of the reference.
+        caller: for a node of a function the scope of the node that called it.
     """
 
     level: Level
@@ -125,6 +126,7 @@ class Comparison:
     inputs: "tuple[Array | None, ...]" = field(default=(), repr=False)
     subject_model: str = ""
     reference_model: str = ""
+    caller: str = ""
 
 
 @dataclass(frozen=True, slots=True)

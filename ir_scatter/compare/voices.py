@@ -1,51 +1,150 @@
-"""Who says what the outputs of a model are: the evaluator, and the runners."""
+"""What the document says the outputs of a model are, as the evaluator computes them."""
 
+import re
 import time
 from collections.abc import Mapping
-from pathlib import Path
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as TookTooLong
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ir_scatter.compare.background import Background
+from ir_scatter.compare.watching import Sight, foresee, run_watched
 from ir_scatter.errors import BadFeed, BrokenModel, Error, EvaluationFailed, UnknownOperator
+from ir_scatter.model import Model
 from ir_scatter.runners.outcome import Outcome, Status
 from ir_scatter.version import versions
 
 if TYPE_CHECKING:
     from ir_scatter.constants import Array
-    from ir_scatter.graphs.program import Program
+    from ir_scatter.graphs.program import Program, Sketch
 
 NUMPY = "numpy"
+_PRECISION = "model"
 
 
 class NumpyVoice:
-    """The evaluator as a voice: the document's."""
+    """The evaluator as a voice: the document's. It computes while others do.
 
-    def __init__(self, path: "str | Path") -> None:
-        self._path = path
+    Attributes:
+        is_wanted: whether its outputs are; the indices are watched anyway.
+    """
+
+    def __init__(self, model: Model, *, is_wanted: bool) -> None:
+        self.is_wanted = is_wanted
+        self._model = model
         self._program: Program | Error | None = None
+        self._sketch: Sketch | Error | None = None
+        self._background = Background()
+        self._outcome: Outcome | None = None
 
-    def run(self, feeds: "Mapping[str, Array]") -> Outcome:
-        """Compute the outputs of the model.
+    def start(self, feeds: "Mapping[str, Array]") -> "Running":
+        """Begin to compute."""
+        sight = Sight()
+        if self._outcome is not None and self._outcome.status is Status.TIMEOUT:
+            return Running(None, sight, time.monotonic())
+        future = self._background.submit(lambda: self._run(feeds, sight))
+        return Running(future, sight, time.monotonic())
+
+    def finish(self, running: "Running", timeout: float) -> Outcome:
+        """Return how it ended.
+
+        Args:
+            running: what was started.
+            timeout: in seconds, from the start; if it takes longer it is not asked again.
 
         Raises:
             BadFeed: a feed is missing, superfluous, or of the wrong type or shape.
             UnreadableModel: the model, or a constant that is needed, cannot be read.
         """
-        from ir_scatter.graphs import prepare
+        if running.future is not None:
+            try:
+                self._outcome = running.future.result(max(timeout - (time.monotonic() - running.started), 0))
+            except TookTooLong:
+                message = f"no answer within {timeout:g} seconds"
+                self._outcome = Outcome(
+                    NUMPY, Status.TIMEOUT, message, precision=_PRECISION, versions=versions()
+                )
+        assert self._outcome is not None
+        return replace(self._outcome, message=self._shortened(self._outcome.message))
 
-        known = versions()
+    def close(self) -> None:
+        """Let the thread end."""
+        self._background.close()
+
+    def _run(self, feeds: "Mapping[str, Array]", sight: Sight) -> Outcome:
         start = time.perf_counter()
         try:
-            if self._program is None:
-                self._program = prepare(self._path)
-            if isinstance(self._program, Error):
-                raise self._program
-            outputs = self._program.run(feeds)
+            outputs = run_watched(self._prepared(), feeds, sight)
         except BadFeed:
             raise
         except UnknownOperator as error:
-            self._program = error
-            return Outcome(NUMPY, Status.UNSUPPORTED, str(error), versions=known)
-        except (BrokenModel, EvaluationFailed) as error:
-            return Outcome(NUMPY, Status.REFUSED, str(error), versions=known)
+            self._foresee(feeds, sight)
+            return _failed(Status.UNSUPPORTED, error)
+        except BrokenModel as error:
+            self._foresee(feeds, sight)
+            return _failed(Status.REFUSED, error)
+        except EvaluationFailed as error:
+            return _failed(Status.REFUSED, error)
+        except MemoryError:
+            return _failed(Status.REFUSED, Error("there is not enough memory"))
         seconds = time.perf_counter() - start
-        return Outcome(NUMPY, Status.OK, runs=(outputs,), seconds=seconds, precision="model", versions=known)
+        return Outcome(
+            NUMPY, Status.OK, runs=(outputs,), seconds=seconds, precision=_PRECISION, versions=versions()
+        )
+
+    def _prepared(self) -> "Program":
+        """Return the model made ready to be run.
+
+        Raises:
+            UnreadableModel: it cannot be read.
+            BrokenModel: its operators, or the file itself, break rules.
+            UnknownOperator: NumPy does not compute one of its nodes.
+        """
+        if self._program is None:
+            from ir_scatter.graphs import prepare
+
+            try:
+                self._program = prepare(self._model)
+            except (BrokenModel, UnknownOperator) as error:
+                self._program = error
+        if isinstance(self._program, Error):
+            raise self._program
+        return self._program
+
+    def _foresee(self, feeds: "Mapping[str, Array]", sight: Sight) -> None:
+        """Watch the indices of a model that cannot be computed, as far as they can be."""
+        from ir_scatter.graphs.program import make_sketch
+
+        if self._sketch is None:
+            try:
+                self._sketch = make_sketch(self._model)
+            except Error as error:
+                self._sketch = error
+        if isinstance(self._sketch, Error):
+            return
+        foresee(self._sketch, feeds, sight)
+
+    def _shortened(self, message: str) -> str:
+        """Leave out the path, which everybody knows."""
+        path = re.escape(self._model.path)
+        return re.sub(rf" \({path}(?::\d+)?\)", "", re.sub(rf"^{path}: ", "", message))
+
+
+class Running:
+    """A computation that was started.
+
+    Attributes:
+        future: its end; None if it was not even begun.
+        sight: what is seen on the way.
+        started: when.
+    """
+
+    __slots__ = ("future", "sight", "started")
+
+    def __init__(self, future: "Future[Outcome] | None", sight: Sight, started: float) -> None:
+        self.future, self.sight, self.started = future, sight, started
+
+
+def _failed(status: Status, error: Error) -> Outcome:
+    return Outcome(NUMPY, status, str(error), precision=_PRECISION, versions=versions())

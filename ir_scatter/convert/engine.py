@@ -8,7 +8,7 @@ from ir_scatter.diagnostics import Diagnostic, Severity
 from ir_scatter.fragment import Fragment, NewNode
 from ir_scatter.model import Input, Model, Node, Value
 from ir_scatter.ops import find
-from ir_scatter.ops.spec import OpSpec
+from ir_scatter.ops.spec import Layout, OpSpec, Role
 from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.conditions import Condition, Verdict
@@ -16,7 +16,7 @@ from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.rewrite import Rewrite
 from ir_scatter.rewrites.view import View
 from ir_scatter.rules import all_rules
-from ir_scatter.shapes import Shape
+from ir_scatter.shapes import UNKNOWN_DIM, Shape, agree, narrow
 from ir_scatter.site import Site
 from ir_scatter.validate import Check
 
@@ -108,7 +108,8 @@ class Engine:
 
     def _key(self, site: Site, way: tuple[Rewrite, ...]) -> Hashable | None:
         """Return what decides the fragment; None where more than one step looks at the numbers."""
-        if len(way) > 1:
+        is_axis_hidden = site.axis is None and site.written_axis is not None
+        if len(way) > 1 or is_axis_hidden:
             return None
         view, values = self._view(site), [port.value for port in site.node.inputs]
         wanted = (Condition.NON_NEGATIVE, *way[0].requires(view, way[0].target))
@@ -163,16 +164,33 @@ def _start(site: Site) -> Fragment:
     """Return the node itself as a fragment, its inputs with the best that is known of them."""
     node, given = site.node, list[Value | None]()
     known: dict[int, Value] = {}
-    for port in node.inputs:
+    shapes = _shapes(site)
+    for number, port in enumerate(node.inputs):
         value = port.value
         if value is not None and id(value) not in known:
-            known[id(value)] = _best_known(value, port, site.facts.shape(value))
+            known[id(value)] = _best_known(value, port, shapes.get(number, site.facts.shape(value)))
         given.append(None if value is None else known[id(value)])
     data = site.data
     output = Value("output", data.element_type if data else None, site.data_shape)
     assert node.opset is not None
     new = NewNode("scatter", node.domain, node.type, node.opset, tuple(given), node.attributes, output)
     return Fragment(given, [new])
+
+
+def _shapes(site: Site) -> dict[int, Shape]:
+    """Return the shapes of inputs by number; those of elements tell of each other."""
+    operands = {role: site.operand(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)}
+    found = {role: one.shape for role, one in operands.items() if one is not None}
+    if site.spec.layout is Layout.ELEMENTS:
+        indices, updates = found.get(Role.INDICES), found.get(Role.UPDATES)
+        if agree(indices, updates):
+            found[Role.INDICES] = found[Role.UPDATES] = narrow(indices, updates)
+        ranks = [len(shape) for shape in found.values() if shape is not None]
+        if ranks:
+            found = {
+                role: (UNKNOWN_DIM,) * ranks[0] if dims is None else dims for role, dims in found.items()
+            }
+    return {one.index: found[role] for role, one in operands.items() if one is not None}
 
 
 def _best_known(value: Value, port: Input, shape: Shape) -> Value:

@@ -13,6 +13,7 @@ from ir_scatter.cases.shapes import CaseShapes
 from ir_scatter.convert.engine import Promises
 from ir_scatter.convert.shapes_like import Misfit, draw_shapes_like
 from ir_scatter.elements import ELEMENT_TYPES, ElementType, dtype
+from ir_scatter.ops import targets
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.ops.spec import Layout, Reduction, Role
 from ir_scatter.rewrites.conditions import Condition
@@ -71,6 +72,8 @@ def draw_inputs(
     if case.indices is None:
         return _given(site, case)
     constant = site.index_array if keeps_constants else None
+    if constant is not None and Condition.UNIQUE in wanted and _repeat(site, shapes, constant):
+        raise Misfit
     if constant is None:
         constant = _indices(random, view, case, shapes, wanted, is_unique=is_unique)
     return _given(site, replace(case, indices=constant))
@@ -111,16 +114,27 @@ def _indices(
         found = np.broadcast_to(draw_indices(random, case, one, is_unique=is_unique), shapes.indices)
     else:
         found = draw_indices(random, case, shapes, is_unique=is_unique)
-    if (view.may_be_negative and not view.keeps_negative) or not found.size or found.dtype.kind != "i":
+    is_signed = case.index_type.kind == "signed"
+    if (view.may_be_negative and not view.keeps_negative) or not found.size or not is_signed:
         return found
     sizes = shapes.data[: shapes.indices[-1]] if shapes.axis is None else shapes.data[shapes.axis]
-    return np.where(found < 0, found + np.asarray(sizes, found.dtype), found).astype(found.dtype)
+    wide = found.astype(np.int64)
+    return np.where(wide < 0, wide + np.asarray(sizes), wide).astype(found.dtype)
+
+
+def _repeat(site: Site, shapes: CaseShapes, indices: Array) -> bool:
+    """Tell whether constant indices name a target again with the sizes that were drawn."""
+    layout = site.spec.layout
+    limits = targets.sizes(layout, shapes.data, shapes.axis, indices.shape)
+    return targets.repeats(layout, shapes.axis, indices, limits, wraps=True) is not None
 
 
 def _has_room(site: Site, shapes: CaseShapes) -> bool:
     """Tell whether there are enough targets for all indices to differ."""
     assert shapes.indices is not None
     layout = site.spec.layout
+    if 0 in shapes.indices and layout is not Layout.TUPLES:
+        return True
     if layout is Layout.TUPLES:
         *leading, depth = shapes.indices
         return int(np.prod(leading)) <= int(np.prod(shapes.data[:depth]))

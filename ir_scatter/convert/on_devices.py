@@ -16,6 +16,7 @@ from ir_scatter.formats import IR
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.runners.outcome import Outcome, Status
 from ir_scatter.shapes import show, show_numbers
+from ir_scatter.validate import read, validate
 
 if TYPE_CHECKING:
     from ir_scatter.cases import Drawn
@@ -90,9 +91,13 @@ def compare_models(conversion: Conversion, old: str, new: Path, found: "Sequence
 
 
 def _draw(path: str, seed: int) -> "Drawn":
+    """Draw inputs; nodes whose constant indices repeat a target are told with those that inputs make so."""
     from ir_scatter.cases import draw_feeds
+    from ir_scatter.rules.repeated_targets import RULE
 
-    return draw_feeds(path, seed)
+    drawn = draw_feeds(path, seed)
+    constant = (one.node.name for one in validate(read(path)) if one.code == RULE.code and one.node)
+    return replace(drawn, repeated=tuple(dict.fromkeys((*drawn.repeated, *constant))))
 
 
 def _said(failed: Mapping[str, str]) -> Iterator[str]:

@@ -1,13 +1,25 @@
 """Whole shapes for one node: those it has, dynamic dimensions drawn small so that all fit."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import prod
 
 import numpy as np
 
 from ir_scatter.cases.shapes import CaseShapes
 from ir_scatter.ops.spec import IndicesLimit, Layout
-from ir_scatter.shapes import UNKNOWN_DIM, Bounds, Dim, Shape, agree, agree_dims, lowest, narrow, narrow_dim
+from ir_scatter.shapes import (
+    UNKNOWN_DIM,
+    Bounds,
+    Dim,
+    Shape,
+    agree,
+    agree_dims,
+    at_most,
+    highest,
+    lowest,
+    narrow,
+    narrow_dim,
+)
 from ir_scatter.site import Site
 
 _LARGEST = 4
@@ -34,23 +46,7 @@ def draw_shapes_like(
     """
     updates = site.updates.shape if site.updates else None
     draw = _Draw(random, site, is_unique, is_full)
-    return _LAYOUTS[site.spec.layout](draw, _roomy(site), site.indices_shape, updates)
-
-
-def _roomy(site: Site) -> Shape:
-    """Return the shape of data with room for indices that are constant."""
-    shape, array, limits = site.data_shape, site.index_array, site.limits
-    if shape is None or array is None or limits is None or not array.size:
-        return shape
-    columns = array.reshape(-1, len(limits)).astype(np.int64)
-    needed = np.maximum(columns.max(axis=0) + 1, -columns.min(axis=0)).tolist()
-    axes = range(len(limits)) if site.spec.layout is Layout.TUPLES else [site.axis or 0]
-    dims = list(shape)
-    for axis, least in zip(axes, needed, strict=True):
-        dim = dims[axis]
-        if isinstance(dim, Bounds) and dim.low < least:
-            dims[axis] = Bounds(least, dim.high, dim.symbol)
-    return tuple(dims)
+    return _LAYOUTS[site.spec.layout](draw, site.data_shape, site.indices_shape, updates)
 
 
 class _Draw:
@@ -77,19 +73,55 @@ class _Draw:
         known = next((rank for rank in ranks if rank is not None), None)
         if known is not None:
             return known
-        written = self.site.written_axis or 0
-        least = written + 1 if written >= 0 else -written
-        return max(int(self.random.integers(*_RANKS)), least)
+        return max(int(self.random.integers(*_RANKS)), self.least_rank)
 
-    def axis(self, rank: int) -> int:
-        """Return the axis of the node, or some axis where it is not known."""
+    @property
+    def least_rank(self) -> int:
+        """Return the least rank of data that has the axis."""
+        written, source = self.site.written_axis or 0, self.site.spec.axis
+        is_not_first = source is not None and 0 in source.excluded
+        return max(written + 1 if written >= 0 else -written + is_not_first, 1)
+
+    def roomy(self, data: tuple[Dim, ...], axis: int | None) -> tuple[Dim, ...]:
+        """Return the shape of data with room for indices that are constant.
+
+        Args:
+            data: the shape as it is known.
+            axis: what they count on; None for the first dimensions, one for each coordinate.
+        """
+        array = self.site.index_array
+        if array is None or not array.size:
+            return data
+        columns = array.reshape(-1, array.shape[-1] if axis is None else 1).astype(np.int64)
+        needed = np.maximum(columns.max(axis=0) + 1, -columns.min(axis=0)).tolist()
+        dims = list(data)
+        for place, least in enumerate(needed, 0 if axis is None else axis):
+            dim = dims[place]
+            if isinstance(dim, Bounds):
+                more = max(dim.low, least) + int(self.random.integers(0, 3))
+                dims[place] = Bounds(more if dim.high is None else min(more, dim.high), dim.high)
+            if highest(dim) is not None and (highest(dim) or 0) < least:
+                raise Misfit
+        return tuple(dims)
+
+    def axis(self, rank: int, fitting: Collection[int] | None = None) -> int:
+        """Return the axis of the node, or some axis where it is not known.
+
+        Args:
+            rank: that of data.
+            fitting: axes that the shapes allow; None for all.
+        """
         written = self.site.written_axis
         excluded = self.site.spec.axis.excluded if self.site.spec.axis else frozenset()
         if written is not None:
             if not -rank <= written < rank or written % rank in excluded:
                 raise Misfit
             return written % rank
-        return int(self.random.choice([axis for axis in range(rank) if axis not in excluded]))
+        possible = range(rank) if fitting is None else fitting
+        choice = [axis for axis in possible if axis not in excluded]
+        if not choice:
+            raise Misfit
+        return int(self.random.choice(choice))
 
 
 def _slices(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> CaseShapes:
@@ -97,31 +129,44 @@ def _slices(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> CaseSha
     if index_rank is None and updates is not None and data is not None:
         index_rank = len(updates) - len(data) + 1
     if index_rank is None:
-        index_rank = int(draw.random.integers(0, 3)) if updates is None else min(len(updates), 1)
+        index_rank = int(draw.random.integers(0, 3)) if updates is None else _index_rank(draw, len(updates))
     rank = draw.rank(_length(data), None if updates is None else len(updates) - index_rank + 1)
-    axis = draw.axis(rank)
-    data = _of_rank(data, rank)
     if updates is not None and len(updates) != rank + index_rank - 1:
         raise Misfit
+    data, indices = _of_rank(data, rank), _of_rank(indices, index_rank)
+    fitting = [n for n in range(rank) if agree((*data[:n], *indices, *data[n + 1 :]), updates)]
+    axis = draw.axis(rank, fitting)
+    data = draw.roomy(data, axis)
     if updates is not None:
         around = (*updates[:axis], UNKNOWN_DIM, *updates[axis + index_rank :])
         data = _of_rank(_merge(data, around), rank)
-        indices = _merge(_of_rank(indices, index_rank), updates[axis : axis + index_rank])
+        indices = _of_rank(_merge(indices, updates[axis : axis + index_rank]), index_rank)
     names = draw.whole(indices, index_rank)
     count = int(np.prod(names, dtype=np.int64))
     whole = [draw.dim(dim) for dim in data]
     if isinstance(data[axis], Bounds):
         whole[axis] = draw.dim(data[axis], max(count, 1), max(count, 1) + 2)
     if not whole[axis]:
-        names = _without_targets(_of_rank(indices, index_rank), names)
+        names = _without_targets(indices, names)
     return CaseShapes(tuple(whole), names, (*whole[:axis], *names, *whole[axis + 1 :]), axis)
+
+
+def _index_rank(draw: _Draw, count: int) -> int:
+    """Return a rank of indices with which data has the axis and updates have their rank."""
+    fitting = [rank for rank in range(count + 1) if count - rank + 1 >= draw.least_rank]
+    if not fitting:
+        raise Misfit
+    return 1 if 1 in fitting else fitting[-1]
 
 
 def _elements(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> CaseShapes:
     indices = _merge(indices, updates)
     rank = draw.rank(_length(data), _length(indices))
-    axis = draw.axis(rank)
     data, indices = _of_rank(data, rank), _of_rank(indices, rank)
+    pairs = [*enumerate(zip(indices, data, strict=True))]
+    too_long = {place for place, (dim, size) in pairs if not at_most(dim, size)}
+    axis = draw.axis(rank, [place for place in range(rank) if too_long <= {place}])
+    data = draw.roomy(data, axis)
     limit = draw.site.spec.indices_limit
     sizes, names = [], []
     for place, (size, dim) in enumerate(zip(data, indices, strict=True)):
@@ -156,7 +201,7 @@ def _tuples(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> CaseSha
     if updates is not None and len(updates) == leading + rank - depth:
         head = _of_rank(_merge(head, updates[:leading]), leading)
         data = (*data[:depth], *(_merge(data[depth:], updates[leading:]) or ()))
-    names, whole = draw.whole(head, leading), draw.whole(data, rank)
+    names, whole = draw.whole(head, leading), draw.whole(draw.roomy(data, None), rank)
     if draw.is_unique and prod(names) > prod(whole[:depth]):
         names = tuple(dim if isinstance(dim, int) else max(dim.low, 1) for dim in head)
     if 0 in whole[:depth]:
@@ -170,8 +215,8 @@ def _tuples(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> CaseSha
 
 def _depth(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> int:
     """Return a number of coordinates that fits the ranks, as far as they are known."""
-    upper = _length(data) or 2
     limit = UNKNOWN_DIM if indices is None else indices[-1]
+    upper = _length(data) or max(lowest(limit), 2)
     fitting = [depth for depth in range(1, upper + 1) if agree_dims(depth, limit)]
     if data is not None and indices is not None and updates is not None:
         leading, is_one = len(indices) - 1, draw.site.spec.scalar_updates

@@ -66,11 +66,13 @@ class DetailedResult:
             )
         return find_candidates(task, self.values.shape, self._case.indices, self._case.updates, place)
 
-    def allows(self, values: "Array") -> "Array":
+    def allows(self, values: "Array", absolute: float = 0.0, relative: float = 0.0) -> "Array":
         """Tell which contested elements of another result have a value that the document allows.
 
         Args:
             values: of the shape and dtype of `values`.
+            absolute: how far a number may be off; both are 0 for strings.
+            relative: how far it may be off in proportion to the update.
 
         Returns:
             Booleans: true where an element is contested and some update that hits it has the value.
@@ -78,7 +80,9 @@ class DetailedResult:
         if not self.contested.any():
             return self.contested
         case = self._case
-        found: Array = self.contested & is_candidate(case.task, values, case.indices, case.updates)
+        found: Array = self.contested & is_candidate(
+            case.task, values, case.indices, case.updates, absolute, relative
+        )
         return found
 
 

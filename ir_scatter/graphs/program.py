@@ -36,18 +36,19 @@ class Program:
         """Return what must be fed."""
         return self.plan.inputs
 
-    def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
+    def run(self, feeds: Mapping[str, Any], machine: ArrayMachine | None = None) -> dict[str, Array]:
         """Compute the outputs by name.
 
         Args:
             feeds: arrays by any name of an input.
+            machine: what computes the plans of this program, if it is to do more than that.
 
         Raises:
             BadFeed: they are not what the model asks for.
             EvaluationFailed: a node cannot be computed with the values that reach it.
         """
         arrays = check_feeds(self.inputs, feeds)
-        cells = ArrayMachine(self.plans).run(self.plan, arrays)
+        cells = (machine or ArrayMachine(self.plans)).run(self.plan, arrays)
         found = {}
         for output, array in zip(self.plan.outputs, cells, strict=True):
             if array is None:

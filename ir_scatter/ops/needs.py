@@ -7,6 +7,8 @@ The scatter operators have rows of their own (`OpSpec`).
 from dataclasses import dataclass
 from enum import Enum
 
+from ir_scatter.model import OPENVINO
+
 
 class Meaning(Enum):
     """What the numbers of an input say."""
@@ -143,7 +145,6 @@ def needs_of(domain: str, type: str) -> tuple[Need, ...]:
         domain: "openvino", or that of an ONNX operator set.
         type: as written; in an IR in any case.
     """
-    from ir_scatter.model import OPENVINO
     from ir_scatter.ops import needs_onnx, needs_openvino
 
     if domain == OPENVINO:

@@ -60,7 +60,6 @@ ROWS: dict[str, tuple[Need, ...]] = {
     "lstmsequence": (Need(3, Meaning.COUNT, axis=fixed(1), low=1),),
     "grusequence": _SEQUENCE_LENGTHS,
     "rnnsequence": _SEQUENCE_LENGTHS,
-    "augrusequence": _SEQUENCE_LENGTHS,
     "cumsum": _DIMENSIONS,
     "reverse": _DIMENSIONS,
     "mvn": _DIMENSIONS,

@@ -190,6 +190,8 @@ def windows(case: ShapeCase, spatial: _Size, kernel: Sequence[int]) -> _Size:
     Raises:
         ShapesDiffer: it does not fit at all.
     """
+    if len(spatial) != len(kernel):
+        raise ShapesDiffer
     ones, zeros = [1] * len(spatial), [0] * len(spatial)
     strides, dilations = case.integers("strides", ones), case.integers("dilations", ones)
     pads = case.integers("pads", [])
@@ -197,6 +199,7 @@ def windows(case: ShapeCase, spatial: _Size, kernel: Sequence[int]) -> _Size:
     behind = pads[len(spatial) :] or case.integers("pads_end", zeros)
     is_same = (case.word("auto_pad") or "explicit").startswith("same")
     rounds_up = case.flag("ceil_mode") or case.word("rounding_type").startswith("ceil")
+    stays_inside = case.word("rounding_type") != "ceil"
     found = []
     for number, size in enumerate(spatial):
         reach = (kernel[number] - 1) * dilations[number] + 1
@@ -206,7 +209,10 @@ def windows(case: ShapeCase, spatial: _Size, kernel: Sequence[int]) -> _Size:
             continue
         if room < 0:
             raise ShapesDiffer(least=[(size, size - room)])
-        found.append((-(-room // strides[number]) if rounds_up else room // strides[number]) + 1)
+        steps = -(-room // strides[number]) if rounds_up else room // strides[number]
+        if stays_inside and steps * strides[number] >= size + before[number]:
+            steps -= 1
+        found.append(steps + 1)
     return tuple(found)
 
 

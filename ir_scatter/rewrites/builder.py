@@ -89,8 +89,7 @@ class Builder:
             axis: where it is a number.
         """
         is_onnx = spec.key.domain == ONNX
-        known = dict(inputs)
-        attributes = dict(attributes)
+        known, attributes = dict(inputs), dict(attributes)
         if spec.axis is not None and spec.axis.attribute is not None:
             attributes = {spec.axis.attribute: axis, **attributes}
         elif spec.axis is not None and known.get(Role.AXIS) is None:
@@ -185,8 +184,8 @@ class Builder:
 
     def gather_elements(self, value: Value, indices: Value, axis: int, label: str) -> Value:
         """Take the elements that a scatter with these indices would write to."""
-        operation = "gather_elements"
-        return self._make(operation, [value, indices], value.element_type, indices.shape, label, axis=axis)
+        inputs, type = [value, indices], value.element_type
+        return self._make("gather_elements", inputs, type, indices.shape, label, axis=axis)
 
     def gather_nd(self, value: Value, indices: Value, label: str, shape: Shape) -> Value:
         """Take the slices that a scatter with these tuples would write to."""
@@ -217,8 +216,9 @@ class Builder:
     def select(self, condition: Value, left: Value, right: Value, label: str) -> Value:
         """Take elements of `left` where a condition holds, of `right` elsewhere."""
         shape = broadcast_shapes(condition.shape, left.shape, right.shape)
-        if not spans(broadcast_shapes(left.shape, right.shape), condition.shape):
-            # A condition is repeated to the two values, and those not to it.
+        both = broadcast_shapes(left.shape, right.shape)
+        if self.domain != ONNX and not spans(both, condition.shape):
+            # There a condition is repeated to the two values, and those not to it.
             right = self.broadcast(right, self.shape_of(condition, "condition_shape"), "elsewhere", shape)
         values = [condition, left, right]
         return self._make("select", values, left.element_type, shape, label, np.where)

@@ -9,7 +9,7 @@ from ir_scatter.model import Value
 from ir_scatter.ops import targets
 from ir_scatter.ops.plain_shapes import REPEATERS, REPEATING_MODES, RUNNING, SHAPE_KEEPERS
 from ir_scatter.ops.spec import IndexRange, Layout
-from ir_scatter.shapes import element_count
+from ir_scatter.shapes import Dim, agree_dims, element_count, is_static, show_dim
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ class Condition(StrEnum):
     NON_NEGATIVE = "non-negative-indices"
     """No index counts from the end."""
     EQUAL = "equal-indices"
-    """Along every axis but the one they count on, indices are equal."""
+    """Along every axis but the one they count on, indices are equal and reach all of data."""
 
 
 class Verdict(StrEnum):
@@ -64,12 +64,24 @@ def _unique(site: "Site") -> Proof:
         return Proof(Verdict.VIOLATED, f"there are {count} indices for {room} positions")
     if array is None or limits is None or site.out_of_range is not None:
         return _UNKNOWN
-    if None in limits and array.size and array.dtype.kind == "i" and int(array.min()) < 0:
+    if site.spec.layout is Layout.ELEMENTS and site.axis is None:
+        return _UNKNOWN
+    if array.size and array.dtype.kind == "i" and int(array.min()) < 0 and not _are_exact(site):
         return _UNKNOWN
     found = targets.repeats(site.spec.layout, site.axis, array, limits, wraps=True)
     if found is None:
         return _PROVEN
     return Proof(Verdict.VIOLATED, f"indices name {found.count} of {found.total} targets again")
+
+
+def _are_exact(site: "Site") -> bool:
+    """Tell whether the sizes that negative indices count on are known to the number."""
+    data = site.data_shape
+    if data is None:
+        return False
+    if site.spec.layout is Layout.TUPLES:
+        return is_static(data[: site.depth])
+    return site.axis is not None and isinstance(data[site.axis], int)
 
 
 def _count(site: "Site") -> int | None:
@@ -116,12 +128,41 @@ def _equal(site: "Site") -> Proof:
     shape, axis = site.indices_shape, site.axis
     if shape is None or axis is None or site.indices is None or axis >= len(shape):
         return _UNKNOWN
-    if all(dim == 1 for number, dim in enumerate(shape) if number != axis):
-        return _PROVEN
     array = site.index_array
     if array is not None:
-        return _equal_numbers(site, axis)
+        proof = _equal_numbers(site, axis)
+        if proof.verdict is Verdict.VIOLATED:
+            return proof
+    gap = _gap(site, axis)
+    if gap is not None:
+        return gap
+    if all(dim == 1 for number, dim in enumerate(shape) if number != axis):
+        return _PROVEN
+    if array is not None:
+        return _PROVEN
     return _PROVEN if _is_repeated(site.facts, site.indices.value, len(shape), axis) else _UNKNOWN
+
+
+def _gap(site: "Site", axis: int) -> Proof | None:
+    """Return None if indices certainly are as long as data on every other axis."""
+    data, shape = site.data_shape, site.indices_shape
+    if data is None or shape is None or len(data) != len(shape):
+        return _UNKNOWN
+    found: Proof | None = None
+    for place, (size, dim) in enumerate(zip(data, shape, strict=True)):
+        if place != axis and not agree_dims(size, dim):
+            reached = f"{show_dim(dim)} of {show_dim(size)} positions on axis {place}"
+            return Proof(Verdict.VIOLATED, f"indices reach {reached}")
+        if place != axis and not _is_same(size, dim):
+            found = _UNKNOWN
+    return found
+
+
+def _is_same(left: Dim, right: Dim) -> bool:
+    """Tell whether two dimensions are one number, or have one name."""
+    if isinstance(left, int) or isinstance(right, int):
+        return left == right
+    return left.symbol is not None and left.symbol == right.symbol
 
 
 def _equal_numbers(site: "Site", axis: int) -> Proof:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ir_scatter.elements import ElementType
-from ir_scatter.model import OPENVINO, Value
+from ir_scatter.model import ONNX, OPENVINO, Value
 from ir_scatter.ops.spec import OpSpec, Reduction
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.conditions import Condition
@@ -13,6 +13,9 @@ from ir_scatter.rewrites.view import View
 
 CARRIED = frozenset({"reduction", "use_init_val"})
 """The attributes that this module takes care of."""
+
+_WIDE = 32
+_TAKES_NARROW = 14
 
 _WORDS = {
     Reduction.SUM: ("add", "logical_or"),
@@ -73,6 +76,11 @@ def joined(view: View, build: Builder, current: Value, updates: Value | None = N
     data_type = view.data.element_type
     if data_type is None:
         return Refusal(Reason.TYPE_UNKNOWN, "the element type of data is not known, expected one")
+    if build.domain == ONNX and (data_type.kind == "complex" or _is_too_narrow(data_type, build.opset)):
+        message = (
+            f"reduction {view.reduction} of {data_type.name} has no plain operator in opset {build.opset}"
+        )
+        return Refusal(Reason.NO_SUCH_REDUCTION, message)
     updates = view.updates if updates is None else updates
     if view.reduction is Reduction.MEAN:
         return _mean_of_two(build, current, updates, data_type)
@@ -80,6 +88,12 @@ def joined(view: View, build: Builder, current: Value, updates: Value | None = N
     return build.binary(
         of_booleans if data_type.kind == "boolean" else of_numbers, current, updates, "joined"
     )
+
+
+def _is_too_narrow(type: ElementType, opset: int | None) -> bool:
+    """Tell whether ONNX's arithmetic does not take a type yet: 8 and 16 bits came with opset 14."""
+    is_whole = type.kind in {"signed", "unsigned"}
+    return is_whole and type.bits < _WIDE and opset is not None and opset < _TAKES_NARROW
 
 
 def _mean_of_two(build: Builder, left: Value, right: Value, type: ElementType) -> Value:

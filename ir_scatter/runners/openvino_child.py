@@ -33,7 +33,7 @@ class _Device:
     def describe(self, question: dict[str, Any], _: Sequence[Array]) -> tuple[dict[str, Any], list[Array]]:
         """Compile the smallest model, and say what the device is."""
         device = question["device"]
-        self._models.compile(_smallest(), "smallest", device, "default", profile=False)
+        self._models.start(_smallest(), "smallest", device, "default", profile=False)
         answer: dict[str, Any] = {"status": "ok"}
         for word, property in _PROPERTIES.items():
             try:

@@ -15,7 +15,8 @@ _DETAIL = re.compile(r"-- \S+ with a message:")
 _FOLDER = re.compile(r'"?(?:/[^/\s":]+)+/([^/\s":]+)"?')
 _UNSUPPORTED = re.compile(
     r"No conversion rule found|^Cannot create \w+ layer|from unsupported opset|Not Implemented|"
-    r"doesn't contain the operation|Unable to read the model|Unsupported operation of type|is not supported yet|"
+    r"doesn't contain the operation|Unable to read the model|Unsupported operation of type|"
+    r"is not supported yet|"
     r"^Operation: .* of type .* is not supported",
     re.MULTILINE,
 )

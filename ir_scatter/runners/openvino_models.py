@@ -28,8 +28,10 @@ class Models:
         """Return a model; whoever changes it must clone it first."""
         return self.kept.get(("model", *identity(path)), lambda: self._read(path))
 
-    def compile(self, model: Any, key: Hashable, device: str, precision: str, *, profile: bool) -> Any:
-        """Return a compiled model.
+    def start(
+        self, model: Any, key: Hashable, device: str, precision: str, *, profile: bool
+    ) -> tuple[Any, Any]:
+        """Return a compiled model, and a request that runs it.
 
         Args:
             model: what is compiled.
@@ -37,9 +39,17 @@ class Models:
             device: of OpenVINO.
             precision: a word of the hint, or "default".
             profile: count the time of each node.
+
+        Raises:
+            Failure: the device is missing, or does not take the model.
         """
-        whole = ("compiled", key, device, precision, profile)
-        return self.kept.get(whole, lambda: self._compile(model, device, precision, profile=profile))
+
+        def make() -> tuple[Any, Any]:
+            compiled = self._compile(model, device, precision, profile=profile)
+            return compiled, compiled.create_infer_request()
+
+        found: tuple[Any, Any] = self.kept.get(("started", key, device, precision, profile), make)
+        return found
 
     def _read(self, path: str) -> Any:
         try:

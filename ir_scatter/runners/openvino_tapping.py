@@ -73,9 +73,8 @@ def _run(models: Models, question: Question, tapped: TappedModel | None, key: tu
     model = question.model if tapped is None else tapped.model
     whole_key = (*identity(asked["model"]), *key)
     done = Done()
-    compiled = models.compile(model, whole_key, asked["device"], asked["precision"], profile=asked["profile"])
-    request = models.kept.get(("request", id(compiled)), compiled.create_infer_request)
-    done.ran = compiled, request
+    done.ran = models.start(model, whole_key, asked["device"], asked["precision"], profile=asked["profile"])
+    _, request = done.ran
     for number in range(asked["repeat"]):
         _infer(request, question.tensors)
         done.runs.append([_output(request, index) for index in range(question.outputs)])

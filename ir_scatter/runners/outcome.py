@@ -1,7 +1,7 @@
 """What a runtime did with a model, and what it saw on the way."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -134,10 +134,6 @@ class Outcome:
     def outputs(self) -> "Mapping[str, Array]":
         """Return the outputs of the first run by name; empty if there was none."""
         return self.runs[0] if self.runs else {}
-
-    def with_message(self, message: str) -> "Outcome":
-        """Return the same outcome with other words."""
-        return replace(self, message=message)
 
 
 def tap_of(node: Node, format: str) -> Tap:

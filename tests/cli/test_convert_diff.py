@@ -143,7 +143,7 @@ def test_a_terminal_is_kept_safe(elsewhere: Path) -> None:
     source = slices()
     text = source.read_text().replace('name="scatter"', 'name="red\x85next"')
     source.write_text(text, encoding="utf-8")
-    options = [COMMAND, "convert", source, "--to", "ScatterNDUpdate", "--diff"]
+    options: list[str | Path] = [COMMAND, "convert", source, "--to", "ScatterNDUpdate", "--diff"]
     first, second = pty.openpty()
     child = subprocess.Popen(options, stdout=second, stderr=subprocess.DEVNULL)
     os.close(second)

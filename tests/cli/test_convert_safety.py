@@ -258,7 +258,7 @@ def _limited() -> None:
 def test_no_space(options: list[str], cli: Cli) -> None:
     source = chain("model", [f"node_{number}" for number in range(20)])
     before = files()
-    command = [COMMAND, "convert", source, *_TO, *options]
+    command: list[str | Path] = [COMMAND, "convert", source, *_TO, *options]
     done = subprocess.run(command, capture_output=True, preexec_fn=_limited, timeout=60, check=False)
     assert done.returncode == 3
     assert b"cannot be written: file too large" in done.stderr
@@ -270,7 +270,7 @@ def test_no_space_takes_back_new_folders() -> None:
     Path("source/a/b/w.bin").write_bytes(bytes(9000))
     _made("out")
     before = files()
-    command = [COMMAND, "convert", source, "-o", "out/new.onnx"]
+    command: list[str | Path] = [COMMAND, "convert", source, "-o", "out/new.onnx"]
     done = subprocess.run(command, capture_output=True, preexec_fn=_limited, timeout=60, check=False)
     assert done.returncode == 3
     assert files() == before
@@ -293,7 +293,7 @@ def test_a_kill_leaves_the_old_or_the_new() -> None:
     new = {name.replace("new.", "model."): data for name, data in files().items() if name.startswith("new.")}
     for name in ("new.xml", "new.bin"):
         Path(name).unlink()
-    command = [COMMAND, "convert", source, "--in-place", *_TO, "--verify", "0"]
+    command: list[str | Path] = [COMMAND, "convert", source, "--in-place", *_TO, "--verify", "0"]
     started = time.monotonic()
     subprocess.run(command, capture_output=True, check=True, timeout=60)
     whole = time.monotonic() - started

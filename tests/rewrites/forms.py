@@ -143,7 +143,7 @@ def targets_differ(spec: OpSpec, arrays: Mapping[Role, Array | None], axis: int 
     assert axis is not None
     counted = indices % data.shape[axis] if indices.size else indices
     if spec.layout is Layout.SLICES:
-        return len(set(counted.reshape(-1).tolist())) == counted.size
+        return bool(len(set(counted.reshape(-1).tolist())) == counted.size)
     steps: Array = np.diff(np.sort(counted, axis), axis=axis)
     return bool(np.all(steps != 0))
 

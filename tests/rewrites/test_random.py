@@ -74,7 +74,7 @@ def trials(
     draw: st.DrawFn, pairs: list[Rewrite]
 ) -> tuple[Rewrite, Case, Site, Engine, dict[Role, Array | None]]:
     """Draw a rewrite, a case of its source, and a node that the case is one of."""
-    rewrite = draw(st.sampled_from(pairs))
+    rewrite = pairs[draw(st.integers(0, len(pairs) - 1))]
     case = random_case(rewrite.source, draw(st.integers(0, 2**32)))
     assume(case.element_type.name != "f8e8m0")  # arithmetic on powers of two alone is not computed
     axis_shape = draw(st.sampled_from([(), (1,)]))
@@ -127,15 +127,19 @@ def _demand(
         assert case.indices is not None
         assert case.indices.ndim == 1
         return
-    assert prove(outcome, site, engine.promises, 2, 0) == Proven(2)
     assume(_can_run(rewrite, case, site))
+    proof = prove(outcome, site, engine.promises, 2, 0)
+    assert isinstance(proof, Proven), proof.message
+    assert proof.cases == 2
     demand_equal(outcome, case, arrays)
 
 
 def _can_run(rewrite: Rewrite, case: Case, site: Site) -> bool:
     """Tell what plain operators cannot say of sizes that are only known when the model runs."""
     sizes = (*case.data.shape, *(case.indices.shape if case.indices is not None else ()))
-    opset = opset_of(rewrite.target)
+    opset, port = opset_of(rewrite.target), rewrite.target.port(Role.DATA)
+    if port is None or case.element_type.name not in port.element_types:
+        return False
     if 0 not in sizes:
         return True
     if opset is not None and opset < 14:

@@ -82,6 +82,7 @@ def test_element_types_and_ranks_pass_through(
     runner: Runner, name: str, shape: tuple[int, ...], tmp_path: Path
 ) -> None:
     number = ELEMENT_TYPES[name].onnx_number
+    assert number is not None
     names = [None] * len(shape)
     graph = helper.make_graph(
         [helper.make_node("Identity", ["x"], ["y"])],

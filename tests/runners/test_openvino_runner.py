@@ -396,3 +396,17 @@ def test_samples_run(cpu: Runner, tmp_path: Path) -> None:
     outcome = cpu.run(tmp_path / "decoder.xml", feeds)
     assert outcome.status is Status.OK, outcome.message
     assert {array.shape for array in outcome.outputs.values()} >= {(1, 2, 16, 4)}
+
+
+def test_many_models_take_turns_in_one_process(cpu: Runner, tmp_path: Path) -> None:
+    paths = []
+    for number in range(8):
+        ir = IrText()
+        x = ir.parameter("x", shape=(3,))
+        moved = ir.add("moved", "Add", "opset1", [x, ir.const("by", "f32", [number] * 3)], [("f32", (3,))])
+        ir.add("result", "Result", "opset1", [moved], [])
+        paths.append(ir.write(tmp_path, f"model_{number}"))
+    for _ in range(3):
+        for number, path in enumerate(paths):
+            found = cpu.run(path, {"x": floats(3)}).outputs["moved"]
+            assert found.tolist() == [number, number + 0.25, number + 0.5]

@@ -131,9 +131,22 @@ def test_indices_that_are_never_legal(program: Prepare) -> None:
 
 def test_unknown_ranks(tmp_path: Path) -> None:
     path = _rankless(tmp_path)
-    with pytest.raises(NoInputs, match="the rank of x is not known; give its shape"):
-        make_feeds(path)
-    assert make_feeds(path, input_shapes={"x": (2, 3)})["x"].shape == (2, 3)
+    program = prepare(path)
+    for model in (path, program):
+        program.run(make_feeds(model))
+        assert make_feeds(model, input_shapes={"x": (2, 3)})["x"].shape == (2, 3)
+
+
+def test_a_rank_that_cannot_be(program: Prepare) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+    twice (float[7, 3] a, float[7, 5] b, int64[4, 1] at, float[] rows) => (float[7, 3] c, float[7, 5] d) {
+      c = ScatterND (a, at, rows)
+      d = ScatterND (b, at, rows)
+    }"""
+    model = program(text)
+    assert [input.shape for input in model.inputs][-1] is None
+    with pytest.raises(NoInputs, match="the rank of rows is not known; give its shape"):
+        make_feeds(model)
 
 
 def _rankless(folder: Path) -> Path:

@@ -106,14 +106,23 @@ _FAMILIES: dict[
 ] = {Layout.ELEMENTS: _elements, Layout.TUPLES: _tuples, Layout.SLICES: _slices}
 
 
-def is_candidate(task: Task, values: "Array", indices: "Array | None", updates: "Array") -> "Array":
-    """Tell for each element of an output whether some update that hits it has this very value.
+def is_candidate(
+    task: Task,
+    values: "Array",
+    indices: "Array | None",
+    updates: "Array",
+    absolute: float = 0.0,
+    relative: float = 0.0,
+) -> "Array":
+    """Tell for each element of an output whether some update that hits it has this value.
 
     Args:
         task: layout, axis and how indices count; updates are taken one by one.
         values: of the shape of data, of the dtype of updates.
         indices: as given.
         updates: as given.
+        absolute: how far the value of a number may be off.
+        relative: how far it may be off in proportion to the update.
 
     Returns:
         Booleans of the shape of data.
@@ -127,7 +136,16 @@ def is_candidate(task: Task, values: "Array", indices: "Array | None", updates: 
         source = updates.reshape(targets.count, targets.width)
         for part, base, places in targets.blocks():
             new, old = source[part], rows[base:][places]
-            with numpy.errstate(all="ignore"):
-                same = (new == old) | ((new != new) & (old != old))
+            same = _is_near(new, old, absolute, relative)
             numpy.logical_or.at(found[base:], places, same)
     return found.reshape(values.shape)
+
+
+def _is_near(new: "Array", old: "Array", absolute: float, relative: float) -> "Array":
+    """Tell where values are those of updates, NaN being one of them."""
+    with numpy.errstate(all="ignore"):
+        same: Array = (new == old) | ((new != new) & (old != old))
+        if absolute or relative:
+            distance = abs(old.astype(numpy.complex128) - new.astype(numpy.complex128))
+            same = same | (distance <= absolute + relative * abs(new).astype(numpy.float64))
+    return same

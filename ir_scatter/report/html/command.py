@@ -38,20 +38,25 @@ def repeat_command(found: Compared, one: Comparison, source: Source) -> str:
         one: the tensor that differs.
         source: where the inputs came from.
     """
-    words = ["ir-scatter", "compare", found.model, *([found.other] if found.other else [])]
+    words = ["ir-scatter", "compare", *(_path(path) for path in (found.model, found.other) if path)]
     for runner in dict.fromkeys((one.reference, one.subject)):
         if not runner.startswith(SAVED):
             words += ["--on", runner.removeprefix(_SHORTEN)]
     if source.against is not None:
-        words += ["--against", source.against]
+        words += ["--against", _path(source.against)]
     elif source.inputs is not None:
-        words += ["--inputs", source.inputs]
+        words += ["--inputs", _path(source.inputs)]
     else:
         words += ["--seed", str(found.settings.seed + one.case)]
     words += _options(found.settings, is_generated=source.is_generator)
     if one.measure.verdict is Verdict.NONDETERMINISTIC:
         words += ["--repeat", str(found.settings.repeat)]
     return shlex.join(words)
+
+
+def _path(path: str) -> str:
+    """Return a path that no command line takes for an option."""
+    return f"./{path}" if path.startswith("-") else path
 
 
 def _options(settings: Settings, *, is_generated: bool) -> Iterator[str]:

@@ -239,7 +239,7 @@ def _histogram_note(spread: Sizes) -> str:
         parts.append(f"{spread.lost:,} of which only one side is finite")
     text = f"{' and '.join(parts)} left out" if parts else ""
     if spread.step > 1:
-        text = f"one element in {spread.step}, {text}".removesuffix(", ")
+        text = f"one element in {spread.step}; {text}".removesuffix("; ")
     return text
 
 

@@ -14,9 +14,15 @@ if TYPE_CHECKING:
     from ir_scatter.constants import Array
     from ir_scatter.report.html.deviations import Slice
 
-_OVER, _UNDER, _LOST = (217, 72, 15), (30, 70, 165), (128, 128, 128)
-"""Of cells: got is greater, got is less, only one of the two is a finite number."""
+_OVER, _UNDER, _LOST = (235, 118, 28), (28, 60, 145), (128, 128, 128)
+"""Of cells: got is greater, got is less, only one of the two is a finite number.
+
+In grey the first is light and the second dark.
+"""
+_ON_OVER, _ON_UNDER = "#14171c", "#ffffff"
 _FAINTEST = 0.2
+_HALF = 130
+"""From where on a cell is full enough for letters of a colour of their own."""
 _ANNOTATED = (10, 9)
 """Rows and columns up to which numbers are written into the cells."""
 _GRID = 48
@@ -142,9 +148,9 @@ def _annotate(axes: "Axes", cells: "Array", image: "Array") -> None:
     """Write the numbers into the cells, where there is room."""
     for (row, column), value in np.ndenumerate(cells):
         if value != 0:
-            is_dark = bool(np.isnan(value)) or image[row, column, 3] > 130
+            is_full = bool(np.isnan(value)) or image[row, column, 3] > _HALF
             text = "∞" if np.isnan(value) else ("+" if value > 0 else "") + _short(float(value))
-            color = "#ffffff" if is_dark else svg.RULE
+            color = svg.RULE if not is_full else _ON_OVER if value > 0 else _ON_UNDER
             axes.text(column, row, text, ha="center", va="center", fontsize=7, color=color)
 
 

@@ -19,6 +19,7 @@ _MOST_PER_DECADE = 8
 _LEAST, _MOST = -323, 308
 """Powers of ten that f64 has."""
 _TICKS = 7
+_LEAST_COUNT = 0.7
 _STEEP = 50
 """Where the highest bar is so many times the lowest, heights are logarithmic."""
 
@@ -73,7 +74,7 @@ def _range(logarithms: "Array", allowed: float) -> tuple[int, int]:
 
 def _count_in_powers(axes: "Axes", most: int) -> None:
     axes.set_yscale("log")
-    axes.set_ylim(0.7, most * 1.6)
+    axes.set_ylim(_LEAST_COUNT, most * (most / _LEAST_COUNT) ** 0.15)
     powers = range(0, floor(log10(most)) + 1, 1 + floor(log10(most)) // 5)
     axes.set_yticks([10.0**one for one in powers], [f"{10**one:,}" for one in powers])
     axes.minorticks_off()

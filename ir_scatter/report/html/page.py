@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from ir_scatter.compare.job import Failure
 from ir_scatter.compare.session import Compared
-from ir_scatter.compare.verdicts import Comparison, Level, Tolerance, Verdict
+from ir_scatter.compare.verdicts import Comparison, Level, Tolerance
 from ir_scatter.compare.voices import NUMPY
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.html import notes
@@ -27,7 +27,6 @@ _MOST_DETAILED = 20
 _LEAST_OUTPUTS = 5
 """Places among them that nodes do not take from outputs."""
 _MOST_ON_PAGE = 60
-_LEAST_DETAILED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +115,12 @@ class Page:
 def make_page(found: Sequence[Compared], around: Around) -> Page:
     """Return what the page says, pictures included."""
     differing = sum(one.differs for one in found)
-    share = _MOST_ON_PAGE // max(differing, 1)
-    most = max(_LEAST_DETAILED, min(_MOST_DETAILED, share))
+    share = max(1, min(_MOST_DETAILED, _MOST_ON_PAGE // max(differing, 1)))
     ordered = sorted(found, key=lambda one: _STATES.index(_state(one)))
-    models = tuple(_model(one, f"m{number}", most, around) for number, one in enumerate(ordered))
+    models = tuple(
+        _model(one, f"m{number}", share if number < _MOST_ON_PAGE else 0, around)
+        for number, one in enumerate(ordered)
+    )
     if len(models) == 1 and not around.failures:
         only = models[0]
         return Page(models, only.counts, only.headline, only.state, around)

@@ -1,0 +1,304 @@
+"""One model on several runners: inputs, runs, taps, and what is said of them."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ir_scatter.compare.background import Background
+from ir_scatter.compare.downstream import downstream_outputs
+from ir_scatter.compare.nodes import NodeJudge, Unjudged, kind_of, nodes_by_tap, repeated
+from ir_scatter.compare.odd import find_odd
+from ir_scatter.compare.outputs import compare_outputs, compare_runs
+from ir_scatter.compare.precision import computed_in
+from ir_scatter.compare.session import Compared, NotTapped, Settings, without_arrays, worse
+from ir_scatter.compare.tensors import are_equal, measure
+from ir_scatter.compare.tolerances import EXACT
+from ir_scatter.compare.verdicts import Comparison, Guarded, Measure, Odd
+from ir_scatter.compare.voices import NUMPY, NumpyVoice
+from ir_scatter.compare.watching import Sight
+from ir_scatter.model import Model, Node
+from ir_scatter.runners.outcome import NodeFacts, Outcome, Status, Tapped
+from ir_scatter.validate import read
+
+if TYPE_CHECKING:
+    from ir_scatter.constants import Array
+    from ir_scatter.runners.runner import Availability, Runner
+
+_HOPELESS = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
+"""Whoever ends like this is not asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """An output that is not the same when nodes are tapped."""
+
+    runner: str
+    output: str
+    measure: Measure
+
+    def sentence(self, *, is_contested: bool) -> str:
+        """Return what is said of it."""
+        found = self.measure
+        why = "indices repeat before it" if is_contested else "fusions differ"
+        how = found.remark or f"by up to {found.max_abs:.3g}"
+        return f"{self.runner}: output {self.output} changes {how} when nodes are tapped: {why}"
+
+
+_Said = list[Comparison | Guarded | NotTapped | _Changed]
+
+
+def compare(
+    path: "str | Path",
+    runners: "Sequence[Runner]",
+    settings: Settings,
+    *,
+    with_numpy: bool = True,
+    feeds: "Mapping[str, Array] | None" = None,
+    model: Model | None = None,
+) -> Compared:
+    """Run a model on NumPy and on runners, compare outputs, and every scatter node for itself.
+
+    Args:
+        path: of the model.
+        runners: in the order in which they were named.
+        settings: what is wanted.
+        with_numpy: whether NumPy is one of the voices.
+        feeds: the inputs of the first case; None to generate them as those of the others are.
+        model: as it was read, if it was.
+
+    Raises:
+        UnreadableModel: the model cannot be read.
+        BadFeed: a feed is missing, superfluous, or of the wrong type or shape.
+        NoInputs: no legal inputs were found.
+    """
+    known = read(path) if model is None else model
+    cases = tuple(make_cases(known, settings, feeds))
+    session = Session(known, str(path), runners, settings, with_numpy=with_numpy)
+    try:
+        for number, case in enumerate(cases):
+            session.run_case(number, case)
+        return session.result(cases)
+    finally:
+        session.close()
+
+
+def make_cases(
+    model: Model, settings: Settings, given: "Mapping[str, Array] | None" = None
+) -> "Iterator[Mapping[str, Array]]":
+    """Return the inputs of each case: those that were given are the first.
+
+    Raises:
+        BadFeed: they are not what the model asks for.
+    """
+    from ir_scatter.cases import make_feeds
+    from ir_scatter.graphs.feeds import check_feeds
+    from ir_scatter.graphs.plan import wire
+
+    if given is not None:
+        check_feeds(wire(model).inputs, given)
+        yield given
+    for number in range(0 if given is None else 1, settings.cases):
+        yield make_feeds(model, settings.seed + number, settings.input_shapes, settings.values)
+
+
+def names_of(model: Model) -> set[str]:
+    """Return the names that a tolerance may be given for: of outputs and of scatter nodes."""
+    from ir_scatter.graphs.plan import wire
+
+    outputs = {output.name for output in wire(model).outputs}
+    return outputs.union(*(one.names for one in nodes_by_tap(model).values()))
+
+
+class Session:
+    """Collects what runners say of one model."""
+
+    def __init__(
+        self, model: Model, path: str, runners: "Sequence[Runner]", settings: Settings, *, with_numpy: bool
+    ) -> None:
+        self.model, self.path, self.runners, self.settings = model, path, runners, settings
+        self.numpy = NumpyVoice(model, is_wanted=with_numpy)
+        self.nodes = nodes_by_tap(model)
+        self.judge = NodeJudge(self.nodes, settings.tolerances)
+        self.outcomes: dict[str, Outcome] = {}
+        self.of_outputs: list[Comparison] = []
+        self.of_nodes: list[Comparison] = []
+        self.guarded: list[Guarded] = []
+        self.odd: list[Odd] = []
+        self.not_tapped: dict[tuple[str, str], NotTapped] = {}
+        self.remarks: dict[str, None] = {}
+        self.facts: dict[str, tuple[NodeFacts, ...]] = {}
+        self.devices: dict[str, Availability] = {}
+        self.runs: list[tuple[Outcome, ...]] = []
+        self._judging = Background()
+
+    def run_case(self, number: int, feeds: "Mapping[str, Array]") -> tuple[Outcome, ...]:
+        """Run all voices on one set of inputs; NumPy computes and judges while the others run."""
+        running = self.numpy.start(feeds) if self.numpy.is_wanted else None
+        judging, found = list[Future[_Said]](), list[Outcome]()
+        said: _Said = []
+        for runner in self.runners:
+            plain, tapped = self._run(runner, feeds)
+            found.append(plain if tapped is None else replace(plain, tapped=tapped.tapped))
+            if tapped is not None:
+                said += _changed_by_taps(plain, tapped)
+                judging.append(self._judging.submit(partial(self._judged, found[-1], number)))
+        said += [one for future in judging for one in future.result()]
+        if running is None and _is_guard_wanted(found, said):
+            running = self.numpy.start(feeds)
+        outcomes, sight = found, Sight()
+        if running is not None:
+            numpy = self.numpy.finish(running, self.settings.timeout)
+            outcomes = [numpy, *found] if self.numpy.is_wanted else found
+            sight = Sight() if numpy.status is Status.TIMEOUT else running.sight
+        self._enter(number, outcomes, [*_foreseen(sight, number), *said], sight.contested)
+        return tuple(outcomes)
+
+    def again(self, number: int, outcomes: Sequence[Outcome], *, with_outputs: bool) -> None:
+        """Judge what was saved.
+
+        Args:
+            number: of the case.
+            outcomes: of all runners in that case.
+            with_outputs: whether to compare their outputs with each other, too.
+        """
+        said = [found for one in outcomes for found in self._judged(one, number)]
+        self._enter(number, outcomes, said, set(), with_outputs=with_outputs)
+
+    def close(self) -> None:
+        """End the threads when they have nothing more to do."""
+        self.numpy.close()
+        self._judging.close()
+
+    def _run(self, runner: "Runner", feeds: "Mapping[str, Array]") -> tuple[Outcome, Outcome | None]:
+        """Run one runner, without taps and with them."""
+        settings = self.settings
+        known = self.outcomes.get(runner.name)
+        if known is not None and known.status in _HOPELESS:
+            return known, None
+        options = {"precision": settings.precision, "timeout": settings.timeout}
+        plain = runner.run(self.path, feeds, repeat=settings.repeat, profile=True, **options)  # type: ignore[arg-type]
+        if plain.facts:
+            self.facts.setdefault(runner.name, plain.facts)
+        if settings.describes and plain.status is Status.OK and runner.name not in self.devices:
+            self.devices[runner.name] = runner.availability()
+        if plain.precision == "default":
+            plain = replace(plain, precision=computed_in(self.facts.get(runner.name, ())) or plain.precision)
+        if plain.status is not Status.OK or not self.nodes:
+            return plain, None
+        for remark in getattr(runner, "remarks", ()):
+            self.remarks[f"{runner.name}: {remark}"] = None
+        taps, memory = tuple(self.nodes), settings.tap_memory
+        tapped = runner.run(self.path, feeds, taps=taps, tap_memory=memory, **options)  # type: ignore[arg-type]
+        if tapped.status is not Status.OK:
+            reason = f"the run with taps: {tapped.status} {tapped.message}".rstrip()
+            tapped = replace(tapped, tapped=tuple(Tapped(tap, problem=reason) for tap in taps))
+        return plain, tapped
+
+    def _judged(self, outcome: Outcome, number: int) -> "_Said":
+        """Return what is to be said of tapped nodes; one that the model does not have is passed over."""
+        said: _Said = []
+        for tapped in outcome.tapped:
+            if not self.judge.knows(tapped.tap):
+                continue
+            if tapped.problem:
+                said.append(NotTapped(outcome.runner, tapped.tap.scope, tapped.problem))
+            for found in self.judge.judge(tapped, outcome.runner, number, outcome.precision):
+                if isinstance(found, Unjudged):
+                    said.append(NotTapped(outcome.runner, tapped.tap.scope, found.reason))
+                else:
+                    said.append(without_arrays(found) if isinstance(found, Comparison) else found)
+        return said
+
+    def _enter(
+        self,
+        number: int,
+        outcomes: Sequence[Outcome],
+        said: "_Said",
+        foreseen: set[str],
+        *,
+        with_outputs: bool = True,
+    ) -> None:
+        """Enter what is to be said of one case."""
+        for outcome in outcomes:
+            self.outcomes[outcome.runner] = worse(self.outcomes.get(outcome.runner), outcome)
+        settings = self.settings
+        contested = downstream_outputs(self.model, foreseen | self.judge.contested.get(number, set()))
+        of_outputs = list(self._of_outputs(number, outcomes, contested)) if with_outputs else []
+        of_nodes = [one for one in said if isinstance(one, Comparison)]
+        for found in (of_outputs, of_nodes):
+            self.odd += find_odd(found, outcomes, settings.tolerances)
+        self.of_outputs += map(without_arrays, of_outputs)
+        self.of_nodes += of_nodes
+        for one in said:
+            if isinstance(one, NotTapped):
+                self.not_tapped.setdefault((one.runner, one.node), one)
+            elif isinstance(one, _Changed):
+                self.remarks[one.sentence(is_contested=one.output in contested)] = None
+        guarded = dict.fromkeys(one for one in said if isinstance(one, Guarded))
+        self.guarded += guarded
+        if settings.keeps_runs:
+            self.runs.append(tuple(outcomes))
+        if any(one.is_illegal for one in guarded):
+            for runner in self.runners:  # some plugins write outside of their memory then
+                runner.close()
+
+    def _of_outputs(
+        self, number: int, outcomes: Sequence[Outcome], contested: Collection[str]
+    ) -> Iterator[Comparison]:
+        """Yield the comparisons of outputs of one case."""
+        settings = self.settings
+        yield from compare_outputs(
+            outcomes, number, settings.tolerances, contested=contested, pairwise=settings.pairwise
+        )
+        for voice in outcomes:
+            yield from compare_runs(voice, number)
+
+    def result(self, feeds: "tuple[Mapping[str, Array], ...]") -> Compared:
+        """Return what was found."""
+        return Compared(
+            self.path,
+            self.settings,
+            tuple(self.outcomes.values()),
+            (*self.of_outputs, *self.of_nodes),
+            tuple(self.guarded),
+            tuple(self.odd),
+            tuple(self.not_tapped.values()),
+            tuple(self.remarks),
+            self.facts,
+            feeds,
+            tuple(self.runs),
+            types={tap.scope: _type(one.node) for tap, one in self.nodes.items()},
+            devices=self.devices,
+        )
+
+
+def _changed_by_taps(plain: Outcome, tapped: Outcome) -> Iterator[_Changed]:
+    """Yield the outputs that taps have changed."""
+    for name, expected in plain.outputs.items():
+        got = tapped.outputs.get(name)
+        if got is not None and not are_equal(got, expected):
+            yield _Changed(plain.runner, name, measure(got, expected, EXACT))
+
+
+def _is_guard_wanted(outcomes: Sequence[Outcome], said: _Said) -> bool:
+    """Tell whether NumPy must look at indices itself, as runners did not show all of them."""
+    is_failed = any(one.status not in {Status.OK, Status.UNAVAILABLE} for one in outcomes)
+    return is_failed or any(isinstance(one, NotTapped) for one in said)
+
+
+def _foreseen(sight: Sight, case: int) -> Iterator[Guarded]:
+    """Yield what NumPy saw of indices while it computed the model."""
+    for one in sight.seen.values():
+        if one.error is not None:
+            yield Guarded(NUMPY, one.scope, one.operator, case, kind_of(one.error), str(one.error))
+        elif one.contested:
+            yield repeated(NUMPY, one.scope, one.operator, case, one.contested, one.elements)
+
+
+def _type(node: Node) -> str:
+    """Return the element type of the output, "" if it is not known."""
+    type = node.outputs[0].element_type if node.outputs else None
+    return "" if type is None else type.name

@@ -1,0 +1,206 @@
+"""`ir-scatter convert --verify-on`: both whole models on a runtime, before anything is written."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ir_scatter import runners
+from ir_scatter.runners.outcome import Outcome, Status
+from tests.cli.conftest import Cli, copy_sample
+from tests.cli.scatter_models import deprecated, files, slices
+
+_TO = ("--to", "ScatterNDUpdate", "-o", "new.xml", "--verify-on", "pretended")
+_Answer = Callable[[bool, int], Outcome]
+
+
+class _Pretended:
+    """Answers as it is told: for the model before and after, by the number of the case."""
+
+    name = "pretended"
+
+    def __init__(self, answer: _Answer) -> None:
+        self.answer = answer
+        self.cases = {True: 0, False: 0}
+        self.is_closed = False
+
+    def run(self, path: str | Path, feeds: Mapping[str, Any]) -> Outcome:
+        assert Path(path).exists()
+        assert {"data", "rows"} <= set(feeds)
+        is_new = Path(path).name == "converted.xml"
+        self.cases[is_new] += 1
+        return self.answer(is_new, self.cases[is_new] - 1)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture
+def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[[_Answer], _Pretended]:
+    def start(answer: _Answer) -> _Pretended:
+        made = _Pretended(answer)
+        monkeypatch.setattr(runners, "find", lambda name: made)
+        return made
+
+    return start
+
+
+def _ok(*numbers: float, name: str = "out", dtype: Any = np.float32) -> Outcome:
+    return Outcome("pretended", Status.OK, runs=({name: np.array(numbers, dtype)},))
+
+
+def _bad(status: Status, message: str = "its words") -> Outcome:
+    return Outcome("pretended", status, message)
+
+
+def test_equal_outputs(cli: Cli, pretend: Callable[[_Answer], _Pretended]) -> None:
+    made = pretend(lambda is_new, case: _ok(case, np.nan, -0.0 if is_new else 0.0))
+    result = cli("convert", slices(), *_TO)
+    assert result.code == 0
+    assert result.out.endswith("equal on pretended (2 cases); new.xml written\n")
+    assert made.is_closed
+    assert made.cases == {True: 2, False: 2}
+
+
+def test_equal_but_for_rounding(cli: Cli, pretend: Callable[[_Answer], _Pretended]) -> None:
+    pretend(lambda is_new, case: _ok(1 + is_new * 1e-6))
+    result = cli("convert", slices(), *_TO)
+    assert result.code == 0
+    assert "note: pretended: outputs are equal but for rounding\n" in result.out
+
+
+@pytest.mark.parametrize(
+    ("after", "sentence"),
+    [
+        (_ok(0, 1, 5), "output out is 5.0 at [2], expected 2.0 (case 0)"),
+        (_ok(0, 1), "output out is float32 [2], expected float32 [3] (case 0)"),
+        (_ok(0, 1, 2, dtype=np.float64), "output out is float64 [3], expected float32 [3] (case 0)"),
+        (_ok(0, 1, 2, name="other"), "output out is gone (case 0)"),
+        (_bad(Status.REFUSED), "the converted model is refused: its words"),
+        (_bad(Status.CRASHED), "the converted model is crashed: its words"),
+    ],
+)
+def test_a_difference_stops_it(
+    after: Outcome, sentence: str, cli: Cli, pretend: Callable[[_Answer], _Pretended]
+) -> None:
+    pretend(lambda is_new, case: after if is_new else _ok(0, 1, 2))
+    source = slices()
+    before = files()
+    result = cli("convert", source, *_TO)
+    assert result.code == 1
+    assert "model.xml" in result.out
+    assert f"refused: CVT109\n    pretended: {sentence}\n" in result.out
+    assert result.out.endswith("nothing written\n")
+    assert files() == before
+
+
+def test_a_later_case_counts(cli: Cli, pretend: Callable[[_Answer], _Pretended]) -> None:
+    pretend(lambda is_new, case: _ok(is_new * case))
+    result = cli("convert", slices(), *_TO)
+    assert result.code == 1
+    assert "(case 1)" in result.out
+
+
+@pytest.mark.parametrize(
+    ("answers", "sentence"),
+    [
+        ([Status.UNAVAILABLE, None], "unavailable: its words"),
+        ([Status.TIMEOUT, None], "timeout: its words"),
+        ([Status.REFUSED, Status.REFUSED], "neither model runs: refused: its words"),
+        ([Status.OK, Status.TIMEOUT], "neither model runs: timeout: its words"),
+    ],
+)
+def test_a_runner_that_cannot_tell(
+    answers: Sequence[Status], sentence: str, cli: Cli, pretend: Callable[[_Answer], _Pretended]
+) -> None:
+    pretend(lambda is_new, case: _ok(1) if answers[is_new] is Status.OK else _bad(answers[is_new]))
+    source = slices()
+    before = files()
+    result = cli("convert", source, *_TO)
+    assert result.code == 4
+    assert f"note: pretended: {sentence}\n" in result.out
+    assert result.out.endswith("nothing written\n")
+    assert files() == before
+
+
+def test_targets_that_repeat_cannot_tell(cli: Cli, pretend: Callable[[_Answer], _Pretended]) -> None:
+    pretend(lambda is_new, case: _ok(1 + is_new))
+    result = cli("convert", slices(values=[1, 1]), *_TO)
+    assert result.code == 4
+    assert "note: pretended: output out is 2.0 at [0], expected 1.0, but targets of scatter" in result.out
+    assert not Path("new.xml").exists()
+
+
+def test_a_gained_model_is_held_against_numpy(cli: Cli, pretend: Callable[[_Answer], _Pretended]) -> None:
+    pretend(lambda is_new, case: _ok(1) if is_new else _bad(Status.REFUSED))
+    result = cli("convert", slices(), *_TO)
+    assert result.code == 1
+    assert (
+        "    pretended: the model before is refused: its words; the converted one runs, but output out is "
+        "float32 [1], expected float32 [4, 5, 3] in NumPy\n"
+    ) in result.out
+    assert not Path("new.xml").exists()
+
+
+def test_a_missing_runtime_yields_to_a_refusal(cli: Cli, pretend: Callable[[_Answer], _Pretended]) -> None:
+    pretend(lambda is_new, case: _bad(Status.UNAVAILABLE))
+    result = cli("convert", slices(values=[0, -1]), *_TO, "--partial")
+    assert result.code == 1
+
+
+@pytest.mark.openvino
+def test_a_missing_device(cli: Cli) -> None:
+    pytest.importorskip("openvino")
+    source = slices()
+    before = files()
+    result = cli("convert", source, "--to", "ScatterNDUpdate", "-o", "new.xml", "--verify-on", "GPU.7")
+    assert result.code == 4
+    assert "note: openvino:GPU.7: unavailable: " in result.out
+    assert files() == before
+
+
+@pytest.mark.openvino
+def test_a_legal_model_that_the_plugin_refuses(cli: Cli) -> None:
+    pytest.importorskip("openvino")
+    source = slices(indices=())
+    result = cli("convert", source, "--to", "ScatterUpdate", "-o", "new.xml", "--verify-on", "CPU")
+    assert result.code == 0
+    assert "note: openvino:CPU: the model before is refused: " in result.out
+    assert "; the converted one runs, and gives what NumPy gives\n" in result.out
+    again = cli(
+        "convert",
+        "new.xml",
+        "--to",
+        "ScatterElementsUpdate",
+        "--dry-run",
+        "--verify-on",
+        "CPU",
+        "--format",
+        "json",
+    )
+    assert json.loads(again.out)["verified_on"] == {"openvino:CPU": 2}
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize("target", ["ScatterNDUpdate-3", "ScatterElementsUpdate"])
+def test_a_model_with_operators_that_numpy_does_not_know(target: str, cli: Cli, elsewhere: Path) -> None:
+    pytest.importorskip("openvino")
+    source = copy_sample("kv_cache/decoder.xml", elsewhere)
+    result = cli(
+        "convert", source, "--to", target, "-o", "new.xml", "--verify-on", "cpu", "--verify-on", "CPU"
+    )
+    assert result.code == 0
+    assert result.out.count("equal on openvino:CPU (2 cases)") == 1
+
+
+@pytest.mark.onnxruntime
+def test_a_deprecated_operator_that_onnxruntime_refuses(cli: Cli) -> None:
+    pytest.importorskip("onnxruntime")
+    result = cli("convert", deprecated(13), "-o", "new.onnx", "--verify-on", "onnxruntime")
+    assert result.code == 0
+    assert "note: onnxruntime: the model before is " in result.out
+    result = cli("convert", deprecated(9, "old"), "-o", "newer.onnx", "--verify-on", "onnxruntime")
+    assert "equal on onnxruntime (2 cases), opset 11; newer.onnx written" in result.out

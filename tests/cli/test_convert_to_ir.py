@@ -1,0 +1,183 @@
+"""`ir-scatter convert model.onnx -o model.xml`: through OpenVINO, and then checked like the rest."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.cli.conftest import Cli, copy_sample
+from tests.cli.scatter_models import demand_equal, deprecated, files, findings, onnx_model, operators
+
+pytest.importorskip("openvino")
+pytestmark = pytest.mark.openvino
+
+_SUM = """
+    <ir_version: 8, opset_import: ["" : 18]>
+    g (float[4,5] data, int64[2,5] at, float[2,5] rows) => (float[4,5] out) {
+      out = ScatterElements <reduction = "add"> (data, at, rows)
+    }
+"""
+_ILLEGAL = _SUM.replace("int64[2,5] at", "int64[2,6] at")
+_UNKNOWN = _SUM.replace("out = ", "a = ").replace(
+    "(data, at, rows)\n    }", "(data, at, rows)\n      out = Mystery (a)\n    }"
+)
+
+
+@pytest.mark.parametrize("opset", [9, 13, 18])
+def test_deprecated_operators(opset: int, cli: Cli) -> None:
+    source, new = deprecated(opset), Path("new.xml")
+    result = cli("convert", source, "-o", new)
+    assert (result.code, result.err) == (0, "")
+    version = 9 if opset < 11 else 11
+    assert f": first  Scatter-{version} -> ScatterElementsUpdate-12  safe\n" in result.out
+    assert "note:" not in result.out
+    assert (operators(new), findings(new)) == (["ScatterElementsUpdate-12"] * 2, [])
+    assert Path("new.bin").exists()
+    if opset < 11:
+        demand_equal(source, new)
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("ScatterNDUpdate", "ScatterNDUpdate-15"),
+        ("ScatterElementsUpdate-12", "ScatterElementsUpdate-12"),
+    ],
+)
+def test_to_an_operator(target: str, expected: str, cli: Cli) -> None:
+    source, new = onnx_model(_SUM), Path("new.xml")
+    result = cli("convert", source, "-o", new, "--to", target, "--format", "json")
+    assert (result.code, result.err) == (0, "")
+    document = json.loads(result.out)
+    (one,) = document["converted"]
+    assert (one["node"], one["from"], one["to"]) == ("out", "ScatterElements-18", expected)
+    assert (document["model"], document["output"], document["remarks"]) == ("model.onnx", "new.xml", [])
+    assert operators(new) == [expected]
+    demand_equal(source, new)
+
+
+def test_tensor_scatter(cli: Cli) -> None:
+    source, new = (
+        onnx_model("""
+        <ir_version: 11, opset_import: ["" : 24]>
+        g (float[2,3,8,5] cache, float[2,3,4,5] new, int64[2] at) => (float[2,3,8,5] out) {
+          out = TensorScatter <mode = "circular"> (cache, new, at)
+        }
+    """),
+        Path("new.xml"),
+    )
+    result = cli("convert", source, "-o", new, "--verify-on", "CPU")
+    assert result.code == 0
+    assert "out  TensorScatter-24 -> ScatterElementsUpdate-12  safe\n" in result.out
+    assert "note: openvino:CPU: the model before is unsupported: " in result.out
+    assert "; the converted one runs, and gives what NumPy gives\n" in result.out
+    demand_equal(source, new)
+
+
+def test_weights_keep_their_precision(cli: Cli) -> None:
+    source = onnx_model(
+        _SUM.replace("data, at, rows)\n", "data, at, extra)\n").replace(
+            "=> (float[4,5] out) {",
+            "=> (float[4,5] out) <float[2,5] extra = {0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.1}> {",
+        )
+    )
+    assert cli("convert", source, "-o", "new.xml").code == 0
+    extra = onnx.numpy_helper.to_array(onnx.load(str(source)).graph.initializer[0])
+    assert extra.astype(np.float32).tobytes() in Path("new.bin").read_bytes()
+    assert "FP16" not in Path("new.xml").read_text()
+
+
+def test_a_model_that_breaks_rules(cli: Cli) -> None:
+    source = onnx_model(_ILLEGAL)
+    before = files()
+    result = cli("convert", source, "-o", "new.xml")
+    assert (result.code, result.err) == (1, "")
+    assert result.out.splitlines()[:2] == [
+        "out  ScatterElements  refused: CVT101",
+        "    breaks SCT203: updates is [2, 5], expected [2, 6] = indices",
+    ]
+    assert files() == before
+
+
+def test_a_model_that_openvino_does_not_read(cli: Cli) -> None:
+    source = onnx_model(_UNKNOWN)
+    before = files()
+    result = cli("convert", source, "-o", "new.xml")
+    assert (result.code, result.out) == (3, "")
+    assert result.err == (
+        "ir-scatter: model.onnx: OpenVINO cannot read it: No conversion rule found for operations: Mystery-18\n"
+    )
+    assert files() == before
+
+
+def test_a_rule_that_openvino_passes_over(cli: Cli) -> None:
+    source = onnx_model("""
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[4,5] data, int32[2,1] at, float[2,5] rows) => (float[4,5] out) {
+          out = ScatterND (data, at, rows)
+        }
+    """)
+    result = cli("convert", source, "-o", "new.xml")
+    assert result.code == 1
+    assert "breaks SCT204: indices is int32, expected int64\n" in result.out
+    assert not Path("new.xml").exists()
+    assert cli("convert", source, "-o", "new.xml", "--partial").code == 1
+    assert operators(Path("new.xml")) == ["ScatterNDUpdate-15"]
+
+
+def test_tensor_scatter_that_breaks_rules_is_not_written(cli: Cli, elsewhere: Path) -> None:
+    source = copy_sample("broken/tensor_scatter.onnx", elsewhere)
+    before = files()
+    for options in ([], ["--partial"]):
+        result = cli("convert", source, "-o", "new.xml", *options)
+        assert result.code == 1
+        assert result.out.endswith("5 refused; nothing written\n")
+        assert files() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--opset", "18"], "--opset is for ONNX models, and the output is an IR"),
+        (["--to", "ScatterND"], "'ScatterND' is no target in OpenVINO"),
+        (["--from", "ScatterElements", "--to", "ScatterUpdate"], "is no scatter operator of OpenVINO"),
+        (["--node", "nobody", "--to", "ScatterUpdate"], "no scatter node is named 'nobody'"),
+    ],
+)
+def test_wrong_usage(options: list[str], sentence: str, cli: Cli) -> None:
+    source = onnx_model(_SUM)
+    before = files()
+    result = cli("convert", source, "-o", "new.xml", *options)
+    assert (result.code, result.out) == (2, "")
+    assert sentence in result.err
+    assert files() == before
+
+
+@pytest.mark.parametrize("name", ["new.xml", "new.bin"])
+def test_files_that_exist(name: str, cli: Cli) -> None:
+    source = onnx_model(_SUM)
+    Path(name).write_bytes(b"of somebody else")
+    before = files()
+    assert cli("convert", source, "-o", "new.xml").code == 2
+    assert files() == before
+    assert cli("convert", source, "-o", "new.xml", "--overwrite").code == 0
+
+
+def test_a_dry_run_writes_nothing(cli: Cli) -> None:
+    source = onnx_model(_SUM)
+    before = files()
+    result = cli("convert", source, "-o", "new.xml", "--dry-run", "--to", "ScatterNDUpdate")
+    assert (result.code, files()) == (0, before)
+    assert result.out.endswith("nothing written\n")
+
+
+def test_what_numpy_does_not_compute_is_said(cli: Cli) -> None:
+    source = onnx_model(
+        _SUM.replace("out = ", "a = ").replace("rows)\n    }", "rows)\n      out = Erf (a)\n    }")
+    )
+    result = cli("convert", source, "-o", "new.xml", "--verify-on", "CPU")
+    assert result.code == 0
+    assert "note: the models were not compared in NumPy: NumPy does not compute Erf at out" in result.out
+    assert "equal on openvino:CPU (2 cases)" in result.out

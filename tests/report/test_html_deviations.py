@@ -1,0 +1,202 @@
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from ir_scatter.compare.verdicts import Tolerance
+from ir_scatter.report.html import render
+from ir_scatter.report.html.deviations import differences, sizes, worst_elements, worst_slice
+from tests.report.comparisons import compared, of_node, of_output, parse_page
+
+EXTREMES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1), "int8": (-128, 127), "bool": (0, 1)}
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+def test_differences_of_whole_numbers_do_not_overflow(name: str) -> None:
+    least, most = EXTREMES[name]
+    left = np.array([most, least, most], name)
+    right = np.array([least, most, most], name)
+    assert differences(left, right).tolist() == [float(most - least), float(least - most), 0.0]
+
+
+def test_what_is_not_finite_has_no_difference() -> None:
+    nan, inf = np.nan, np.inf
+    got = np.array([nan, inf, nan, inf, -inf, 1.0, 3e38], np.float32)
+    expected = np.array([nan, inf, 1.0, 1.0, inf, nan, -3e38], np.float32)
+    found = differences(got, expected)
+    assert found[:2].tolist() == [0.0, 0.0]
+    assert np.isnan(found[2:6]).all()
+    assert found[6] == pytest.approx(6e38)
+
+
+def test_strings_and_complex_numbers() -> None:
+    assert differences(np.array(["a", "b"], object), np.array(["a", "c"], object)).tolist() == [0.0, 1.0]
+    assert differences(np.array([3 + 4j]), np.array([0j])).tolist() == [5.0]
+
+
+SHAPES = arrays.array_shapes(min_dims=0, max_dims=4, min_side=1, max_side=6)
+
+
+@given(SHAPES.flatmap(lambda shape: st.tuples(*[arrays.arrays(np.int16, shape)] * 2)))
+def test_the_worst_elements_are_the_worst(pair: tuple[Any, Any]) -> None:
+    got, expected = pair
+    one = of_node("n", got, expected)
+    found = worst_elements(one)
+    distance = np.abs(got.astype(np.int64) - expected.astype(np.int64))
+    assert [abs(element.difference) for element in found] == sorted(distance[distance > 0], reverse=True)[:10]
+    assert len({element.index for element in found}) == len(found)
+    for element in found:
+        assert (element.got, element.expected) == (got[element.index], expected[element.index])
+        assert element.difference == element.got - element.expected
+    if found:
+        assert one.measure.worst is not None
+        assert found[0].index == one.measure.worst.index
+
+
+def test_elements_within_the_tolerance_are_not_the_worst() -> None:
+    expected = np.array([1e6, 1e-3, 5.0])
+    got = np.array([1e6 + 10, 2e-3, 5.0])
+    one = of_node("n", got, expected, tolerance=Tolerance(0.0, 1e-3))
+    assert [element.index for element in worst_elements(one)] == [(1,)]
+    assert worst_elements(of_node("n", got, got)) == []
+
+
+def test_elements_that_the_document_leaves_open_are_not_the_worst() -> None:
+    expected = np.zeros(4, np.int32)
+    got = np.array([100, 0, 2, 1], np.int32)
+    one = of_node("n", got, expected, contested=np.array([True, False, False, False]))
+    assert [element.index for element in worst_elements(one)] == [(2,), (3,)]
+
+
+def test_worst_elements_beyond_the_first_piece() -> None:
+    expected = np.zeros((3, 1 << 20), np.int8)
+    got = expected.copy()
+    places = [(0, 5), (1, 0), (2, (1 << 20) - 1)]
+    for size, place in enumerate(places, 1):
+        got[place] = size
+    assert [one.index for one in worst_elements(of_node("n", got, expected))] == places[::-1]
+
+
+@given(st.integers(1, 300), st.integers(1, 300), st.integers(0, 2**32 - 1))
+def test_a_large_slice_keeps_every_difference(rows: int, columns: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    expected = np.zeros((2, rows, columns), np.int32)
+    got = expected.copy()
+    for _ in range(4):
+        got[rng.integers(2), rng.integers(rows), rng.integers(columns)] = rng.integers(-9, 10)
+    one = of_node("n", got, expected)
+    found = worst_slice(one)
+    if one.measure.worst is None:
+        assert found is None
+        return
+    assert found is not None
+    assert max(found.cells.shape) <= 96
+    assert found.cells[found.worst] == got[one.measure.worst.index]
+    plane = np.abs(got[one.measure.worst.index[0]])
+    if min(rows, columns) > 1:
+        for place, value in np.ndenumerate(plane):
+            cell = found.cells[place[0] // found.spans[0], place[1] // found.spans[1]]
+            assert abs(cell) >= value
+        assert np.count_nonzero(found.cells) <= np.count_nonzero(plane)
+
+
+def test_a_line_is_wrapped() -> None:
+    expected = np.zeros((1, 1000, 1))
+    got = expected.copy()
+    got[0, 777, 0] = -3.0
+    found = worst_slice(of_node("n", got, expected))
+    assert found is not None
+    assert found.label == "[0, :, 0]"
+    assert found.axes == (None, 1)
+    assert found.spans == (48, 1)
+    assert found.worst == divmod(777, 48)
+    assert found.cells[found.worst] == -3.0
+    assert found.cells.size - found.blank == 1000
+
+
+def test_the_slice_is_that_of_the_worst_element() -> None:
+    expected = np.zeros((3, 1, 4, 1, 5))
+    got = expected.copy()
+    got[1, 0, 2, 0, 3] = 1.0
+    got[2, 0, 0, 0, 0] = np.nan
+    found = worst_slice(of_node("n", got, expected))
+    assert found is not None
+    assert (found.label, found.axes, found.worst) == ("[2, 0, :, 0, :]", (2, 4), (0, 0))
+    assert np.isnan(found.cells[0, 0])
+    assert np.count_nonzero(found.cells) == 1
+
+
+def test_a_large_tensor_is_sampled_for_the_histogram() -> None:
+    expected = np.zeros(5_000_000, np.int8)
+    found = sizes(of_node("n", expected + np.int8(1), expected))
+    assert found.step == 3
+    assert found.looked_at == found.sizes.size == len(range(0, 5_000_000, 3))
+
+
+def changed(array: Any) -> Any:
+    """Return a copy whose last element is another."""
+    found = array.copy()
+    last = found.reshape(-1)[-1:]
+    if array.dtype.kind in "OUST":
+        last[:] = "other"
+    else:
+        last[:] = ~last if array.dtype.kind == "b" else last + np.ones(1, array.dtype)
+    return found
+
+
+NAMES = [
+    "bool", "int8", "uint64", "float16", "float32", "float64", "complex64",
+    ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.int4, object,
+]  # fmt: skip
+SIZES = [(), (1,), (7,), (3, 4), (2,) * 10, (1, 1, 1), (200, 300)]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("shape", SIZES, ids=str)
+@pytest.mark.parametrize("dtype", NAMES, ids=lambda dtype: np.dtype(dtype).name)
+def test_every_type_and_rank_has_its_difference(dtype: Any, shape: tuple[int, ...]) -> None:
+    expected = np.full(shape, "text", object) if dtype is object else np.ones(shape, dtype)
+    found = of_node("n", changed(expected), expected, tolerance=Tolerance())
+    assert found.measure.verdict.is_difference
+    (one,) = parse_page(render((compared(found),), {})).iter("article")
+    (table,) = one.find_class("numbers")
+    assert len(list(table.iter("tr"))) == 2
+    index = ", ".join(str(size - 1) for size in shape)
+    assert table.findtext(".//tbody//th") == f"[{index}]"
+    labels = [svg.get("aria-label").split()[0] for svg in one.iter("svg")]
+    has_sizes = dtype not in {"bool", object}
+    assert labels == ["Histogram"] * has_sizes + ["Heat"] * (expected.size > 1)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("values", [
+    [np.nan, 0.0], [np.inf, 1.0], [-np.inf, np.inf], [5e-324, 0.0], [1.7e308, -1.7e308], [1e300, 1e-300],
+    [0.0, -0.0],
+])  # fmt: skip
+def test_extreme_values_can_be_drawn(values: list[float]) -> None:
+    expected = np.array([[1.0, 2.0], [3.0, values[1]]])
+    got = np.array([[1.0, 2.0], [3.0, values[0]]])
+    text = render((compared(of_node("n", got, expected, tolerance=Tolerance(0.0, 0.0))),), {})
+    is_different = "<article" in text
+    assert is_different == (values[0] != 0.0)
+    assert len(text) < 100_000
+
+
+def test_an_empty_tensor_has_no_elements() -> None:
+    nothing = np.zeros((0, 3), np.float32)
+    one = of_output("y", nothing, np.zeros((0, 4), np.float32))
+    assert worst_elements(one) == []
+    assert worst_slice(one) is None
+    assert sizes(one).looked_at == 0
+    assert "is float32 [0, 3], expected float32 [0, 4]" in render((compared(one),), {})
+
+
+def test_a_page_with_a_large_tensor_is_small() -> None:
+    rng = np.random.default_rng(0)
+    expected = rng.normal(size=(3, 1000, 1000)).astype(np.float32)
+    got = expected + rng.normal(size=expected.shape).astype(np.float32)
+    assert len(render((compared(of_output("y", got, expected)),), {})) < 150_000

@@ -1,0 +1,145 @@
+"""Names out of a model cannot become anything but text."""
+
+import importlib.util
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ir_scatter.compare.job import Failure
+from ir_scatter.compare.session import Compared, NotTapped
+from ir_scatter.compare.verdicts import Guarded, Level, Odd
+from ir_scatter.errors import UsageError
+from ir_scatter.report.html import render, require_packages
+from ir_scatter.runners.outcome import NodeFacts, Outcome, Status
+from ir_scatter.runners.runner import Availability
+from tests.report.comparisons import (
+    GPU,
+    MISMATCH,
+    ONE_OFF,
+    ZEROS,
+    compared,
+    of_node,
+    of_output,
+    ok,
+    parse_page,
+)
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</style></title></svg><b>",
+    "' onmouseover='alert(1)",
+    "{{ 7 * 7 }}{% raw %}",
+    "&lt;&amp;",
+    "$\\frac{x}{y}$",
+]
+
+
+def poisoned(text: str) -> str:
+    """Return a page in which everything that may come from a file is the text."""
+    alike = of_node(text, ONE_OFF, ZEROS, text)
+    found = compared(
+        alike,
+        replace(alike, operator=text),
+        of_output(text, ONE_OFF, ZEROS, text, text),
+        replace(MISMATCH, measure=replace(MISMATCH.measure, remark=text), subject_model=text),
+        model=text,
+        other=text,
+        outcomes=(ok(GPU), Outcome(text, Status.REFUSED, text, precision=text, versions={text: text})),
+        guarded=(
+            Guarded(text, text, text, 0, text, text),
+            Guarded(text, text, text, 0, "repeated", text, False),
+        ),
+        odd=(Odd(Level.NODE, text, text, 0, (text,), text),),
+        not_tapped=(NotTapped(text, text + "2", text),),
+        remarks=(text,),
+        facts={text: (NodeFacts(text, (text,), text, text, text, (text,), 1.0),)},
+        feeds=({text: ZEROS},),
+    )
+    device = Availability(text, is_available=True, full_name=text, remarks=(text,), versions={text: text})
+    return render(
+        (found, replace(found, comparisons=())),
+        {text: text},
+        devices={text: device},
+        failures=(Failure(text, text, is_unreadable=True),),
+        skipped=((text, text),),
+        inputs=text,
+    )
+
+
+def skeleton(text: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the tags of a page with the names of their attributes."""
+    page = parse_page(text)
+    return [
+        (str(one.tag), tuple(sorted(name for name in one.attrib if name != "title"))) for one in page.iter()
+    ]
+
+
+HARMLESS = skeleton(poisoned("name"))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_name_becomes_a_tag(text: str) -> None:
+    page = poisoned(text)
+    spans = [one for one in skeleton(page) if one[0] != "span"]
+    assert spans == [one for one in HARMLESS if one[0] != "span"]
+    assert text in parse_page(page).text_content()
+
+
+def remarked(text: str) -> str:
+    """Return a page without pictures in which a text is at several places."""
+    found = compared(of_node(text, ZEROS, ZEROS), model=text, remarks=(text,))
+    return render((found,), {text: text})
+
+
+PLAIN = skeleton(remarked("name"))
+
+
+@given(st.text(st.characters(codec=None), min_size=1, max_size=30))
+def test_no_text_at_all_becomes_a_tag_or_hides(text: str) -> None:
+    page = remarked(text)
+    assert page.encode("utf-8")
+    assert page.replace("\n", "").isprintable()
+    assert skeleton(page) == PLAIN
+
+
+def test_what_cannot_be_seen_is_spelled_out() -> None:
+    page = poisoned("a\x1b[31m\u202eb\u200b\n\udcff")
+    assert "a\\x1b[31m\\u202eb\\u200b\\n\\xff" in page
+    assert page.replace("\n", "").isprintable()
+
+
+def test_long_names_are_shortened_in_tables_and_kept_in_full_below() -> None:
+    name = "/".join(f"block{number}" for number in range(60))
+    page = parse_page(render((compared(replace(MISMATCH, node=name)),), {}))
+    (cell,) = page.xpath("//table[contains(@class, 'matrix')]//tbody//bdi")
+    assert len(cell.text) < 100
+    assert cell.get("title") == name
+    assert page.findtext(".//h4/bdi") == name
+    endless = parse_page(render((compared(replace(MISMATCH, node="x" * 100_000)),), {}))
+    assert len(endless.text_content()) < 30_000
+
+
+def without(monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
+    found = importlib.util.find_spec
+
+    def find_spec(name: str, *more: Any) -> Any:
+        return None if name in missing else found(name, *more)
+
+    monkeypatch.setattr(importlib.util, "find_spec", find_spec)
+
+
+def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_packages()
+    without(monkeypatch, "matplotlib")
+    with pytest.raises(
+        UsageError, match=r"needs matplotlib, which is not .*: pip install 'ir-scatter\[report\]'"
+    ):
+        require_packages()
+    without(monkeypatch, "matplotlib", "jinja2")
+    found: tuple[Compared, ...] = ()
+    with pytest.raises(UsageError, match="needs jinja2 and matplotlib, which are not installed"):
+        render(found)

@@ -1,0 +1,267 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from ir_scatter import read
+from ir_scatter.cases import draw_feeds, make_feeds
+from ir_scatter.errors import BrokenModel, NoInputs, UnknownOperator, UnreadableModel
+from ir_scatter.graphs import prepare
+from tests.rules.ir_text import IrText
+from tests.unit.nested_onnx import save
+from tests.unit.runtimes import run_all
+from tests.unit.sketched_onnx import CROWDED, OPAQUE, SKETCHED
+
+SEEDS = range(12)
+Feeds = dict[str, npt.NDArray[Any]]
+Draw = Callable[..., Feeds]
+
+
+@pytest.fixture
+def drawn(tmp_path: Path) -> Draw:
+    return lambda text, seed=0, **more: make_feeds(save(text, tmp_path / "model.onnx"), seed, **more)
+
+
+def test_a_model_with_an_unknown_operator_is_not_computed(tmp_path: Path) -> None:
+    with pytest.raises(UnknownOperator, match="NumPy does not compute .*MatMul"):
+        prepare(save(SKETCHED["around_matmul"], tmp_path / "model.onnx"))
+
+
+def test_a_model_may_be_given_as_it_was_read(tmp_path: Path) -> None:
+    path = save(SKETCHED["gathered"], tmp_path / "model.onnx")
+    of_path, of_model = make_feeds(path, 3), make_feeds(read(path), 3)
+    assert all(np.array_equal(of_path[name], of_model[name]) for name in of_path)
+
+
+@pytest.mark.parametrize("name", SKETCHED)
+def test_the_same_seed_gives_the_same_feeds(name: str, drawn: Draw) -> None:
+    first, again = (drawn(SKETCHED[name], 5) for _ in range(2))
+    assert all(np.array_equal(first[name], again[name]) for name in first)
+
+
+@pytest.mark.parametrize(
+    ("name", "input", "positions"),
+    [
+        ("around_matmul", "at", 5),
+        ("gathered", "at", 3),
+        ("classes", "wanted", 3),
+        ("chosen", "at", 3),
+        ("looped", "at", 3),
+    ],
+)
+def test_positions_behind_unknown_operators(name: str, input: str, positions: int, drawn: Draw) -> None:
+    seen = [drawn(SKETCHED[name], seed)[input] for seed in SEEDS]
+    assert {int(number) for array in seen for number in array.flat} == set(range(positions))
+    if name not in {"gathered", "classes"}:
+        assert all(len(np.unique(array)) == array.size for array in seen)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_numbers_that_say_how_many(seed: int, drawn: Draw) -> None:
+    assert 1 <= drawn(SKETCHED["top"], seed)["k"][0] <= 5
+    hot = drawn(SKETCHED["hot"], seed)
+    assert 0 <= hot["classes"].min() <= hot["classes"].max() < hot["depth"] <= 6
+    lengths = drawn(SKETCHED["reversed"], seed)["lengths"]
+    assert 1 <= lengths.min() <= lengths.max() <= 6
+    numbers = drawn(SKETCHED["ranged"], seed)
+    assert (numbers["start"], numbers["delta"]) == (0, 1)
+    assert 3 <= numbers["limit"] <= 6
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_shapes_that_are_inputs(seed: int, drawn: Draw) -> None:
+    assert int(np.prod(drawn(SKETCHED["reshaped"], seed)["shape"])) == 24
+    assert drawn(SKETCHED["reshaped_as_declared"], seed)["shape"].tolist() == [2, 4, 3]
+    shape = drawn(SKETCHED["expanded"], seed)["shape"].tolist()
+    assert shape[1] == 3
+    assert {shape[0], shape[2]} <= {1, 2}
+    assert drawn(SKETCHED["padded"], seed)["pads"].tolist() == [0, 0, 2, 2]
+    assert drawn(SKETCHED["reduced"], seed)["axes"].tolist() == [1, 2]
+    assert drawn(SKETCHED["split"], seed)["sizes"].sum() == 7
+    assert drawn(SKETCHED["resized"], seed)["sizes"].tolist() == [1, 1, 6, 4]
+    assert drawn(SKETCHED["tiled"], seed)["times"].tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_slices(seed: int, drawn: Draw) -> None:
+    feeds = drawn(SKETCHED["sliced"], seed)
+    assert sorted(feeds["axes"]) == [0, 1]
+    for start, end, axis in zip(feeds["starts"], feeds["ends"], feeds["axes"], strict=True):
+        assert 0 <= start < end == (6, 7)[axis]
+    assert feeds["steps"].tolist() == [1, 1]
+
+
+def test_sizes_fit_constants(drawn: Draw) -> None:
+    feeds = drawn(SKETCHED["dynamic"])
+    data, at, rows, more = (feeds[name].shape for name in ("data", "at", "rows", "more"))
+    assert data[1] == 5
+    assert at == rows
+    assert more == (data[0], 2)
+    channels, height, width = drawn(SKETCHED["convolved"])["picture"].shape[1:]
+    assert channels == 3
+    assert min(height, width) >= 5
+
+
+def test_given_shapes_are_kept(drawn: Draw) -> None:
+    feeds = drawn(SKETCHED["dynamic"], input_shapes={"data": (7, 5)})
+    assert feeds["data"].shape == (7, 5)
+    assert feeds["more"].shape == (7, 2)
+
+
+def test_positions_in_data_of_unknown_shape_are_0(drawn: Draw) -> None:
+    assert drawn(OPAQUE)["at"].tolist() == [[0], [0], [0]]
+
+
+def test_a_constant_index_out_of_range_stands_in_nobodys_way(drawn: Draw, tmp_path: Path) -> None:
+    with pytest.raises(BrokenModel, match="SCT302"):
+        prepare(save(CROWDED, tmp_path / "model.onnx"))
+    at = drawn(CROWDED)["at"]
+    assert 0 <= at.min() <= at.max() <= 2
+
+
+def test_updates_that_do_not_fit_stand_in_nobodys_way(tmp_path: Path) -> None:
+    ir = IrText()
+    data, at = ir.parameter("data", "f32", [4, 3]), ir.parameter("at", "i64", [2])
+    rows, axis = ir.parameter("rows", "f32", [5, 3]), ir.const("axis", "i32", 0)
+    out = ir.add("out", "ScatterUpdate", "opset3", [data, at, rows, axis], [("f32", [4, 3])])
+    ir.add("r", "Result", "opset1", [out], [])
+    path = ir.write(tmp_path)
+    with pytest.raises(BrokenModel, match="SCT203"):
+        prepare(path)
+    feeds = make_feeds(path)
+    assert set(feeds["at"].tolist()) <= set(range(4))
+    assert feeds["rows"].shape == (5, 3)
+
+
+def test_an_operator_that_its_opset_lacks(drawn: Draw) -> None:
+    text = SKETCHED["gathered"].replace('"" : 18', '"" : 7').replace(
+        "out = Gather (wide, at)", "places = Unsqueeze <axes = [1]> (at)\n out = ScatterND (wide, places, data)"
+    )
+    at = drawn(text)["at"]
+    assert 0 <= at.min() <= at.max() <= 2
+
+
+def test_weights_that_are_not_there(tmp_path: Path) -> None:
+    ir = IrText()
+    data, at = ir.parameter("data", "f32", ["?", "?"]), ir.parameter("at", "i64", [6])
+    weights, axis = ir.const("w", "f32", np.zeros((5, 3))), ir.const("axis", "i32", 0)
+    product = ir.add("m", "MatMul", "opset1", [data, weights], [("f32", ["?", 3])])
+    out = ir.add("out", "Gather", "opset8", [product, at, axis], [("f32", [6, 3])], {"batch_dims": "0"})
+    ir.add("r", "Result", "opset1", [out], [])
+    path = Path(ir.write(tmp_path))
+    whole = make_feeds(path)
+    path.with_suffix(".bin").unlink()
+    bare = make_feeds(path)
+    assert whole["data"].shape == bare["data"].shape
+    assert whole["data"].shape[1] == 5
+    assert 0 <= bare["at"].min() <= bare["at"].max() < whole["data"].shape[0]
+
+
+def test_constants_show_how_large_a_dimension_must_be(tmp_path: Path) -> None:
+    ir = IrText()
+    data, axis = ir.parameter("data", "f32", ["?", "?"]), ir.const("axis", "i32", 0)
+    at = ir.const("at", "i64", [3, 41])
+    out = ir.add("out", "Gather", "opset8", [data, at, axis], [("f32", [2, "?"])], {"batch_dims": "0"})
+    ir.add("r", "Result", "opset1", [ir.add("e", "Exp", "opset1", [out], [("f32", [2, "?"])])], [])
+    assert make_feeds(ir.write(tmp_path))["data"].shape[0] == 42
+
+
+def test_the_port_of_a_node_tells_the_rank(tmp_path: Path) -> None:
+    ir = IrText()
+    data = ir.parameter("data", "f32", None)
+    out = ir.add("e", "Exp", "opset1", [data], [("f32", ["?", 3, "?"])])
+    ir.add("r", "Result", "opset1", [out], [])
+    path = Path(ir.write(tmp_path))
+    text = path.read_text()
+    before, inside, behind = text.partition('type="Exp"')
+    start = behind.index("<input>")
+    end = behind.index("</input>")
+    port = '<input><port id="0" precision="FP32"><dim>-1</dim><dim>3</dim><dim>-1</dim></port>'
+    path.write_text(before + inside + behind[:start] + port + behind[end:])
+    assert make_feeds(path)["data"].shape[1] == 3
+
+
+def test_a_rank_that_fits_is_found(tmp_path: Path) -> None:
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "xy"]
+    weights = helper.make_tensor("w", TensorProto.FLOAT, [1, 2, 3, 3], np.ones(18))
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["y"])], "g", ends[:1], ends[1:], [weights]
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    shape = make_feeds(path)["x"].shape
+    assert (len(shape), shape[1]) == (4, 2)
+
+
+def test_an_input_that_is_no_tensor(tmp_path: Path) -> None:
+    text = SKETCHED["gathered"].replace("float[3, 4] data", "seq(float[3, 4]) list").replace(
+        "Exp (data)", "ConcatFromSequence <axis = 0> (list)"
+    )
+    with pytest.raises(NoInputs, match="the element type of list is not known"):
+        make_feeds(save(text, tmp_path / "model.onnx"))
+
+
+def test_an_unreadable_file(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"nothing")
+    with pytest.raises(UnreadableModel):
+        make_feeds(path)
+
+
+def test_a_loop_that_never_ends_is_followed_once(drawn: Draw) -> None:
+    text = SKETCHED["looped"].replace("Cast <to = 7> (high)", "Constant <value_int = 9223372036854775807> ()")
+    at = drawn(text)["at"]
+    assert set(at.tolist()) <= {0, 1, 2}
+
+
+def test_thousands_of_nodes_take_few_runs(tmp_path: Path) -> None:
+    """The number of runs is what the time is made of."""
+    from ir_scatter.cases import search
+
+    nodes, previous = [], "data"
+    for number in range(300):
+        nodes.append(helper.make_node("MatMul", [previous, "w"], [f"m{number}"]))
+        nodes.append(helper.make_node("ScatterND", [f"m{number}", "at", "rows"], [f"o{number}"]))
+        previous = f"o{number}"
+    info = helper.make_tensor_value_info
+    inputs = [
+        info("data", TensorProto.FLOAT, ["N", "C"]),
+        info("at", TensorProto.INT64, ["M", 1]),
+        info("rows", TensorProto.FLOAT, ["K", "L"]),
+    ]
+    weights = helper.make_tensor("w", TensorProto.FLOAT, [4, 4], np.ones(16))
+    graph = helper.make_graph(nodes, "g", inputs, [info(previous, TensorProto.FLOAT, None)], [weights])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path)
+    runs = 0
+    trace = search.Search.trace
+
+    def counted(self: search.Search, arrays: Any) -> search.Run:
+        nonlocal runs
+        runs += 1
+        return trace(self, arrays)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search.Search, "trace", counted)
+        feeds = draw_feeds(path).feeds
+    assert feeds["rows"].shape == (feeds["at"].shape[0], 4)
+    assert runs <= 10
+
+
+@pytest.mark.onnxruntime
+def test_onnxruntime_takes_them(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    jobs = {}
+    for name, text in SKETCHED.items():
+        path = save(text, tmp_path / f"{name}.onnx")
+        for seed in range(3):
+            jobs[f"{name} {seed}"] = (path, list(make_feeds(path, seed).values()))
+    found = run_all("onnxruntime", jobs, tmp_path)
+    assert {name: outcome.error for name, outcome in found.items() if outcome.error} == {}

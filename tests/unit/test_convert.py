@@ -1,0 +1,170 @@
+"""`ir_scatter.convert`, as a library."""
+
+from pathlib import Path
+
+import pytest
+
+import ir_scatter
+from ir_scatter.convert import Conversion, convert
+from ir_scatter.errors import CannotWrite, NotEditable, UnreadableModel, UsageError
+from ir_scatter.validate import read
+from tests.cli.scatter_models import (
+    chain,
+    demand_equal,
+    deprecated,
+    elements,
+    files,
+    findings,
+    onnx_model,
+    operators,
+    slices,
+)
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_conversion() -> None:
+    source = chain("model", ["a", "b"])
+    found = ir_scatter.convert(source, to="ScatterNDUpdate")
+    assert isinstance(found, Conversion)
+    assert [str(one.target) for one in found.converted] == ["ScatterNDUpdate-15"] * 2
+    assert [one.name for one in found.verified] == ["a", "b"]
+    assert (found.refused, found.is_whole, found.is_empty, found.is_stuck) == ((), True, False, False)
+    assert [patch.node.name for patch in found.patches] == ["a", "b"]
+    assert all(one.is_safe for one in found.converted)
+    before = files()
+    assert found.write("new.xml") == ()
+    assert {name: data for name, data in files().items() if not name.startswith("new.")} == before
+    demand_equal(source, Path("new.xml"))
+
+
+def test_models_and_paths_are_taken() -> None:
+    source = slices()
+    for model in (source, str(source), read(source)):
+        assert len(convert(model, "ScatterElementsUpdate").converted) == 1
+
+
+def test_the_model_itself_stays() -> None:
+    source = slices()
+    model = read(source)
+    convert(model, "ScatterElementsUpdate").write("new.xml")
+    again = convert(model, "ScatterNDUpdate")
+    assert [str(one.source) for one in again.converted] == ["ScatterUpdate-3"]
+    again.write("other.xml")
+    assert operators(Path("other.xml")) == ["ScatterNDUpdate-15"]
+
+
+def test_the_source_is_replaced_by_its_own_path() -> None:
+    source = slices()
+    found = convert(source, "ScatterNDUpdate")
+    with pytest.raises(UsageError, match="exists, expected a path that is free, or to overwrite it"):
+        found.write(source)
+    found.write(source, overwrite=True)
+    assert operators(source) == ["ScatterNDUpdate-15"]
+
+
+def test_a_refusal_is_a_value() -> None:
+    source = slices(values=[0, -1])
+    found = convert(source, "ScatterNDUpdate")
+    (one,) = found.refused
+    assert (one.code, one.name, str(one.source), str(one.target), one.type) == (
+        "CVT101", "scatter", "ScatterUpdate-3", "ScatterNDUpdate-15", "ScatterUpdate",
+    )  # fmt: skip
+    assert one.location.line == 7
+    with pytest.raises(UsageError, match="1 nodes were refused, expected none or partial=True"):
+        found.write("new.xml")
+    found.write("new.xml", partial=True)
+    assert Path("new.xml").read_bytes() == source.read_bytes()
+
+
+def test_the_same_call_gives_the_same_bytes() -> None:
+    source = chain("model", [f"n{number}" for number in range(5)])
+    for name in ("a", "b"):
+        convert(source, "ScatterElementsUpdate").write(f"{name}.xml")
+    assert Path("a.xml").read_bytes() == Path("b.xml").read_bytes()
+    assert Path("a.bin").read_bytes() == Path("b.bin").read_bytes()
+
+
+def test_promises() -> None:
+    source = elements(reduction="sum")
+    assert convert(source, "ScatterNDUpdate-3").refused[0].code == "CVT105"
+    found = convert(source, "ScatterNDUpdate-3", assume=["unique-indices"])
+    assert found.converted[0].assumptions == ("unique-indices",)
+    assert not found.converted[0].is_safe
+
+
+def test_number_of_cases() -> None:
+    source = slices()
+    assert convert(source, "ScatterNDUpdate", verify=0).verified == ()
+    assert convert(source, "ScatterNDUpdate", verify=3).verified[0].cases == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"to": "Nothing"}, "'Nothing' is no target"),
+        ({"sources": ["Nothing"]}, "'Nothing' is no scatter operator of OpenVINO"),
+        ({"nodes": ["nothing"]}, "no scatter node is named 'nothing'"),
+        ({"opset": 13}, "an opset is chosen for ONNX models only"),
+        ({"assume": ["nothing"]}, "'nothing' cannot be assumed"),
+    ],
+)
+def test_wrong_usage(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        convert(slices(), **arguments)  # type: ignore[arg-type]
+
+
+def test_unreadable() -> None:
+    with pytest.raises(UnreadableModel):
+        convert("missing.xml")
+
+
+def test_a_folder_that_is_not_there() -> None:
+    found = convert(slices(), "ScatterNDUpdate")
+    with pytest.raises(CannotWrite, match="nowhere"):
+        found.write("nowhere/new.xml")
+
+
+def test_the_name_of_the_weights() -> None:
+    with pytest.raises(
+        UsageError, match=r"new.bin is the name of the weights, expected one that ends in .xml"
+    ):
+        convert(slices(), "ScatterNDUpdate").write("new.bin")
+
+
+def test_another_encoding_is_not_edited() -> None:
+    source = slices()
+    text = source.read_text()
+    source.write_bytes(('<?xml version="1.0" encoding="utf-16"?>\n' + text).encode("utf-16"))
+    found = convert(source, "ScatterNDUpdate")
+    for act in (found.diff, lambda: found.write("new.xml")):
+        with pytest.raises(NotEditable, match="another encoding, expected UTF-8"):
+            act()
+    assert not Path("new.xml").exists()
+
+
+def test_a_model_that_cannot_move_is_not_written_in_part() -> None:
+    source = onnx_model("""
+        <ir_version: 4, opset_import: ["" : 9]>
+        g (float[4,5] data, int64[2,5] at, float[2,5] rows, float[2] q) => (float[4,5] out, float[2] odd) {
+          out = Scatter (data, at, rows)
+          odd = Mystery (q)
+        }
+    """)
+    found = convert(source)
+    assert (found.is_stuck, found.is_whole, found.opset) == (True, False, 11)
+    assert [(one.code, one.type) for one in found.refused] == [("CVT110", "Mystery")]
+    with pytest.raises(UsageError, match="the model cannot move to opset 11"):
+        found.write("new.onnx", partial=True)
+    assert not Path("new.onnx").exists()
+
+
+def test_deprecated_operators_by_default() -> None:
+    found = convert(deprecated(9))
+    assert found.opset == 11
+    found.write("new.onnx")
+    assert findings(Path("new.onnx")) == []
+    assert convert("new.onnx").is_empty
