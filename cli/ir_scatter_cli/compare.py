@@ -1,17 +1,18 @@
 """`ir-scatter compare`."""
 
+import shutil
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ir_scatter.errors import BadFeed, NoInputs, UnreadableModel, UsageError
+from ir_scatter.errors import BadFeed, CannotWrite, NoInputs, UnreadableModel, UsageError
 from ir_scatter.report.characters import visible
 from ir_scatter_cli import exits
 from ir_scatter_cli.options import InputShape, use_color, write, write_file
 
 if TYPE_CHECKING:
     from ir_scatter.compare.job import Done, Job
-    from ir_scatter.runners.runner import Availability
 
 _PRECISIONS = ("f32", "f16", "bf16", "default")
 _VALUES = ("plain", "edge")
@@ -21,7 +22,7 @@ _VALUES = ("plain", "edge")
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
 @click.option("--on", "names", multiple=True, metavar="RUNNER", help="Who computes; repeatable.")
 @click.option("--each", is_flag=True, help="Compare every model for itself; folders are searched.")
-@click.option("--inputs", metavar="FILE.npz", help="The inputs, by their names.")
+@click.option("--inputs", metavar="FILE.npz", help="The inputs of the first case, by their names.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="For generated inputs.")
 @click.option("--cases", type=click.IntRange(min=1), default=1, metavar="N", help="So many inputs.")
 @click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Run each so often.")
@@ -56,7 +57,7 @@ def command(**options: Any) -> int:
         return _run(options)
     except (NoInputs, BadFeed, UsageError) as error:
         raise click.UsageError(visible(str(error))) from None
-    except UnreadableModel as error:
+    except (UnreadableModel, CannotWrite) as error:
         click.echo(f"ir-scatter: {visible(str(error))}", err=True)
         return exits.UNREADABLE
 
@@ -77,6 +78,7 @@ def _job(options: dict[str, Any]) -> "Job":
         pairwise=options["pairwise"],
         timeout=options["timeout"],
         tap_memory=options["tap_memory"],
+        describes=bool(options["report"] or options["save"]),
     )
     names = ("models", "names", "each", "inputs", "skip_missing", "save", "against", "extract")
     return Job(settings=settings, **{name: options[name] for name in names})
@@ -84,88 +86,76 @@ def _job(options: dict[str, Any]) -> "Job":
 
 def _run(options: dict[str, Any]) -> int:
     from ir_scatter.compare.job import run_job
-    from ir_scatter.files import find_files
     from ir_scatter_cli.progress import progress
 
-    if options["inputs"] and options["cases"] > 1:
-        raise click.UsageError("--inputs goes without --cases: the file holds one set of inputs")
     if options["report"]:
         from ir_scatter.report.html import require_packages
 
         require_packages()
     job = _job(options)
-    count = len(find_files(job.models, ()).sources) if job.each else 1
-    with progress(count, is_wanted=job.each) as seen:
+    with progress(_count(job), is_wanted=job.each) as seen:
         done = run_job(job, seen)
     _write(done, options)
-    for name, reason in done.skipped:
-        if options["skip_missing"] or not options["names"]:
-            click.echo(f"ir-scatter: {name} is passed over: {visible(reason)}", err=True)
+    for line in done.written:
+        click.echo(f"ir-scatter: {visible(line)}", err=True)
+    for line in _passed_over(done, is_named=bool(options["names"])):
+        click.echo(f"ir-scatter: {visible(line)}", err=True)
     for failure in done.failures:
         click.echo(f"ir-scatter: {visible(failure.model)}: {visible(failure.message)}", err=True)
     return _exit_code(done, is_named=bool(options["names"]))
 
 
+def _count(job: "Job") -> int:
+    from ir_scatter.files import find_files
+
+    return len(find_files(job.models, ()).sources) if job.each else 1
+
+
+def _passed_over(done: "Done", *, is_named: bool) -> Iterator[str]:
+    """Yield what is to be said of runners that were not asked."""
+    if is_named:
+        for name, reason in done.skipped:
+            yield f"{name} is passed over: {reason}"
+    elif done.skipped:
+        names = ", ".join(name for name, _ in done.skipped)
+        yield f"not here: {names}; `ir-scatter devices` says why"
+
+
 def _write(done: "Done", options: dict[str, Any]) -> None:
-    output = options["output"]
+    from ir_scatter.version import versions
+
+    output, known = options["output"], versions()
     if options["format"] == "json":
         from ir_scatter.report.comparison_json import document, many
         from ir_scatter.report.json import dumps
-        from ir_scatter.version import versions
 
-        known = versions()
-        write(dumps(many(done, known) if options["each"] else document(done.found[0], known)), output)
+        is_one = not options["each"]
+        found = document(done.found[0], known, done.skipped) if is_one else many(done, known)
+        write(dumps(found), output)
     else:
         from ir_scatter.report.comparison_text import text
 
         color = use_color(output is not None)
-        shown = [text(one, color=color, width=_width() if color else None) for one in done.found]
-        write("\n".join(shown), output)
-    for line in done.written:
-        click.echo(f"ir-scatter: {visible(line)}", err=True)
+        width = shutil.get_terminal_size().columns if color else None
+        write("\n".join(text(one, color=color, width=width) for one in done.found), output)
     if options["report"]:
-        _write_page(done, options)
+        _write_report(done, options, known)
 
 
-def _write_page(done: "Done", options: dict[str, Any]) -> None:
+def _write_report(done: "Done", options: dict[str, Any], versions: Mapping[str, str]) -> None:
     from ir_scatter.report.html import render
 
-    text = render(
+    page = render(
         done.found,
-        devices=_devices(done),
+        versions,
+        devices={name: one for found in done.found for name, one in found.devices.items()},
         failures=done.failures,
         skipped=done.skipped,
         inputs=options["inputs"],
         against=options["against"],
     )
-    page = text.encode("utf-8")
-    write_file(options["report"], lambda file: file.write(page))
-
-
-def _devices(done: "Done") -> "dict[str, Availability]":
-    """Return what the runners that took part say of themselves."""
-    from ir_scatter import runners
-    from ir_scatter.runners.outcome import Status
-
-    found = {}
-    for one in done.found:
-        for outcome in one.outcomes:
-            name = outcome.runner
-            if outcome.status is Status.UNAVAILABLE or name in found:
-                continue
-            try:
-                runner = runners.find(name)
-            except UsageError:  # NumPy, and what was saved elsewhere
-                continue
-            found[name] = runner.availability()
-            runner.close()
-    return found
-
-
-def _width() -> int:
-    import shutil
-
-    return shutil.get_terminal_size().columns
+    data = page.encode("utf-8", "backslashreplace")
+    write_file(options["report"], lambda file: file.write(data))
 
 
 def _exit_code(done: "Done", *, is_named: bool) -> int:
@@ -175,4 +165,5 @@ def _exit_code(done: "Done", *, is_named: bool) -> int:
         return exits.FINDINGS
     if done.failures:
         return exits.USAGE
-    return exits.RUNTIME if is_named and any(one.failed for one in done.found) else exits.OK
+    failed = any(one.failed and (is_named or not one.comparisons) for one in done.found)
+    return exits.RUNTIME if failed else exits.OK

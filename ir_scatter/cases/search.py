@@ -165,7 +165,8 @@ class Search:
                     return legal
                 is_all = not number or (number % 2 == 0 and not run.bad)
                 wanted = run.uses if is_all else run.illegal or run.repeated
-                if not any(use.has_terms for use in wanted) or self._is_over():
+                is_hopeless = bool(number and run.stuck and not run.illegal and not self.is_strict)
+                if is_hopeless or not any(use.has_terms for use in wanted) or self._is_over():
                     break
                 arrays = run.solve(wanted)
             if legal is not None and (not legal.stuck or start == _STUCK_STARTS):

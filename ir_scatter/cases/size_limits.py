@@ -164,21 +164,26 @@ def grid(need: Need, asked: Asked, array: Array, terms: Array) -> Limits | None:
 def blocks(need: Need, asked: Asked, array: Array, terms: Array) -> Limits | None:
     """Return a shape of blocks of which as many fit into the output as there are columns."""
     rows, columns = asked.size(need.of, 1) or 1, asked.size(need.of, 2)
-    spatial = [asked.output_size(2 + number) for number in range(array.size)]
-    wanted = rows // max(asked.output_size(1) or 1, 1)
+    declared = [asked.output_size(2 + number) for number in range(array.size)]
+    spatial = [size for size in declared if size is not None]
+    if len(spatial) < array.size:
+        spatial = (asked.numbers(need.port - 1) or [1] * array.size)[: array.size]
+    channels = asked.output_size(1)
+    wanted = range(1, rows + 1) if channels is None else [rows // max(channels, 1)]
     case = ShapeCase((), asked.numbers, asked.attributes)
-    for shape in _factors(wanted, array.size):
-        try:
-            if prod(windows(case, tuple(size or 1 for size in spatial), shape)) == columns:
-                return exactly(shape)
-        except (ShapesDiffer, LookupError, TypeError, ValueError, ZeroDivisionError):
-            continue
-    return exactly([wanted, *[1] * (array.size - 1)])
+    for number in wanted if rows <= _LARGEST_BLOCK else ():
+        for shape in _factors(number, array.size) if rows % number == 0 else ():
+            try:
+                if prod(windows(case, tuple(spatial), shape)) == columns:
+                    return exactly(shape)
+            except (ShapesDiffer, LookupError, TypeError, ValueError, ZeroDivisionError):
+                continue
+    return exactly([1] * array.size)
 
 
 def _factors(number: int, count: int) -> Iterator[tuple[int, ...]]:
     """Yield every way to write a number as a product of so many."""
-    if count < 1 or number > _LARGEST_BLOCK:
+    if count < 1:
         return
     if count == 1:
         yield (number,)

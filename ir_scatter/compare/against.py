@@ -1,16 +1,13 @@
 """A model here and now, held against results that were saved."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from ir_scatter.compare.one_model import Session
-from ir_scatter.compare.outputs import compare_outputs, compare_pair
+from ir_scatter.compare.outputs import compare_pair
 from ir_scatter.compare.request import Voices
 from ir_scatter.compare.saved import Saved, load
 from ir_scatter.compare.session import SAVED, Compared, Settings, without_arrays
-from ir_scatter.compare.tolerances import Tolerances
-from ir_scatter.compare.verdicts import Comparison
 from ir_scatter.compare.voices import NUMPY
 from ir_scatter.errors import BadFeed
 from ir_scatter.model import Model
@@ -41,7 +38,17 @@ def compare_against(folder: "str | Path", model: Model, voices: Voices, settings
         for number, (feeds, old) in enumerate(zip(saved.feeds, saved.runs, strict=True)):
             new = session.run_case(number, feeds) if is_run else ()
             session.again(number, old, with_outputs=not is_run)
-            session.of_outputs += map(without_arrays, _pairs(new, old, number, settings.tolerances))
+            pairs = _pairs(new, old)
+            contested = session.contested_outputs(number)
+            session.of_outputs += [
+                without_arrays(found)
+                for subject, reference in pairs
+                for found in compare_pair(
+                    subject, reference, number, settings.tolerances, contested=contested
+                )
+            ]
+            if settings.keeps_runs and not is_run:
+                session.runs.append(tuple(old))
     finally:
         session.close()
     for runner, facts in saved.facts.items():
@@ -50,20 +57,18 @@ def compare_against(folder: "str | Path", model: Model, voices: Voices, settings
     return session.result(saved.feeds)
 
 
-def _pairs(
-    new: Sequence[Outcome], old: Sequence[Outcome], case: int, tolerances: Tolerances
-) -> Iterator[Comparison]:
+def _pairs(new: Sequence[Outcome], old: Sequence[Outcome]) -> Iterator[tuple[Outcome, Outcome]]:
+    """Yield who is compared: the subject, and what it is held against."""
     here = [one for one in new if one.status is Status.OK]
-    reference = next((one for one in here if one.runner == NUMPY), next(iter(here), None))
-    names = {SAVED + one.runner for one in here}
     then = {one.runner: one for one in old if one.status is Status.OK}
     for subject in here:
         if SAVED + subject.runner in then:
-            once = replace(subject, runs=subject.runs[:1])
-            yield from compare_pair(once, then[SAVED + subject.runner], case, tolerances)
+            yield subject, then[SAVED + subject.runner]
+    reference = next((one for one in here if one.runner == NUMPY), next(iter(here), None))
+    names = {SAVED + one.runner for one in here}
     for name, outcome in then.items():
         if reference is not None and name not in names:
-            yield from compare_pair(outcome, reference, case, tolerances)
+            yield outcome, reference
 
 
 def _demand_fit(saved: Saved, model: Model) -> None:

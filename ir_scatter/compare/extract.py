@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ir_scatter.compare.nodes import TappedNode, scatter_nodes
-from ir_scatter.compare.session import Compared
+from ir_scatter.compare.session import SAVED, Compared, Settings
+from ir_scatter.compare.stored import type_of
 from ir_scatter.compare.verdicts import Comparison, Level, Verdict
-from ir_scatter.elements import ELEMENT_TYPES, ElementType
 from ir_scatter.errors import CannotWrite, NotEditable
 from ir_scatter.formats import IR
 from ir_scatter.formats.one_node import OneInput, OneNode, ir_of, onnx_of
@@ -18,11 +18,10 @@ from ir_scatter.ops.spec import Kind
 from ir_scatter.validate import read
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    pass
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 60
-_BY_DTYPE = {row.dtype_name: row for row in ELEMENT_TYPES.values() if row.dtype_name}
 
 
 def extract(found: Compared, folder: Path) -> Iterator[str]:
@@ -34,18 +33,18 @@ def extract(found: Compared, folder: Path) -> Iterator[str]:
         CannotWrite: a file cannot be written.
     """
     model = read(found.model)
-    nodes = {one.node.scope: one for one in scatter_nodes(model)}
+    nodes = {(one.node.scope, one.output): one for one in scatter_nodes(model)}
     taken: set[str] = set()
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str, str]] = set()
     for one in found.comparisons:
-        key = (one.subject, one.node or "")
+        key = (one.subject, one.node or "", one.tensor)
         if one.level is not Level.NODE or one.measure.verdict is not Verdict.MISMATCH or key in seen:
             continue
         seen.add(key)
         place = folder / _free_name(one, taken)
         try:
             place.mkdir(parents=True, exist_ok=True)
-            written = _write(one, nodes[one.node or ""], place, found, is_ir=model.format == IR)
+            written = _write(one, nodes[key[1:]], place, found, is_ir=model.format == IR)
         except OSError as error:
             raise CannotWrite(
                 f"{place} cannot be written: {(error.strerror or str(error)).lower()}"
@@ -90,7 +89,7 @@ def _node(one: Comparison, known: TappedNode) -> OneNode:
             inputs.append(None)
             continue
         is_constant = input.value is not None and site.facts.array(input.value) is not None
-        inputs.append(OneInput(port.name, _type(array), array, is_constant))
+        inputs.append(OneInput(port.name, type_of(array), array, is_constant))
     attributes = {
         name: value
         for name, value in known.node.attributes.items()
@@ -99,20 +98,13 @@ def _node(one: Comparison, known: TappedNode) -> OneNode:
     assert one.expected is not None
     assert known.node.opset is not None
     return OneNode(
-        spec.key.type, known.node.opset, attributes, inputs, _type(one.expected), one.expected.shape
+        spec.key.type, known.node.opset, attributes, inputs, type_of(one.expected), one.expected.shape
     )
-
-
-def _type(array: "Array") -> ElementType:
-    return ELEMENT_TYPES["string"] if array.dtype == object else _BY_DTYPE[array.dtype.name]
 
 
 def _readme(one: Comparison, path: Path, found: Compared) -> str:
     """Return the command that shows the difference, and what it will show."""
-    runner, measure = one.subject, one.measure
-    command = ["ir-scatter", "compare", path.name, "--on", "numpy", "--on", runner, "--inputs", "inputs.npz"]
-    if found.settings.precision != "f32":
-        command += ["--precision", found.settings.precision]
+    runner, measure = one.subject.removeprefix(SAVED), one.measure
     lines = [
         f"{one.operator} on {runner} differs from its document.",
         "",
@@ -126,5 +118,16 @@ def _readme(one: Comparison, path: Path, found: Compared) -> str:
         lines.append(f"Output:   {measure.remark}")
     versions = {name: version for outcome in found.outcomes for name, version in outcome.versions.items()}
     lines += [f"Versions: {', '.join(f'{name} {version}' for name, version in versions.items())}", ""]
-    lines += ["Repeat it in this folder with", "", f"    {shlex.join(command)}", ""]
+    command = _command(one, runner, path.name, found.settings)
+    lines += ["Repeat it in this folder with", "", f"    {command}", ""]
     return "\n".join(lines)
+
+
+def _command(one: Comparison, runner: str, model: str, settings: Settings) -> str:
+    words = ["ir-scatter", "compare", model, "--on", "numpy", "--on", runner, "--inputs", "inputs.npz"]
+    if settings.precision != Settings().precision:
+        words += ["--precision", settings.precision]
+    asked = settings.tolerances.find((one.tensor, one.node))
+    if asked is not None:
+        words += ["--tolerance", f"{asked.absolute:g},{asked.relative:g}"]
+    return shlex.join(words)

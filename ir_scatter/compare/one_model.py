@@ -2,22 +2,21 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ir_scatter.compare.background import Background
 from ir_scatter.compare.downstream import downstream_outputs
-from ir_scatter.compare.nodes import NodeJudge, Unjudged, kind_of, nodes_by_tap, repeated
+from ir_scatter.compare.nodes import NodeJudge, Unjudged, nodes_by_tap
 from ir_scatter.compare.odd import find_odd
 from ir_scatter.compare.outputs import compare_outputs, compare_runs
-from ir_scatter.compare.precision import computed_in
-from ir_scatter.compare.session import Compared, NotTapped, Settings, without_arrays, worse
-from ir_scatter.compare.tensors import are_equal, measure
-from ir_scatter.compare.tolerances import EXACT
-from ir_scatter.compare.verdicts import Comparison, Guarded, Measure, Odd
-from ir_scatter.compare.voices import NUMPY, NumpyVoice
+from ir_scatter.compare.precision import computed_in, facts_about
+from ir_scatter.compare.said import Changed, changed_by_taps, foreseen_by, is_guard_wanted
+from ir_scatter.compare.session import NEVER, Compared, NotTapped, Settings, without_arrays, worse
+from ir_scatter.compare.verdicts import Comparison, Guarded, Odd
+from ir_scatter.compare.voices import NumpyVoice
 from ir_scatter.compare.watching import Sight
 from ir_scatter.model import Model, Node
 from ir_scatter.runners.outcome import NodeFacts, Outcome, Status, Tapped
@@ -31,23 +30,7 @@ _HOPELESS = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
 """Whoever ends like this is not asked again."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Changed:
-    """An output that is not the same when nodes are tapped."""
-
-    runner: str
-    output: str
-    measure: Measure
-
-    def sentence(self, *, is_contested: bool) -> str:
-        """Return what is said of it."""
-        found = self.measure
-        why = "indices repeat before it" if is_contested else "fusions differ"
-        how = found.remark or f"by up to {found.max_abs:.3g}"
-        return f"{self.runner}: output {self.output} changes {how} when nodes are tapped: {why}"
-
-
-_Said = list[Comparison | Guarded | NotTapped | _Changed]
+_Said = list[Comparison | Guarded | NotTapped | Changed]
 
 
 def compare(
@@ -131,8 +114,12 @@ class Session:
         self.remarks: dict[str, None] = {}
         self.facts: dict[str, tuple[NodeFacts, ...]] = {}
         self.devices: dict[str, Availability] = {}
+        self.about: dict[str, tuple[str, ...]] = {}
         self.runs: list[tuple[Outcome, ...]] = []
         self._judging = Background()
+        self._foreseen: dict[int, set[str]] = {}
+        self._precisions: dict[str, str] = {}
+        self._scopes = {name: one.node.scope for one in self.nodes.values() for name in one.names}
 
     def run_case(self, number: int, feeds: "Mapping[str, Array]") -> tuple[Outcome, ...]:
         """Run all voices on one set of inputs; NumPy computes and judges while the others run."""
@@ -143,17 +130,19 @@ class Session:
             plain, tapped = self._run(runner, feeds)
             found.append(plain if tapped is None else replace(plain, tapped=tapped.tapped))
             if tapped is not None:
-                said += _changed_by_taps(plain, tapped)
+                said += changed_by_taps(plain, tapped)
                 judging.append(self._judging.submit(partial(self._judged, found[-1], number)))
         said += [one for future in judging for one in future.result()]
-        if running is None and _is_guard_wanted(found, said):
+        if running is None and is_guard_wanted(found, said):
             running = self.numpy.start(feeds)
         outcomes, sight = found, Sight()
         if running is not None:
             numpy = self.numpy.finish(running, self.settings.timeout)
             outcomes = [numpy, *found] if self.numpy.is_wanted else found
             sight = Sight() if numpy.status is Status.TIMEOUT else running.sight
-        self._enter(number, outcomes, [*_foreseen(sight, number), *said], sight.contested)
+        self._enter(number, outcomes, [*foreseen_by(sight, number), *said], sight.contested)
+        if self.settings.keeps_runs:
+            self.runs.append(tuple(outcomes))
         return tuple(outcomes)
 
     def again(self, number: int, outcomes: Sequence[Outcome], *, with_outputs: bool) -> None:
@@ -180,16 +169,18 @@ class Session:
             return known, None
         options = {"precision": settings.precision, "timeout": settings.timeout}
         plain = runner.run(self.path, feeds, repeat=settings.repeat, profile=True, **options)  # type: ignore[arg-type]
-        if plain.facts:
-            self.facts.setdefault(runner.name, plain.facts)
+        if plain.facts and runner.name not in self.facts:
+            self.facts[runner.name] = facts_about(plain.facts, self._scopes)
+            self._precisions[runner.name] = computed_in(plain.facts)
         if settings.describes and plain.status is Status.OK and runner.name not in self.devices:
             self.devices[runner.name] = runner.availability()
         if plain.precision == "default":
-            plain = replace(plain, precision=computed_in(self.facts.get(runner.name, ())) or plain.precision)
+            plain = replace(plain, precision=self._precisions.get(runner.name) or plain.precision)
+        remarks: tuple[str, ...] = getattr(runner, "remarks", ())
+        if remarks and plain.status is Status.OK:
+            self.about[runner.name] = remarks
         if plain.status is not Status.OK or not self.nodes:
             return plain, None
-        for remark in getattr(runner, "remarks", ()):
-            self.remarks[f"{runner.name}: {remark}"] = None
         taps, memory = tuple(self.nodes), settings.tap_memory
         tapped = runner.run(self.path, feeds, taps=taps, tap_memory=memory, **options)  # type: ignore[arg-type]
         if tapped.status is not Status.OK:
@@ -203,8 +194,8 @@ class Session:
         for tapped in outcome.tapped:
             if not self.judge.knows(tapped.tap):
                 continue
-            if tapped.problem:
-                said.append(NotTapped(outcome.runner, tapped.tap.scope, tapped.problem))
+            if tapped.problem or not tapped.executions:
+                said.append(NotTapped(outcome.runner, tapped.tap.scope, tapped.problem or NEVER))
             for found in self.judge.judge(tapped, outcome.runner, number, outcome.precision):
                 if isinstance(found, Unjudged):
                     said.append(NotTapped(outcome.runner, tapped.tap.scope, found.reason))
@@ -225,7 +216,8 @@ class Session:
         for outcome in outcomes:
             self.outcomes[outcome.runner] = worse(self.outcomes.get(outcome.runner), outcome)
         settings = self.settings
-        contested = downstream_outputs(self.model, foreseen | self.judge.contested.get(number, set()))
+        self._foreseen.setdefault(number, set()).update(foreseen)
+        contested = self.contested_outputs(number)
         of_outputs = list(self._of_outputs(number, outcomes, contested)) if with_outputs else []
         of_nodes = [one for one in said if isinstance(one, Comparison)]
         for found in (of_outputs, of_nodes):
@@ -235,12 +227,10 @@ class Session:
         for one in said:
             if isinstance(one, NotTapped):
                 self.not_tapped.setdefault((one.runner, one.node), one)
-            elif isinstance(one, _Changed):
+            elif isinstance(one, Changed):
                 self.remarks[one.sentence(is_contested=one.output in contested)] = None
         guarded = dict.fromkeys(one for one in said if isinstance(one, Guarded))
         self.guarded += guarded
-        if settings.keeps_runs:
-            self.runs.append(tuple(outcomes))
         if any(one.is_illegal for one in guarded):
             for runner in self.runners:  # some plugins write outside of their memory then
                 runner.close()
@@ -256,8 +246,14 @@ class Session:
         for voice in outcomes:
             yield from compare_runs(voice, number)
 
+    def contested_outputs(self, number: int) -> frozenset[str]:
+        """Return the outputs that the document leaves open for the inputs of a case."""
+        nodes = self._foreseen.get(number, set()) | self.judge.contested.get(number, set())
+        return downstream_outputs(self.model, nodes)
+
     def result(self, feeds: "tuple[Mapping[str, Array], ...]") -> Compared:
         """Return what was found."""
+        judged = {(one.subject, one.node) for one in self.of_nodes}
         return Compared(
             self.path,
             self.settings,
@@ -265,37 +261,16 @@ class Session:
             (*self.of_outputs, *self.of_nodes),
             tuple(self.guarded),
             tuple(self.odd),
-            tuple(self.not_tapped.values()),
+            tuple(one for key, one in self.not_tapped.items() if one.reason != NEVER or key not in judged),
             tuple(self.remarks),
             self.facts,
             feeds,
             tuple(self.runs),
             types={tap.scope: _type(one.node) for tap, one in self.nodes.items()},
+            operators={tap.scope: one.operator for tap, one in self.nodes.items()},
             devices=self.devices,
+            about=self.about,
         )
-
-
-def _changed_by_taps(plain: Outcome, tapped: Outcome) -> Iterator[_Changed]:
-    """Yield the outputs that taps have changed."""
-    for name, expected in plain.outputs.items():
-        got = tapped.outputs.get(name)
-        if got is not None and not are_equal(got, expected):
-            yield _Changed(plain.runner, name, measure(got, expected, EXACT))
-
-
-def _is_guard_wanted(outcomes: Sequence[Outcome], said: _Said) -> bool:
-    """Tell whether NumPy must look at indices itself, as runners did not show all of them."""
-    is_failed = any(one.status not in {Status.OK, Status.UNAVAILABLE} for one in outcomes)
-    return is_failed or any(isinstance(one, NotTapped) for one in said)
-
-
-def _foreseen(sight: Sight, case: int) -> Iterator[Guarded]:
-    """Yield what NumPy saw of indices while it computed the model."""
-    for one in sight.seen.values():
-        if one.error is not None:
-            yield Guarded(NUMPY, one.scope, one.operator, case, kind_of(one.error), str(one.error))
-        elif one.contested:
-            yield repeated(NUMPY, one.scope, one.operator, case, one.contested, one.elements)
 
 
 def _type(node: Node) -> str:

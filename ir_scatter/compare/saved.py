@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,12 +29,14 @@ class Saved:
         feeds: the inputs of each case.
         runs: for each case the outcomes of all runners, whose names begin with "saved:".
         versions: of the packages then.
+        facts: what each runner made of the scatter nodes.
     """
 
     model: str
     feeds: "tuple[Mapping[str, Array], ...]"
     runs: tuple[tuple[Outcome, ...], ...]
     versions: Mapping[str, str]
+    facts: Mapping[str, tuple[NodeFacts, ...]] = field(default_factory=dict)
 
 
 def save(found: "Compared", folder: Path) -> str:
@@ -66,7 +68,8 @@ def save(found: "Compared", folder: Path) -> str:
             "model": found.model,
             "seed": found.settings.seed,
             "precision": found.settings.precision,
-            "facts": {runner: [_facts(one) for one in facts] for runner, facts in found.facts.items()},
+            "devices": {name: asdict(one) for name, one in found.devices.items()},
+            "facts": {runner: [asdict(one) for one in facts] for runner, facts in found.facts.items()},
             "cases": cases,
         }
         text = json.dumps(document, indent=1, ensure_ascii=True)
@@ -84,17 +87,25 @@ def load(folder: "str | Path") -> Saved:
     """
     path = Path(folder) / MANIFEST
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or "no results of ir-scatter compare --save"
         raise BadFeed(f"{path}: {reason.lower()}") from None
     try:
         if document["schema"] != _SCHEMA:
             raise BadFeed(f"{path}: schema is {document['schema']!r}, expected {_SCHEMA}")
         cases = [_case(Path(folder), case) for case in document["cases"]]
-        feeds, runs = tuple(case[0] for case in cases), tuple(case[1] for case in cases)
-        return Saved(str(document["model"]), feeds, runs, dict(document["versions"]))
-    except (AttributeError, KeyError, TypeError, ValueError):
+        return Saved(
+            str(document["model"]),
+            tuple(feeds for feeds, _ in cases),
+            tuple(runs for _, runs in cases),
+            _words(document["versions"]),
+            {
+                SAVED + str(runner).removeprefix(SAVED): tuple(map(_facts, facts))
+                for runner, facts in document["facts"].items()
+            },
+        )
+    except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise BadFeed(f"{path}: no results of ir-scatter compare --save, or damaged ones") from None
 
 
@@ -115,6 +126,7 @@ def _tapped(tapped: Tapped, store: ArrayStore) -> dict[str, Any]:
     executions = [
         {
             "place": list(one.place),
+            "caller": one.caller,
             "inputs": [None if array is None else store.add(array) for array in one.inputs],
             "output": store.add(one.output),
         }
@@ -123,19 +135,27 @@ def _tapped(tapped: Tapped, store: ArrayStore) -> dict[str, Any]:
     return {
         "scope": tapped.tap.scope,
         "output": tapped.tap.output,
+        "callers": list(tapped.tap.callers),
         "problem": tapped.problem,
         "executions": executions,
     }
 
 
-def _facts(one: NodeFacts) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "originals": list(one.originals),
-        "kind": one.kind,
-        "kernel": one.kernel,
-        "precision": one.precision,
-    }
+def _facts(told: Mapping[str, Any]) -> NodeFacts:
+    time = told["microseconds"]
+    return NodeFacts(
+        str(told["name"]),
+        tuple(map(str, told["originals"])),
+        str(told["kind"]),
+        str(told["kernel"]),
+        str(told["precision"]),
+        tuple(map(str, told["outputs"])),
+        None if time is None else float(time),
+    )
+
+
+def _words(told: Mapping[str, Any]) -> dict[str, str]:
+    return {str(name): str(word) for name, word in told.items()}
 
 
 def _case(folder: Path, case: Mapping[str, Any]) -> "tuple[dict[str, Array], tuple[Outcome, ...]]":
@@ -149,6 +169,8 @@ def _case(folder: Path, case: Mapping[str, Any]) -> "tuple[dict[str, Array], tup
 
 def _outcome(told: Mapping[str, Any], shelf: ArrayShelf) -> Outcome:
     runs = tuple({name: shelf.get(one) for name, one in run.items()} for run in told["outputs"])
+    if any(run.keys() != runs[0].keys() for run in runs):
+        raise ValueError
     return Outcome(
         SAVED + str(told["runner"]).removeprefix(SAVED),
         Status(told["status"]),
@@ -158,7 +180,7 @@ def _outcome(told: Mapping[str, Any], shelf: ArrayShelf) -> Outcome:
         (),
         float(told["seconds"]),
         str(told["precision"]),
-        dict(told["versions"]),
+        _words(told["versions"]),
     )
 
 
@@ -169,7 +191,9 @@ def _taps(told: Sequence[Mapping[str, Any]], shelf: ArrayShelf) -> Iterator[Tapp
                 tuple(map(int, execution["place"])),
                 tuple(None if array is None else shelf.get(array) for array in execution["inputs"]),
                 shelf.get(execution["output"]),
+                str(execution["caller"]),
             )
             for execution in one["executions"]
         )
-        yield Tapped(Tap(str(one["scope"]), str(one["output"])), executions, str(one["problem"]))
+        tap = Tap(str(one["scope"]), str(one["output"]), callers=tuple(map(str, one["callers"])))
+        yield Tapped(tap, executions, str(one["problem"]))

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 SAVED = "saved:"
 """What stands before the name of a runner whose results were saved."""
 
+NEVER = "it is not computed with these inputs"
+"""Why a node has no level of its own whose branch is not taken, or whose loop does not run."""
+
 TIME_LIMIT = 600.0
 TAP_MEMORY = 1 << 30
 
@@ -81,7 +84,9 @@ class Compared:
         runs: for each case the outcomes of all runners, if they were to be kept.
         other: the second model, "" if there is none.
         types: the element type of each scatter node's output in the model, by scope.
+        operators: of each scatter node the operator, by scope.
         devices: what the runners are, by their names, if they were asked.
+        about: what must be known to judge the results of a runner, by its name.
     """
 
     model: str
@@ -97,7 +102,9 @@ class Compared:
     runs: tuple[tuple[Outcome, ...], ...] = ()
     other: str = ""
     types: Mapping[str, str] = field(default_factory=dict)
+    operators: Mapping[str, str] = field(default_factory=dict)
     devices: "Mapping[str, Availability]" = field(default_factory=dict)
+    about: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def differs(self) -> bool:

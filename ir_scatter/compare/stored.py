@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ir_scatter.elements import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.errors import BadFeed
-from ir_scatter.graphs.archive import read_arrays, storable, write_arrays
+from ir_scatter.graphs.archive import read_arrays, write_arrays
 
 if TYPE_CHECKING:
     from ir_scatter.constants import Array
+
+_BY_DTYPE = {row.dtype_name: row for row in ELEMENT_TYPES.values() if row.dtype_name}
+_STRING = "string"
+_LIMIT = 64
+"""Dimensions that NumPy can have at most."""
 
 
 class ArrayStore:
@@ -29,8 +35,9 @@ class ArrayStore:
         """Take an array and return what JSON says of it; the same object is stored once."""
         if id(array) not in self._known:
             key = str(len(self._arrays))
-            self._arrays[key] = storable(array)
-            self._known[id(array)] = {"key": key, "dtype": array.dtype.name}
+            type = type_of(array)
+            self._arrays[key] = _bytes_of(array) if type.name == _STRING else _raw(array)
+            self._known[id(array)] = {"key": key, "type": type.name, "shape": list(array.shape)}
             self._kept.append(array)
         return self._known[id(array)]
 
@@ -56,24 +63,62 @@ class ArrayShelf:
         """Return an array in the type that it had.
 
         Raises:
-            BadFeed: it is not there, or of no such type.
+            BadFeed: it is not there, or not what is said of it.
         """
-        array = self._arrays.get(str(told.get("key")))
+        array = self._arrays.get(str(told["key"]))
         if array is None:
-            raise BadFeed(f"{self._path}: array {told.get('key')} is missing")
-        name = str(told.get("dtype"))
-        if array.dtype.name == name:
-            return array
+            raise BadFeed(f"{self._path}: array {told['key']} is missing")
+        type = ELEMENT_TYPES.get(str(told["type"]))
+        shape = tuple(map(int, told["shape"]))
         try:
-            return array.astype(_dtype(name))
-        except (AttributeError, TypeError, ValueError):
-            raise BadFeed(f"{self._path}: array {told.get('key')} is of no known type {name!r}") from None
+            if type is None or len(shape) > _LIMIT:
+                raise ValueError
+            return _texts(array, shape) if type.name == _STRING else _seen_as(array, type, shape)
+        except (TypeError, ValueError):
+            raise BadFeed(
+                f"{self._path}: array {told['key']} is not what is said of it in the file beside it"
+            ) from None
 
 
-def _dtype(name: str) -> "np.dtype[Any]":
-    if hasattr(np, name):
-        return np.dtype(name)
-    import ml_dtypes
+def type_of(array: "Array") -> ElementType:
+    """Return the element type of an array of a model."""
+    return _BY_DTYPE.get(array.dtype.name) or ELEMENT_TYPES[_STRING]
 
-    found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
-    return found
+
+def _raw(array: "Array") -> "Array":
+    """Return numbers as NumPy writes them: its own types as they are, others as their bytes."""
+    if array.dtype.type.__module__ == "numpy":
+        return array
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _seen_as(array: "Array", type: ElementType, shape: tuple[int, ...]) -> "Array":
+    expected = dtype(type)
+    if expected is None:
+        raise ValueError
+    if array.dtype != expected:
+        if array.dtype != np.uint8:
+            raise ValueError
+        array = array.view(expected)
+    return array.reshape(shape)
+
+
+def _bytes_of(array: "Array") -> "Array":
+    """Return strings as their lengths and their bytes: fixed-width text would lose zeros at the end."""
+    texts = [str(text).encode("utf-8", "surrogateescape") for text in array.flat]
+    lengths = np.array([len(text) for text in texts], np.int64)
+    return np.concatenate([lengths.view(np.uint8), np.frombuffer(b"".join(texts), np.uint8)])
+
+
+def _texts(array: "Array", shape: tuple[int, ...]) -> "Array":
+    count = int(np.prod(shape, dtype=object)) if shape else 1
+    if array.dtype != np.uint8 or array.ndim != 1 or not 0 <= 8 * count <= array.size:
+        raise ValueError
+    ends = np.cumsum(array[: 8 * count].view(np.int64)).tolist()
+    text = array[8 * count :].tobytes()
+    if ends != sorted(ends) or (ends[-1] if ends else 0) != len(text):
+        raise ValueError
+    found = np.empty(count, object)
+    for number, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        found[number] = text[begin:end].decode("utf-8", "surrogateescape")
+    return found.reshape(shape)

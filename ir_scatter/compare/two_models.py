@@ -150,7 +150,7 @@ def _at(model: Model, outcome: Outcome) -> Outcome:
     """Say of which model a runner says something."""
     if outcome.status is Status.UNAVAILABLE:
         return outcome
-    return outcome.with_message(f"{model.path}: {outcome.message}" if outcome.message else model.path)
+    return replace(outcome, message=f"{model.path}: {outcome.message}" if outcome.message else model.path)
 
 
 def _compared(

@@ -84,6 +84,9 @@ class Engine:
         for site in sites:
             if site.lookup.spec is None:
                 return Refusal(Reason.BREAKS_RULES, f"{site.lookup.type} is not in opset {site.node.opset}")
+            open_input = _open_input(site)
+            if open_input:
+                return Refusal(Reason.BREAKS_RULES, open_input)
             found += self.check.node(site, site.node.graph)
         for diagnostic in found:
             if diagnostic.severity is Severity.ERROR:
@@ -158,6 +161,14 @@ class Engine:
                     message = f"the new node would break {diagnostic.code}: {diagnostic.message}"
                     return Refusal(Reason.TARGET_BREAKS_RULES, message)
         return None
+
+
+def _open_input(site: Site) -> str:
+    """Say which input comes from nothing that exists, "" if none does: the file is at fault, not the node."""
+    for number, (port, given) in enumerate(zip(site.spec.ports, site.node.inputs, strict=False)):
+        if given.is_present and given.value is None:
+            return f"input {number}, {port.name}, comes from nothing that exists"
+    return ""
 
 
 def _start(site: Site) -> Fragment:

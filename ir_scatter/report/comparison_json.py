@@ -6,17 +6,25 @@ from typing import Any
 
 from ir_scatter.compare.job import Done
 from ir_scatter.compare.session import Compared
-from ir_scatter.compare.verdicts import Comparison, Verdict
+from ir_scatter.compare.verdicts import Comparison, Guarded, Odd, Verdict
+from ir_scatter.elements import ELEMENT_TYPES
 from ir_scatter.runners.outcome import NodeFacts, Outcome
 
 _SCHEMA = 1
 
 
-def document(found: Compared, versions: Mapping[str, str]) -> dict[str, Any]:
+def document(
+    found: Compared, versions: Mapping[str, str], skipped: Sequence[tuple[str, str]] = ()
+) -> dict[str, Any]:
     """Return what is to be written as JSON.
 
     Numbers that JSON has no word for are null where a size is meant, and words ("nan", "inf",
     "-inf") where they are elements.
+
+    Args:
+        found: the comparison.
+        versions: of the packages.
+        skipped: runners that were passed over, and why.
     """
     return {
         "schema": _SCHEMA,
@@ -28,34 +36,17 @@ def document(found: Compared, versions: Mapping[str, str]) -> dict[str, Any]:
         "precision": found.settings.precision,
         "outcomes": [_outcome(one) for one in found.outcomes],
         "comparisons": [_comparison(one) for one in found.comparisons],
-        "guard": [
-            {
-                "runner": one.runner,
-                "node": one.node,
-                "operator": one.operator,
-                "case": one.case,
-                "kind": one.kind,
-                "illegal": one.is_illegal,
-                "message": one.message,
-            }
-            for one in found.guarded
-        ],
-        "odd": [
-            {
-                "level": one.level,
-                "node": one.node,
-                "tensor": one.tensor,
-                "case": one.case,
-                "runners": list(one.runners),
-                "message": one.message,
-            }
-            for one in found.odd
-        ],
+        "guard": [_guarded(one) for one in found.guarded],
+        "odd": [_odd(one) for one in found.odd],
         "not_tapped": [
             {"runner": one.runner, "node": one.node, "reason": one.reason} for one in found.not_tapped
         ],
-        "facts": {runner: [_facts(one) for one in facts] for runner, facts in found.facts.items()},
+        "facts": {
+            runner: [_facts(one, found.types) for one in facts] for runner, facts in found.facts.items()
+        },
+        "skipped": [{"runner": runner, "reason": reason} for runner, reason in skipped],
         "remarks": list(found.remarks),
+        "about": {runner: list(remarks) for runner, remarks in found.about.items()},
         "summary": summary(found.comparisons),
     }
 
@@ -65,7 +56,7 @@ def many(done: Done, versions: Mapping[str, str]) -> dict[str, Any]:
     return {
         "schema": _SCHEMA,
         "versions": dict(versions),
-        "reports": [document(one, versions) for one in done.found],
+        "reports": [document(one, versions, done.skipped) for one in done.found],
         "failures": [
             {"model": one.model, "message": one.message, "readable": not one.is_unreadable}
             for one in done.failures
@@ -125,6 +116,8 @@ def _comparison(one: Comparison) -> dict[str, Any]:
     }
     if one.operator:
         document["operator"] = one.operator
+    if one.caller:
+        document["caller"] = one.caller
     if one.place:
         document["place"] = list(one.place)
     if one.subject_model:
@@ -132,7 +125,30 @@ def _comparison(one: Comparison) -> dict[str, Any]:
     return document
 
 
-def _facts(one: NodeFacts) -> dict[str, Any]:
+def _guarded(one: Guarded) -> dict[str, Any]:
+    return {
+        "runner": one.runner,
+        "node": one.node,
+        "operator": one.operator,
+        "case": one.case,
+        "kind": one.kind,
+        "illegal": one.is_illegal,
+        "message": one.message,
+    }
+
+
+def _odd(one: Odd) -> dict[str, Any]:
+    return {
+        "level": one.level.value,
+        "node": one.node,
+        "tensor": one.tensor,
+        "case": one.case,
+        "runners": list(one.runners),
+        "message": one.message,
+    }
+
+
+def _facts(one: NodeFacts, types: Mapping[str, str]) -> dict[str, Any]:
     return {
         "name": one.name,
         "originals": list(one.originals),
@@ -140,8 +156,21 @@ def _facts(one: NodeFacts) -> dict[str, Any]:
         "kernel": one.kernel,
         "precision": one.precision,
         "outputs": list(one.outputs),
+        "converts": conversion(one, types) or None,
         "microseconds": one.microseconds,
     }
+
+
+def conversion(one: NodeFacts, types: Mapping[str, str]) -> str:
+    """Return which element type a scatter node was given instead of its own, "i64 -> i32"; "" if none.
+
+    Args:
+        one: what the runtime made of it.
+        types: the element type of each scatter node's output in the model, by scope.
+    """
+    own = next((types[name] for name in one.originals if types.get(name)), "")
+    used = one.precision.lower()
+    return f"{own} -> {used}" if own and used in ELEMENT_TYPES and used != own else ""
 
 
 def _size(number: float) -> float | None:

@@ -1,24 +1,21 @@
 """A comparison for people: tables of runners, of outputs and of nodes, and what stands out."""
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
 
-from ir_scatter.compare.session import Compared
-from ir_scatter.compare.verdicts import Comparison, Level, Verdict
+from ir_scatter.compare.odd import shown
+from ir_scatter.compare.session import Compared, NotTapped
+from ir_scatter.compare.verdicts import Comparison, Guarded, Level, Verdict
 from ir_scatter.report.characters import visible
-from ir_scatter.report.comparison_json import summary
+from ir_scatter.report.comparison_json import conversion, summary
 from ir_scatter.report.phrases import counted
 from ir_scatter.report.tables import Table, cell, render
+from ir_scatter.report.verdict_matrix import matrix, name_of
 from ir_scatter.runners.outcome import Status
 
-_COLORS = {
-    Verdict.EQUAL: "green",
-    Verdict.CLOSE: "green",
-    Verdict.CONTESTED: "yellow",
-    Verdict.NONDETERMINISTIC: "red",
-    Verdict.MISMATCH: "red",
-}
 _MOST_ROWS = 40
-"""Rows of a table; more are counted."""
+"""Rows of a table, and lines of a list; more are counted."""
 
 POLICY = "NaN equals NaN; 0.0 and -0.0 are close, not equal"
 
@@ -29,17 +26,24 @@ def text(found: Compared, *, color: bool = False, width: int | None = None) -> s
     Args:
         found: the comparison.
         color: use ANSI colours.
-        width: columns of the terminal; None for tables as wide as they are.
+        width: columns of the terminal; None for tables and lines as wide as they are.
     """
-    tables = [_runners(found), _outputs(found), _nodes(found), _facts(found)]
-    title = f"{found.model} and {found.other}" if found.other else found.model
-    parts = [visible(title)]
-    parts += [render(table, color=color, width=width) for table in tables if table.rows]
-    lines = list(_lines(found))
-    if lines:
-        parts.append("\n".join(map(visible, lines)))
+    parts = [visible(f"{found.other} against {found.model}" if found.other else found.model)]
+    for table in (_runners(found), *_matrices(found), _facts(found)):
+        if table.rows:
+            parts.append(render(table, color=color, width=width))
+    for lines in (_differences(found), _indices(found.guarded), _odd(found), _notes(found)):
+        wrapped = [_wrapped(visible(line), width) for line in lines]
+        if wrapped:
+            parts.append("\n".join(wrapped))
     parts.append(last_line(found))
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+def _wrapped(line: str, width: int | None) -> str:
+    if width is None or len(line) <= width:
+        return line
+    return textwrap.fill(line, max(width, 20), subsequent_indent="    ", break_on_hyphens=False)
 
 
 def _runners(found: Compared) -> Table:
@@ -47,7 +51,7 @@ def _runners(found: Compared) -> Table:
         (
             one.runner,
             cell(one.status.value, "green" if one.status is Status.OK else "red"),
-            one.precision,
+            one.precision if one.status is Status.OK else "",
             f"{one.seconds:.2f} s" if one.status is Status.OK else "",
             one.message,
         )
@@ -56,108 +60,125 @@ def _runners(found: Compared) -> Table:
     return Table(("runner", "status", "precision", "time", "message"), rows)
 
 
-def _outputs(found: Compared) -> Table:
-    """Return a row for each output, worst case first, that is not plainly equal; or all if they are few."""
-    chosen = [one for one in found.comparisons if one.level is Level.MODEL]
-    rows = _rows(chosen, lambda one: one.tensor)
-    return Table(("output", "runner", "against", "verdict", "differing", "worst", "required"), rows)
+def _matrices(found: Compared) -> Iterator[Table]:
+    for level, noun in ((Level.MODEL, "output"), (Level.NODE, "node")):
+        chosen = [one for one in found.comparisons if one.level is level]
+        if chosen:
+            yield matrix(chosen, noun, _MOST_ROWS)
 
 
-def _nodes(found: Compared) -> Table:
-    chosen = [one for one in found.comparisons if one.level is Level.NODE]
-    rows = _rows(chosen, lambda one: f"{one.node} ({one.operator})")
-    return Table(("node", "runner", "against", "verdict", "differing", "worst", "required"), rows)
+def _differences(found: Compared) -> Iterator[str]:
+    """Yield a line for each tensor of each runner that is not equal: its worst case."""
+    worst: dict[tuple[object, ...], Comparison] = {}
+    for one in found.comparisons:
+        if one.measure.verdict is Verdict.EQUAL:
+            continue
+        key = (one.node, one.tensor, one.subject, one.reference, one.measure.verdict)
+        known = worst.get(key)
+        if known is None or one.measure.mismatched > known.measure.mismatched:
+            worst[key] = one
+    ordered = sorted(worst.values(), key=lambda one: list(Verdict).index(one.measure.verdict), reverse=True)
+    for one in ordered[:_MOST_ROWS]:
+        yield f"{one.measure.verdict}: {name_of(one)} on {_who(one)}: {_how(one)}"
+    if len(ordered) > _MOST_ROWS:
+        yield f"and {len(ordered) - _MOST_ROWS} more that are not equal"
 
 
-def _rows(chosen: Sequence[Comparison], name: Callable[[Comparison], str]) -> list[tuple[object, ...]]:
-    ordered = sorted(chosen, key=_rank, reverse=True)
-    shown = ordered[:_MOST_ROWS]
-    rows: list[tuple[object, ...]] = [
-        (
-            name(one),
-            one.subject,
-            one.reference,
-            cell(one.measure.verdict.value, _COLORS[one.measure.verdict]),
-            _differing(one),
-            _worst(one),
-            _required(one),
-        )
-        for one in shown
-    ]
-    rest = summary(ordered[_MOST_ROWS:])
-    if rest:
-        counts = ", ".join(f"{count} {verdict}" for verdict, count in rest.items())
-        rows.append((f"and {len(ordered) - _MOST_ROWS} more", "", "", counts, "", "", ""))
-    return rows
+def _who(one: Comparison) -> str:
+    place = f" in iteration {', '.join(map(str, one.place))}" if one.place else ""
+    caller = f" called by {one.caller}" if one.caller else ""
+    case = f" in case {one.case}" if one.case else ""
+    if one.subject == one.reference and one.subject_model == one.reference_model:
+        return f"{one.subject}{place}{caller}{case}"
+    return f"{one.subject} against {one.reference}{place}{caller}{case}"
 
 
-def _rank(one: Comparison) -> int:
-    return list(Verdict).index(one.measure.verdict)
-
-
-def _differing(one: Comparison) -> str:
-    found = one.measure
-    if found.verdict is Verdict.EQUAL:
-        return ""
-    count = f"{found.mismatched} of {found.elements}" if found.mismatched else ""
-    contested = f"{found.contested} contested" if found.contested else ""
-    return ", ".join(part for part in (count, contested) if part)
-
-
-def _worst(one: Comparison) -> str:
+def _how(one: Comparison) -> str:
+    """Return how a tensor differs."""
     found = one.measure
     if found.remark:
         return found.remark
-    if found.worst is None:
-        return ""
-    return f"{list(found.worst.index)}: {shown(found.worst.got)}, expected {shown(found.worst.expected)}"
-
-
-def _required(one: Comparison) -> str:
-    found = one.measure
-    if found.verdict not in {Verdict.CLOSE, Verdict.MISMATCH} or found.remark:
-        return ""
-    return f"abs {found.max_abs:.3g}, rel {found.max_rel:.3g}, {found.max_ulp} ulp"
-
-
-def shown(element: object) -> str:
-    """Return an element in few characters."""
-    return f"{element:.9g}" if isinstance(element, float) else str(element)
+    parts = []
+    if found.verdict is Verdict.NONDETERMINISTIC:
+        parts.append("changes from run to run")
+    elif found.mismatched:
+        parts.append(f"{found.mismatched} of {found.elements} elements differ")
+    if found.contested:
+        parts.append(f"{counted(found.contested, 'element')} with a value that the document allows")
+    elif found.verdict is Verdict.CONTESTED:
+        parts.append("an upstream node leaves the result open")
+    if found.worst is not None:
+        element = f"{list(found.worst.index)} is" if found.worst.index else "it is"
+        parts.append(f"{element} {shown(found.worst.got)}, expected {shown(found.worst.expected)}")
+    if found.max_ulp and math.isfinite(found.max_abs):
+        parts.append(f"needs abs {found.max_abs:.3g}, rel {found.max_rel:.3g} ({found.max_ulp} ulp)")
+    for noun, (got, expected) in (("NaN", found.nans), ("infinities", found.infinities)):
+        if got != expected:
+            parts.append(f"{got} {noun}, expected {expected}")
+    return "; ".join(parts)
 
 
 def _facts(found: Compared) -> Table:
-    """Return how each runner really ran the scatter nodes."""
-    rows: list[tuple[object, ...]] = []
-    names = {one.node for one in found.comparisons if one.node is not None}
+    """Return how each runner really ran the scatter nodes; first those that differ."""
+    names = {one.node: one.measure.verdict for one in reversed(found.comparisons) if one.node is not None}
+    loud = {one.node for one in found.comparisons if one.measure.verdict.is_difference}
+    rows: list[tuple[bool, tuple[object, ...]]] = []
     for runner, facts in found.facts.items():
         for one in facts:
-            if not names.isdisjoint(one.originals):
+            mine = [name for name in one.originals if name in names]
+            if mine:
                 time = "" if one.microseconds is None else f"{one.microseconds:.0f} us"
-                rows.append((", ".join(one.originals), runner, one.kernel, one.precision, time))
-    more = len(rows) - _MOST_ROWS
-    if more > 0:
-        rows = [*rows[:_MOST_ROWS], (f"and {more} more", "", "", "", "")]
-    return Table(("node", "runner", "kernel", "precision", "time"), rows)
+                row = (", ".join(mine), runner, one.kernel, one.precision, conversion(one, found.types), time)
+                rows.append((loud.isdisjoint(mine), row))
+    rows.sort(key=lambda row: row[0])
+    drawn = [row for _, row in rows[:_MOST_ROWS]]
+    if len(rows) > _MOST_ROWS:
+        drawn.append((f"and {len(rows) - _MOST_ROWS} more", "", "", "", "", ""))
+    return Table(("node", "runner", "kernel", "precision", "converts", "time"), drawn)
 
 
-def _lines(found: Compared) -> Iterator[str]:
-    for guarded in found.guarded:
-        kind = "illegal indices" if guarded.is_illegal else "repeated indices"
-        yield f"{kind}: {guarded.node} ({guarded.operator}) on {guarded.runner}: {guarded.message}"
-    for odd in found.odd:
+def _indices(guarded: Sequence[Guarded]) -> Iterator[str]:
+    """Yield what is to be said of indices: once for all runners and cases that have the same."""
+    same: dict[tuple[str, str, str], list[Guarded]] = {}
+    for one in guarded:
+        same.setdefault((one.kind, one.node, one.message), []).append(one)
+    groups = sorted(same.items(), key=lambda item: not item[1][0].is_illegal)
+    for (kind, node, message), members in groups[:_MOST_ROWS]:
+        head = "not legal" if kind == "illegal" else f"{kind} indices"
+        runners = ", ".join(dict.fromkeys(one.runner for one in members))
+        yield f"{head}: {node} ({members[0].operator}): {message} (seen by {runners})"
+    if len(groups) > _MOST_ROWS:
+        yield f"and {len(groups) - _MOST_ROWS} more nodes with such indices"
+
+
+def _odd(found: Compared) -> Iterator[str]:
+    for odd in found.odd[:_MOST_ROWS]:
         where = odd.node if odd.node is not None else odd.tensor
         yield f"who is wrong: {where}: {odd.message}"
-    if found.not_tapped:
-        yield f"{counted(len(found.not_tapped), 'node')} not tapped:"
-    for one in found.not_tapped[:_MOST_ROWS]:
-        yield f"  {one.node} on {one.runner}: {one.reason}"
+    if len(found.odd) > _MOST_ROWS:
+        yield f"and {len(found.odd) - _MOST_ROWS} more"
+
+
+def _notes(found: Compared) -> Iterator[str]:
+    same: dict[tuple[str, str], list[NotTapped]] = {}
+    for one in found.not_tapped:
+        same.setdefault((one.runner, one.reason), []).append(one)
+    for (runner, reason), members in same.items():
+        names = ", ".join(one.node for one in members[:_MOST_ROWS])
+        more = f" and {len(members) - _MOST_ROWS} more" if len(members) > _MOST_ROWS else ""
+        yield f"not compared on {runner}: {names}{more}: {reason}"
     yield from found.remarks
-    yield f"{POLICY}; seed {found.settings.seed}, {counted(len(found.feeds), 'case')}"
+    for runner, remarks in found.about.items():
+        more = "; `ir-scatter devices` says more" if len(remarks) > 1 else ""
+        yield f"{runner}: {remarks[0].removesuffix('.')}{more}"
+    cases = counted(len(found.feeds), "case")
+    asked = found.settings.precision
+    yield f"seed {found.settings.seed}, {cases}, precision {asked}; {POLICY}"
 
 
 def last_line(found: Compared) -> str:
     """Return the verdicts in one line."""
     counts = summary(found.comparisons)
     words = ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) or "nothing compared"
-    illegal = sum(one.is_illegal for one in found.guarded)
-    return words + (f", {illegal} with illegal indices" if illegal else "")
+    illegal = len({one.node for one in found.guarded if one.is_illegal})
+    return words + (f", {counted(illegal, 'node')} with illegal indices" if illegal else "")

@@ -7,7 +7,7 @@ from ir_scatter.elements import ELEMENT_TYPES, ElementType
 from ir_scatter.model import Value
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import I64, Builder
-from ir_scatter.rewrites.reductions import attributes_for
+from ir_scatter.rewrites.reductions import attributes_for, divided_exactly
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.view import View
 
@@ -51,5 +51,10 @@ def counted_mean(
     )
     if not view.keeps_initial:
         counts = build.binary("maximum", counts, one, "counts_or_one")
-    means = build.binary("divide", sums, build.convert(counts, wide, f"counts_{wide.name}"), "means")
+    if wide is I64:
+        rest = build.binary("floor_mod", sums, counts, "rests")
+        means = divided_exactly(build, sums, counts, rest, "means")
+    else:
+        counts = build.convert(counts, wide, f"counts_{wide.name}")
+        means = build.binary("divide", sums, counts, "means")
     return build.convert(means, type, f"means_{type.name}")

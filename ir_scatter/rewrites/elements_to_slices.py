@@ -28,7 +28,7 @@ def _rewrite(view: View, build: Builder, target: OpSpec) -> "Value | Refusal":
         return gap
     updates = view.updates
     if view.reduction is not Reduction.NONE:
-        joined = elements_joined(view, build)
+        joined = elements_joined(view, build, are_slices=True)
         if isinstance(joined, Refusal):
             return joined
         updates = joined

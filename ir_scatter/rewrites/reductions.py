@@ -101,12 +101,15 @@ def _mean_of_two(build: Builder, left: Value, right: Value, type: ElementType) -
     two = build.constant(2, "two", type)
     if type.kind == "float":
         return build.binary("divide", build.binary("add", left, right, "sum"), two, "mean")
-    half_sum, carry = (
-        build.binary(
-            joins, build.binary(parts, left, two, label), build.binary(parts, right, two, label), name
-        )
-        for joins, parts, label, name in (
-            ("add", "divide", "half", "half_sum"), ("multiply", "floor_mod", "is_odd", "carry"),
-        )
-    )  # fmt: skip
-    return build.binary("add", half_sum, carry, "mean")
+    odds = [build.binary("floor_mod", value, two, "is_odd") for value in (left, right)]
+    halves = [
+        divided_exactly(build, value, two, odd, "half")
+        for value, odd in zip((left, right), odds, strict=True)
+    ]
+    carry = build.binary("multiply", odds[0], odds[1], "carry")
+    return build.binary("add", build.binary("add", halves[0], halves[1], "half_sum"), carry, "mean")
+
+
+def divided_exactly(build: Builder, value: Value, by: Value, rest: Value, label: str) -> Value:
+    """Divide a value without its remainder: not every runtime rounds down where the text says so."""
+    return build.binary("divide", build.binary("subtract", value, rest, f"{label}_multiple"), by, label)

@@ -28,6 +28,8 @@ def input_tensors(model: Any, feeds: Mapping[str, Array], path: str) -> list[Any
     given: dict[int, str] = {}
     for name in feeds:
         if name not in numbers:
+            if _is_dropped(name, path):
+                continue
             raise _unknown(name, [parameter_names(parameter)[0] for parameter in parameters], path)
         other = given.setdefault(numbers[name], name)
         if other != name:
@@ -92,6 +94,20 @@ def fits(partial: Any, shape: Sequence[int]) -> bool:
         one.get_min_length() <= size and (one.get_max_length() < 0 or size <= one.get_max_length())
         for one, size in zip(partial, shape, strict=True)
     )
+
+
+def _is_dropped(name: str, path: str) -> bool:
+    """Tell whether an ONNX model has an input that OpenVINO left out, as nothing needs it."""
+    if path.lower().endswith(".xml"):
+        return False
+    import onnx
+
+    try:
+        graph = onnx.load(path, load_external_data=False).graph
+    except Exception:  # it is no ONNX model
+        return False
+    known = {value.name for value in graph.input} - {tensor.name for tensor in graph.initializer}
+    return name in known
 
 
 def _unknown(name: str, known: Sequence[str], path: str) -> Failure:

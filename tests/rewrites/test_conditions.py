@@ -1,5 +1,6 @@
 """What has to hold for a rewrite: proven, unknown, violated, promised; on models as they are read."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -240,13 +241,44 @@ def test_unique_tuples_are_joined_before_they_are_written(tmp_path: Path, word: 
     demand_refused(convert(unknown, target), "CVT105", "unique-indices")
 
 
+def test_negative_indices_on_a_size_that_is_not_known_may_repeat(tmp_path: Path) -> None:
+    """[-1, 3] is unique on 5 positions and repeats on 4."""
+    for size, code in ((5, ""), (4, "CVT106"), ("?", "CVT105"), ("4..5", "CVT105")):
+        sources = given("data", "f32", (size,)), held([-1, 3]), given("updates", "f32", (2,))
+        attributes = {"reduction": "sum", "use_init_val": "true"}
+        path = one_scatter(tmp_path, SEU, "opset12", *sources, held(0, name="axis"), attributes)
+        if code:
+            demand_refused(convert(path, f"{ND}-3"), code, "unique")
+        else:
+            demand_converted(convert(path, f"{ND}-3"))
+
+
+def test_constant_indices_on_an_axis_that_is_not_known_may_repeat(tmp_path: Path) -> None:
+    sources = given("data", "f32", (4, 5)), held([[0, 1], [0, 1]]), given("updates", "f32", (2, 2))
+    attributes = {"reduction": "sum", "use_init_val": "true"}
+    path = one_scatter(tmp_path, SEU, "opset12", *sources, given("axis", "i64", ()), attributes)
+    demand_refused(convert(path, f"{ND}-3"), "CVT105", "unique")
+
+
+def test_nodes_of_unknown_rank_do_not_share_what_their_indices_prove(tmp_path: Path) -> None:
+    ir = IrText()
+    data, updates = ir.parameter("data", "f32", None), ir.parameter("updates", "f32", (2,))
+    axis, attributes = ir.const("axis", "i64", 0), {"reduction": "sum", "use_init_val": "true"}
+    for place, numbers in enumerate([[0, 1], [1, 1]]):
+        indices = ir.const(f"indices{place}", "i64", numbers)
+        ir.add(f"scatter{place}", SEU, "opset12", [data, indices, updates, axis], [("f32", ())], attributes)
+    found = convert(ir.write(tmp_path), f"{SEU}-3")
+    assert [one.name for one in found.converted] == ["scatter0"]
+    assert [(one.name, one.code) for one in found.refused] == [("scatter1", "CVT106")]
+
+
 # Equal indices
 
 
-def _repeated(ir: IrText) -> Output:
-    column = ir.parameter("column", "i64", (3,))
-    shape = ir.const("shape", "i64", [4, 3])
-    return ir.add("repeated", "Broadcast", "opset3", [column, shape], [("i64", (4, 3))], {"mode": "numpy"})
+def _repeated(ir: IrText, size: int = 3) -> Output:
+    column = ir.parameter("column", "i64", (size,))
+    shape = ir.const("shape", "i64", [4, size])
+    return ir.add("repeated", "Broadcast", "opset3", [column, shape], [("i64", (4, size))], {"mode": "numpy"})
 
 
 def _repeated_and_converted(ir: IrText) -> Output:
@@ -263,8 +295,16 @@ def test_indices_that_were_repeated_are_equal(tmp_path: Path, make: Source) -> N
 
 
 def test_indices_repeated_along_the_axis_are_not_known_to_be_equal(tmp_path: Path) -> None:
-    path = elements(tmp_path, _repeated, shape=(4, 3), axis=0)
+    path = elements(tmp_path, partial(_repeated, size=5), shape=(4, 5), axis=0)
     demand_refused(convert(path, f"{SU}-3"), "CVT105", "equal indices", "--assume equal-indices")
+
+
+def test_indices_that_may_be_shorter_than_data_are_not_known_to_be_slices(tmp_path: Path) -> None:
+    """An unknown dimension of data may be longer: then only a part of each slice is written."""
+    data = given("data", "f32", ("?", 5))
+    path = elements(tmp_path, _repeated, shape=(4, 3), data=data)
+    demand_refused(convert(path, f"{SU}-3"), "CVT105", "--assume equal-indices")
+    demand_converted(convert(path, f"{SU}-3", assume=["equal-indices"]), "equal-indices")
 
 
 def test_a_promise_of_equal_indices_is_recorded(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from ir_scatter.convert.engine import Engine, Rewritten
 from ir_scatter.convert.proof import Proven, prove
 from ir_scatter.elements import dtype
 from ir_scatter.evaluate import evaluate_detailed
+from ir_scatter.model import ONNX, OPENVINO
 from ir_scatter.ops.spec import Layout, Reduction, Role
 from ir_scatter.rewrites import all_rewrites
 from ir_scatter.rewrites.conditions import Condition
@@ -32,8 +33,10 @@ from tests.rewrites.forms import (
 )
 from tests.rewrites.refusal_truth import Refused, demand_true
 
-OPENVINO_PAIRS = [rewrite for rewrite in all_rewrites() if rewrite.source.key.domain]
-ONNX_PAIRS = [rewrite for rewrite in all_rewrites() if not rewrite.source.key.domain]
+PAIRS = {
+    domain: [rewrite for rewrite in all_rewrites() if rewrite.source.key.domain == domain]
+    for domain in (OPENVINO, ONNX)
+}
 
 
 def partial(draw: st.DrawFn, shape: tuple[int, ...]) -> Shape:
@@ -70,11 +73,9 @@ def true_conditions(case: Case, arrays: Mapping[Role, Array | None]) -> set[Cond
 
 
 @st.composite
-def trials(
-    draw: st.DrawFn, pairs: list[Rewrite]
-) -> tuple[Rewrite, Case, Site, Engine, dict[Role, Array | None]]:
+def trials(draw: st.DrawFn, domain: str) -> tuple[Rewrite, Case, Site, Engine, dict[Role, Array | None]]:
     """Draw a rewrite, a case of its source, and a node that the case is one of."""
-    rewrite = pairs[draw(st.integers(0, len(pairs) - 1))]
+    rewrite = PAIRS[domain][draw(st.integers(0, len(PAIRS[domain]) - 1))]
     case = random_case(rewrite.source, draw(st.integers(0, 2**32)))
     assume(case.element_type.name != "f8e8m0")  # arithmetic on powers of two alone is not computed
     axis_shape = draw(st.sampled_from([(), (1,)]))
@@ -106,12 +107,12 @@ def trials(
     return rewrite, case, site, engine, arrays
 
 
-@given(trials(OPENVINO_PAIRS))
+@given(trials(OPENVINO))
 def test_a_node_of_an_ir_is_equal_or_refused_for_a_true_reason(trial: Any) -> None:
     _demand(*trial)
 
 
-@given(trials(ONNX_PAIRS))
+@given(trials(ONNX))
 def test_a_node_of_onnx_is_equal_or_refused_for_a_true_reason(trial: Any) -> None:
     _demand(*trial)
 

@@ -12,14 +12,15 @@ from ir_scatter.shapes import show, show_numbers
 def broadcast(case: Case) -> Array:
     """Broadcast data to a shape in the IR's modes numpy, explicit and bidirectional.
 
-    The text does not say whether mode explicit repeats a dimension of 1; it does here.
+    The text does not say whether mode explicit repeats a dimension of 1; it does here. OpenVINO
+    writes "none" for explicit, and reads it so.
     """
     data, target = case.array(0), case.integers(1)
-    mode = case.attributes.text("mode", "numpy", {"numpy", "explicit", "bidirectional"})
+    mode = case.attributes.text("mode", "numpy", {"numpy", "explicit", "bidirectional", "none"})
     if mode == "bidirectional":
         target = list(broadcast_shape(data.shape, target))
     shape = case.reserve(target)
-    if mode == "explicit":
+    if mode in {"explicit", "none"}:
         data = _placed(data, case.integers(2), len(shape))
     require_broadcast_to(data.shape, shape)
     return np.broadcast_to(data, shape)

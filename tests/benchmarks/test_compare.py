@@ -1,0 +1,117 @@
+"""Comparing, against what compiling and running the same model takes in the same run.
+
+    pytest tests/benchmarks/test_compare.py --benchmark-only -s
+
+Nothing is asserted about seconds: machines differ, ratios say what matters.
+"""
+
+import gc
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ir_scatter import runners
+from ir_scatter.compare import nodes, one_model, voices
+from ir_scatter.compare.session import Settings
+from ir_scatter.compare.verdicts import Level, Verdict
+from tests.benchmarks.networks import Network, Port
+
+ROUNDS = 5
+CPU = "openvino:CPU"
+
+
+def caches(path: Path, scatters: int) -> Path:
+    """Write a chain of four layers for each scatter node, whose inputs are all computed."""
+    network = Network()
+    data: Port = ("FP32", (16, 32, 8))
+    updates: Port = ("FP32", (16, 7, 8))
+    positions: Port = ("I64", (7,))
+    value = network.layer("Parameter", "opset1", 'shape="16,32,8" element_type="f32"', output=data)
+    new = network.layer("Parameter", "opset1", 'shape="16,7,8" element_type="f32"', output=updates)
+    indices = network.layer("Parameter", "opset1", 'shape="7" element_type="i64"', output=positions)
+    axis = network.constant(np.array(1))
+    for _ in range(scatters):
+        new = network.layer("ReLU", "opset1", "", [(new, updates)], updates)
+        inputs = [(value, data), (indices, positions), (new, updates), (axis, ("I64", ()))]
+        value = network.layer("ScatterUpdate", "opset3", "", inputs, data)
+        value = network.layer("ReLU", "opset1", "", [(value, data)], data)
+        new = network.layer("Abs", "opset1", "", [(new, updates)], updates)
+    for source, port in ((value, data), (new, updates)):
+        network.layer("Result", "opset1", "", [(source, port)])
+    return network.write(path)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    gc.collect()
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+class Stopwatch:
+    """Adds up what some functions take, in whichever thread."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.total = 0.0
+        for owner, name in (
+            (one_model, "read"),
+            (one_model, "make_cases"),
+            (one_model, "nodes_by_tap"),
+            (voices.NumpyVoice, "_run"),
+            (nodes.NodeJudge, "_execution"),
+        ):
+            monkeypatch.setattr(owner, name, self._timed(getattr(owner, name)))
+
+    def _timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            start = time.thread_time()
+            found = function(*arguments, **named)
+            if not isinstance(found, list | dict) and hasattr(found, "__next__"):
+                found = iter(list(found))
+            self.total += time.thread_time() - start
+            return found
+
+        return call
+
+
+@pytest.mark.openvino
+def test_a_thousand_taps(benchmark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    openvino = pytest.importorskip("openvino")
+    path = caches(tmp_path / "caches.xml", 1000)
+    core = openvino.Core()
+    model = core.read_model(path)
+    feeds = [
+        np.zeros(parameter.get_shape(), parameter.get_element_type().to_dtype())
+        for parameter in model.get_parameters()
+    ]
+    watch = Stopwatch(monkeypatch)
+    runner = runners.find(CPU)
+    assert runner.availability().is_available
+
+    def plain() -> None:
+        core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(feeds)
+
+    def ours() -> None:
+        path.touch()  # what the process kept is then no longer of use
+        found = one_model.compare(path, [runner], Settings())
+        of_nodes = [one for one in found.comparisons if one.level is Level.NODE]
+        assert len(of_nodes) == 1000
+        assert all(one.measure.verdict is Verdict.EQUAL for one in found.comparisons)
+
+    rounds = [(seconds(plain), seconds(ours)) for _ in range(ROUNDS)]
+    runner_starts = runner.worker.starts  # type: ignore[attr-defined]
+    runner.close()
+    whole = sum(ours for _, ours in rounds)
+    ratio = median(ours / plain for plain, ours in rounds)
+    print(
+        f"\n4,000 nodes, 1,000 taps: {median(ours for _, ours in rounds):.1f} s, {ratio:.2f} x compile and infer; "
+        f"NumPy's part: {watch.total / whole:.0%}; processes: {runner_starts}"
+    )
+    benchmark.extra_info["ratio"] = ratio
+    benchmark.extra_info["numpy"] = watch.total / whole
+    benchmark.pedantic(plain, rounds=1)

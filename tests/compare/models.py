@@ -1,0 +1,91 @@
+"""Models of one scatter node, and short ways to compare them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ir_scatter import runners
+from ir_scatter.compare.one_model import compare
+from ir_scatter.compare.session import Compared, Settings
+from ir_scatter.compare.verdicts import Comparison, Level, Verdict
+from ir_scatter.elements import ELEMENT_TYPES
+from ir_scatter.formats.one_node import OneInput, OneNode, ir_of, onnx_of
+
+Array = npt.NDArray[Any]
+Inputs = Mapping[str, Array]
+
+_BY_DTYPE = {row.dtype_name: row for row in ELEMENT_TYPES.values() if row.dtype_name}
+_PORTS = ("data", "indices", "updates", "axis")
+
+
+def write_node(
+    folder: Path,
+    type: str,
+    opset: str | int,
+    inputs: Sequence[Array],
+    constants: Sequence[str] = ("axis",),
+    **attributes: Any,
+) -> tuple[Path, Inputs]:
+    """Write a model of one node, and return its path and what is to be fed.
+
+    Args:
+        folder: for the files.
+        type: of the operator.
+        opset: of an IR a word, of ONNX a number.
+        inputs: data, indices, updates, and axis where it is an input.
+        constants: which of them the model holds.
+        attributes: of the node.
+    """
+    named = dict(zip(_PORTS, inputs, strict=False))
+    made = [
+        OneInput(name, _BY_DTYPE[array.dtype.name], array, name in constants) for name, array in named.items()
+    ]
+    data = inputs[0]
+    node = OneNode(type, opset, attributes, made, _BY_DTYPE[data.dtype.name], data.shape)
+    if isinstance(opset, str):
+        path = folder / "model.xml"
+        text, weights = ir_of(node)
+        path.write_bytes(text)
+        path.with_suffix(".bin").write_bytes(weights)
+    else:
+        path = folder / "model.onnx"
+        path.write_bytes(onnx_of(node))
+    return path, {name: array for name, array in named.items() if name not in constants}
+
+
+def run(path: Path | str, names: Sequence[str], feeds: Inputs | None = None, **settings: Any) -> Compared:
+    """Compare a model; skip the test where a runner is missing."""
+    voices = [runners.find(name) for name in names]
+    for voice in voices:
+        missing = voice.problem() if hasattr(voice, "problem") else ""
+        if missing:
+            pytest.skip(f"{voice.name}: {missing}")
+    try:
+        return compare(path, voices, Settings(**settings), feeds=feeds)
+    finally:
+        for voice in voices:
+            voice.close()
+
+
+def verdicts(found: Compared, level: Level) -> dict[tuple[str, str], Verdict]:
+    """Return the verdicts of a level by output or node, and runner."""
+    return {
+        (one.tensor if one.node is None else one.node, one.subject): one.measure.verdict
+        for one in found.comparisons
+        if one.level is level
+    }
+
+
+def only(found: Compared, level: Level, subject: str) -> Comparison:
+    """Return the one comparison of a runner at a level."""
+    (one,) = [one for one in found.comparisons if one.level is level and one.subject == subject]
+    return one
+
+
+def floats(*shape: int) -> Array:
+    """Return numbers that differ, and that every floating-point type can hold."""
+    return (np.arange(np.prod(shape), dtype=np.float32).reshape(shape) + 1) / 4

@@ -1,0 +1,152 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ir_scatter.cases import draw_feeds, make_feeds
+from ir_scatter.cases.edges import edge_values
+from ir_scatter.cases.feeds import EDGE
+from ir_scatter.elements import ELEMENT_TYPES
+from ir_scatter.graphs import prepare
+from tests.unit.index_models import LEGAL
+from tests.unit.nested_onnx import NESTED, save
+
+SEEDS = range(8)
+HEADER = '<ir_version: 10, opset_import: ["" : 18]>\n'
+Feeds = dict[str, npt.NDArray[Any]]
+Both = Callable[..., tuple[Feeds, Feeds]]
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Both:
+    """Draw plain and edge values of one seed."""
+
+    def draw(text: str, seed: int = 0) -> tuple[Feeds, Feeds]:
+        path = save(text, tmp_path / "model.onnx")
+        return make_feeds(path, seed), make_feeds(path, seed, values=EDGE)
+
+    return draw
+
+
+def _changed(plain: Feeds, edge: Feeds) -> set[str]:
+    return {name for name in plain if not _are_equal(plain[name], edge[name])}
+
+
+def _are_equal(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> bool:
+    return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("direct", {"data", "rows"}),
+        ("through_movement", {"data", "rows"}),
+        ("edges", {"nodes"}),
+        ("in_a_loop", {"data", "rows"}),
+        ("in_a_branch", {"data", "values"}),
+        ("divided", {"data", "values"}),
+        ("moved_by_scatter", {"data", "values"}),
+        ("dynamic", {"data", "rows"}),
+    ],
+)
+def test_data_and_updates_get_them(name: str, expected: set[str], both: Both) -> None:
+    found = [_changed(*both(LEGAL[name], seed)) for seed in SEEDS]
+    assert set.union(*found) == expected
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_conditions_and_trip_counts_do_not(name: str, tmp_path: Path) -> None:
+    program = prepare(save(NESTED[name][0], tmp_path / "model.onnx"))
+    for seed in SEEDS:
+        program.run(make_feeds(program, seed, values=EDGE))
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_a_model_is_computed_with_them(name: str, tmp_path: Path) -> None:
+    program = prepare(save(LEGAL[name], tmp_path / "model.onnx"))
+    for seed in SEEDS:
+        plain, edge = draw_feeds(program, seed), draw_feeds(program, seed, values=EDGE)
+        assert plain.repeated == edge.repeated
+        program.run(edge.feeds)
+
+
+def test_the_same_seed_gives_the_same(both: Both) -> None:
+    first, again, other = (both(LEGAL["direct"], seed)[1] for seed in (3, 3, 4))
+    assert _changed(first, again) == set()
+    assert _changed(first, other) != set()
+
+
+def test_what_flows_through_a_matrix_product_stays_plain(both: Both) -> None:
+    text = """
+    near (float[4, 3] data, float[2, 3] rows, int64[2, 1] at, float[2, 2] x) => (float[4, 3] out)
+    <float[2, 3] weights = {1, 2, 3, 4, 5, 6}> {
+      product = MatMul (x, weights)
+      sum = Add (product, rows)
+      out = ScatterND (data, at, sum)
+    }"""
+    assert _changed(*both(HEADER + text)) == {"data", "rows"}
+
+
+def test_if_nothing_is_nearer_a_matrix_product_may_get_them(both: Both) -> None:
+    text = """
+    far (int64[2, 1] at, float[2, 2] x, float[4, 2] y) => (float[4, 3] out)
+    <float[2, 3] weights = {1, 2, 3, 4, 5, 6}> {
+      data = MatMul (y, weights)
+      rows = MatMul (x, weights)
+      out = ScatterND (data, at, rows)
+    }"""
+    assert _changed(*both(HEADER + text)) == {"x", "y"}
+
+
+def test_positions_behind_an_unknown_operator_stay_plain(both: Both) -> None:
+    text = """
+    argued (float[4] data, float[2] rows, float[2, 4] scores) => (float[4] out) {
+      at = ArgMax <axis = 1, keepdims = 0> (scores)
+      out = ScatterElements <reduction = "add"> (data, at, rows)
+    }"""
+    assert _changed(*both(HEADER + text)) == {"data", "rows"}
+
+
+def test_numbers_that_become_whole_stay_plain(both: Both) -> None:
+    text = """
+    rounded (int32[4] data, float[2] rows, int64[2] at) => (int32[4] out) {
+      whole = Cast <to = 6> (rows)
+      out = ScatterElements (data, at, whole)
+    }"""
+    assert _changed(*both(HEADER + text)) == {"data"}
+
+
+def test_a_model_without_scatter_operators_has_none(both: Both) -> None:
+    text = "sums (float[4] x) => (float[4] y) { y = Add (x, x) }"
+    assert _changed(*both(HEADER + text)) == set()
+
+
+def test_floating_point_edges() -> None:
+    values = edge_values(ELEMENT_TYPES["f32"])
+    assert values.dtype == np.float32
+    bits = {value.tobytes() for value in values}
+    for wanted in (np.inf, -np.inf, -0.0, 2.0**31, 65504.0, 2.0**53, 2.0**-149, np.finfo(np.float32).max):
+        assert np.float32(wanted).tobytes() in bits
+    assert np.isnan(values).any()
+
+
+@pytest.mark.parametrize("type", ["i8", "u8", "i32", "u32", "i64", "u64", "i4", "u4"])
+def test_whole_edges(type: str) -> None:
+    values = [int(value) for value in edge_values(ELEMENT_TYPES[type])]
+    bits, is_signed = ELEMENT_TYPES[type].bits, type.startswith("i")
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if is_signed else (0, 2**bits - 1)
+    assert (min(values), max(values)) == (low, high)
+    if bits == 64:
+        assert {2**31 - 1, 2**31, 2**53, 2**53 + 1} <= set(values)
+
+
+@pytest.mark.parametrize("type", [name for name, row in ELEMENT_TYPES.items() if row.dtype_name])
+def test_every_type_has_edges_of_its_own_type_or_none(type: str) -> None:
+    row = ELEMENT_TYPES[type]
+    values = edge_values(row)
+    assert (len(values) > 2) is (row.kind in {"float", "signed", "unsigned"})
+    if len(values):
+        assert values.dtype.name == row.dtype_name

@@ -1,0 +1,167 @@
+"""The tables of what operators need, against ONNX's own schemas; the shapes, against its inference."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from ir_scatter.model import ONNX, OPENVINO
+from ir_scatter.ops import needs_onnx, needs_openvino
+from ir_scatter.ops.needs import Meaning, Need, needs_of
+from ir_scatter.ops.output_shapes import ShapeCase, ShapesDiffer, output_shapes
+
+MOST_INPUTS = {
+    schema.name: max(s.max_input for s in onnx.defs.get_all_schemas_with_history() if s.name == schema.name)
+    for schema in onnx.defs.get_all_schemas()
+}
+OTHERS = {"Upsample"}
+"""ONNX operators that no newest opset has."""
+
+
+@pytest.mark.parametrize("type", needs_onnx.ROWS)
+def test_onnx_rows_name_inputs_that_exist(type: str) -> None:
+    if type not in OTHERS:
+        assert max(need.port for need in needs_onnx.ROWS[type]) < MOST_INPUTS[type]
+
+
+@pytest.mark.parametrize("type", needs_openvino.ROWS)
+def test_openvino_rows_are_found_in_any_case(type: str) -> None:
+    assert type == type.lower()
+    assert needs_of(OPENVINO, type.upper()) == needs_openvino.ROWS[type] != ()
+
+
+def test_onnx_rows_are_found_as_written_and_in_their_domain() -> None:
+    assert needs_of(ONNX, "Gather") == needs_of("ai.onnx", "Gather") != ()
+    assert needs_of(ONNX, "gather") == needs_of("com.example", "Gather") == ()
+
+
+def _all_needs() -> list[Need]:
+    rows = [*needs_onnx.ROWS.values(), *needs_openvino.ROWS.values()]
+    return [need for row in rows for need in row]
+
+
+def test_no_need_speaks_of_its_own_input() -> None:
+    assert all(
+        need.port != need.of or need.meaning in {Meaning.NUMBER, Meaning.CHOICES, Meaning.LENGTH,
+                                                 Meaning.LENGTHS, Meaning.ASCENDING}
+        for need in _all_needs()
+    )  # fmt: skip
+
+
+def test_ranges_are_in_order() -> None:
+    numbers = [need for need in _all_needs() if need.meaning in {Meaning.NUMBER, Meaning.LENGTH}]
+    assert all(need.low <= need.high for need in numbers)
+
+
+SHAPES: list[tuple[str, list[tuple[int, ...]], Mapping[str, Any]]] = [
+    ("MatMul", [(2, 3, 4), (4, 5)], {}),
+    ("MatMul", [(4,), (2, 4, 5)], {}),
+    ("MatMul", [(7, 1, 3, 4), (2, 4, 5)], {}),
+    ("MatMul", [(3, 4), (4,)], {}),
+    ("Gemm", [(4, 3), (5, 4), (5,)], {"transA": 1, "transB": 1}),
+    ("Conv", [(2, 6, 9, 8), (4, 3, 3, 2)], {"group": 2, "strides": [2, 3], "pads": [1, 0, 1, 2]}),
+    ("Conv", [(2, 3, 9), (4, 3, 3)], {"dilations": [2]}),
+    ("Conv", [(2, 3, 9), (4, 3, 3)], {"auto_pad": "SAME_UPPER", "strides": [2]}),
+    ("MaxPool", [(1, 2, 7, 9)], {"kernel_shape": [2, 3], "strides": [2, 2]}),
+    ("MaxPool", [(1, 2, 7, 9)], {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}),
+    ("MaxPool", [(1, 1, 2, 2)], {"kernel_shape": [1, 1], "strides": [2, 2], "ceil_mode": 1}),
+    ("AveragePool", [(1, 2, 7)], {"kernel_shape": [3], "pads": [1, 1]}),
+    ("GlobalMaxPool", [(2, 3, 4, 5)], {}),
+    ("ArgMax", [(2, 3, 4)], {"axis": -2, "keepdims": 0}),
+    ("ArgMin", [(2, 3, 4)], {"axis": 2}),
+    ("Sigmoid", [(2, 3)], {}),
+    ("Sum", [(2, 1, 3), (4, 1), (3,)], {}),
+    ("LayerNormalization", [(2, 3), (3,)], {}),
+]
+
+
+@pytest.mark.parametrize(("type", "shapes", "attributes"), SHAPES)
+def test_shapes_are_those_of_onnx(
+    type: str, shapes: list[tuple[int, ...]], attributes: Mapping[str, Any]
+) -> None:
+    names = [f"i{number}" for number in range(len(shapes))]
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in zip(names, shapes, strict=True)
+    ]
+    out = helper.make_tensor_value_info("out", TensorProto.UNDEFINED, None)
+    graph = helper.make_graph([helper.make_node(type, names, ["out"], **attributes)], "g", inputs, [out])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])
+    inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True).graph.output[0].type.tensor_type
+    found = output_shapes(type, ShapeCase(shapes, lambda port: None, attributes))
+    assert found is not None
+    assert found[0] == tuple(dim.dim_value for dim in inferred.shape.dim)
+
+
+@pytest.mark.parametrize(
+    ("type", "shapes", "numbers", "attributes", "expected"),
+    [
+        ("ReduceMean", [(2, 3, 4), (1,)], {1: [1]}, {}, (2, 1, 4)),
+        ("ReduceMean", [(2, 3, 4), (2,)], {1: [0, -1]}, {"keep_dims": "false"}, (3,)),
+        ("ReduceMean", [(2, 3, 4), (1,)], {1: [2]}, {"keep_dims": "true"}, (2, 3, 1)),
+        ("ReduceMean", [(2, 3, 4), (1,)], {}, {}, None),
+        ("ReduceL2", [(2, 3)], {}, {"axes": [0], "keepdims": 0}, (3,)),
+        ("TopK", [(2, 9), (1,)], {1: [4]}, {"axis": "1"}, (2, 4)),
+        ("OneHot", [(2, 3), ()], {1: [7]}, {"axis": "0"}, (7, 2, 3)),
+        ("MatMul", [(4, 3), (5, 4)], {}, {"transpose_a": "true", "transpose_b": "true"}, (3, 5)),
+        ("GroupConvolution", [(1, 6, 9), (2, 5, 3, 4)], {},
+         {"strides": "1", "pads_begin": "1", "pads_end": "0"}, (1, 10, 7)),
+        ("ScaledDotProductAttention", [(2, 3, 4, 8), (2, 3, 5, 8), (2, 3, 5, 7)], {}, {}, (2, 3, 4, 7)),
+    ],
+)  # fmt: skip
+def test_shapes_with_numbers(
+    type: str,
+    shapes: list[tuple[int, ...]],
+    numbers: Mapping[int, list[int]],
+    attributes: Mapping[str, str],
+    expected: tuple[int, ...] | None,
+) -> None:
+    found = output_shapes(type, ShapeCase(shapes, numbers.get, attributes))
+    assert found is not None
+    assert found[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("type", "shapes", "pairs", "least"),
+    [
+        ("MatMul", [(2, 3), (4, 5)], [(3, 4)], []),
+        ("Conv", [(1, 5, 9), (4, 3, 3)], [(5, 3)], []),
+        ("Conv", [(1, 3, 2), (4, 3, 5)], [], [(2, 5)]),
+        ("Conv", [(1, 3), (4, 3, 5)], [], []),
+        ("Sum", [(2, 3), (2, 4)], [(3, 4)], []),
+        ("Mystery", [(2, 3)], None, None),
+    ],
+)
+def test_shapes_that_do_not_fit(
+    type: str,
+    shapes: list[tuple[int, ...]],
+    pairs: list[tuple[int, int]] | None,
+    least: list[tuple[int, int]] | None,
+) -> None:
+    case = ShapeCase(shapes, lambda port: None, {})
+    if pairs is None:
+        assert output_shapes(type, case) is None
+        return
+    with pytest.raises(ShapesDiffer) as raised:
+        output_shapes(type, case)
+    assert (raised.value.pairs, raised.value.least) == (pairs, least)
+
+
+@pytest.mark.openvino
+def test_openvino_has_the_operators() -> None:
+    """One process must not import OpenVINO twice: the names are read in another."""
+    import json
+    import subprocess
+    import sys
+
+    pytest.importorskip("openvino")
+    code = (
+        "import importlib, json, pkgutil, openvino\n"
+        "names = [m.name for m in pkgutil.iter_modules(openvino.__path__) if m.name.startswith('opset')]\n"
+        "print(json.dumps([n for m in names for n in dir(importlib.import_module('openvino.' + m))]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=120)
+    known = {name.replace("_", "").lower() for name in json.loads(done.stdout)}
+    assert set(needs_openvino.ROWS) - known == {"reverse"}
