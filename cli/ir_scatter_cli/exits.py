@@ -7,3 +7,7 @@ UNREADABLE = 3
 RUNTIME = 4
 BUG = 70
 INTERRUPTED = 130
+
+
+class ReaderGone(Exception):
+    """Nobody reads standard output any more, which is no failure; click would make one of it."""

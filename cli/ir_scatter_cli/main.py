@@ -88,7 +88,7 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except BrokenPipeError:
+    except (BrokenPipeError, exits.ReaderGone):
         _leave_stdout()
         sys.exit(exits.OK)
     except OSError as error:

@@ -87,9 +87,12 @@ def write(text: str, output: str | None) -> None:
     """Write to standard output, or to a file that appears whole or not at all."""
     data = text.encode("utf-8", "backslashreplace")
     if output is None:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        try:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise exits.ReaderGone from None
         return
     write_file(output, lambda file: file.write(data))
 

@@ -83,7 +83,7 @@ class Engine:
         found: list[Diagnostic] = []
         for site in sites:
             if site.lookup.spec is None:
-                return Refusal(Reason.BREAKS_RULES, f"{site.lookup.type} is not in opset {site.node.opset}")
+                return Refusal(Reason.BREAKS_RULES, f"{site.lookup.type} is not in {_opset(site.node)}")
             open_input = _open_input(site)
             if open_input:
                 return Refusal(Reason.BREAKS_RULES, open_input)
@@ -169,6 +169,11 @@ def _open_input(site: Site) -> str:
         if given.is_present and given.value is None:
             return f"input {number}, {port.name}, comes from nothing that exists"
     return ""
+
+
+def _opset(node: Node) -> str:
+    """Return an opset as its dialect says it: "opset2", "opset 8"."""
+    return node.opset if isinstance(node.opset, str) else f"opset {node.opset}"
 
 
 def _start(site: Site) -> Fragment:

@@ -92,7 +92,13 @@ class Draft:
         return self.proto.output[number] if number < len(self.proto.output) else ""
 
     def connect(self, number: int, name: str) -> None:
-        """Set an input; "" leaves it out."""
+        """Set an input; "" leaves it out.
+
+        Raises:
+            Refused: a name cannot be written.
+        """
+        if any(isinstance(known, bytes) for known in (name, *self.proto.input)):
+            raise Refused("its inputs have names that are not UTF-8, which cannot be written anew")
         if name and number == len(self.proto.input):
             self.proto.input.append(name)
             return

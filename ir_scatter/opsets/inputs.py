@@ -83,7 +83,10 @@ def _array(fact: Moved, draft: Draft, value: Any) -> "Array":
     if fact.form is Form.ONE:
         value = [value]
     if fact.form is not Form.LIKE_DATA:
-        return np.array(value, _DTYPES[fact.form])
+        try:
+            return np.array(value, _DTYPES[fact.form])
+        except (TypeError, ValueError):
+            raise Refused(f"its {fact.attribute} is not what the operator documents") from None
     element_type = draft.place.element_type(draft.input(0))
     data_type = None if element_type is None else dtype(element_type)
     if data_type is None or element_type is None or element_type.kind != "float":

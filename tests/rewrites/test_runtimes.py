@@ -163,36 +163,40 @@ unknown (float data, int64 at, float new) => (float out) {{ out = {node} (data, 
 
 
 @pytest.mark.onnxruntime
-@pytest.mark.parametrize("opset", [11, 12, 13, 15, 17, 18, 21])
+@pytest.mark.parametrize("opset", [11, 13, 17, 21])
 @pytest.mark.parametrize("attributes", ["", "axis = 1", "axis = -2", 'reduction = "add"'])
 def test_elements_of_unknown_rank(tmp_path: Path, opset: int, attributes: str) -> None:
     if "reduction" in attributes and opset < 16:
         return
     node = f"ScatterElements <{attributes}>" if attributes else "ScatterElements"
-    random = np.random.default_rng(0)
+    random, cases = np.random.default_rng(0), []
     for shape in ((2, 3), (4, 2, 2)):
         data, new = (random.random(size, np.float32) for size in ((5, 4, 3)[: len(shape)], shape))
         axis = int(re.sub(r"[^-\d]", "", attributes) or 0)
         at = np.argsort(random.random(shape), axis)
         at[0] -= data.shape[axis]
-        _demand_same_onnx(tmp_path, opset, node, "ScatterND", (data, at, new))
+        cases.append((data, at, new))
+    _demand_same_onnx(tmp_path, opset, node, "ScatterND", cases)
 
 
 @pytest.mark.onnxruntime
-@pytest.mark.parametrize("opset", [11, 12, 13, 15, 17, 18, 21])
+@pytest.mark.parametrize("opset", [11, 13, 17, 21])
 @pytest.mark.parametrize("attributes", ["", 'reduction = "mul"'])
 def test_tuples_of_unknown_rank(tmp_path: Path, opset: int, attributes: str) -> None:
     if attributes and opset < 16:
         return
     node = f"ScatterND <{attributes}>" if attributes else "ScatterND"
-    random = np.random.default_rng(0)
+    random, cases = np.random.default_rng(0), []
     for at in (np.array([[0], [-1]]), np.array([[[0, -1]], [[2, 0]]]), np.array([1, 2, 0])):
         data = random.random((4, 3, 2), np.float32)
         new = random.random((*at.shape[:-1], *data.shape[at.shape[-1] :]), np.float32)
-        _demand_same_onnx(tmp_path, opset, node, "ScatterElements", (data, at, new))
+        cases.append((data, at, new))
+    _demand_same_onnx(tmp_path, opset, node, "ScatterElements", cases)
 
 
-def _demand_same_onnx(folder: Path, opset: int, node: str, target: str, arrays: tuple[Array, ...]) -> None:
+def _demand_same_onnx(
+    folder: Path, opset: int, node: str, target: str, cases: list[tuple[Array, ...]]
+) -> None:
     before, after = folder / "before.onnx", folder / "after.onnx"
     model = parser.parse_model(_UNKNOWN_RANKS.format(opset=opset, node=node))
     for value in (*model.graph.input, *model.graph.output):
@@ -201,10 +205,17 @@ def _demand_same_onnx(folder: Path, opset: int, node: str, target: str, arrays: 
     found = convert(before, target)
     assert found.refused == ()
     assert found.opset is None
-    found.write(after, overwrite=True)
-    found_by = run_all("onnxruntime", {"old": (before, arrays), "new": (after, arrays)}, folder)
-    assert found_by["old"].error == found_by["new"].error == ""
-    np.testing.assert_array_equal(found_by["new"].outputs[0], found_by["old"].outputs[0])
+    found.write(after)
+    jobs = {
+        f"{number} {path.stem}": (path, arrays)
+        for number, arrays in enumerate(cases)
+        for path in (before, after)
+    }
+    outcomes = run_all("onnxruntime", jobs, folder)
+    for number in range(len(cases)):
+        old, new = (outcomes[f"{number} {path.stem}"] for path in (before, after))
+        assert old.error == new.error == ""
+        np.testing.assert_array_equal(new.outputs[0], old.outputs[0])
 
 
 def demand_documented(runner: Runner, path: str, target: str, operator: str, **attributes: Any) -> None:
