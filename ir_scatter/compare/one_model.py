@@ -58,6 +58,8 @@ def compare(
         NoInputs: no legal inputs were found.
     """
     known = read(path) if model is None else model
+    for runner in runners[:1]:
+        runner.prepare(path, precision=settings.precision, timeout=settings.timeout)
     cases = tuple(make_cases(known, settings, feeds))
     session = Session(known, str(path), runners, settings, with_numpy=with_numpy)
     try:

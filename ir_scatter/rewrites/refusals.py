@@ -69,8 +69,8 @@ MEANINGS = {
         "Why: bytes that are not concerned must stay as they are."
     ),
     Reason.NO_FORM: (
-        "The dialect cannot say the new form for what is known of this node.\n\n"
-        "Why: an operator around the scatter node needs something constant that is computed here."
+        "Nothing that the node is given tells an input of the new form.\n\n"
+        "Why: indices without a position along another axis leave no list of them to take."
     ),
 }
 

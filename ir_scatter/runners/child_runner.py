@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ir_scatter.errors import BadFeed, UsageError
+from ir_scatter.runners.ahead import Ahead
 from ir_scatter.runners.outcome import NodeFacts, Outcome, Status, Tap
 from ir_scatter.runners.runner import (
     MODEL_PRECISION,
@@ -37,6 +38,7 @@ class ChildRunner(Runner):
         remarks: what must be known to judge its results.
         has_precision: whether a precision can be asked for.
         questions_per_process: after how many of them a new process takes over.
+        can_prepare: whether its process can make a model ready that it has no inputs for yet.
     """
 
     module: str
@@ -45,6 +47,8 @@ class ChildRunner(Runner):
     remarks: tuple[str, ...] = ()
     has_precision: bool = False
     questions_per_process: int | None = None
+    can_prepare: bool = False
+    _ahead: Ahead | None = None
 
     def environment(self) -> Mapping[str, str]:
         """Return what is added to the environment of the process."""
@@ -113,6 +117,9 @@ class ChildRunner(Runner):
         """Run a model; see `Runner.run`."""
         if precision not in PRECISIONS:
             raise UsageError(f"precision is {precision!r}, expected {', '.join(PRECISIONS)}")
+        ahead = self._answer_ahead(model_path, precision)
+        if ahead.get("status", Status.OK) != Status.OK:
+            return self._outcome(ahead, [], (), feeds, precision)
         question = {
             "do": "run",
             "model": os.path.abspath(model_path),
@@ -124,12 +131,33 @@ class ChildRunner(Runner):
             "tap_memory": tap_memory,
         }
         answer, arrays = self._ask(question, _checked(feeds), timeout)
+        answer["seconds"] = answer.get("seconds", 0.0) + ahead.get("seconds", 0.0)
         return self._outcome(answer, arrays, taps, feeds, precision)
+
+    def prepare(
+        self, model_path: "str | Path", *, precision: str = "f32", timeout: float = TIME_LIMIT
+    ) -> None:
+        """Begin to read and compile a model; see `Runner.prepare`."""
+        if not self.can_prepare or self._problem or self._ahead is not None:
+            return
+        path = os.path.abspath(model_path)
+        question = {"do": "prepare", "model": path, "precision": precision, "profile": True}
+        self._ahead = Ahead((path, precision), lambda: self._ask(question, (), timeout)[0])
 
     def close(self) -> None:
         """End the process."""
+        ahead, self._ahead = self._ahead, None
         if "worker" in self.__dict__:
             self.worker.close()
+            if ahead is not None:
+                ahead.stop(self.worker.close)
+
+    def _answer_ahead(self, model_path: "str | Path", precision: str) -> dict[str, Any]:
+        """Return what came of making this model ready, once; nothing if that was not asked for."""
+        ahead, self._ahead = self._ahead, None
+        answer = None if ahead is None else ahead.wait()
+        is_this = ahead is not None and ahead.about == (os.path.abspath(model_path), precision)
+        return answer if is_this and answer is not None else {}
 
     @cached_property
     def _problem(self) -> str:

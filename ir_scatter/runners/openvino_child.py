@@ -8,7 +8,7 @@ from ir_scatter.ops.plain.case import Array
 from ir_scatter.runners.openvino_facts import node_facts
 from ir_scatter.runners.openvino_inputs import input_tensors, output_names
 from ir_scatter.runners.openvino_models import Models
-from ir_scatter.runners.openvino_tapping import Question, run_tapped
+from ir_scatter.runners.openvino_tapping import Question, prepare, run_tapped
 from ir_scatter.runners.service import serve
 
 _PROPERTIES = {
@@ -21,7 +21,7 @@ _PROPERTIES = {
 def main() -> None:
     """Serve."""
     device = _Device()
-    serve({"run": device.run, "describe": device.describe})
+    serve({"run": device.run, "describe": device.describe, "prepare": device.prepare})
 
 
 class _Device:
@@ -43,6 +43,12 @@ class _Device:
             is_list = isinstance(value, list | tuple | set)
             answer[word] = sorted(map(str, value)) if is_list else _word(value)
         return answer, []
+
+    def prepare(self, question: dict[str, Any], _: Sequence[Array]) -> tuple[dict[str, Any], list[Array]]:
+        """Read and compile a model that will be run."""
+        started = perf_counter()
+        prepare(self._models, question)
+        return {"status": "ok", "seconds": perf_counter() - started}, []
 
     def run(self, question: dict[str, Any], arrays: Sequence[Array]) -> tuple[dict[str, Any], list[Array]]:
         """Run a model, with or without taps."""

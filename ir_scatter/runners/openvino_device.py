@@ -31,6 +31,7 @@ class OpenVinoRunner(ChildRunner):
     packages: tuple[str, ...] = ("openvino",)
     install = "pip install openvino"
     has_precision = True
+    can_prepare = True
 
     def __init__(self, device: str, name: str = "") -> None:
         """Make a runner.

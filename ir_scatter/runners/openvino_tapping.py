@@ -53,6 +53,17 @@ def run_tapped(models: Models, question: Question) -> Done:
     )
 
 
+def prepare(models: Models, asked: Mapping[str, Any]) -> None:
+    """Make ready what a run without taps will look for.
+
+    Raises:
+        Failure: the device is missing, or does not take the model.
+    """
+    path = asked["model"]
+    model = models.read(path)
+    models.start(model, identity(path), asked["device"], asked["precision"], profile=asked["profile"])
+
+
 def _run_batches(models: Models, question: Question, *, bodies: bool) -> Done:
     """Run the model once for each batch of taps; its own outputs are those of the first batch."""
     whole = _tapped(models, question, question.taps, bodies=bodies)

@@ -62,6 +62,17 @@ class Runner(ABC):
     def availability(self) -> Availability:
         """Return whether it can run here, and why not."""
 
+    def prepare(  # noqa: B027 - most can do nothing before they have inputs
+        self, model_path: "str | Path", *, precision: str = "f32", timeout: float = TIME_LIMIT
+    ) -> None:
+        """Begin to make a model ready to be run with a profile; do not wait for it.
+
+        Args:
+            model_path: of the file.
+            precision: what it should compute in.
+            timeout: in seconds.
+        """
+
     @abstractmethod
     def run(
         self,
