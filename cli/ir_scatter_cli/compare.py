@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ir_scatter.errors import BadFeed, CannotWrite, NoInputs, UnreadableModel, UsageError
+from ir_scatter.errors import BadFeed, NoInputs, UnreadableModel, UsageError
 from ir_scatter.report.characters import visible
 from ir_scatter_cli import exits
 from ir_scatter_cli.options import InputShape, use_color, write, write_file
@@ -57,7 +57,7 @@ def command(**options: Any) -> int:
         return _run(options)
     except (NoInputs, BadFeed, UsageError) as error:
         raise click.UsageError(visible(str(error))) from None
-    except (UnreadableModel, CannotWrite) as error:
+    except UnreadableModel as error:
         click.echo(f"ir-scatter: {visible(str(error))}", err=True)
         return exits.UNREADABLE
 
@@ -96,7 +96,7 @@ def _run(options: dict[str, Any]) -> int:
     with progress(_count(job), is_wanted=job.each) as seen:
         done = run_job(job, seen)
     _write(done, options)
-    for line in done.written:
+    for line in (*done.written, *done.unwritten):
         click.echo(f"ir-scatter: {visible(line)}", err=True)
     for line in _passed_over(done, is_named=bool(options["names"])):
         click.echo(f"ir-scatter: {visible(line)}", err=True)
@@ -159,7 +159,7 @@ def _write_report(done: "Done", options: dict[str, Any], versions: Mapping[str, 
 
 
 def _exit_code(done: "Done", *, is_named: bool) -> int:
-    if any(failure.is_unreadable for failure in done.failures):
+    if done.unwritten or any(failure.is_unreadable for failure in done.failures):
         return exits.UNREADABLE
     if any(one.differs for one in done.found):
         return exits.FINDINGS

@@ -18,7 +18,7 @@ def compare_against(folder: "str | Path", model: Model, voices: Voices, settings
     """Run a model on the inputs that were saved, and compare with what was saved.
 
     A runner is compared with the saved one of its name. Saved ones that nobody runs here are compared
-    with NumPy, or else with the first that runs. What was tapped then is judged again, so that
+    with NumPy, that of today or the saved one, or else with the first that runs. What was tapped then is judged again, so that
     tolerances can change without running anything.
 
     Args:
@@ -64,10 +64,11 @@ def _pairs(new: Sequence[Outcome], old: Sequence[Outcome]) -> Iterator[tuple[Out
     for subject in here:
         if SAVED + subject.runner in then:
             yield subject, then[SAVED + subject.runner]
-    reference = next((one for one in here if one.runner == NUMPY), next(iter(here), None))
+    numpy = [one for one in (*here, *then.values()) if one.runner in {NUMPY, SAVED + NUMPY}]
+    reference = next(iter([*numpy, *here]), None)
     names = {SAVED + one.runner for one in here}
     for name, outcome in then.items():
-        if reference is not None and name not in names:
+        if reference is not None and outcome is not reference and name not in names:
             yield outcome, reference
 
 

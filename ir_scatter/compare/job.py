@@ -9,7 +9,7 @@ from ir_scatter.compare.one_model import compare, names_of
 from ir_scatter.compare.request import Voices, find_voices
 from ir_scatter.compare.session import Compared, Settings
 from ir_scatter.compare.two_models import compare_two
-from ir_scatter.errors import Error, UnreadableModel, UsageError
+from ir_scatter.errors import CannotWrite, Error, UnreadableModel, UsageError
 from ir_scatter.files import find_files
 from ir_scatter.model import Model
 from ir_scatter.validate import read
@@ -66,12 +66,14 @@ class Done:
         failures: the others; only with `each`.
         skipped: runners that were passed over, and why.
         written: what was saved and extracted, in words.
+        unwritten: what could not be, and why.
     """
 
     found: tuple[Compared, ...]
     failures: tuple[Failure, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
     written: tuple[str, ...] = ()
+    unwritten: tuple[str, ...] = ()
 
 
 def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
@@ -85,7 +87,6 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
         UsageError: a name does not exist, options do not fit each other, or feeds do not fit a model.
         UnreadableModel: a model cannot be read.
         NoInputs: no legal inputs were found.
-        CannotWrite: what was found cannot be saved.
     """
     _demand_sense(job)
     job = replace(job, settings=replace(job.settings, keeps_runs=bool(job.save)))
@@ -138,11 +139,13 @@ def _one(job: Job, models: list[Model], voices: Voices) -> Done:
     else:
         path = job.models[0]
         found = compare(path, voices.runners, settings, with_numpy=with_numpy, feeds=feeds, model=models[0])
-    return Done((found,), (), voices.skipped, tuple(_written(job, found, "")))
+    writing = _Writing(job)
+    writing.write(found, "")
+    return Done((found,), (), voices.skipped, tuple(writing.written), tuple(writing.failed))
 
 
 def _each(job: Job, voices: Voices, seen: Callable[[object], None] | None) -> Done:
-    found, failures, written = list[Compared](), list[Failure](), list[str]()
+    found, failures, writing = list[Compared](), list[Failure](), _Writing(job)
     folders: set[str] = set()
     for source in find_files(job.models, ()).sources:
         try:
@@ -153,11 +156,12 @@ def _each(job: Job, voices: Voices, seen: Callable[[object], None] | None) -> Do
         except Error as error:
             failures.append(Failure(source.path, str(error), is_unreadable=False))
         else:
-            written += _written(job, one, _folder(source.path, folders))
+            writing.write(one, _folder(source.path, folders))
             found.append(replace(one, runs=()))
         if seen is not None:
             seen(source.path)
-    return Done(tuple(found), tuple(failures), voices.skipped, tuple(written))
+    written, failed = tuple(writing.written), tuple(writing.failed)
+    return Done(tuple(found), tuple(failures), voices.skipped, written, failed)
 
 
 def _folder(path: str, taken: set[str]) -> str:
@@ -181,13 +185,27 @@ def _feeds(path: str, model: Model) -> "Mapping[str, Array]":
     return archive.fit_types(archive.read_arrays(path), wire(model).inputs)
 
 
-def _written(job: Job, found: Compared, folder: str) -> Iterator[str]:
-    """Write what is to be written, and say so."""
-    if job.save:
-        from ir_scatter.compare.saved import save
+class _Writing:
+    """Writes what is to be written, and says so; what was found is not lost if it cannot be."""
 
-        yield save(found, Path(job.save) / folder)
-    if job.extract:
-        from ir_scatter.compare.extract import extract
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.written: list[str] = []
+        self.failed: list[str] = []
 
-        yield from extract(found, Path(job.extract) / folder)
+    def write(self, found: Compared, folder: str) -> None:
+        """Write what belongs to a model."""
+        try:
+            self.written += self._lines(found, folder)
+        except CannotWrite as error:
+            self.failed.append(str(error))
+
+    def _lines(self, found: Compared, folder: str) -> Iterator[str]:
+        if self._job.save:
+            from ir_scatter.compare.saved import save
+
+            yield save(found, Path(self._job.save) / folder)
+        if self._job.extract:
+            from ir_scatter.compare.extract import extract
+
+            yield from extract(found, Path(self._job.extract) / folder)

@@ -178,6 +178,8 @@ class Session:
             self.devices[runner.name] = runner.availability()
         if plain.precision == "default":
             plain = replace(plain, precision=self._precisions.get(runner.name) or plain.precision)
+        if plain.status is Status.UNAVAILABLE:
+            return replace(plain, message=_with_remedy(runner, plain.message)), None
         remarks: tuple[str, ...] = getattr(runner, "remarks", ())
         if remarks and plain.status is Status.OK:
             self.about[runner.name] = remarks
@@ -273,6 +275,13 @@ class Session:
             devices=self.devices,
             about=self.about,
         )
+
+
+def _with_remedy(runner: "Runner", reason: str) -> str:
+    """Say what to install where something is missing."""
+    remedy = getattr(runner, "remedy", None)
+    found = remedy(reason) if remedy is not None else ""
+    return f"{reason}; {found}" if found else reason
 
 
 def _type(node: Node) -> str:

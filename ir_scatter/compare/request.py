@@ -56,7 +56,7 @@ def find_voices(names: Sequence[str], *, format: str | None = None, skip_missing
         if skip_missing:
             availability = runner.availability()
             if not availability.is_available:
-                skipped.append((runner.name, availability.reason))
+                skipped.append((runner.name, _reason(availability)))
                 continue
         kept[runner.name] = runner
     with_numpy = any(name.strip().lower() == NUMPY for name in names)
@@ -73,8 +73,12 @@ def _everything(format: str | None) -> Voices:
         if availability.is_available:
             found.append(runner)
         else:
-            skipped.append((name, availability.reason))
+            skipped.append((name, _reason(availability)))
     return replace(Voices(tuple(found), True), skipped=tuple(skipped))
+
+
+def _reason(availability: "Availability") -> str:
+    return "; ".join(part for part in (availability.reason, availability.remedy) if part)
 
 
 def survey() -> "list[Availability]":

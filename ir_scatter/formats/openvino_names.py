@@ -14,6 +14,8 @@ class LayerNames:
     def __init__(self, data: bytes, net: Body) -> None:
         self._taken: set[bytes] = set()
         self._numbers: dict[bytes, int] = {}
+        self._labels: dict[str, bytes] = {}
+        self._raw = self._base = b""
         pending = [net]
         while pending:
             body = pending.pop()
@@ -27,9 +29,12 @@ class LayerNames:
 
         It may stand in other quotation marks than the one that it begins with.
         """
-        base = raw.replace(b'"', b"&quot;").replace(b"'", b"&apos;")
-        name = b"%b/%b" % (base, label.encode() if label.isidentifier() else escaped(label))
-        meaning = unescaped(name)
+        if raw != self._raw:
+            self._raw, self._base = raw, raw.replace(b'"', b"&quot;").replace(b"'", b"&apos;")
+        if label not in self._labels:
+            self._labels[label] = label.encode() if label.isidentifier() else escaped(label)
+        name = b"%b/%b" % (self._base, self._labels[label])
+        meaning = unescaped(name) if b"&" in name else name
         if meaning not in self._taken:
             self._taken.add(meaning)
             return name

@@ -8,7 +8,8 @@ from ir_scatter.compare.odd import shown
 from ir_scatter.compare.session import Compared, NotTapped
 from ir_scatter.compare.verdicts import Comparison, Guarded, Level, Verdict
 from ir_scatter.report.characters import visible
-from ir_scatter.report.comparison_json import conversion, summary
+from ir_scatter.report.comparison_json import summary
+from ir_scatter.report.facts_table import facts_table
 from ir_scatter.report.phrases import counted
 from ir_scatter.report.tables import Table, cell, render
 from ir_scatter.report.verdict_matrix import matrix, name_of
@@ -29,15 +30,14 @@ def text(found: Compared, *, color: bool = False, width: int | None = None) -> s
         width: columns of the terminal; None for tables and lines as wide as they are.
     """
     parts = [visible(f"{found.other} against {found.model}" if found.other else found.model)]
-    for table in (_runners(found), *_matrices(found), _facts(found)):
-        if table.rows:
-            parts.append(render(table, color=color, width=width))
-    for lines in (_differences(found), _indices(found.guarded), _odd(found), _notes(found)):
-        wrapped = [_wrapped(visible(line), width) for line in lines]
-        if wrapped:
-            parts.append("\n".join(wrapped))
+    for table in (_runners(found), *_matrices(found)):
+        parts.append(render(table, color=color, width=width))
+    for lines in (_differences(found), _indices(found.guarded), _odd(found)):
+        parts.append("\n".join(_wrapped(visible(line), width) for line in lines))
+    parts.append(render(facts_table(found, _MOST_ROWS), color=color, width=width))
+    parts.append("\n".join(_wrapped(visible(line), width) for line in _notes(found)))
     parts.append(last_line(found))
-    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+    return "\n\n".join(part.rstrip("\n") for part in parts if part.strip()) + "\n"
 
 
 def _wrapped(line: str, width: int | None) -> str:
@@ -116,25 +116,6 @@ def _how(one: Comparison) -> str:
         if got != expected:
             parts.append(f"{got} {noun}, expected {expected}")
     return "; ".join(parts)
-
-
-def _facts(found: Compared) -> Table:
-    """Return how each runner really ran the scatter nodes; first those that differ."""
-    names = {one.node: one.measure.verdict for one in reversed(found.comparisons) if one.node is not None}
-    loud = {one.node for one in found.comparisons if one.measure.verdict.is_difference}
-    rows: list[tuple[bool, tuple[object, ...]]] = []
-    for runner, facts in found.facts.items():
-        for one in facts:
-            mine = [name for name in one.originals if name in names]
-            if mine:
-                time = "" if one.microseconds is None else f"{one.microseconds:.0f} us"
-                row = (", ".join(mine), runner, one.kernel, one.precision, conversion(one, found.types), time)
-                rows.append((loud.isdisjoint(mine), row))
-    rows.sort(key=lambda row: row[0])
-    drawn = [row for _, row in rows[:_MOST_ROWS]]
-    if len(rows) > _MOST_ROWS:
-        drawn.append((f"and {len(rows) - _MOST_ROWS} more", "", "", "", "", ""))
-    return Table(("node", "runner", "kernel", "precision", "converts", "time"), drawn)
 
 
 def _indices(guarded: Sequence[Guarded]) -> Iterator[str]:

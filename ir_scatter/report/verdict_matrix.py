@@ -13,6 +13,8 @@ _COLORS = {
     Verdict.MISMATCH: "red",
 }
 _ORDER = list(Verdict)
+_FEW = 12
+"""So many rows are drawn even if all verdicts in them are equal."""
 
 _Column = tuple[str, str]
 _Row = dict[_Column, list[Comparison]]
@@ -38,24 +40,28 @@ def matrix(found: Sequence[Comparison], noun: str, most: int) -> Table:
         columns[column] = None
         rows.setdefault(name_of(one), {}).setdefault(column, []).append(one)
     ordered = sorted(rows.items(), key=lambda item: _worst(_all(item[1])), reverse=True)
+    loud = sum(_worst(_all(row)) > 0 for row in rows.values())
+    shown = min(max(loud, _FEW), most)
     drawn: list[tuple[object, ...]] = [
-        (name, *(_verdicts(row.get(column, ())) for column in columns)) for name, row in ordered[:most]
+        (name, *(_verdicts(row.get(column, ())) for column in columns)) for name, row in ordered[:shown]
     ]
-    rest = ordered[most:]
-    if rest:
-        drawn.append(
-            (
-                f"and {len(rest)} more, at worst",
-                *(
-                    _verdicts([one for _, row in rest for one in row.get(column, ())], counts=False)
-                    for column in columns
-                ),
-            )
-        )
+    if ordered[shown:]:
+        drawn.append(_rest([row for _, row in ordered[shown:]], columns))
+    if all(subject == reference for subject, reference in columns):
+        return Table((noun, *(subject for subject, _ in columns)), drawn)
     references = {reference for _, reference in columns}
     if len(references) == 1:
         return Table((f"{noun}, against {references.pop()}", *(subject for subject, _ in columns)), drawn)
     return Table((noun, *(f"{subject} against {reference}" for subject, reference in columns)), drawn)
+
+
+def _rest(rows: Sequence[_Row], columns: Iterable[_Column]) -> tuple[object, ...]:
+    """Return the last row, which stands for all others."""
+    cells = [
+        _verdicts([one for row in rows for one in row.get(column, ())], counts=False) for column in columns
+    ]
+    is_equal = all(one.text in {"", Verdict.EQUAL.value} for one in cells)
+    return (f"and {len(rows)} more{'' if is_equal else ', at worst'}", *cells)
 
 
 def _column(one: Comparison, found: Sequence[Comparison]) -> _Column:

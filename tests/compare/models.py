@@ -11,14 +11,13 @@ import pytest
 from ir_scatter import runners
 from ir_scatter.compare.one_model import compare
 from ir_scatter.compare.session import Compared, Settings
+from ir_scatter.compare.stored import type_of
 from ir_scatter.compare.verdicts import Comparison, Level, Verdict
-from ir_scatter.elements import ELEMENT_TYPES
 from ir_scatter.formats.one_node import OneInput, OneNode, ir_of, onnx_of
 
 Array = npt.NDArray[Any]
 Inputs = Mapping[str, Array]
 
-_BY_DTYPE = {row.dtype_name: row for row in ELEMENT_TYPES.values() if row.dtype_name}
 _PORTS = ("data", "indices", "updates", "axis")
 
 
@@ -41,11 +40,9 @@ def write_node(
         attributes: of the node.
     """
     named = dict(zip(_PORTS, inputs, strict=False))
-    made = [
-        OneInput(name, _BY_DTYPE[array.dtype.name], array, name in constants) for name, array in named.items()
-    ]
+    made = [OneInput(name, type_of(array), array, name in constants) for name, array in named.items()]
     data = inputs[0]
-    node = OneNode(type, opset, attributes, made, _BY_DTYPE[data.dtype.name], data.shape)
+    node = OneNode(type, opset, attributes, made, type_of(data), data.shape)
     if isinstance(opset, str):
         path = folder / "model.xml"
         text, weights = ir_of(node)

@@ -1,0 +1,112 @@
+"""A runner that computes with NumPy, and does what it is told wrong."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ir_scatter import evaluate_model
+from ir_scatter.compare.nodes import nodes_by_tap
+from ir_scatter.errors import Error
+from ir_scatter.evaluate import evaluate
+from ir_scatter.graphs.nodes import arguments_of, by_role
+from ir_scatter.runners.outcome import Execution, NodeFacts, Outcome, Status, Tap, Tapped
+from ir_scatter.runners.runner import TAP_MEMORY, TIME_LIMIT, Availability, Runner
+from ir_scatter.validate import read
+
+Array = npt.NDArray[Any]
+
+
+class FakeRunner(Runner):
+    """Gives every scatter node the inputs of the model by role: for models of one node.
+
+    Attributes:
+        questions: that were asked.
+        closed: how often it was closed.
+    """
+
+    def __init__(
+        self,
+        name: str = "fake",
+        *changes: Callable[[Array], Array],
+        ending: Status = Status.OK,
+        message: str = "",
+        problem: str = "",
+        facts: Sequence[NodeFacts] = (),
+        remarks: tuple[str, ...] = (),
+        tapped_change: Callable[[Array], Array] | None = None,
+    ) -> None:
+        self.name, self.changes = name, changes or (np.copy,)
+        self.ending, self.message, self.problem_of_taps = ending, message, problem
+        self.facts, self.remarks, self.tapped_change = tuple(facts), remarks, tapped_change
+        self.questions: list[dict[str, Any]] = []
+        self.closed = 0
+
+    def versions(self) -> Mapping[str, str]:
+        return {self.name: "1"}
+
+    def availability(self) -> Availability:
+        return Availability(self.name, self.ending is not Status.UNAVAILABLE, self.message, "pip install it")
+
+    def close(self) -> None:
+        self.closed += 1
+
+    def run(
+        self,
+        model_path: str | Path,
+        feeds: Mapping[str, Array],
+        *,
+        taps: Sequence[Tap] = (),
+        precision: str = "f32",
+        repeat: int = 1,
+        profile: bool = False,
+        tap_memory: int = TAP_MEMORY,
+        timeout: float = TIME_LIMIT,
+    ) -> Outcome:
+        self.questions.append({"taps": len(taps), "repeat": repeat, "precision": precision})
+        base = Outcome(self.name, self.ending, self.message, precision=precision, versions=self.versions())
+        if self.ending is not Status.OK:
+            return base
+        try:
+            outputs = evaluate_model(model_path, feeds)
+        except Error:
+            outputs = {"output": feeds["data"]}
+        runs = tuple(
+            {name: self.changes[min(number, len(self.changes) - 1)](array) for name, array in outputs.items()}
+            for number in range(repeat)
+        )
+        tapped = tuple(self._tapped(model_path, tap, feeds, runs[0]) for tap in taps)
+        return replace(base, runs=runs, tapped=tapped, facts=self.facts if profile else ())
+
+    def _tapped(
+        self, path: str | Path, tap: Tap, feeds: Mapping[str, Array], run: Mapping[str, Array]
+    ) -> Tapped:
+        if self.problem_of_taps:
+            return Tapped(tap, problem=self.problem_of_taps)
+        known = nodes_by_tap(read(path))[tap]
+        inputs = []
+        for port, input in zip(known.site.spec.ports, known.node.inputs, strict=False):
+            constant = input.value and known.site.facts.array(input.value)
+            inputs.append(feeds[port.name] if constant is None else constant)
+        change = self.tapped_change or self.changes[0]
+        operator, arguments = arguments_of(known.site, by_role(known.site.lookup, inputs))
+        try:
+            output = change(evaluate(operator, **arguments))
+        except Error:
+            output = next(iter(run.values()))
+        return Tapped(tap, (Execution((), tuple(inputs), output),))
+
+
+def wrong_at(*places: int, by: float = 1) -> Callable[[Array], Array]:
+    """Return what changes some elements."""
+
+    def change(array: Array) -> Array:
+        changed = array.copy()
+        for place in places:
+            changed.reshape(-1)[place] += by
+        return changed
+
+    return change

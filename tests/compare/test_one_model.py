@@ -1,0 +1,251 @@
+"""The logic of a comparison, with runners that do what they are told."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ir_scatter.compare import voices
+from ir_scatter.compare.one_model import compare
+from ir_scatter.compare.session import Compared, Settings
+from ir_scatter.compare.tolerances import Tolerances
+from ir_scatter.compare.verdicts import Level, Verdict
+from ir_scatter.errors import BadFeed, UnreadableModel
+from ir_scatter.runners.outcome import NodeFacts, Status
+from tests.compare.fake import FakeRunner, wrong_at
+from tests.compare.models import Inputs, floats, only, write_node
+from tests.rules.ir_text import IrText
+
+Model = tuple[Path, Inputs]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Model:
+    inputs = [floats(3, 4), np.array([2, 0]), -floats(2, 4), np.array(0)]
+    return write_node(tmp_path, "ScatterUpdate", "opset3", inputs)
+
+
+def compared(model: Model, *runners: FakeRunner, with_numpy: bool = True, **settings: Any) -> Compared:
+    path, feeds = model
+    return compare(path, runners, Settings(**settings), with_numpy=with_numpy, feeds=feeds)
+
+
+def test_both_levels_and_the_references(model: Model) -> None:
+    found = compared(model, FakeRunner("a"), FakeRunner("b", wrong_at(5)))
+    assert {(one.level, one.subject, one.reference) for one in found.comparisons} == {
+        (level, subject, "numpy") for level in Level for subject in "ab"
+    }
+    assert only(found, Level.NODE, "b").measure.verdict is Verdict.MISMATCH
+    assert only(found, Level.NODE, "a").tensor == "node"
+    assert found.differs
+    assert found.operators == {"node": "ScatterUpdate-3"}
+
+
+def test_a_node_is_not_blamed_for_what_comes_after_it(model: Model) -> None:
+    found = compared(model, FakeRunner("a", wrong_at(1), tapped_change=np.copy))
+    assert only(found, Level.MODEL, "a").measure.verdict is Verdict.MISMATCH
+    assert only(found, Level.NODE, "a").measure.verdict is Verdict.EQUAL
+
+
+def test_the_odd_one_out(model: Model) -> None:
+    found = compared(model, FakeRunner("a"), FakeRunner("b", wrong_at(5)), FakeRunner("c"))
+    assert [odd.runners for odd in found.odd] == [("b",), ("b",)]
+    assert found.odd[0].message == (
+        "b departs from what numpy, a and c say: by the document [1, 1] is 1.5, not 2.5"
+    )
+    two = compared(model, FakeRunner("a"), FakeRunner("b", wrong_at(5)), FakeRunner("c", wrong_at(5)))
+    assert two.odd[0].message.startswith("b and c depart from what numpy and a say")
+    assert compared(model, FakeRunner("b", wrong_at(5))).odd == ()
+
+
+def test_all_against_numpy(model: Model) -> None:
+    same = compared(model, FakeRunner("a", wrong_at(5)), FakeRunner("b", wrong_at(5)))
+    assert same.odd[0].runners == ("numpy",)
+    assert same.odd[0].message.startswith("a and b agree with each other against numpy")
+    other = compared(model, FakeRunner("a", wrong_at(5)), FakeRunner("b", wrong_at(6)))
+    assert other.odd[0].message.startswith("a and b differ from numpy, and from each other")
+
+
+def test_without_numpy_the_first_is_the_reference_of_outputs_only(model: Model) -> None:
+    found = compared(model, FakeRunner("a"), FakeRunner("b"), FakeRunner("c", wrong_at(0)), with_numpy=False)
+    assert [one.runner for one in found.outcomes] == ["a", "b", "c"]
+    pairs = {(one.subject, one.reference) for one in found.comparisons if one.level is Level.MODEL}
+    assert pairs == {("b", "a"), ("c", "a")}
+    assert {one.reference for one in found.comparisons if one.level is Level.NODE} == {"numpy"}
+    assert found.odd[0].message == "c departs from what a and b say"
+
+
+def test_every_pair_if_it_is_asked_for(model: Model) -> None:
+    found = compared(model, FakeRunner("a"), FakeRunner("b"), pairwise=True)
+    pairs = [(one.subject, one.reference) for one in found.comparisons if one.level is Level.MODEL]
+    assert pairs == [("a", "numpy"), ("b", "numpy"), ("b", "a")]
+
+
+def test_what_changes_from_run_to_run(model: Model) -> None:
+    found = compared(model, FakeRunner("a", np.copy, np.copy, wrong_at(3)), repeat=4)
+    assert [one.measure.verdict for one in found.comparisons if one.subject == one.reference] == [
+        Verdict.NONDETERMINISTIC
+    ]
+    assert found.differs
+    assert not compared(model, FakeRunner("a"), repeat=4).differs
+
+
+def test_taps_that_change_an_output(model: Model) -> None:
+    class Fusing(FakeRunner):
+        def run(self, *arguments: Any, **named: Any) -> Any:
+            self.changes = (wrong_at(0),) if named.get("taps") else (np.copy,)
+            return super().run(*arguments, **named)
+
+    found = compared(model, Fusing("a", tapped_change=np.copy))
+    assert found.remarks == ("a: output output changes by up to 1 when nodes are tapped: fusions differ",)
+    assert not found.differs
+
+
+def test_nodes_that_cannot_be_tapped_are_listed(model: Model) -> None:
+    found = compared(model, FakeRunner("a", problem="it is inside a body"))
+    assert [(one.runner, one.node, one.reason) for one in found.not_tapped] == [
+        ("a", "node", "it is inside a body")
+    ]
+    assert not found.differs
+
+
+@pytest.mark.parametrize("ending", [one for one in Status if one is not Status.OK])
+def test_every_ending_is_a_result(model: Model, ending: Status) -> None:
+    found = compared(model, FakeRunner("a", ending=ending, message="why"), FakeRunner("b"), cases=2)
+    assert [(one.runner, one.status) for one in found.outcomes[1:]] == [("a", ending), ("b", Status.OK)]
+    assert found.outcomes[1].message.startswith("why")
+    assert [one.runner for one in found.failed] == ["a"]
+    assert {one.subject for one in found.comparisons} == {"b"}
+
+
+def test_whoever_is_not_there_or_too_slow_is_not_asked_again(model: Model) -> None:
+    for ending, questions in ((Status.UNAVAILABLE, 1), (Status.TIMEOUT, 1), (Status.CRASHED, 3)):
+        runner = FakeRunner("a", ending=ending)
+        compared(model, runner, cases=3)
+        assert len(runner.questions) == questions
+
+
+def test_numpy_that_does_not_know_an_operator_is_no_failure(tmp_path: Path) -> None:
+    ir = IrText()
+    data, indices = ir.parameter("data", shape=(3,)), ir.parameter("indices", "i64", (1,))
+    updates, axis = ir.parameter("updates", shape=(1,)), ir.const("axis", "i64", 0)
+    written = ir.add("written", "ScatterUpdate", "opset3", [data, indices, updates, axis], [("f32", (3,))])
+    odd = ir.add("odd", "NoSuchThing", "opset1", [written], [("f32", (3,))])
+    ir.add("result", "Result", "opset1", [odd], [])
+    feeds = {"data": floats(3), "indices": np.array([9]), "updates": floats(1)}
+    found = compare(ir.write(tmp_path), [FakeRunner("a", ending=Status.CRASHED)], Settings(), feeds=feeds)
+    assert found.outcomes[0].status is Status.UNSUPPORTED
+    assert found.outcomes[0].message == "NumPy does not compute NoSuchThing at odd"
+    assert [one.runner for one in found.failed] == ["a"]
+    assert [(one.runner, one.node, one.kind) for one in found.guarded] == [
+        ("numpy", "written", "out-of-range")
+    ]
+
+
+def test_given_inputs_are_the_first_case(model: Model) -> None:
+    found = compared(model, FakeRunner("a"), cases=3, seed=5)
+    assert len(found.feeds) == 3
+    assert found.feeds[0] is model[1]
+    again = compare(model[0], [FakeRunner("a")], Settings(cases=1, seed=7))
+    assert np.array_equal(again.feeds[0]["data"], found.feeds[2]["data"])
+    assert {one.case for one in found.comparisons} == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"data": np.zeros((3, 5), np.float32)}, r"data has shape \[3, 5\], expected \[3, 4\]"),
+        ({"data": np.zeros((3, 4))}, "data is float64, expected float32"),
+        ({"extra": np.zeros(1)}, "the model has no input 'extra', expected data, indices, updates"),
+        ({"data": None}, "no array is given for data"),
+    ],
+)
+def test_feeds_that_do_not_fit(model: Model, change: Any, message: str) -> None:
+    feeds = {name: array for name, array in {**model[1], **change}.items() if array is not None}
+    runner = FakeRunner("a")
+    with pytest.raises(BadFeed, match=message):
+        compare(model[0], [runner], Settings(), feeds=feeds)
+    assert runner.questions == []
+
+
+def test_a_model_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableModel):
+        compare(tmp_path / "none.xml", [], Settings())
+
+
+def test_tolerances_of_a_node_and_of_an_output(model: Model) -> None:
+    for text, verdict in (("node=1,0", Verdict.CLOSE), ("0.5,0", Verdict.MISMATCH), ("1,0", Verdict.CLOSE)):
+        found = compared(model, FakeRunner("a", wrong_at(5)), tolerances=Tolerances([text]))
+        assert only(found, Level.NODE, "a").measure.verdict is verdict
+    output = compared(model, FakeRunner("a", wrong_at(5)), tolerances=Tolerances(["output=1,0"]))
+    assert only(output, Level.MODEL, "a").measure.verdict is Verdict.CLOSE
+    assert only(output, Level.NODE, "a").measure.verdict is Verdict.MISMATCH
+
+
+def test_an_asked_tolerance_is_not_widened_by_rounding(tmp_path: Path) -> None:
+    inputs = [np.ones(1, np.float32), np.zeros(999, np.int64), np.ones(999, np.float32), np.array(0)]
+    model = write_node(tmp_path, "ScatterElementsUpdate", "opset12", inputs, reduction="sum")
+    runner = FakeRunner("a", wrong_at(0, by=2**-10))
+    assert only(compared(model, runner), Level.NODE, "a").measure.verdict is Verdict.CLOSE
+    exact = compared(model, runner, tolerances=Tolerances(["0,0"]))
+    assert only(exact, Level.NODE, "a").measure.verdict is Verdict.MISMATCH
+
+
+def test_the_precision_that_was_really_used(model: Model) -> None:
+    facts = [NodeFacts("node.0", ("node.0",), "X", "kernel", "f16", ("f16",), 1.0)]
+    off = FakeRunner("a", lambda array: array * np.float32(1 + 2**-12), facts=facts)
+    found = compared(model, off, precision="default")
+    assert found.outcomes[1].precision == "f16"
+    assert only(found, Level.NODE, "a").measure.verdict is Verdict.CLOSE
+    assert found.facts["a"][0].originals == ("node",)
+    assert only(compared(model, off, precision="f32"), Level.NODE, "a").measure.verdict is Verdict.MISMATCH
+
+
+def test_illegal_indices_and_a_process_that_may_be_damaged(tmp_path: Path) -> None:
+    model = write_node(
+        tmp_path, "ScatterUpdate", "opset3", [floats(3, 4), np.array([7]), floats(1, 4), np.array(0)]
+    )
+    runner = FakeRunner("a")
+    found = compared(model, runner)
+    assert {(one.runner, one.kind) for one in found.guarded} == {
+        ("numpy", "out-of-range"),
+        ("a", "out-of-range"),
+    }
+    assert runner.closed == 1
+    assert found.differs
+    assert {one.level for one in found.comparisons} <= {Level.MODEL}
+    legal = FakeRunner("a")
+    compared((model[0], {**model[1], "indices": np.array([1])}), legal)
+    assert legal.closed == 0
+
+
+def test_who_crashes_on_illegal_indices_gets_an_explanation_without_being_tapped(tmp_path: Path) -> None:
+    model = write_node(
+        tmp_path, "ScatterUpdate", "opset3", [floats(3, 4), np.array([-1]), floats(1, 4), np.array(0)]
+    )
+    crashing = FakeRunner("a", ending=Status.CRASHED, message="the process crashed (SIGSEGV)")
+    found = compared(model, crashing, with_numpy=False)
+    assert [(one.runner, one.kind) for one in found.guarded] == [("numpy", "negative")]
+    assert [one.runner for one in found.outcomes] == ["a"]
+
+
+def test_numpy_has_a_time_limit_too(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(voices.NumpyVoice, "_run", lambda *_: time.sleep(2))
+    start = time.monotonic()
+    found = compared(model, FakeRunner("a"), FakeRunner("b"), timeout=0.2, cases=3)
+    assert time.monotonic() - start < 1.9
+    assert found.outcomes[0].status is Status.TIMEOUT
+    assert found.outcomes[0].message == "no answer within 0.2 seconds"
+    pairs = {(one.subject, one.reference) for one in found.comparisons if one.level is Level.MODEL}
+    assert pairs == {("b", "a")}
+
+
+def test_what_is_equal_is_not_kept(model: Model) -> None:
+    found = compared(model, FakeRunner("a"), FakeRunner("b", wrong_at(0)), cases=2)
+    for one in found.comparisons:
+        is_kept = one.got is not None
+        assert is_kept is (one.measure.verdict is not Verdict.EQUAL)
+    assert all(outcome.runs == () and outcome.tapped == () for outcome in found.outcomes)
+    assert found.runs == ()

@@ -1,0 +1,221 @@
+"""What plugins and runtimes are known to do, found by comparing; each on the smallest model."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ir_scatter.compare.session import Compared
+from ir_scatter.compare.verdicts import Level, Verdict
+from ir_scatter.runners.outcome import Status
+from tests.compare.models import Array, floats, only, run, verdicts, write_node
+
+CPU, FOLD, GPU = "openvino:CPU", "openvino:fold", "openvino:GPU@cpu"
+
+pytestmark = pytest.mark.openvino
+
+
+def i64(*numbers: int) -> Array:
+    return np.array(numbers, np.int64)
+
+
+def statuses(found: Compared) -> dict[str, Status]:
+    return {one.runner: one.status for one in found.outcomes}
+
+
+def test_what_is_right_is_equal(tmp_path: Path) -> None:
+    path, feeds = write_node(
+        tmp_path, "ScatterUpdate", "opset3", [floats(3, 5), i64(2, 0), -floats(2, 5), i64(0)]
+    )
+    found = run(path, [CPU, FOLD], feeds)
+    assert not found.differs
+    assert set(verdicts(found, Level.MODEL).values()) == {Verdict.EQUAL}
+    assert set(verdicts(found, Level.NODE)) == {("node", CPU), ("node", FOLD)}
+    assert all(one.got is None and one.inputs == () for one in found.comparisons)
+    assert found.guarded == found.odd == found.not_tapped == found.remarks == ()
+
+
+def test_folding_is_wrong_for_a_dimension_of_1_behind_the_axis(tmp_path: Path) -> None:
+    data, updates = floats(3, 2, 1), -floats(2, 2, 1)
+    path, feeds = write_node(tmp_path, "ScatterUpdate", "opset3", [data, i64(2, 0), updates, i64(0)])
+    found = run(path, [CPU, FOLD], feeds)
+    for level in (Level.MODEL, Level.NODE):
+        assert only(found, level, CPU).measure.verdict is Verdict.EQUAL
+        assert only(found, level, FOLD).measure.verdict is Verdict.MISMATCH
+    assert [odd.runners for odd in found.odd] == [(FOLD,), (FOLD,)]
+    worst = only(found, Level.NODE, FOLD).measure.worst
+    assert worst is not None
+    assert f"by the document {list(worst.index)} is {worst.expected:g}, not" in found.odd[1].message
+
+
+def test_the_cpu_plugin_computes_64_bits_in_32(tmp_path: Path) -> None:
+    inputs = [i64(2**40 + 1, 5, 7), i64(1), i64(9), i64(0)]
+    path, feeds = write_node(tmp_path, "ScatterUpdate", "opset3", inputs)
+    found = run(path, [CPU, FOLD], feeds)
+    one = only(found, Level.NODE, CPU).measure
+    assert (one.verdict, one.mismatched, one.max_abs) == (Verdict.MISMATCH, 1, 2.0**40)
+    assert one.worst is not None
+    assert (one.worst.index, one.worst.got, one.worst.expected) == ((0,), 1, 2**40 + 1)
+    (facts,) = found.facts[CPU]
+    assert (facts.originals, facts.precision, found.types) == (("node",), "i32", {"node": "i64"})
+
+
+def test_edge_values_find_it_without_inputs_of_one_s_own(tmp_path: Path) -> None:
+    inputs = [np.zeros(9, np.int64), i64(1, 3), i64(0, 0), i64(0)]
+    path, _ = write_node(tmp_path, "ScatterUpdate", "opset3", inputs, ("indices", "axis"))
+    assert not run(path, [CPU]).differs
+    assert run(path, [CPU], values="edge").differs
+
+
+def test_the_cpu_plugin_computes_f64_as_f32(tmp_path: Path) -> None:
+    inputs = [np.array([0.1, 0.5]), i64(1), np.array([0.25]), i64(0)]
+    path, feeds = write_node(tmp_path, "ScatterUpdate", "opset3", inputs)
+    found = only(run(path, [CPU], feeds), Level.NODE, CPU).measure
+    assert (found.verdict, found.mismatched) == (Verdict.MISMATCH, 1)
+    assert 0 < found.max_rel < 2**-23
+
+
+def test_the_cpu_plugin_leaves_data_alone_where_each_update_is_the_whole(tmp_path: Path) -> None:
+    inputs = [floats(2, 3), np.zeros((1, 0), np.int64), -floats(1, 2, 3)]
+    path, feeds = write_node(tmp_path, "ScatterNDUpdate", "opset4", inputs)
+    found = run(path, [CPU, FOLD], feeds)
+    assert only(found, Level.NODE, CPU).measure.mismatched == 6
+    assert only(found, Level.NODE, FOLD).measure.verdict is Verdict.EQUAL
+
+
+def test_the_cpu_plugin_rounds_a_mean_of_whole_numbers_towards_zero(tmp_path: Path) -> None:
+    inputs = [np.array([-3, 4], np.int32), i64(0, 0), np.array([-4, -4], np.int32), i64(0)]
+    path, feeds = write_node(tmp_path, "ScatterElementsUpdate", "opset12", inputs, reduction="mean")
+    found = run(path, [CPU, FOLD], feeds)
+    worst = only(found, Level.NODE, CPU).measure.worst
+    assert worst is not None
+    assert (worst.got, worst.expected) == (-3, -4)
+    assert only(found, Level.NODE, FOLD).measure.verdict is Verdict.EQUAL
+
+
+def test_the_cpu_plugin_refuses_an_index_without_dimensions(tmp_path: Path) -> None:
+    inputs = [floats(3, 5), np.array(1), -floats(5), i64(0)]
+    path, feeds = write_node(tmp_path, "ScatterUpdate", "opset3", inputs)
+    found = run(path, [CPU], feeds)
+    assert statuses(found) == {"numpy": Status.OK, CPU: Status.REFUSED}
+    assert "scalar" in found.outcomes[1].message
+    assert (found.comparisons, [one.runner for one in found.failed]) == ((), [CPU])
+
+
+@pytest.mark.parametrize("type", ["ScatterUpdate", "ScatterNDUpdate"])
+def test_repeated_indices_are_contested_and_change_from_run_to_run(tmp_path: Path, type: str) -> None:
+    """On a machine with one core they may not change; whatever comes is one of the candidates."""
+    updates = np.arange(3000 * 64, dtype=np.float32).reshape(3000, 64)
+    data = np.full((4, 64), -1, np.float32)
+    if type == "ScatterUpdate":
+        inputs = [data, np.zeros(3000, np.int64), updates, i64(0)]
+    else:
+        inputs = [data, np.zeros((3000, 1), np.int64), updates]
+    path, feeds = write_node(tmp_path, type, "opset4" if type == "ScatterNDUpdate" else "opset3", inputs)
+    found = run(path, [CPU], feeds, repeat=10)
+    node = only(found, Level.NODE, CPU).measure
+    assert (node.verdict, node.contested, node.mismatched) == (Verdict.CONTESTED, 64, 0)
+    of_outputs = {one.measure.verdict for one in found.comparisons if one.level is Level.MODEL}
+    assert Verdict.MISMATCH not in of_outputs
+    assert of_outputs <= {Verdict.EQUAL, Verdict.CONTESTED, Verdict.NONDETERMINISTIC}
+    assert {(one.kind, one.is_illegal) for one in found.guarded} == {("repeated", False)}
+
+
+def test_an_index_out_of_range_is_reported_whatever_the_plugin_makes_of_it(tmp_path: Path) -> None:
+    path, feeds = write_node(tmp_path, "ScatterUpdate", "opset3", [i64(1, 2, 3, 4), i64(9), i64(7), i64(0)])
+    found = run(path, [CPU, FOLD], feeds)
+    assert statuses(found)[CPU] in {Status.OK, Status.REFUSED, Status.CRASHED}
+    assert statuses(found)["numpy"] is statuses(found)[FOLD] is Status.REFUSED
+    assert {one.kind for one in found.guarded} == {"out-of-range"}
+    assert found.guarded[0].message == "indices[0] is 9, expected 0 to 3"
+    assert found.differs
+
+
+def test_a_negative_index_where_the_text_forbids_it(tmp_path: Path) -> None:
+    inputs = [floats(3, 4), np.full((1, 4), -1), -floats(1, 4), i64(0)]
+    path, feeds = write_node(tmp_path, "ScatterElementsUpdate", "opset3", inputs)
+    found = run(path, [CPU], feeds)
+    assert {(one.runner, one.kind) for one in found.guarded} == {("numpy", "negative"), (CPU, "negative")}
+    assert found.differs
+
+
+def test_a_model_that_breaks_rules_does_not_end_the_comparison(tmp_path: Path) -> None:
+    """Indices longer than data off the axis have crashed the plugin."""
+    inputs = [floats(2, 3), np.zeros((1, 5000), np.int64), -floats(1, 5000), i64(0)]
+    path, feeds = write_node(tmp_path, "ScatterElementsUpdate", "opset3", inputs)
+    found = run(path, [CPU, FOLD], feeds)
+    assert statuses(found)["numpy"] is Status.REFUSED
+    assert ("numpy", "illegal") in [(one.runner, one.kind) for one in found.guarded]
+    assert found.differs
+    sane, feeds = write_node(tmp_path, "ScatterUpdate", "opset3", [floats(3), i64(1), floats(1), i64(0)])
+    assert not run(sane, [CPU, FOLD], feeds).differs
+
+
+@pytest.mark.parametrize("type", [np.float32, np.float16])
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_sums_of_many_updates_are_close(tmp_path: Path, type: type, reduction: str) -> None:
+    random = np.random.default_rng(0)
+    inputs = [
+        random.normal(size=3).astype(type),
+        random.integers(0, 3, 3000),
+        random.normal(size=3000).astype(type),
+        i64(0),
+    ]
+    path, feeds = write_node(tmp_path, "ScatterElementsUpdate", "opset12", inputs, reduction=reduction)
+    found = run(path, [CPU, FOLD], feeds)
+    assert not found.differs, verdicts(found, Level.NODE)
+
+
+def test_a_lower_precision_is_asked_for_and_said(tmp_path: Path) -> None:
+    data = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    path, feeds = write_node(tmp_path, "ScatterUpdate", "opset3", [data, i64(1), -data[:1], i64(0)])
+    found = run(path, [CPU], feeds, precision="bf16")
+    assert [one.precision for one in found.outcomes] == ["model", "bf16"]
+    assert not found.differs
+    default = run(path, [CPU], feeds, precision="default")
+    assert default.outcomes[1].precision in {"f32", "bf16", "f16"}
+    assert not default.differs
+
+
+def test_the_gpu_plugin_and_a_negative_axis(tmp_path: Path) -> None:
+    inputs = [floats(3, 4), i64(2, 0), -floats(3, 2), i64(-1)]
+    path, feeds = write_node(tmp_path, "ScatterUpdate", "opset3", inputs)
+    found = run(path, [CPU, GPU], feeds)
+    assert only(found, Level.NODE, GPU).measure.verdict is Verdict.MISMATCH
+    assert [odd.runners for odd in found.odd] == [(GPU,), (GPU,)]
+    assert "not a GPU" in found.about[GPU][0]
+
+
+def test_the_gpu_plugin_refuses_a_type(tmp_path: Path) -> None:
+    bytes = np.array([1, 2, 3], np.uint8)
+    path, feeds = write_node(
+        tmp_path, "ScatterElementsUpdate", "opset12", [bytes, i64(0), bytes[:1], i64(0)], reduction="sum"
+    )
+    found = run(path, [CPU, GPU], feeds)
+    assert statuses(found)[GPU] in {Status.REFUSED, Status.UNSUPPORTED}
+    assert only(found, Level.NODE, CPU).measure.verdict is Verdict.EQUAL
+
+
+@pytest.mark.onnxruntime
+def test_a_word_that_means_nothing_runs_as_none(tmp_path: Path) -> None:
+    inputs = [floats(4), i64(1).reshape(1, 1), -floats(1)]
+    path, feeds = write_node(tmp_path, "ScatterND", 18, inputs, (), reduction="sum")
+    found = run(path, ["onnxruntime", CPU], feeds)
+    assert statuses(found) == {"numpy": Status.REFUSED, "onnxruntime": Status.OK, CPU: Status.REFUSED}
+    assert {(one.runner, one.kind) for one in found.guarded} == {
+        ("numpy", "illegal"),
+        ("onnxruntime", "illegal"),
+    }
+    assert "reduction is 'sum'" in found.guarded[0].message
+
+
+@pytest.mark.onnxruntime
+def test_strings_bf16_and_every_voice_of_onnx(tmp_path: Path) -> None:
+    inputs = [floats(4, 2).astype("bfloat16"), i64(2, 0).reshape(1, 2), -floats(1, 2).astype("bfloat16")]
+    path, feeds = write_node(tmp_path, "ScatterElements", 18, inputs, ())
+    found = run(path, ["onnxruntime", "onnx-reference"], feeds)
+    assert {one.measure.verdict for one in found.comparisons} == {Verdict.EQUAL}
+    texts = np.array(["a", "b"], object), np.array([1]), np.array(["ä\0z"], object)
+    path, feeds = write_node(tmp_path, "ScatterElements", 18, list(texts), ())
+    found = run(path, ["onnxruntime"], feeds)
+    assert not found.differs
