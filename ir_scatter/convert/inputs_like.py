@@ -15,7 +15,7 @@ from ir_scatter.convert.shapes_like import Misfit, draw_shapes_like
 from ir_scatter.elements import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.ops import targets
 from ir_scatter.ops.plain.case import Array
-from ir_scatter.ops.spec import Layout, Reduction, Role
+from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.rewrite import Rewrite
 from ir_scatter.rewrites.view import View
@@ -158,6 +158,9 @@ def _given(site: Site, case: Case) -> Given:
         arrays[Role.AXIS] = _axis(axis.shape, axis.element_type, case.axis or 0, site)
     _share(site, arrays)
     arguments: dict[str, Any] = {role.value: array for role, array in arrays.items()}
+    if case.indices is not None and spec.index_range is IndexRange.NON_NEGATIVE and site.wraps:
+        # The text forbids them and every runtime takes them as meant: so does what must come out.
+        arguments[Role.INDICES.value] = _from_front(case, arrays[Role.INDICES])
     if of_axis is not None:
         arguments["axis"] = case.axis
     for row in spec.attributes:
@@ -167,6 +170,14 @@ def _given(site: Site, case: Case) -> Given:
     data = arrays[Role.DATA]
     assert data is not None
     return Given(tuple(arrays.get(port.role) for port in spec.ports[:count]), arguments, data)
+
+
+def _from_front(case: Case, indices: Array | None) -> Array | None:
+    """Return indices of one axis counted from the front."""
+    if indices is None or indices.dtype.kind != "i" or case.spec.layout is Layout.TUPLES:
+        return indices
+    wide = indices.astype(np.int64)
+    return np.where(wide < 0, wide + case.data.shape[case.axis_from_front], wide)
 
 
 def _share(site: Site, arrays: dict[Role, Array | None]) -> None:

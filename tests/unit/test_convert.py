@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ir_scatter
@@ -168,3 +169,43 @@ def test_deprecated_operators_by_default() -> None:
     found.write("new.onnx")
     assert findings(Path("new.onnx")) == []
     assert convert("new.onnx").is_empty
+
+
+def test_negative_indices_that_runtimes_take_as_meant_are_converted(tmp_path: Path) -> None:
+    """ScatterElementsUpdate-3 forbids them in its text, which is a warning; -12 allows them."""
+    path = tmp_path / "negative.xml"
+    weights = np.array([[0, -1], [2, 1]], np.int64).tobytes() + np.int64(1).tobytes()
+    path.with_suffix(".bin").write_bytes(weights)
+    path.write_text(_NEGATIVE)
+    found = ir_scatter.convert(str(path), "ScatterElementsUpdate-12")
+    assert [str(one.target) for one in found.converted] == ["ScatterElementsUpdate-12"]
+    assert found.refused == ()
+    assert found.verified[0].cases == 8
+
+
+def _layer(id: int, name: str, type: str, data: str, ports: str, version: str = "opset1") -> str:
+    return f'<layer id="{id}" name="{name}" type="{type}" version="{version}">{data}{ports}</layer>'
+
+
+def _port(id: int, type: str, *dims: int) -> str:
+    return f'<port id="{id}" precision="{type}">' + "".join(f"<dim>{d}</dim>" for d in dims) + "</port>"
+
+
+_NEGATIVE = (
+    '<?xml version="1.0"?><net name="n" version="11"><layers>'
+    + _layer(0, "data", "Parameter", '<data shape="4,6" element_type="f32"/>',
+             f"<output>{_port(0, 'FP32', 4, 6)}</output>")
+    + _layer(1, "indices", "Const", '<data element_type="i64" shape="2,2" offset="0" size="32"/>',
+             f"<output>{_port(0, 'I64', 2, 2)}</output>")
+    + _layer(2, "updates", "Parameter", '<data shape="2,2" element_type="f32"/>',
+             f"<output>{_port(0, 'FP32', 2, 2)}</output>")
+    + _layer(3, "axis", "Const", '<data element_type="i64" shape="" offset="32" size="8"/>',
+             f"<output>{_port(0, 'I64')}</output>")
+    + _layer(4, "scatter", "ScatterElementsUpdate", "",
+             f"<input>{_port(0, 'FP32', 4, 6)}{_port(1, 'I64', 2, 2)}{_port(2, 'FP32', 2, 2)}{_port(3, 'I64')}"
+             f"</input><output>{_port(4, 'FP32', 4, 6)}</output>", "opset3")
+    + _layer(5, "result", "Result", "", f"<input>{_port(0, 'FP32', 4, 6)}</input>")
+    + "</layers><edges>"
+    + "".join(f'<edge from-layer="{n}" from-port="0" to-layer="4" to-port="{n}"/>' for n in range(4))
+    + '<edge from-layer="4" from-port="4" to-layer="5" to-port="0"/></edges></net>'
+)  # fmt: skip
