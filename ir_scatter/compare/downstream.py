@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection
 
+from ir_scatter.compare.scopes import printed
 from ir_scatter.errors import Error
 from ir_scatter.graphs.plan import wire
 from ir_scatter.model import Model
@@ -15,7 +16,7 @@ def downstream_outputs(model: Model, scopes: Collection[str]) -> frozenset[str]:
 
     Args:
         model: as it was read.
-        scopes: the nodes; they may be in bodies and functions.
+        scopes: the nodes as `validate` prints them; they may be in bodies and functions.
     """
     if not scopes:
         return frozenset()
@@ -50,7 +51,7 @@ class _Graph:
                 pending.pop()
                 continue
             link = self._wiring.link(current)
-            if link is None or link.node.scope in self._scopes:
+            if link is None or printed(link.node.scope, self._scopes) is not None:
                 self._known[current] = link is not None
                 continue
             nested = self._wiring.nested(link.node)

@@ -12,6 +12,7 @@ from ir_scatter.compare.background import Background
 from ir_scatter.compare.watching import Sight, foresee, run_watched
 from ir_scatter.errors import BadFeed, BrokenModel, Error, EvaluationFailed, UnknownOperator
 from ir_scatter.model import Model
+from ir_scatter.ops import scatter_types
 from ir_scatter.runners.outcome import Outcome, Status
 from ir_scatter.version import versions
 
@@ -33,6 +34,7 @@ class NumpyVoice:
     def __init__(self, model: Model, *, is_wanted: bool) -> None:
         self.is_wanted = is_wanted
         self._model = model
+        self._nodes = frozenset(node.scope for node in model.walk(scatter_types(model.domain)))
         self._program: Program | Error | None = None
         self._sketch: Sketch | Error | None = None
         self._background = Background()
@@ -40,7 +42,7 @@ class NumpyVoice:
 
     def start(self, feeds: "Mapping[str, Array]") -> "Running":
         """Begin to compute."""
-        sight = Sight()
+        sight = Sight(self._nodes)
         if self._outcome is not None and self._outcome.status is Status.TIMEOUT:
             return Running(None, sight, time.monotonic())
         future = self._background.submit(lambda: self._run(feeds, sight))

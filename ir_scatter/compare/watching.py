@@ -1,11 +1,12 @@
 """NumPy computes a model and watches the indices of its scatter nodes, before a plugin gets them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ir_scatter.compare.scopes import printed
 from ir_scatter.elements import dtype
 from ir_scatter.errors import Error, IllegalCase
 from ir_scatter.evaluate import evaluate, evaluate_detailed
@@ -48,15 +49,22 @@ class Seen:
 
 @dataclass(slots=True, eq=False)
 class Sight:
-    """What was seen while a model was computed; of each node once."""
+    """What was seen while a model was computed; of each node once.
 
+    Attributes:
+        nodes: those that there are, as `validate` prints them.
+        seen: what is to be said of some of them.
+    """
+
+    nodes: Collection[str] = ()
     seen: dict[str, Seen] = field(default_factory=dict)
 
     def add(self, one: Seen) -> None:
         """Enter what is to be said of a node; the first illegal computation is the one that counts."""
-        known = self.seen.get(one.scope)
+        scope = printed(one.scope, self.nodes) or one.scope
+        known = self.seen.get(scope)
         if known is None or (one.error is not None and known.error is None):
-            self.seen[one.scope] = one
+            self.seen[scope] = replace(one, scope=scope)
 
     @property
     def contested(self) -> set[str]:

@@ -95,3 +95,17 @@ def test_a_model_that_breaks_rules_is_looked_at_all_the_same(tmp_path: Path) -> 
 def test_feeds_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(BadFeed):
         watched(odd_model(tmp_path), {"raw": floats(3, 4)})
+
+
+def test_a_node_of_a_function_has_the_name_that_validate_prints(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18, "own" : 1]>
+    model (float[4] data, int64[2, 1] indices, float[2] new) => (float[4] out) {
+      first = own.Store (data, indices, new)
+      out = own.Store (first, indices, new)
+    }
+    <domain: "own", opset_import: ["" : 18]>
+    Store (table, places, rows) => (stored) { stored = ScatterND (table, places, rows) }"""
+    path = save(text, tmp_path / "model.onnx")
+    (node,) = read(path).walk(frozenset({"ScatterND"}))
+    feeds = {"data": floats(4), "indices": np.array([[1], [1]]), "new": floats(2)}
+    assert list(watched(path, feeds)[1]) == [node.scope] == ["own::Store/stored"]
