@@ -27,7 +27,9 @@ class Condition(StrEnum):
     NON_NEGATIVE = "non-negative-indices"
     """No index counts from the end."""
     EQUAL = "equal-indices"
-    """Along every axis but the one they count on, indices are equal and reach all of data."""
+    """Along every axis but the one they count on, indices are equal."""
+    FULL = "full-indices"
+    """Along those axes they are as long as data. An unknown dimension blocks no rewrite that asks for it."""
 
 
 class Verdict(StrEnum):
@@ -133,8 +135,8 @@ def _equal(site: "Site") -> Proof:
         proof = _equal_numbers(site, axis)
         if proof.verdict is Verdict.VIOLATED:
             return proof
-    gap = _gap(site, axis)
-    if gap is not None:
+    gap = _full(site)
+    if gap.verdict is Verdict.VIOLATED:
         return gap
     if all(dim == 1 for number, dim in enumerate(shape) if number != axis):
         return _PROVEN
@@ -143,12 +145,11 @@ def _equal(site: "Site") -> Proof:
     return _PROVEN if _is_repeated(site.facts, site.indices.value, len(shape), axis) else _UNKNOWN
 
 
-def _gap(site: "Site", axis: int) -> Proof | None:
-    """Return None if indices certainly are as long as data on every other axis."""
-    data, shape = site.data_shape, site.indices_shape
-    if data is None or shape is None or len(data) != len(shape):
+def _full(site: "Site") -> Proof:
+    data, shape, axis = site.data_shape, site.indices_shape, site.axis
+    if data is None or shape is None or axis is None or len(data) != len(shape):
         return _UNKNOWN
-    found: Proof | None = None
+    found = _PROVEN
     for place, (size, dim) in enumerate(zip(data, shape, strict=True)):
         if place != axis and not agree_dims(size, dim):
             reached = f"{show_dim(dim)} of {show_dim(size)} positions on axis {place}"
@@ -202,4 +203,5 @@ _PROOFS: "Mapping[Condition, Callable[[Site], Proof]]" = {
     Condition.UNIQUE: _unique,
     Condition.NON_NEGATIVE: _non_negative,
     Condition.EQUAL: _equal,
+    Condition.FULL: _full,
 }

@@ -26,6 +26,7 @@ def _rewrite(view: View, build: Builder, target: OpSpec) -> "Value | Refusal":
     gap = _uncovered(view)
     if gap is not None:
         return gap
+    view.take_for_granted(Condition.FULL)
     updates = view.updates
     if view.reduction is not Reduction.NONE:
         joined = elements_joined(view, build, are_slices=True)
@@ -106,7 +107,7 @@ REWRITES = tuple(
         _rewrite,
         carries=CARRIED,
         requires=_requires,
-        conditions="equal indices along the other axes, which they reach as a whole; "
+        conditions="equal indices along the other axes, as long as data there; "
         "a reduction: unique indices",
     )
     for source in (SCATTER_ELEMENTS_UPDATE_12, SCATTER_ELEMENTS_UPDATE_3)

@@ -45,6 +45,11 @@ class View:
             return True
         return verdict is Verdict.PROVEN
 
+    def take_for_granted(self, condition: Condition) -> None:
+        """Rely on a condition that nobody has to promise, and say so unless it is proven."""
+        if self.proof(condition).verdict is not Verdict.PROVEN:
+            self.relied_on.add(condition)
+
     @property
     def may_be_negative(self) -> bool:
         """Tell whether an index may count from the end."""

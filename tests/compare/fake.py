@@ -87,9 +87,10 @@ class FakeRunner(Runner):
         if self.problem_of_taps:
             return Tapped(tap, problem=self.problem_of_taps)
         known = nodes_by_tap(read(path))[tap]
-        inputs = []
+        inputs: list[Array | None] = []
         for port, input in zip(known.site.spec.ports, known.node.inputs, strict=False):
-            constant = input.value and known.site.facts.array(input.value)
+            assert input.value is not None
+            constant = known.site.facts.array(input.value)
             inputs.append(feeds[port.name] if constant is None else constant)
         change = self.tapped_change or self.changes[0]
         operator, arguments = arguments_of(known.site, by_role(known.site.lookup, inputs))

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -32,7 +33,8 @@ def test_what_is_right_is_equal(tmp_path: Path) -> None:
     assert set(verdicts(found, Level.MODEL).values()) == {Verdict.EQUAL}
     assert set(verdicts(found, Level.NODE)) == {("node", CPU), ("node", FOLD)}
     assert all(one.got is None and one.inputs == () for one in found.comparisons)
-    assert found.guarded == found.odd == found.not_tapped == found.remarks == ()
+    for said in (found.guarded, found.odd, found.not_tapped, found.remarks):
+        assert said == ()
 
 
 def test_folding_is_wrong_for_a_dimension_of_1_behind_the_axis(tmp_path: Path) -> None:
@@ -106,7 +108,8 @@ def test_the_cpu_plugin_refuses_an_index_without_dimensions(tmp_path: Path) -> N
 def test_repeated_indices_are_contested_and_change_from_run_to_run(tmp_path: Path, type: str) -> None:
     """On a machine with one core they may not change; whatever comes is one of the candidates."""
     updates = np.arange(3000 * 64, dtype=np.float32).reshape(3000, 64)
-    data = np.full((4, 64), -1, np.float32)
+    data: Array = np.full((4, 64), -1, np.float32)
+    inputs: list[Array]
     if type == "ScatterUpdate":
         inputs = [data, np.zeros(3000, np.int64), updates, i64(0)]
     else:
@@ -211,7 +214,11 @@ def test_a_word_that_means_nothing_runs_as_none(tmp_path: Path) -> None:
 
 @pytest.mark.onnxruntime
 def test_strings_bf16_and_every_voice_of_onnx(tmp_path: Path) -> None:
-    inputs = [floats(4, 2).astype("bfloat16"), i64(2, 0).reshape(1, 2), -floats(1, 2).astype("bfloat16")]
+    inputs = [
+        floats(4, 2).astype(ml_dtypes.bfloat16),
+        i64(2, 0).reshape(1, 2),
+        -floats(1, 2).astype(ml_dtypes.bfloat16),
+    ]
     path, feeds = write_node(tmp_path, "ScatterElements", 18, inputs, ())
     found = run(path, ["onnxruntime", "onnx-reference"], feeds)
     assert {one.measure.verdict for one in found.comparisons} == {Verdict.EQUAL}

@@ -195,7 +195,7 @@ def test_damaged_results_are_bad_feeds_and_nothing_else(tmp_path: Path) -> None:
     path, _ = saved(tmp_path, FakeRunner("a", wrong_at(1), facts=FACTS), FakeRunner("b"))
     folder, chance = tmp_path / "results", random.Random(0)
     whole = json.loads((folder / "results.json").read_text())
-    odd = [None, -1, 2**70, "x", [], {}, 1.5, float("inf"), True, "openvino:CPU", [[]], {"key": "0"}]
+    odd: list[Any] = [None, -1, 2**70, "x", [], {}, 1.5, float("inf"), True, "openvino:CPU", [[]], {"key": "0"}]
     for _ in range(150):
         damaged = json.loads(json.dumps(whole))
         place: Any = damaged

@@ -1,0 +1,163 @@
+"""Models of single nodes that differ: they must show the difference again."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ir_scatter.compare.extract import extract
+from ir_scatter.compare.one_model import compare
+from ir_scatter.compare.session import Settings
+from ir_scatter.compare.tolerances import Tolerances
+from ir_scatter.compare.verdicts import Level, Verdict
+from ir_scatter.errors import CannotWrite
+from ir_scatter.graphs.archive import fit_types, read_arrays
+from ir_scatter.graphs.plan import wire
+from ir_scatter.validate import read, validate
+from tests.compare.fake import FakeRunner, wrong_at
+from tests.compare.models import Array, Inputs, floats, only, run, write_node
+from tests.rules.ir_text import IrText
+
+Operands = list[Array]
+
+
+def extracted(path: Path, feeds: Inputs, folder: Path, **settings: Any) -> list[Path]:
+    found = compare(path, [FakeRunner("fake", wrong_at(0))], Settings(**settings), feeds=feeds)
+    lines = list(extract(found, folder))
+    assert all(" extracted to " in line for line in lines)
+    return [Path(line.split(" extracted to ")[1]) for line in lines]
+
+
+def feeds_of(model: Path) -> Inputs:
+    return fit_types(read_arrays(model.parent / "inputs.npz"), wire(read(model)).inputs)
+
+
+CASES: dict[str, tuple[str, str | int, Operands, tuple[str, ...], dict[str, Any]]] = {
+    "ir": (
+        "ScatterUpdate",
+        "opset3",
+        [floats(3, 4), np.array([2]), -floats(1, 4), np.array(0)],
+        ("axis",),
+        {},
+    ),
+    "constant indices": (
+        "ScatterElementsUpdate",
+        "opset12",
+        [np.arange(6).reshape(2, 3), np.array([[1]]), np.array([[7]]), np.array(-1)],
+        ("axis", "indices"),
+        {"reduction": "sum", "use_init_val": "false"},
+    ),
+    "f16": (
+        "ScatterNDUpdate",
+        "opset15",
+        [np.ones(3, np.float16), np.array([[1]]), np.ones(1, np.float16)],
+        (),
+        {"reduction": "max"},
+    ),
+    "bf16": (
+        "ScatterNDUpdate",
+        "opset4",
+        [floats(3).astype(ml_dtypes.bfloat16), np.array([[1]]), floats(1).astype(ml_dtypes.bfloat16)],
+        (),
+        {},
+    ),
+    "onnx": (
+        "ScatterElements",
+        18,
+        [floats(3, 4), np.array([[1, 2]]), -floats(1, 2)],
+        (),
+        {"axis": 1, "reduction": "add"},
+    ),
+    "onnx constant": ("ScatterND", 13, [floats(3), np.array([[1]]), floats(1)], ("indices",), {}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_node_comes_back_as_it_was(tmp_path: Path, name: str) -> None:
+    type, opset, inputs, constants, attributes = CASES[name]
+    path, feeds = write_node(tmp_path, type, opset, inputs, constants, **attributes)
+    (model,) = extracted(path, feeds, tmp_path / "out")
+    assert sorted(file.name for file in model.parent.iterdir()) == sorted(
+        {"README.txt", "inputs.npz", model.name} | ({"model.bin"} if model.suffix == ".xml" else set())
+    )
+    assert [found.code for found in validate(read(model)) if found.severity == "error"] == []
+    again = feeds_of(model)
+    assert set(again) == set(feeds)
+    assert all(
+        np.array_equal(again[key], feeds[key]) and again[key].dtype == feeds[key].dtype for key in feeds
+    )
+    found = compare(model, [FakeRunner("fake", wrong_at(0))], Settings(), feeds=again)
+    assert only(found, Level.NODE, "fake").measure.verdict is Verdict.MISMATCH
+
+
+def test_the_command_has_what_was_asked_for(tmp_path: Path) -> None:
+    type, opset, inputs, constants, attributes = CASES["ir"]
+    path, feeds = write_node(tmp_path, type, opset, inputs, constants, **attributes)
+    settings = {"precision": "f16", "tolerances": Tolerances(["node=0.5,0.25"])}
+    (model,) = extracted(path, feeds, tmp_path / "out", **settings)
+    text = (model.parent / "README.txt").read_text()
+    (command,) = [line.strip() for line in text.splitlines() if line.startswith("    ir-scatter")]
+    assert shlex.split(command) == [
+        *("ir-scatter", "compare", "model.xml", "--on", "numpy", "--on", "fake", "--inputs", "inputs.npz"),
+        *("--precision", "f16", "--tolerance", "0.5,0.25"),
+    ]
+    assert "1 of 12 differ" in text
+    assert "[0, 0] is 1.25, expected 0.25" in text
+
+
+def test_names_that_are_no_file_names(tmp_path: Path) -> None:
+    ir = IrText()
+    data, indices = ir.parameter("data", shape=(3,)), ir.parameter("indices", "i64", (1,))
+    updates, axis = ir.parameter("updates", shape=(1,)), ir.const("axis", "i64", 0)
+    names = ["../../up", "../../up ", "a" * 300, "\u202e/x", "con"]
+    for name in names:
+        inputs = [data, indices, updates, axis]
+        found = ir.add(name, "ScatterUpdate", "opset3", inputs, [("f32", (3,))])
+        ir.add(f"r{len(ir.layers)}", "Result", "opset1", [found], [])
+    feeds = {"data": floats(3), "indices": np.array([1]), "updates": floats(1)}
+    models = extracted(Path(ir.write(tmp_path)), feeds, tmp_path / "out")
+    assert len({model.parent for model in models}) == len(names)
+    assert all(model.parent.parent == tmp_path / "out" for model in models)
+
+
+def test_only_mismatches_and_each_node_once(tmp_path: Path) -> None:
+    type, opset, inputs, constants, _ = CASES["ir"]
+    path, feeds = write_node(tmp_path, type, opset, inputs, constants)
+    found = compare(path, [FakeRunner("a"), FakeRunner("b", wrong_at(0))], Settings(cases=3), feeds=feeds)
+    assert len(list(extract(found, tmp_path / "out"))) == 1
+    assert list(extract(compare(path, [FakeRunner("a")], Settings(), feeds=feeds), tmp_path / "none")) == []
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    type, opset, inputs, constants, _ = CASES["ir"]
+    path, feeds = write_node(tmp_path, type, opset, inputs, constants)
+    (tmp_path / "out").write_text("")
+    with pytest.raises(CannotWrite, match="cannot be written"):
+        extracted(path, feeds, tmp_path / "out")
+
+
+@pytest.mark.openvino
+def test_a_plugin_shows_the_same_difference(tmp_path: Path) -> None:
+    ir = IrText()
+    data, new = ir.parameter("data", "i64", (3,)), ir.parameter("new", "i64", (1,))
+    indices, axis, one = (
+        ir.const("indices", "i64", [1]),
+        ir.const("axis", "i64", 0),
+        ir.const("one", "i64", [1]),
+    )
+    updates = ir.add("sum", "Add", "opset1", [new, one], [("i64", (1,))])
+    found = ir.add("found", "ScatterUpdate", "opset3", [data, indices, updates, axis], [("i64", (3,))])
+    ir.add("result", "Result", "opset1", [found], [])
+    path = Path(ir.write(tmp_path))
+    feeds = {"data": np.array([2**40 + 1, 2, 3]), "new": np.array([4])}
+    whole = run(path, ["CPU"], feeds)
+    (line,) = extract(whole, tmp_path / "out")
+    model = Path(line.split(" extracted to ")[1])
+    part = run(model, ["CPU"], feeds_of(model))
+    then, now = (only(one, Level.NODE, "openvino:CPU").measure for one in (whole, part))
+    assert (then.verdict, then.mismatched, then.worst) == (now.verdict, now.mismatched, now.worst)
+    assert set(feeds_of(model)) == {"data", "updates"}
