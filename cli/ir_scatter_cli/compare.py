@@ -133,11 +133,14 @@ def _write(done: "Done", options: dict[str, Any]) -> None:
         found = document(done.found[0], known, done.skipped) if is_one else many(done, known)
         write(dumps(found), output)
     else:
+        from ir_scatter.report.comparison_matrix import by_operator
         from ir_scatter.report.comparison_text import text
 
         color = use_color(output is not None)
         width = shutil.get_terminal_size().columns if color else None
-        write("\n".join(text(one, color=color, width=width) for one in done.found), output)
+        parts = [text(one, color=color, width=width) for one in done.found]
+        parts += [by_operator(done.found, color=color, width=width)] if options["each"] else []
+        write("\n".join(parts), output)
     if options["report"]:
         _write_report(done, options, known)
 

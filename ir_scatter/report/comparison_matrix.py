@@ -6,10 +6,15 @@ from collections.abc import Sequence
 from ir_scatter.compare.session import Compared
 from ir_scatter.compare.verdicts import Level, Verdict
 from ir_scatter.compare.voices import NUMPY
-from ir_scatter.report.tables import Table
+from ir_scatter.report.tables import Table, render
 from ir_scatter.runners.outcome import Status
 
 WORKS, REFUSES, DIFFERS = "works", "refuses", "differs"
+
+
+def by_operator(found: Sequence[Compared], *, color: bool = False, width: int | None = None) -> str:
+    """Return the table as text."""
+    return render(matrix(found), color=color, width=width)
 
 
 def matrix(found: Sequence[Compared]) -> Table:
@@ -17,13 +22,14 @@ def matrix(found: Sequence[Compared]) -> Table:
 
     A node works on a runner if what the runner gives for it agrees with the document, or is one of
     several values that the document allows. A runner refuses all nodes of a model that it does not
-    run, for whatever reason; a node that could not be looked at does not count.
+    run, for whatever reason; a node that could not be looked at does not count, nor a format that is
+    not the runner's.
     """
     counts: dict[tuple[str, str], Counter[str]] = {}
     runners: dict[str, None] = {}
     for one in found:
         for outcome in one.outcomes:
-            if outcome.runner == NUMPY:
+            if outcome.runner == NUMPY or not _reads(outcome.runner, one.model):
                 continue
             runners.setdefault(outcome.runner)
             if outcome.status is not Status.OK:
@@ -36,6 +42,11 @@ def matrix(found: Sequence[Compared]) -> Table:
         (name, *(_cell(counts.get((name, runner))) for runner in runners)) for name in names
     ]
     return Table(("operator", *runners), rows)
+
+
+def _reads(runner: str, model: str) -> bool:
+    """Tell whether a runner reads the format of a model at all: only OpenVINO reads an IR."""
+    return runner.startswith("openvino:") or not model.lower().endswith(".xml")
 
 
 def _words(one: Compared) -> dict[tuple[str, tuple[str, str]], str]:

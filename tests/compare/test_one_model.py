@@ -15,7 +15,7 @@ from ir_scatter.compare.verdicts import Level, Verdict
 from ir_scatter.errors import BadFeed, UnreadableModel
 from ir_scatter.runners.outcome import NodeFacts, Status
 from tests.compare.fake import FakeRunner, wrong_at
-from tests.compare.models import Inputs, floats, only, write_node
+from tests.compare.models import Array, Inputs, floats, only, write_node
 from tests.rules.ir_text import IrText
 
 Model = tuple[Path, Inputs]
@@ -185,7 +185,7 @@ def test_tolerances_of_a_node_and_of_an_output(model: Model) -> None:
 
 
 def test_an_asked_tolerance_is_not_widened_by_rounding(tmp_path: Path) -> None:
-    inputs = [np.ones(1, np.float32), np.zeros(999, np.int64), np.ones(999, np.float32), np.array(0)]
+    inputs: list[Array] = [np.ones(1, np.float32), np.zeros(999, np.int64), np.ones(999, np.float32), np.array(0)]
     model = write_node(tmp_path, "ScatterElementsUpdate", "opset12", inputs, reduction="sum")
     runner = FakeRunner("a", wrong_at(0, by=2**-10))
     assert only(compared(model, runner), Level.NODE, "a").measure.verdict is Verdict.CLOSE
