@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,13 +15,13 @@ from tests.report.comparisons import CPU, EVERYTHING, GPU, ONE_OFF, OPERATOR, ZE
 VERSIONS = {"ir-scatter": "1"}
 
 
-def told(found: Compared) -> dict[str, object]:
+def told(found: Compared) -> dict[str, Any]:
     """Write it, and read it as a program would that knows no Infinity."""
 
     def refuse(word: str) -> object:
         raise AssertionError(word)
 
-    return json.loads(dumps(document(found, VERSIONS)), parse_constant=refuse)  # type: ignore[no-any-return]
+    return json.loads(dumps(document(found, VERSIONS)), parse_constant=refuse)
 
 
 def test_what_the_schema_has() -> None:
@@ -88,7 +89,7 @@ def test_a_comparison() -> None:
     ],
 )
 def test_elements_that_json_has_no_word_for(got: Array, expected: Array, worst: dict[str, object]) -> None:
-    (one,) = told(compared(of_node("n", got, expected)))["comparisons"]  # type: ignore[misc]
+    (one,) = told(compared(of_node("n", got, expected)))["comparisons"]
     assert one["worst"] == worst
 
 

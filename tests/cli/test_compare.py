@@ -1,0 +1,353 @@
+"""`ir-scatter compare`: what it says, what it writes, and how it ends."""
+
+import json
+import os
+import shlex
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ir_scatter import runners
+from ir_scatter.compare import request
+from ir_scatter.runners.outcome import Status
+from tests.cli.conftest import COMMAND, Cli, copy_sample
+from tests.compare.fake import FakeRunner, wrong_at
+from tests.compare.models import floats, write_node
+from tests.unit.nested_onnx import save
+
+Voices = Callable[..., None]
+
+
+@pytest.fixture
+def voices(monkeypatch: pytest.MonkeyPatch) -> Voices:
+    """Let names stand for runners that do what they are told."""
+
+    def set_them(**made: FakeRunner) -> None:
+        def find(name: str, also: object = ()) -> Any:
+            return made[name] if name in made else real(name, ("numpy",))
+
+        real = runners.find
+        monkeypatch.setattr(runners, "find", find)
+        monkeypatch.setattr(runners, "known", lambda: list(made))
+        monkeypatch.setattr(request, "_DEVICE", "")
+
+    return set_them
+
+
+@pytest.fixture
+def model(elsewhere: Path) -> str:
+    inputs = [floats(3, 4), np.array([2, 0]), -floats(2, 4), np.array(0)]
+    path, feeds = write_node(elsewhere, "ScatterUpdate", "opset3", inputs)
+    np.savez(elsewhere / "feeds.npz", **feeds)  # type: ignore[arg-type]
+    return path.name
+
+
+def told(text: str) -> dict[str, Any]:
+    return json.loads(text)  # type: ignore[no-any-return]
+
+
+def test_agreement(cli: Cli, model: str, voices: Voices) -> None:
+    voices(a=FakeRunner("a"))
+    done = cli("compare", model, "--on", "numpy", "--on", "a")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.endswith("\n2 equal\n")
+
+
+def test_a_difference(cli: Cli, model: str, voices: Voices) -> None:
+    voices(a=FakeRunner("a", wrong_at(3)), b=FakeRunner("b"))
+    done = cli("compare", model, "--on", "numpy", "--on", "a", "--on", "b", "--inputs", "feeds.npz")
+    assert done.code == 1
+    assert "mismatch: node (ScatterUpdate-3) on a against numpy: 1 of 12 elements differ" in done.out
+    assert "who is wrong: node: a departs from what numpy and b say" in done.out
+
+
+@pytest.mark.parametrize("ending", [one for one in Status if one is not Status.OK])
+def test_a_named_runner_that_fails_is_4_and_a_difference_is_more(
+    cli: Cli, model: str, voices: Voices, ending: Status
+) -> None:
+    voices(bad=FakeRunner("bad", ending=ending, message="why"), wrong=FakeRunner("wrong", wrong_at(0)))
+    named = cli("compare", model, "--on", "numpy", "--on", "bad")
+    assert named.code == 4
+    assert f"{ending}" in named.out
+    assert "why" in named.out
+    assert cli("compare", model, "--on", "numpy", "--on", "bad", "--on", "wrong").code == 1
+
+
+def test_nobody_named_means_whoever_is_here(cli: Cli, model: str, voices: Voices) -> None:
+    voices(a=FakeRunner("a"), gone=FakeRunner("gone", ending=Status.UNAVAILABLE, message="no driver"))
+    done = cli("compare", model)
+    assert done.code == 0
+    assert done.err == "ir-scatter: not here: gone; `ir-scatter devices` says why\n"
+    voices(a=FakeRunner("a"), bad=FakeRunner("bad", ending=Status.REFUSED))
+    assert cli("compare", model).code == 0
+    voices(bad=FakeRunner("bad", ending=Status.REFUSED))
+    assert cli("compare", model).code == 4  # nothing was compared, so nothing agrees
+
+
+def test_missing_ones_are_passed_over_if_that_is_wanted(cli: Cli, model: str, voices: Voices) -> None:
+    voices(a=FakeRunner("a"), gone=FakeRunner("gone", ending=Status.UNAVAILABLE, message="no driver"))
+    names = ("--on", "numpy", "--on", "a", "--on", "gone")
+    assert cli("compare", model, *names).code == 4
+    done = cli("compare", model, *names, "--skip-missing")
+    assert (done.code, done.err) == (0, "ir-scatter: gone is passed over: no driver; pip install it\n")
+    found = told(cli("compare", model, *names, "--skip-missing", "--format", "json").out)
+    assert found["skipped"] == [{"runner": "gone", "reason": "no driver; pip install it"}]
+    assert [one["runner"] for one in found["outcomes"]] == ["numpy", "a"]
+
+
+def test_nondeterminism_and_illegal_indices_are_1(
+    cli: Cli, elsewhere: Path, model: str, voices: Voices
+) -> None:
+    voices(a=FakeRunner("a", np.copy, wrong_at(0)))
+    assert cli("compare", model, "--on", "a", "--repeat", "2").code == 1
+    assert cli("compare", model, "--on", "a").code == 0
+    np.savez("bad.npz", data=floats(3, 4), indices=np.array([0, 3]), updates=floats(2, 4))
+    done = cli("compare", model, "--on", "numpy", "--on", "a", "--inputs", "bad.npz")
+    assert done.code == 1
+    assert "out-of-range indices: node (ScatterUpdate-3): indices[1] is 3, expected 0 to 2" in done.out
+    assert "seen by numpy, a" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--on", "CUP"), "there is no runner 'CUP' (did you mean CPU?), expected numpy, openvino:CPU"),
+        (("--on", "saved"), "there is no runner 'saved'"),
+        (("--inputs", "none.npz"), "none.npz: no such file or directory"),
+        (("--inputs", "model.xml"), "model.xml: holds pickles, which are not read"),
+        (("--tolerance", "nodes=1,1"), "no output and no scatter node 'nodes' (did you mean node?)"),
+        (("--tolerance", "x"), "'x' is no tolerance, expected OUTPUT=ABSOLUTE,RELATIVE"),
+        (("--input-shape", "nothing=3"), "nothing"),
+        (("--against", "none"), "none/results.json: no such file or directory"),
+        (("--cases", "0"), "0 is not in the range"),
+        (("--values", "odd"), "'odd' is not one of"),
+        (("--precision", "f64"), "'f64' is not one of"),
+        (("--timeout", "0"), "0"),
+        (("model.xml", "model.xml"), "there are 3 models, expected one or two, or --each"),
+        (("model.xml", "--save", "x"), "--save, --against and --extract are for one model, not two"),
+        (("--each", "--inputs", "feeds.npz"), "--inputs and --against are for one model, not for --each"),
+        (("--against", "x", "--cases", "2"), "--against goes without --inputs and --cases"),
+    ],
+)
+def test_wrong_usage(cli: Cli, model: str, arguments: tuple[str, ...], message: str) -> None:
+    done = cli("compare", model, "--on", "numpy", *arguments)
+    assert done.code == 2
+    assert message in " ".join(done.err.split())
+
+
+@pytest.mark.parametrize(
+    ("feeds", "message"),
+    [
+        ({"data": floats(3, 5)}, "data has shape [3, 5], expected [3, 4]"),
+        ({"data": np.zeros((3, 4))}, "data is float64, expected float32"),
+        ({"data": None}, "no array is given for data"),
+        ({"more": floats(1)}, "the model has no input 'more', expected data, indices, updates"),
+    ],
+)
+def test_feeds_that_do_not_fit(cli: Cli, model: str, feeds: Mapping[str, Any], message: str) -> None:
+    given = {"data": floats(3, 4), "indices": np.array([2, 0]), "updates": floats(2, 4), **feeds}
+    np.savez("bad.npz", **{name: array for name, array in given.items() if array is not None})
+    done = cli("compare", model, "--on", "numpy", "--inputs", "bad.npz")
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_what_cannot_be_read_is_3(cli: Cli, elsewhere: Path, model: str) -> None:
+    assert cli("compare", "none.xml").code == 3
+    (elsewhere / "text.onnx").write_text("no model")
+    done = cli("compare", "text.onnx", "--on", "numpy")
+    assert done.code == 3
+    assert done.err.startswith("ir-scatter: text.onnx: ")
+    assert cli("compare", model, "none.xml").code == 3
+
+
+def test_what_cannot_be_written_is_3_and_what_was_found_is_not_lost(
+    cli: Cli, model: str, voices: Voices
+) -> None:
+    voices(a=FakeRunner("a", wrong_at(0)))
+    for option in ("--save", "--extract"):
+        done = cli("compare", model, "--on", "a", option, model)
+        assert done.code == 3
+        assert "1 mismatch" in done.out
+        assert "cannot be written" in done.err
+    done = cli("compare", model, "--on", "a", "-o", "none/x.txt")
+    assert done.code == 3
+
+
+def test_the_example_of_many_options(cli: Cli, elsewhere: Path, model: str, voices: Voices) -> None:
+    voices(a=FakeRunner("a"))
+    done = cli(
+        "compare", model, "--on", "numpy", "--on", "a", "--inputs", "feeds.npz", "--seed", "7",
+        "--cases", "5", "--repeat", "10", "--save", "results/", "--format", "json", "-o", "out.json",
+    )  # fmt: skip
+    assert (done.code, done.out) == (0, "")
+    found = told((elsewhere / "out.json").read_text())
+    assert (found["seed"], found["cases"]) == (7, 5)
+    assert {one["case"] for one in found["comparisons"]} == set(range(5))
+    assert done.err == "ir-scatter: results saved in results\n"
+    later = cli("compare", model, "--against", "results", "--on", "saved")
+    assert later.code == 0
+    assert "saved:a" in later.out
+
+
+def test_results_of_another_day(cli: Cli, model: str, voices: Voices) -> None:
+    voices(gpu=FakeRunner("gpu", wrong_at(0)))
+    assert cli("compare", model, "--on", "numpy", "--on", "gpu", "--save", "results").code == 1
+    voices(cpu=FakeRunner("cpu"))
+    done = cli("compare", model, "--against", "results")
+    assert done.code == 1
+    assert "mismatch: node (ScatterUpdate-3) on saved:gpu against numpy" in done.out
+    closer = cli("compare", model, "--against", "results", "--on", "saved", "--tolerance", "1,0")
+    assert closer.code == 0
+
+
+def test_json_is_the_same_twice_but_for_seconds(cli: Cli, model: str, voices: Voices) -> None:
+    voices(a=FakeRunner("a", wrong_at(2)))
+
+    def once() -> dict[str, Any]:
+        found = told(cli("compare", model, "--on", "numpy", "--on", "a", "--format", "json").out)
+        for outcome in found["outcomes"]:
+            del outcome["seconds"]
+        return found
+
+    assert once() == once()
+    assert list(once())[:3] == ["schema", "versions", "model"]
+
+
+def test_each_model_for_itself(cli: Cli, elsewhere: Path, model: str, voices: Voices) -> None:
+    runner = FakeRunner("a", wrong_at(0))
+    voices(a=runner)
+    for folder in ("one", "two"):
+        (elsewhere / folder).mkdir()
+        write_node(
+            elsewhere / folder, "ScatterUpdate", "opset3", [floats(3), np.array([1]), floats(1), np.array(0)]
+        )
+    (elsewhere / "two" / "broken.xml").write_text('<net name="old" version="7"></net>')
+    done = cli(
+        "compare", "--each", "one", "two", "--on", "a", "--save", "s", "--extract", "x", "--format", "json"
+    )
+    assert done.code == 3
+    found = told(done.out)
+    assert [one["model"] for one in found["reports"]] == ["one/model.xml", "two/model.xml"]
+    assert [one["model"] for one in found["failures"]] == ["two/broken.xml"]
+    assert sorted(path.name for path in (elsewhere / "s").iterdir()) == ["model", "two__model"]
+    assert (elsewhere / "x" / "two__model" / "node__a" / "model.xml").exists()
+    (elsewhere / "two" / "broken.xml").unlink()
+    assert cli("compare", "--each", "one", "two", "--on", "a").code == 1
+    text = cli("compare", "--each", "one", "two", "--on", "a").out
+    assert text.index("one/model.xml\n") < text.index("two/model.xml\n")
+
+
+def test_two_models(cli: Cli, elsewhere: Path, model: str) -> None:
+    (elsewhere / "after").mkdir()
+    write_node(
+        elsewhere / "after",
+        "ScatterElementsUpdate",
+        "opset12",
+        [floats(3, 4), np.array([[2] * 4, [0] * 4]), -floats(2, 4), np.array(0)],
+    )
+    done = cli("compare", model, "after/model.xml", "--on", "numpy")
+    assert done.code == 2
+    assert "after/model.xml, with the inputs of the first model: indices has shape [2]" in done.err
+    same = cli("compare", model, model, "--on", "numpy", "--format", "json")
+    assert same.code == 0
+    one = told(same.out)["comparisons"][0]
+    assert (one["subject_model"], one["reference_model"], one["level"]) == (model, model, "model")
+
+
+def test_hostile_names_in_every_output(cli: Cli, elsewhere: Path, voices: Voices) -> None:
+    voices(a=FakeRunner("a", wrong_at(0)))
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+    model (float[4] data, int64[1, 1] indices, float[1] updates) => (float[4] output) {
+      output = ScatterND (data, indices, updates)
+    }"""
+    path = save(text, elsewhere / "model.onnx")
+    evil = "\x1b[31m\n"
+    path.write_bytes(path.read_bytes().replace(b"output", b"\x1b[31m\n"))
+    done = cli("compare", "model.onnx", "--on", "numpy", "--on", "a", "--extract", "x")
+    assert evil not in done.out
+    assert "\x1b" not in done.out + done.err
+    assert done.code == 1
+    found = told(cli("compare", "model.onnx", "--on", "a", "--format", "json").out)
+    assert found["comparisons"][0]["tensor"] == evil
+
+
+@pytest.mark.openvino
+def test_an_extracted_node_shows_the_difference_by_its_own_command(cli: Cli, elsewhere: Path) -> None:
+    copy_sample("plugins/large_numbers.xml", elsewhere)
+    done = cli(
+        "compare", "large_numbers.xml", "--on", "numpy", "--on", "CPU", "--values", "edge", "--extract", "x"
+    )
+    assert done.code == 1
+    (folder,) = (elsewhere / "x").iterdir()
+    text = (folder / "README.txt").read_text()
+    (command,) = [line.strip() for line in text.splitlines() if line.startswith("    ir-scatter")]
+    environment = {**os.environ, "PATH": f"{COMMAND.parent}{os.pathsep}{os.environ['PATH']}"}
+    again = subprocess.run(
+        shlex.split(command),
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert again.returncode == 1, again.stderr
+    assert "mismatch: node (ScatterUpdate-3) on openvino:CPU against numpy" in again.stdout
+    assert "i64 -> i32" in again.stdout
+
+
+@pytest.mark.openvino
+def test_one_process_for_each_runtime(cli: Cli, elsewhere: Path) -> None:
+    pytest.importorskip("openvino")
+    copy_sample("plugins/large_numbers.xml", elsewhere)
+    copy_sample("kv_cache/decoder.xml", elsewhere)
+    runner: Any = runners.find("CPU")
+    before = runner.worker.starts
+    assert cli("compare", "--each", ".", "--on", "CPU", "--cases", "2", "--repeat", "2").code == 0
+    assert runner.worker.starts == before + 1
+    assert runner.worker.process_id is None
+
+
+@pytest.mark.openvino
+def test_a_device_that_is_not_here(cli: Cli, elsewhere: Path) -> None:
+    copy_sample("plugins/large_numbers.xml", elsewhere)
+    found = told(cli("compare", "large_numbers.xml", "--on", "GPU.7", "--format", "json").out)
+    (outcome,) = found["outcomes"]
+    assert outcome["status"] == "unavailable"
+    assert "openvino:GPU@cpu" in outcome["message"]
+
+
+@pytest.mark.openvino
+def test_a_time_limit_that_nobody_keeps(cli: Cli, elsewhere: Path) -> None:
+    copy_sample("plugins/large_numbers.xml", elsewhere)
+    done = cli("compare", "large_numbers.xml", "--on", "CPU", "--timeout", "0.001")
+    assert done.code == 4
+    assert "timeout" in done.out
+    assert "no answer within 0.001 seconds" in done.out
+
+
+def test_without_onnxruntime(cli: Cli, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib import metadata
+
+    real = metadata.version
+
+    def version(name: str) -> str:
+        if name == "onnxruntime":
+            raise metadata.PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    runner = runners.find("onnxruntime")
+    monkeypatch.setattr(runner, "__dict__", {})
+    copy_sample("kv_cache/decoder.onnx", elsewhere)
+    done = cli("compare", "decoder.onnx", "--on", "onnxruntime")
+    assert done.code == 4
+    assert "onnxruntime is not installed; pip install" in done.out
+    devices = cli("devices")
+    assert devices.code == 0
+    assert "onnxruntime: onnxruntime is not installed; pip install" in devices.out
