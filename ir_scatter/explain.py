@@ -26,7 +26,8 @@ def explain(topic: str) -> str:
         return "\n".join(_rule(rule)) + "\n"
     if text.upper() in set(Reason):
         reason = Reason(text.upper())
-        return f"{reason} {reason.name.lower().replace('_', '-')} (refused conversion)\n\n{MEANINGS[reason]}\n"
+        name = reason.name.lower().replace("_", "-")
+        return f"{reason} {name} (refused conversion)\n\n{MEANINGS[reason]}\n"
     spec = by_text(text)
     specs = [spec] if spec else [row for row in SPECS.values() if row.key.type.lower() == text.lower()]
     if not specs:

@@ -1,7 +1,8 @@
 """A model here and now, held against results that were saved."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ir_scatter.compare.one_model import Session
 from ir_scatter.compare.outputs import compare_pair
@@ -13,13 +14,16 @@ from ir_scatter.errors import BadFeed
 from ir_scatter.model import Model
 from ir_scatter.runners.outcome import Outcome, Status
 
+if TYPE_CHECKING:
+    from ir_scatter.constants import Array
+
 
 def compare_against(folder: "str | Path", model: Model, voices: Voices, settings: Settings) -> Compared:
     """Run a model on the inputs that were saved, and compare with what was saved.
 
     A runner is compared with the saved one of its name. Saved ones that nobody runs here are compared
-    with NumPy, that of today or the saved one, or else with the first that runs. What was tapped then is judged again, so that
-    tolerances can change without running anything.
+    with NumPy, that of today or the saved one, or else with the first that runs. What was tapped
+    then is judged again, so that tolerances can change without running anything.
 
     Args:
         folder: what `save` wrote.
@@ -33,28 +37,30 @@ def compare_against(folder: "str | Path", model: Model, voices: Voices, settings
     saved = load(folder)
     _demand_fit(saved, model)
     session = Session(model, model.path, voices.runners, settings, with_numpy=voices.with_numpy)
-    is_run = bool(voices.runners) or voices.with_numpy
     try:
         for number, (feeds, old) in enumerate(zip(saved.feeds, saved.runs, strict=True)):
-            new = session.run_case(number, feeds) if is_run else ()
-            session.again(number, old, with_outputs=not is_run)
-            pairs = _pairs(new, old)
-            contested = session.contested_outputs(number)
-            session.of_outputs += [
-                without_arrays(found)
-                for subject, reference in pairs
-                for found in compare_pair(
-                    subject, reference, number, settings.tolerances, contested=contested
-                )
-            ]
-            if settings.keeps_runs and not is_run:
-                session.runs.append(tuple(old))
+            _case(session, number, feeds, old, is_run=bool(voices.runners) or voices.with_numpy)
     finally:
         session.close()
     for runner, facts in saved.facts.items():
         session.facts.setdefault(runner, facts)
     session.remarks[f"saved results of {saved.model}, from {folder}"] = None
     return session.result(saved.feeds)
+
+
+def _case(
+    session: Session, number: int, feeds: "Mapping[str, Array]", old: Sequence[Outcome], *, is_run: bool
+) -> None:
+    """Run one case, judge what was saved of it once more, and compare the two."""
+    settings = session.settings
+    new = session.run_case(number, feeds) if is_run else ()
+    session.again(number, old, with_outputs=not is_run)
+    contested = session.contested_outputs(number)
+    for subject, reference in _pairs(new, old) if is_run else ():
+        found = compare_pair(subject, reference, number, settings.tolerances, contested=contested)
+        session.of_outputs += map(without_arrays, found)
+    if settings.keeps_runs and not is_run:
+        session.runs.append(tuple(old))
 
 
 def _pairs(new: Sequence[Outcome], old: Sequence[Outcome]) -> Iterator[tuple[Outcome, Outcome]]:

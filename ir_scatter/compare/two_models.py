@@ -53,18 +53,29 @@ def compare_two(
     for number, case in enumerate(cases):
         feeds_of = (case, _fitting(case, models))
         for voice in voices:
-            pair = voice.run(feeds_of)
-            for model, outcome in zip(models, pair, strict=True):
-                told = outcome if outcome.status is Status.OK else _at(model, outcome)
-                outcomes[outcome.runner] = worse(outcomes.get(outcome.runner), told)
-            found = list(_compared(pair, number, settings, models))
-            if any(one.measure.verdict is Verdict.MISMATCH for one in found):
-                contested = voice.contested(feeds_of)
-                found = [_excused(one, contested) for one in found]
+            pair, found = _on(voice, feeds_of, number, settings, models)
+            for outcome in pair:
+                outcomes[outcome.runner] = worse(outcomes.get(outcome.runner), outcome)
             comparisons += map(without_arrays, found)
     return Compared(
         before.path, settings, tuple(outcomes.values()), tuple(comparisons), feeds=cases, other=after.path
     )
+
+
+def _on(
+    voice: "_Voice", feeds: "Sequence[_Feeds]", case: int, settings: Settings, models: Sequence[Model]
+) -> tuple[list[Outcome], list[Comparison]]:
+    """Return what a runner makes of both models, and how that differs."""
+    pair = voice.run(feeds)
+    found = list(_compared(pair, case, settings, models))
+    if any(one.measure.verdict is Verdict.MISMATCH for one in found):
+        contested = voice.contested(feeds)
+        found = [_excused(one, contested) for one in found]
+    told = [
+        outcome if outcome.status is Status.OK else _at(model, outcome)
+        for model, outcome in zip(models, pair, strict=True)
+    ]
+    return told, found
 
 
 class _Voice:

@@ -107,8 +107,7 @@ REWRITES = tuple(
         _rewrite,
         carries=CARRIED,
         requires=_requires,
-        conditions="equal indices along the other axes, as long as data there; "
-        "a reduction: unique indices",
+        conditions="equal indices along the other axes, as long as data there; a reduction: unique indices",
     )
     for source in (SCATTER_ELEMENTS_UPDATE_12, SCATTER_ELEMENTS_UPDATE_3)
 )

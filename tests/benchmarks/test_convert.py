@@ -71,7 +71,9 @@ def test_a_gigabyte_of_weights(benchmark: Any, tmp_path: Path) -> None:
 def onnx_network(path: Path, nodes: int) -> Path:
     """Write a chain in which every fourth node is a Scatter of opset 10."""
     random = np.random.default_rng(0)
-    graph_nodes, initializers, name = [], [], "input"
+    graph_nodes: list[onnx.NodeProto] = []
+    initializers: list[onnx.TensorProto] = []
+    name = "input"
     while len(graph_nodes) < nodes:
         number = len(graph_nodes)
         if number % 4 == 3:

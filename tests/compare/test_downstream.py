@@ -150,7 +150,7 @@ def test_an_output_behind_a_contested_node_is_contested(tmp_path: Path) -> None:
             outputs = {**outcome.outputs, "beside": -outcome.outputs["beside"] - 1}
             return replace(outcome, runs=(outputs,))
 
-    found = compare(path, [FirstWins("a")], Settings(), feeds=feeds) 
+    found = compare(path, [FirstWins("a")], Settings(), feeds=feeds)
     assert verdicts(found, Level.MODEL) == {
         ("written", "a"): Verdict.CONTESTED,
         ("after", "a"): Verdict.CONTESTED,

@@ -132,6 +132,7 @@ def test_nothing_runs_and_tolerances_change(tmp_path: Path) -> None:
     assert verdicts(same, Level.NODE) == {
         (node, f"saved:{runner}"): verdict for (node, runner), verdict in verdicts(then, Level.NODE).items()
     }
+    assert len(same.comparisons) == len(then.comparisons)
     assert [odd.runners for odd in same.odd] == [("saved:gpu",), ("saved:gpu",)]
     assert not again(tmp_path, path, tolerances=Tolerances(["1,0"])).differs
     assert [one.runner for one in same.outcomes] == ["saved:numpy", "saved:gpu", "saved:cpu"]
@@ -195,7 +196,20 @@ def test_damaged_results_are_bad_feeds_and_nothing_else(tmp_path: Path) -> None:
     path, _ = saved(tmp_path, FakeRunner("a", wrong_at(1), facts=FACTS), FakeRunner("b"))
     folder, chance = tmp_path / "results", random.Random(0)
     whole = json.loads((folder / "results.json").read_text())
-    odd: list[Any] = [None, -1, 2**70, "x", [], {}, 1.5, float("inf"), True, "openvino:CPU", [[]], {"key": "0"}]
+    odd: list[Any] = [
+        None,
+        -1,
+        2**70,
+        "x",
+        [],
+        {},
+        1.5,
+        float("inf"),
+        True,
+        "openvino:CPU",
+        [[]],
+        {"key": "0"},
+    ]
     for _ in range(150):
         damaged = json.loads(json.dumps(whole))
         place: Any = damaged
