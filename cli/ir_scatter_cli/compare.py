@@ -23,19 +23,50 @@ _VALUES = ("plain", "edge")
 @click.option("--on", "names", multiple=True, metavar="RUNNER", help="Who computes; repeatable.")
 @click.option("--each", is_flag=True, help="Compare every model for itself; folders are searched.")
 @click.option("--inputs", metavar="FILE.npz", help="The inputs of the first case, by their names.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="For generated inputs.")
-@click.option("--cases", type=click.IntRange(min=1), default=1, metavar="N", help="So many inputs.")
-@click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Run each so often.")
-@click.option("--values", type=click.Choice(_VALUES), default="plain", help="Ordinary numbers, or extreme.")
-@click.option("--input-shape", multiple=True, type=InputShape(), help="Draw this input in this shape.")
-@click.option("--tolerance", multiple=True, metavar="OUTPUT=ABS,REL", help="How far apart is close.")
-@click.option("--precision", type=click.Choice(_PRECISIONS), default="f32", help="What runtimes compute in.")
-@click.option("--pairwise", is_flag=True, help="Compare every pair of runners, not all with NumPy.")
 @click.option(
-    "--timeout", type=click.FloatRange(min=0.001), default=600.0, metavar="SECONDS", help="Per run."
+    "--seed", type=click.IntRange(min=0), default=0, metavar="N", help="For generated inputs.  [default: 0]"
 )
 @click.option(
-    "--tap-memory", type=click.IntRange(min=1), default=1 << 30, metavar="BYTES", help="Held at once."
+    "--cases",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="So many inputs; those of --inputs are the first.",
+)
+@click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Run each so often.")
+@click.option(
+    "--values",
+    type=click.Choice(_VALUES),
+    default="plain",
+    help="Ordinary numbers, or extreme.  [default: plain]",
+)
+@click.option("--input-shape", multiple=True, type=InputShape(), help="Draw this input in this shape.")
+@click.option(
+    "--tolerance",
+    multiple=True,
+    metavar="OUTPUT=ABS,REL",
+    help="How far apart is close; a node's name will do, none means all.",
+)
+@click.option(
+    "--precision",
+    type=click.Choice(_PRECISIONS),
+    default="f32",
+    help="What runtimes compute in.  [default: f32]",
+)
+@click.option("--pairwise", is_flag=True, help="Compare every pair of runners, not all with NumPy.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0.001),
+    default=600.0,
+    metavar="SECONDS",
+    help="Per run.  [default: 600]",
+)
+@click.option(
+    "--tap-memory",
+    type=click.IntRange(min=1),
+    default=1 << 30,
+    metavar="BYTES",
+    help="Tapped values held at once.  [default: 1 GiB]",
 )
 @click.option("--skip-missing", is_flag=True, help="Pass over runners that cannot run here.")
 @click.option("--report", metavar="FILE.html", help="Write a report with pictures.")
@@ -51,7 +82,7 @@ def command(**options: Any) -> int:
     --on that is NumPy and every device found; `ir-scatter devices` lists them.
 
     Exit codes: 0 agreement; 1 a difference, a result that changes, or illegal indices; 2 wrong usage;
-    3 a model cannot be read; 4 a runner that was named could not run.
+    3 a file cannot be read or written; 4 a runner that was named could not run, and nothing differs.
     """
     try:
         return _run(options)

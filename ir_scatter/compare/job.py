@@ -154,7 +154,8 @@ def _each(job: Job, voices: Voices, seen: Callable[[object], None] | None) -> Do
             if source.is_named or error.is_model:
                 failures.append(Failure(source.path, error.message, is_unreadable=True))
         except Error as error:
-            failures.append(Failure(source.path, str(error), is_unreadable=False))
+            message = str(error).removeprefix(f"{source.path}: ")
+            failures.append(Failure(source.path, message, is_unreadable=False))
         else:
             writing.write(one, _folder(source.path, folders))
             found.append(replace(one, runs=()))

@@ -130,10 +130,12 @@ class Session:
         said: _Said = []
         for runner in self.runners:
             plain, tapped = self._run(runner, feeds)
-            found.append(plain if tapped is None else replace(plain, tapped=tapped.tapped))
             if tapped is not None:
                 said += changed_by_taps(plain, tapped)
-                judging.append(self._judging.submit(partial(self._judged, found[-1], number)))
+                whole = replace(plain, tapped=tapped.tapped)
+                judging.append(self._judging.submit(partial(self._judged, whole, number)))
+                plain = whole if self.settings.keeps_runs else plain
+            found.append(plain)
         said += [one for future in judging for one in future.result()]
         if running is None and is_guard_wanted(found, said):
             running = self.numpy.start(feeds)

@@ -162,4 +162,4 @@ def last_line(found: Compared) -> str:
     counts = summary(found.comparisons)
     words = ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) or "nothing compared"
     illegal = len({one.node for one in found.guarded if one.is_illegal})
-    return words + (f", {counted(illegal, 'node')} with illegal indices" if illegal else "")
+    return words + (f", {counted(illegal, 'illegal node')}" if illegal else "")

@@ -61,7 +61,7 @@ def test_everything_is_said() -> None:
     ):
         assert line in shown.splitlines() or line in shown, line
     assert last_line(EVERYTHING) in shown
-    assert last_line(EVERYTHING).endswith("1 node with illegal indices")
+    assert last_line(EVERYTHING).endswith("1 illegal node")
 
 
 def test_lines_fit_the_terminal() -> None:
