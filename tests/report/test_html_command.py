@@ -57,6 +57,12 @@ def test_inputs_of_a_file_are_not_drawn() -> None:
     assert (found["inputs"], found["seed"], found["values"]) == ("my feeds.npz", 0, "plain")
 
 
+def test_further_cases_beside_a_file_are_drawn() -> None:
+    one = replace(MISMATCH, case=2)
+    found = parsed(compared(one, settings=SETTINGS), one, inputs="my feeds.npz")
+    assert (found["inputs"], found["seed"], found["values"]) == (None, 9, "edge")
+
+
 def test_saved_results_are_named_by_their_folder() -> None:
     one = replace(MISMATCH, reference="saved:openvino:CPU")
     found = parsed(compared(one), one, against="results")

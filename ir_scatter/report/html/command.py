@@ -44,11 +44,12 @@ def repeat_command(found: Compared, one: Comparison, source: Source) -> str:
             words += ["--on", runner.removeprefix(_SHORTEN)]
     if source.against is not None:
         words += ["--against", _path(source.against)]
-    elif source.inputs is not None:
+    elif source.inputs is not None and one.case == 0:
         words += ["--inputs", _path(source.inputs)]
     else:
         words += ["--seed", str(found.settings.seed + one.case)]
-    words += _options(found.settings, is_generated=source.is_generator)
+    is_drawn = source.is_generator or (source.against is None and one.case > 0)
+    words += _options(found.settings, is_generated=is_drawn)
     if one.measure.verdict is Verdict.NONDETERMINISTIC:
         words += ["--repeat", str(found.settings.repeat)]
     return shlex.join(words)
