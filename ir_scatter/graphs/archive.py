@@ -17,6 +17,9 @@ from ir_scatter.errors import BadFeed
 from ir_scatter.ops.plain.case import Array, kind
 from ir_scatter.wiring import GraphInput
 
+_HEADS = frozenset({b"P", b"\x93", b"\x80"})
+"""How an npz, an npy and a pickle begin; NumPy takes anything else for a pickle."""
+
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The date of every entry: the same outputs give the same bytes."""
 
@@ -68,6 +71,10 @@ def storable(array: Array) -> Array:
 
 
 def _read(file: IO[bytes], path: "str | Path") -> dict[str, Array]:
+    head = file.read(1)
+    file.seek(0)
+    if head not in _HEADS:
+        raise BadFeed(f"{path}: not an npz file")
     try:
         found = np.load(file, allow_pickle=False)
     except Exception as error:  # whatever its parsers raise for bytes that are something else

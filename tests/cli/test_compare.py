@@ -118,7 +118,7 @@ def test_nondeterminism_and_illegal_indices_are_1(
         (("--on", "CUP"), "there is no runner 'CUP' (did you mean CPU?), expected numpy, openvino:CPU"),
         (("--on", "saved"), "there is no runner 'saved'"),
         (("--inputs", "none.npz"), "none.npz: no such file or directory"),
-        (("--inputs", "model.xml"), "model.xml: holds pickles, which are not read"),
+        (("--inputs", "model.xml"), "model.xml: not an npz file"),
         (("--tolerance", "nodes=1,1"), "no output and no scatter node 'nodes' (did you mean node?)"),
         (("--tolerance", "x"), "'x' is no tolerance, expected OUTPUT=ABSOLUTE,RELATIVE"),
         (("--input-shape", "nothing=3"), "nothing"),

@@ -111,7 +111,7 @@ def _damaged(path: Path) -> None:
     [
         (lambda path: None, "no such file or directory"),
         (lambda path: path.write_bytes(b""), "not an npz file"),
-        (lambda path: path.write_text("no archive"), "holds pickles, which are not read"),
+        (lambda path: path.write_text("no archive"), "not an npz file"),
         (lambda path: path.write_bytes(pickle.dumps([1])), "holds pickles, which are not read"),
         (lambda path: path.write_bytes(b"PK\3\4" + b"\0" * 40), "not an npz file"),
         (_one_array, "one array without a name, expected an npz file"),
