@@ -1,5 +1,6 @@
 """Two models on the same runners and inputs: a conversion, or two exports."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -78,15 +79,15 @@ def _on(
     return told, found
 
 
-class _Voice:
+class _Voice(ABC):
     """One runner on both models."""
 
     def __init__(self, models: Sequence[Model], settings: Settings) -> None:
         self.models, self.settings = models, settings
 
+    @abstractmethod
     def run(self, feeds: "Sequence[_Feeds]") -> list[Outcome]:
         """Return what comes of the first model, and of the second."""
-        raise NotImplementedError
 
     def contested(self, feeds: "Sequence[_Feeds]") -> set[str]:
         """Return the outputs of either model that the document leaves open for these inputs."""
@@ -96,9 +97,9 @@ class _Voice:
             for name in downstream_outputs(model, self.contested_nodes(model, given))
         }
 
+    @abstractmethod
     def contested_nodes(self, model: Model, feeds: "_Feeds") -> set[str]:
         """Return the scatter nodes in which several updates meet without a reduction."""
-        raise NotImplementedError
 
 
 class _NumpyVoice(_Voice):

@@ -123,7 +123,8 @@ def _compare(models: Sequence[Model], exported: Model, seed: int) -> tuple[str, 
         feeds = make_feeds(before, seed)
         return difference_of(list(before.run(feeds).values()), list(after.run(feeds).values())), ()
     except Error as error:
-        return "", (f"the models were not compared in NumPy: {error}",)
+        reason = str(error).replace(exported.path, "the IR")
+        return "", (f"the models were not compared in NumPy: {reason}",)
 
 
 def _prepare_one(models: Sequence[Model]) -> "Program":
