@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Location
 from ir_scatter.fragment import Patch
-from ir_scatter.model import Model, OpKey
+from ir_scatter.model import Model, Node, OpKey
 
 if TYPE_CHECKING:
     from ir_scatter.opsets import Move
@@ -17,8 +17,7 @@ class Converted:
     """One node that is rewritten.
 
     Attributes:
-        name: of the node.
-        location: where it stands.
+        node: as it stands in the model.
         source: what it was; None where that has no name in common with what it becomes.
         target: what it becomes.
         rewrites: the names of the rewrites, in order.
@@ -26,13 +25,22 @@ class Converted:
         patch: the new nodes; None where only the model's opset makes it another version.
     """
 
-    name: str
-    location: Location
+    node: Node
     source: OpKey | None
     target: OpKey
     rewrites: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     patch: Patch | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the name of the node."""
+        return self.node.name
+
+    @property
+    def location(self) -> Location:
+        """Return where the node stands."""
+        return self.node.location
 
     @property
     def is_safe(self) -> bool:

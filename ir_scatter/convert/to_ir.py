@@ -151,7 +151,7 @@ def _listed(model: Model, exported: Model, found: Conversion) -> tuple[Converted
         target = known.target if known else lookup.spec.key
         patch, names = (known.patch, known.rewrites) if known else (None, ())
         assumptions = known.assumptions if known else ()
-        listed.append(Converted(node.name, node.location, key, target, names, assumptions, patch))
+        listed.append(Converted(node, key, target, names, assumptions, patch))
     return tuple(listed)
 
 
