@@ -1,7 +1,9 @@
 """Constant tensors, whose bytes are read when somebody asks for them."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+import sys
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from ir_scatter.diagnostics import Location
 from ir_scatter.elements import ElementType
@@ -10,6 +12,14 @@ if TYPE_CHECKING:
     import numpy as np
 
     Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+FEW = 64
+"""Up to so many numbers Python's own min, max and set are quicker than NumPy's calls."""
+
+_FORMS: Mapping[str, Literal["b", "h", "i", "q", "B", "H", "I", "Q"]] = {
+    "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
+}  # fmt: skip
 
 
 class Declared(Protocol):
@@ -81,3 +91,23 @@ class Constant:
         if callable(self._declared):
             self._declared = self._declared()
         return self._declared
+
+
+def few_numbers(
+    element_type: ElementType, shape: tuple[int, ...], view: Callable[[], memoryview | None]
+) -> list[int] | None:
+    """Return the whole numbers of a constant if they are few, without importing NumPy.
+
+    Args:
+        element_type: of the constant.
+        shape: of the constant.
+        view: gives its bytes, one element behind the other, None where they cannot be had.
+    """
+    form, count = _FORMS.get(element_type.name), prod(shape)
+    if form is None or not 0 < count <= FEW:
+        return None
+    size = count * element_type.bits // 8
+    data = view()
+    if data is None or len(data) < size or sys.byteorder != "little":
+        return None
+    return data[:size].cast(form).tolist()

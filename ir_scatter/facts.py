@@ -1,11 +1,8 @@
 """What can be proven of a value: its shape, and its numbers if it is constant in effect."""
 
-import sys
-from collections.abc import Mapping
-from math import prod
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from ir_scatter.constants import Constant
+from ir_scatter.constants import FEW, Constant, few_numbers
 from ir_scatter.elements import ElementType
 from ir_scatter.model import Node, Value
 from ir_scatter.ops import find, is_scatter
@@ -16,13 +13,6 @@ from ir_scatter.shapes import Shape, agree, element_count, is_static, narrow, st
 if TYPE_CHECKING:
     from ir_scatter.constants import Array
     from ir_scatter.ops.plain.plain_op import PlainOp
-
-FEW = 64
-"""Up to so many numbers Python's own min, max and set are quicker than NumPy's calls."""
-
-_FORMS: Mapping[str, Literal["b", "h", "i", "q", "B", "H", "I", "Q"]] = {
-    "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
-}  # fmt: skip
 
 MAX_CONSTANT_ELEMENTS = 1 << 26
 _MAX_COMPUTED = 1 << 23
@@ -112,16 +102,9 @@ class Facts:
         may know them then.
         """
         constant = value.constant
-        if constant is None or constant.element_type is None:
+        if constant is None or constant.element_type is None or self.max_elements < FEW:
             return None
-        form, count = _FORMS.get(constant.element_type.name), prod(constant.shape)
-        if form is None or not 0 < count <= min(FEW, self.max_elements):
-            return None
-        size = count * constant.element_type.bits // 8
-        data = constant.view()
-        if data is None or len(data) < size or sys.byteorder != "little":
-            return None
-        return data[:size].cast(form).tolist()
+        return few_numbers(constant.element_type, constant.shape, constant.view)
 
     def origin(self, value: Value) -> Constant | None:
         """Return the one constant that a value comes from through plain operators, if it is one."""

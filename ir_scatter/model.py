@@ -5,13 +5,15 @@ when somebody wants them, so that a model of 15,000 nodes costs what its scatter
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ir_scatter.constants import Constant
 from ir_scatter.diagnostics import Location, Related
 from ir_scatter.elements import ElementType
+from ir_scatter.forms import Forms
+from ir_scatter.lazy import lazy
 from ir_scatter.shapes import Shape
 
 OPENVINO = "openvino"
@@ -191,11 +193,13 @@ class Graph(ABC):
         name: the graph's name.
         scope: what stands before the name of a node: "" or "If_23:then_body/".
         calls: for a function, the places that call it with this signature.
+        forms: tells its nodes apart without their values.
     """
 
     name: str = ""
     scope: str = ""
     calls: tuple[Related, ...] = ()
+    forms: Forms = Forms()
 
     @abstractmethod
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
@@ -256,7 +260,7 @@ class Function:
     instances: tuple[Graph, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Model:
     """A file that was read.
 
@@ -268,7 +272,7 @@ class Model:
         functions: ONNX local functions.
         inputs: the names by which each input of the main graph may be called.
         opset_imports: ONNX domains and versions.
-        defects: what is broken in the file itself.
+        find_defects: tells what is broken in the file itself.
         source: what a writer edits.
     """
 
@@ -279,8 +283,13 @@ class Model:
     functions: tuple[Function, ...] = ()
     inputs: tuple[frozenset[str], ...] = ()
     opset_imports: Mapping[str, int] = field(default_factory=dict)
-    defects: tuple[Defect, ...] = ()
+    find_defects: Callable[[], Iterable[Defect]] = tuple
     source: Any = None
+
+    @lazy
+    def defects(self) -> tuple[Defect, ...]:
+        """What is broken in the file itself; only who validates it has to know."""
+        return tuple(self.find_defects())
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
         """Yield every node: the main graph with its bodies, then each use of each function."""

@@ -1,6 +1,6 @@
 """One scatter operator in one model, seen by role."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,11 @@ class Operand:
     def element_type(self) -> ElementType | None:
         """Return the type, None if it is not known."""
         return self.value.element_type or (self.input.stored_type if self.value.stored_type is None else None)
+
+
+def are_plain(numbers: Collection[int], size: int) -> bool:
+    """Tell whether some indices are in range, not negative and all different."""
+    return min(numbers) >= 0 and max(numbers) < size and len({*numbers}) == len(numbers)
 
 
 class Site:
@@ -214,10 +219,7 @@ class Site:
         numbers, limits = self.few_indices, self.limits
         if not numbers or limits is None or len(limits) != 1:
             return False
-        size = limits[0]
-        if size is None:
-            return False
-        return min(numbers) >= 0 and max(numbers) < size and len(set(numbers)) == len(numbers)
+        return limits[0] is not None and are_plain(numbers, limits[0])
 
     @lazy
     def out_of_range(self) -> targets.BadIndices | None:

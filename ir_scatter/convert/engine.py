@@ -9,6 +9,7 @@ from ir_scatter.fragment import Fragment, NewNode
 from ir_scatter.model import Input, Model, Node, Value
 from ir_scatter.ops import find
 from ir_scatter.ops.spec import Layout, OpSpec, Role
+from ir_scatter.plain_forms import PlainForms
 from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.conditions import Condition, Verdict
@@ -25,6 +26,9 @@ DEMANDS = ("SCT1", "SCT2", "SCT3")
 
 KEPT_NEGATIVE = "negative-indices-kept"
 """How the report records that negative indices were vouched for."""
+
+_SETTLED_BY_FORM = {Condition.NON_NEGATIVE, Condition.UNIQUE}
+"""Conditions that all plain indices of one form meet, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,9 @@ class Engine:
         self.promises = promises
         self.check = Check(model, [rule for rule in all_rules() if rule.code.startswith(DEMANDS)])
         self._known: dict[Hashable, Rewritten | Refusal] = {}
+        self._plain = PlainForms()
+        self._of_form: dict[Hashable, Rewritten | Refusal | None] = {}
+        self._judged: set[Condition] = set()
 
     def site(self, node: Node) -> Site | None:
         """Return a scatter node seen by role; None for any other node."""
@@ -80,6 +87,22 @@ class Engine:
             target: the row that is wanted.
             opset: that of the ONNX model that is written.
         """
+        form = self._plain.form_of(sites[0]) if len(sites) == 1 else None
+        if form is None:
+            return self._closely(sites, target, opset)
+        key = form, target.key, opset
+        if key in self._of_form:
+            return self._of_form[key]
+        self._judged.clear()
+        outcome = self._closely(sites, target, opset)
+        if self._judged <= _SETTLED_BY_FORM:
+            self._of_form[key] = outcome
+        return outcome
+
+    def _closely(
+        self, sites: Sequence[Site], target: OpSpec, opset: int | None
+    ) -> "Rewritten | Refusal | None":
+        """Rewrite one node, whose values are made and held against the rules."""
         found: list[Diagnostic] = []
         for site in sites:
             if site.lookup.spec is None:
@@ -107,7 +130,7 @@ class Engine:
         return self._known[key]
 
     def _view(self, site: Site) -> View:
-        return View(site, self.promises.conditions, self.promises.keeps_negative)
+        return View(site, self.promises.conditions, self.promises.keeps_negative, judged=self._judged)
 
     def _key(self, site: Site, way: tuple[Rewrite, ...]) -> Hashable | None:
         """Return what decides the fragment; None where more than one step looks at the numbers."""

@@ -1,7 +1,6 @@
 """Graphs of an ONNX model: nodes and values are made when somebody asks for them."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from functools import cached_property
 from typing import Any
 
 from onnx import SparseTensorProto, TensorProto, ValueInfoProto
@@ -10,6 +9,8 @@ from ir_scatter.constants import Constant
 from ir_scatter.diagnostics import Location
 from ir_scatter.elements import from_onnx_number
 from ir_scatter.formats.onnx_attributes import attribute_value, bound, is_graph
+from ir_scatter.formats.onnx_forms import OnnxForms
+from ir_scatter.formats.onnx_handed_on import HandedOn
 from ir_scatter.formats.onnx_index import GraphIndex
 from ir_scatter.formats.onnx_scope import NOTHING, Inferred, Scope
 from ir_scatter.formats.onnx_tensors import listed_constant
@@ -22,6 +23,8 @@ from ir_scatter.formats.onnx_types import (
     normal_domain,
     text,
 )
+from ir_scatter.forms import Forms
+from ir_scatter.lazy import lazy
 from ir_scatter.model import Graph, Input, Node, Value
 from ir_scatter.shapes import Shape, agree
 
@@ -71,7 +74,7 @@ class OnnxGraph(Graph):
         self._values: dict[str, Value | None] = {}
         self._bodies: dict[int, dict[str, Graph]] = {}
 
-    @cached_property
+    @lazy
     def inferred(self) -> Inferred:
         """Return what shape inference found out."""
         return self._infer()
@@ -209,7 +212,7 @@ class OnnxGraph(Graph):
         shape: Shape = constant.shape if constant is not None else None
         if input is not None and self.shared.ir_version >= 4:
             constant = None
-            claimed = self._overridden(name, declared(input)).shape
+            claimed = self.overridden(name, declared(input)).shape
             shape = claimed if agree(claimed, shape) and claimed is not None else shape
         return Value(
             label,
@@ -229,12 +232,13 @@ class OnnxGraph(Graph):
         return self._value(name, TensorType(element_type, shape), stored)
 
     def _graph_input(self, name: str, input: ValueInfoProto | None) -> Value:
-        known = self._overridden(name, declared(input))
+        known = self.overridden(name, declared(input))
         if self.parent is not None:
-            known = best_of(self._inferred(name), known)
+            known = best_of(self.type_of(name), known)
         return self._value(name, known, declared(self.index.stored.get(name)))
 
-    def _overridden(self, name: str, known: TensorType) -> TensorType:
+    def overridden(self, name: str, known: TensorType) -> TensorType:
+        """Return a type with the shape that the caller of the reader gives for an input."""
         given = self.input_shapes.get(text(name), known.shape)
         return TensorType(known.element_type, given)
 
@@ -243,7 +247,7 @@ class OnnxGraph(Graph):
         if constant is not None:
             known = TensorType(constant.element_type, constant.shape)
         else:
-            known = best_of(self._inferred(name), stored) if name else UNKNOWN
+            known = best_of(self.type_of(name), stored) if name else UNKNOWN
         return self._value(name, known, stored, node, number, constant)
 
     def _value(
@@ -258,9 +262,23 @@ class OnnxGraph(Graph):
         location = self._place(name) if node is None else node.location
         return Value(text(name), *known, node, output, constant, location, *stored)
 
-    def _inferred(self, name: str) -> TensorType:
+    def type_of(self, name: str) -> TensorType:
+        """Return what is known of an output without what the file stores for it."""
+        known = self.handed_on.get(name)
+        if known is not None:
+            return known
         found = self.inferred.types.get(name)
         return UNKNOWN if found is None else inferred(found)
+
+    @lazy
+    def handed_on(self) -> HandedOn:
+        """The types of outputs that are known without inference."""
+        return HandedOn(self)
+
+    @lazy
+    def forms(self) -> Forms:
+        """Tells nodes apart without their values."""
+        return OnnxForms(self)
 
     def _constant_of(self, node: Node) -> Constant | None:
         """Return what a Constant node holds; a sparse tensor is none that can be shown."""

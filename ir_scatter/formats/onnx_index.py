@@ -4,7 +4,7 @@ Names are those of the file, which protobuf gives as bytes where they are not UT
 keys all the same, and `onnx_types.text` makes them printable.
 """
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -21,6 +21,7 @@ from onnx import (
 
 from ir_scatter.formats.onnx_attributes import kind_of
 from ir_scatter.formats.onnx_types import DEFAULT_DOMAINS, normal_domain, text
+from ir_scatter.lazy import lazy
 
 _Declaration = TypeVar("_Declaration")
 
@@ -32,6 +33,21 @@ _GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Links:
+    """How the nodes of a graph hang together.
+
+    Attributes:
+        early: (position, name) of uses before the node that produces the name.
+        missing: (position, name) of uses of names that the graph does not have.
+        captured: the names that the graph, or a body in it, takes from outside.
+    """
+
+    early: list[tuple[int, str]]
+    missing: list[tuple[int, str]]
+    captured: set[str]
+
+
+@dataclass(frozen=True, eq=False)
 class GraphIndex:
     """A graph or the definition of a function, by names and positions of nodes.
 
@@ -52,9 +68,6 @@ class GraphIndex:
         references: positions of nodes with an attribute that a call must fill in.
         duplicates: names that something else in the graph has already, and the position of the
             node that repeats it (None: an input or initializer).
-        early: (position, name) of uses before the node that produces the name.
-        missing: (position, name) of uses of names that the graph does not have.
-        captured: the names that the graph, or a body in it, takes from outside.
     """
 
     nodes: list[NodeProto]
@@ -64,7 +77,7 @@ class GraphIndex:
     sparse_initializers: dict[str, SparseTensorProto] = field(default_factory=dict)
     stored: dict[str, ValueInfoProto] = field(default_factory=dict)
     producers: dict[str, tuple[int, int]] = field(default_factory=dict)
-    by_type: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    by_type: dict[str, list[int]] = field(default_factory=dict)
     foreign: list[int] = field(default_factory=list)
     domains: set[str] = field(default_factory=set)
     bodies: dict[int, dict[str, "GraphIndex"]] = field(default_factory=dict)
@@ -72,9 +85,16 @@ class GraphIndex:
     tensors: dict[int, TensorProto] = field(default_factory=dict)
     references: set[int] = field(default_factory=set)
     duplicates: list[tuple[str, int | None]] = field(default_factory=list)
-    early: list[tuple[int, str]] = field(default_factory=list)
-    missing: list[tuple[int, str]] = field(default_factory=list)
-    captured: set[str] = field(default_factory=set)
+
+    @lazy
+    def links(self) -> Links:
+        """How the nodes hang together."""
+        return _link(self)
+
+    @property
+    def captured(self) -> set[str]:
+        """Return the names that the graph, or a body in it, takes from outside."""
+        return self.links.captured
 
     def all_graphs(self) -> Iterator["GraphIndex"]:
         """Yield the graph and every graph inside its nodes."""
@@ -116,7 +136,7 @@ def predecessors(index: GraphIndex) -> dict[int, set[int]]:
 
 def sorted_positions(index: GraphIndex) -> Sequence[int]:
     """Return the nodes, producers first; nodes on a cycle, and what needs them, come last."""
-    if not index.early:
+    if not index.links.early:
         return range(len(index.nodes))
     needed = predecessors(index)
     users: dict[int, list[int]] = {position: [] for position in needed}
@@ -172,7 +192,6 @@ class _Walk:
             if value_info.name not in index.inputs and value_info.HasField("type"):
                 index.stored[value_info.name] = value_info
         self._nodes(index)
-        _link(index)
         return index
 
     def function(self, function: FunctionProto) -> GraphIndex:
@@ -183,35 +202,36 @@ class _Walk:
         for value_info in function.value_info:
             index.stored[value_info.name] = value_info
         self._nodes(index)
-        _link(index)
         return index
 
     def _nodes(self, index: GraphIndex) -> None:
-        producers, functions = index.producers, self.functions
-        outside = index.inputs.keys() | index.initializers.keys() | index.sparse_initializers.keys()
+        functions, by_type = self.functions, index.by_type
+        domains = index.domains
         for position, node in enumerate(index.nodes):
             type, domain = node.op_type, node.domain
-            if domain in DEFAULT_DOMAINS:
-                index.by_type[type].append(position)
-            else:
+            if domain not in DEFAULT_DOMAINS:
                 index.foreign.append(position)
-            index.domains.add(domain)
+            elif type in by_type:
+                by_type[type].append(position)
+            else:
+                by_type[type] = [position]
+            domains.add(domain)
             if functions and function_key(node) in functions:
                 index.calls.append(position)
-            for number, name in enumerate(node.output):
-                if name and (name in producers or name in outside):
-                    index.duplicates.append((name, position))
-                elif name:
-                    producers[name] = (position, number)
-            for attribute in node.attribute:
-                kind = attribute.type or kind_of(attribute)
-                if kind == _TENSOR:
-                    if type == "Constant" and attribute.name == "value":
-                        index.tensors[position] = attribute.t
-                elif kind in _GRAPHS:
-                    self._bodies(index, position, attribute)
-                if self.in_function and attribute.ref_attr_name:
-                    index.references.add(position)
+            if node.attribute:
+                self._attributes(index, position, node)
+        _produce(index)
+
+    def _attributes(self, index: GraphIndex, position: int, node: NodeProto) -> None:
+        for attribute in node.attribute:
+            kind = attribute.type or kind_of(attribute)
+            if kind == _TENSOR:
+                if node.op_type == "Constant" and attribute.name == "value":
+                    index.tensors[position] = attribute.t
+            elif kind in _GRAPHS:
+                self._bodies(index, position, attribute)
+            if self.in_function and attribute.ref_attr_name:
+                index.references.add(position)
 
     def _bodies(self, index: GraphIndex, position: int, attribute: AttributeProto) -> None:
         if attribute.ref_attr_name:
@@ -228,21 +248,32 @@ def _declare(index: GraphIndex, table: dict[str, _Declaration], name: str, decla
         table[name] = declaration
 
 
-def _link(index: GraphIndex) -> None:
+def _produce(index: GraphIndex) -> None:
+    """Find the producers of names; a list that is cut out of a message is quicker than one walked over."""
+    producers = index.producers
+    outside = index.inputs.keys() | index.initializers.keys() | index.sparse_initializers.keys()
+    for position, node in enumerate(index.nodes):
+        for number, name in enumerate(node.output[:]):
+            if name and (name in producers or name in outside):
+                index.duplicates.append((name, position))
+            elif name:
+                producers[name] = (position, number)
+
+
+def _link(index: GraphIndex) -> Links:
     """Find the uses of names that are produced later, or not in this graph."""
     seen = {"", *index.inputs, *index.initializers, *index.sparse_initializers}
     pending: list[tuple[int, str]] = []
     for position, node in enumerate(index.nodes):
-        for name in node.input:
-            if name not in seen:
-                pending.append((position, name))
-        for body in index.bodies.get(position, {}).values():
-            pending.extend((position, name) for name in sorted(body.captured - seen, key=repr))
-        seen.update(node.output)
-    for use in pending:
-        if use[1] in index.producers:
-            index.early.append(use)
-        else:
-            index.missing.append(use)
-            index.captured.add(use[1])
-    index.captured.update(name for name in index.outputs if name not in seen)
+        names = node.input[:]
+        if not seen.issuperset(names):
+            pending.extend((position, name) for name in names if name not in seen)
+        if position in index.bodies:
+            for body in index.bodies[position].values():
+                pending.extend((position, name) for name in sorted(body.captured - seen, key=repr))
+        seen.update(node.output[:])
+    early = [use for use in pending if use[1] in index.producers]
+    missing = [use for use in pending if use[1] not in index.producers]
+    captured = {name for _, name in missing}
+    captured.update(name for name in index.outputs if name not in seen)
+    return Links(early, missing, captured)

@@ -1,6 +1,7 @@
 """ONNX files: bytes to a Model."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 
 from onnx import ModelProto
 
@@ -61,7 +62,7 @@ def read(
         functions=functions,
         inputs=tuple(frozenset({name}) for name in names),
         opset_imports={text(domain): version for domain, version in shared.opsets.items()},
-        defects=_defects(graph, functions, definitions),
+        find_defects=partial(_defects, graph, functions, definitions),
         source=proto,
     )
 
@@ -117,13 +118,10 @@ def _opsets(model: ModelProto) -> dict[str, int]:
     return opsets
 
 
-def _defects(
-    graph: OnnxGraph, functions: tuple[Function, ...], definitions: Definitions
-) -> tuple[Defect, ...]:
-    found = list(find_defects(graph))
+def _defects(graph: OnnxGraph, functions: tuple[Function, ...], definitions: Definitions) -> Iterator[Defect]:
+    yield from find_defects(graph)
     for function in functions:
         assert isinstance(function.definition, OnnxGraph)
-        found.extend(find_defects(function.definition))
-    found.extend(function_defects(definitions, graph.shared.path))
-    found.extend(graph.shared.tensors.files.defects())
-    return tuple(found)
+        yield from find_defects(function.definition)
+    yield from function_defects(definitions, graph.shared.path)
+    yield from graph.shared.tensors.files.defects()

@@ -52,7 +52,7 @@ def _unknown_values(graph: OnnxGraph, unknown: set[str]) -> Iterator[Defect]:
     index = graph.index
     if not unknown:
         return
-    for position, name in dict.fromkeys(index.missing):
+    for position, name in dict.fromkeys(index.links.missing):
         node = graph.node(position)
         if name not in unknown:
             continue
@@ -87,7 +87,7 @@ def _duplicates(graph: OnnxGraph) -> Iterator[Defect]:
 def _order(graph: OnnxGraph) -> Iterator[Defect]:
     """Yield cycles; without any, that nodes are not sorted."""
     index = graph.index
-    if not index.early:
+    if not index.links.early:
         return
     cycles = find_cycles(predecessors(index))
     for cycle in cycles:
@@ -95,9 +95,9 @@ def _order(graph: OnnxGraph) -> Iterator[Defect]:
         yield _cycle(nodes)
     if cycles:
         return
-    position, name = index.early[0]
+    position, name = index.links.early[0]
     node, producer = graph.node(position), graph.node(index.producers[name][0])
-    count = len(index.early)
+    count = len(index.links.early)
     others = f", the first of {count} such inputs" if count > 1 else ""
     message = (
         f"{text(name)!r} is used before the node {producer.name!r} that produces it{others}, "

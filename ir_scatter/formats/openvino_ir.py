@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from xml.parsers.expat import ErrorString, ExpatError
@@ -63,7 +64,7 @@ def read(
         domain=OPENVINO,
         graph=graph,
         inputs=tuple(graph.parameter_names()),
-        defects=tuple(find_defects(graph)),
+        find_defects=partial(find_defects, graph),
         source=text,
     )
 

@@ -23,16 +23,19 @@ class View:
         promises: conditions that the user vouches for.
         keeps_negative: whether the user vouches for negative indices where the target forbids them.
         relied_on: promises that something was built on.
+        judged: conditions that anybody has asked for.
     """
 
     site: "Site"
     promises: frozenset[Condition] = frozenset()
     keeps_negative: bool = False
     relied_on: set[Condition] = field(default_factory=set)
+    judged: set[Condition] = field(default_factory=set)
     _proofs: dict[Condition, Proof] = field(default_factory=dict)
 
     def proof(self, condition: Condition) -> Proof:
         """Return what the file says of a condition."""
+        self.judged.add(condition)
         if condition not in self._proofs:
             self._proofs[condition] = judge(condition, self.site)
         return self._proofs[condition]

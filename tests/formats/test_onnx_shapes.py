@@ -163,7 +163,7 @@ def test_no_inference_unless_a_type_of_interest_occurs(monkeypatch: pytest.Monke
     data = parser.parse_model(CONTROL_FLOW).SerializeToString()
     monkeypatch.setattr(onnx_child, "_infer_bytes", refuse)
     model = onnx_model.read("model.onnx", data, types=frozenset({"ScatterND"}))
-    assert shapes(model)["w"] == "[...]"
+    assert shapes(model)["chosen"] == "[...]"
 
 
 @pytest.mark.parametrize("has_fork", [True, False])

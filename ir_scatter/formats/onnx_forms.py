@@ -1,0 +1,113 @@
+"""Forms of ONNX nodes, read from the messages without making values."""
+
+from collections.abc import Collection, Hashable
+from math import prod
+from typing import TYPE_CHECKING
+
+from onnx import TensorProto
+
+from ir_scatter.constants import few_numbers
+from ir_scatter.elements import ElementType, from_onnx_number
+from ir_scatter.formats.onnx_external import is_external
+from ir_scatter.formats.onnx_handed_on import HANDING_ON
+from ir_scatter.formats.onnx_types import declared
+from ir_scatter.forms import Form, Forms, Source
+from ir_scatter.shapes import is_static
+
+if TYPE_CHECKING:
+    from ir_scatter.formats.onnx_graph import OnnxGraph
+
+_Brief = tuple[Source, Hashable]
+
+_NOTHING: _Brief = ("nothing", None)
+
+
+class OnnxForms(Forms):
+    """Forms of the nodes of a main graph or of a body."""
+
+    def __init__(self, graph: "OnnxGraph") -> None:
+        self.graph = graph
+        self._briefs: dict[str, _Brief | None] = {"": _NOTHING}
+        self._raw: dict[str, tuple[ElementType, tuple[int, ...], bytes]] = {}
+
+    def of(self, handle: int, spelled: Collection[int]) -> Form | None:
+        """Return the form of a node; None where an input or an attribute takes a closer look."""
+        graph, briefs = self.graph, self._briefs
+        proto = graph.index.nodes[handle]
+        names = proto.input[:]
+        parts: list[Hashable] = [proto.op_type, proto.domain, graph.shared.opsets.get(proto.domain)]
+        sources: list[Source] = []
+        for index, name in enumerate(names):
+            brief = briefs[name] if name in briefs else self._remember(name)
+            if brief is None:
+                return None
+            sources.append(brief[0])
+            parts.append(brief[1])
+            if index in spelled and name in self._raw:
+                parts.append(self._raw[name][2])
+        if len(set(names)) < len(names):
+            parts.append(tuple(map(names.index, names)))
+        for attribute in proto.attribute:
+            if attribute.ref_attr_name:
+                return None
+            parts.append(attribute.SerializeToString())
+        parts.append(len(proto.output))
+        if graph.index.stored:
+            parts += [declared(graph.index.stored.get(name)) for name in proto.output]
+        return Form(tuple(sources), tuple(parts))
+
+    def numbers(self, handle: int, index: int) -> list[int] | None:
+        """Return the few whole numbers of an initializer that `of` has seen."""
+        raw = self._raw.get(self.graph.index.nodes[handle].input[index])
+        return None if raw is None else few_numbers(raw[0], raw[1], lambda: memoryview(raw[2]))
+
+    def _remember(self, name: str) -> _Brief | None:
+        brief = self._briefs[name] = self._brief(name)
+        return brief
+
+    def _brief(self, name: str) -> _Brief | None:
+        """Return where a value comes from, and what is known of it and stored for it."""
+        graph = self.graph
+        index = graph.index
+        if name in graph.arguments or name in index.sparse_initializers:
+            return None
+        if name in index.initializers:
+            return None if name in index.inputs else self._constant(name, index.initializers[name])
+        if name in index.inputs:
+            return self._input(name) if graph.parent is None else None
+        return self._output(name) if name in index.producers else None
+
+    def _constant(self, name: str, tensor: TensorProto) -> _Brief | None:
+        shape, data = tuple(tensor.dims), tensor.raw_data
+        element_type = from_onnx_number(tensor.data_type)
+        if element_type is None or not data or is_external(tensor) or min(shape, default=0) < 0:
+            return None
+        if len(data) != element_type.byte_size(prod(shape)):
+            return None
+        self._raw[name] = element_type, shape, data
+        stored = self.graph.index.stored.get(name)
+        known = (element_type, shape) if stored is None else (element_type, shape, declared(stored))
+        return "constant", known
+
+    def _input(self, name: str) -> _Brief | None:
+        found = self.graph.find(name)
+        if found is None or found.element_type is None:
+            return None
+        return "input", (found.element_type, found.shape, found.stored_type, found.stored_shape)
+
+    def _output(self, name: str) -> _Brief | None:
+        """Return what is known of an output whose shape nothing in front of it can tell better."""
+        graph = self.graph
+        index = graph.index
+        known = graph.handed_on.get(name)
+        if known is None:
+            position = index.producers[name][0]
+            if position in index.tensors:
+                return self._constant(name, index.tensors[position])
+            if index.nodes[position].op_type in HANDING_ON:
+                return None
+            known = graph.type_of(name)
+        if known.element_type is None or not (is_static(known.shape) or not index.stored):
+            return None
+        stored = index.stored.get(name)
+        return "node", (known if stored is None else (known, declared(stored)))

@@ -1,0 +1,81 @@
+"""Types that nobody has to infer: those of values that a chain of operators hands on as they are.
+
+Shape inference costs a process of its own; where scatter nodes stand in chains of such operators
+behind inputs and initializers, one walk over the chains says the same.
+"""
+
+from typing import TYPE_CHECKING
+
+from ir_scatter.elements import from_onnx_number
+from ir_scatter.formats.onnx_tensors import shape_of
+from ir_scatter.formats.onnx_types import UNKNOWN, TensorType, inferred
+
+if TYPE_CHECKING:
+    from ir_scatter.formats.onnx_graph import OnnxGraph
+
+HANDING_ON = frozenset(
+    {
+        "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Clip", "Cos", "Cosh", "CumSum",
+        "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Log",
+        "LogSoftmax", "Neg", "Not", "Reciprocal", "Relu", "Round", "Scatter", "ScatterElements",
+        "ScatterND", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt",
+        "Tan", "Tanh", "TensorScatter", "ThresholdedRelu",
+    }
+)  # fmt: skip
+"""Operators whose only output has the element type and the shape of their first input."""
+
+BROADCASTING = frozenset({"Add", "Div", "Mul", "Sub"})
+"""Operators that do so, too, if the shape of their second input is the same or that of a scalar."""
+
+
+class HandedOn:
+    """The types of the outputs in one graph that chains of such operators lead to."""
+
+    def __init__(self, graph: "OnnxGraph") -> None:
+        """Walk over the chains; nodes that stand before what they need are left out."""
+        self.graph, index = graph, graph.index
+        self._found: dict[str, TensorType | None] = {}
+        wanted = index.by_type.keys() & (HANDING_ON | BROADCASTING)
+        calls = set(index.calls)
+        for at in sorted(at for type in wanted for at in index.by_type[type] if at not in calls):
+            node = index.nodes[at]
+            inputs, outputs = node.input[:], node.output[:]
+            if not inputs or len(outputs) != 1 or index.producers.get(outputs[0]) != (at, 0):
+                continue
+            type = self._known(inputs[0])
+            if type is None or (node.op_type in BROADCASTING and not self._fits(type, inputs[1:])):
+                continue
+            self._found[outputs[0]] = type
+
+    def get(self, name: str) -> TensorType | None:
+        """Return the type of an output, None if it takes inference."""
+        return self._found.get(name) if name in self.graph.index.producers else None
+
+    def _fits(self, type: TensorType, others: "list[str]") -> bool:
+        """Tell whether the second input of a broadcasting operator leaves the type of the first one."""
+        second = self._known(others[0]) if len(others) == 1 else None
+        return second is not None and second.shape in ((), type.shape)
+
+    def _known(self, name: str) -> TensorType | None:
+        if name not in self._found:
+            is_given = name and name not in self.graph.index.producers
+            self._found[name] = self._given(name) if is_given else None
+        return self._found[name]
+
+    def _given(self, name: str) -> TensorType | None:
+        """Return the type of what no node of the graph produces, None if it is not known whole."""
+        graph, known = self.graph, UNKNOWN
+        index, parent = graph.index, graph.parent
+        if name in graph.arguments:
+            value = graph.arguments[name]
+            known = UNKNOWN if value is None else TensorType(value.element_type, value.shape)
+        elif name in index.inputs:
+            input = index.inputs[name]
+            if parent is None and input is not None:
+                known = graph.overridden(name, inferred(input.type))
+        elif name in index.initializers:
+            tensor = index.initializers[name]
+            known = TensorType(from_onnx_number(tensor.data_type), shape_of(tensor))
+        elif parent is not None and name not in index.sparse_initializers:
+            return parent.handed_on.get(name) or parent.handed_on._given(name)
+        return None if known.element_type is None or known.shape is None else known

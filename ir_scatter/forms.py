@@ -1,0 +1,42 @@
+"""Nodes by what can be told of them before their values are made.
+
+Networks repeat themselves: what was found out about one node holds for every node of its form.
+"""
+
+from collections.abc import Collection, Hashable
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+Source: TypeAlias = Literal["nothing", "constant", "input", "node"]
+"""What an input of a node comes from."""
+
+
+class Form(NamedTuple):
+    """What decides all that can be known of a node, but for its name and the numbers of constants.
+
+    Attributes:
+        sources: of each input.
+        rest: types, shapes, attributes, and which inputs are the same.
+    """
+
+    sources: tuple[Source, ...]
+    rest: Hashable
+
+
+class Forms:
+    """Tells the forms of the nodes of one graph; this one never knows."""
+
+    def of(self, handle: Any, spelled: Collection[int]) -> Form | None:
+        """Return the form of a node; None where it takes a closer look.
+
+        Two nodes of one form have inputs and outputs of the same types and shapes, stored and known,
+        whatever stands in front of them.
+
+        Args:
+            handle: of the node.
+            spelled: inputs whose numbers belong to the form, if they are constants.
+        """
+        return None
+
+    def numbers(self, handle: Any, index: int) -> list[int] | None:
+        """Return the few whole numbers of a constant input, None where it takes a closer look."""
+        return None
