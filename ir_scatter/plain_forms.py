@@ -1,6 +1,6 @@
 """Nodes that look like one that was seen before, recognized before their values are made."""
 
-from collections.abc import Hashable
+from dataclasses import dataclass
 from functools import cache
 
 from ir_scatter.forms import Form
@@ -12,6 +12,17 @@ from ir_scatter.site import Site, are_plain
 _WRITTEN = frozenset({Role.DATA, Role.INDICES, Role.UPDATES})
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PlainForm:
+    """What nodes have in common that cannot be told apart; one object for each form of a model.
+
+    Attributes:
+        size: what constant indices count on; None if they cannot be plain.
+    """
+
+    size: int | None
+
+
 class PlainForms:
     """Knows nodes that differ in nothing that matters: in their names, and in plain indices.
 
@@ -20,26 +31,32 @@ class PlainForms:
     """
 
     def __init__(self) -> None:
-        self._sizes: dict[Hashable, int | None] = {}
+        self._known: dict[Form, PlainForm] = {}
 
-    def form_of(self, site: Site) -> Form | None:
+    def find(self, site: Site) -> PlainForm | None:
         """Return the form of a node with plain indices; None for any other node."""
         spec, node = site.lookup.spec, site.node
         if spec is None:
             return None
         indices, spelled = _ports(spec.key)
-        form = node.graph.forms.of(node.handle, spelled)
+        forms = node.graph.forms
+        form = forms.of(node.handle, spelled)
         if form is None or len(form.sources) <= indices:
             return None
-        if form.sources[indices] == "input":
-            return form
-        if form.sources[indices] != "constant":
-            return None
-        if form not in self._sizes:
-            limits = site.limits or [None]
-            self._sizes[form] = limits[0] if len(limits) == 1 else None
-        size, numbers = self._sizes[form], node.graph.forms.numbers(node.handle, indices)
-        return form if numbers and size is not None and are_plain(numbers, size) else None
+        source = form.sources[indices]
+        known = self._known.get(form)
+        if known is None:
+            known = self._known[form] = PlainForm(_size(site) if source == "constant" else None)
+        if source == "input":
+            return known
+        numbers = None if known.size is None else forms.numbers(node.handle, indices)
+        return known if numbers and known.size is not None and are_plain(numbers, known.size) else None
+
+
+def _size(site: Site) -> int | None:
+    """Return what the indices of a site count on, None if there is no such number."""
+    limits = site.limits or [None]
+    return limits[0] if len(limits) == 1 else None
 
 
 @cache

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 def attempt(model: "Model | str | Path", wish: Wish, cases: int, seed: int) -> Conversion:
     """Convert a model; see `ir_scatter.convert`."""
-    known = read(model) if isinstance(model, str | Path) else model
     promises = Promises(frozenset(map(_condition, wish.assume)), wish.keeps_negative)
     with collector_paused():
+        known = read(model) if isinstance(model, str | Path) else model
         engine = Engine(known, promises)
         plan = make_plan(engine, wish)
         found = _Attempt(promises, cases, seed)

@@ -87,7 +87,7 @@ class Engine:
             target: the row that is wanted.
             opset: that of the ONNX model that is written.
         """
-        form = self._plain.form_of(sites[0]) if len(sites) == 1 else None
+        form = self._plain.find(sites[0]) if len(sites) == 1 else None
         if form is None:
             return self._closely(sites, target, opset)
         key = form, target.key, opset

@@ -6,7 +6,7 @@ from ir_scatter.convert.engine import Engine
 from ir_scatter.convert.plan import Plan, Task, moved, successor
 from ir_scatter.convert.selection import Candidate
 from ir_scatter.errors import UsageError
-from ir_scatter.model import ONNX
+from ir_scatter.model import ONNX, OpKey
 from ir_scatter.ops import find
 from ir_scatter.ops.onnx_ops import LATEST_OPSET
 from ir_scatter.ops.spec import OpSpec
@@ -29,6 +29,7 @@ class OnnxPlanner:
         """
         self.engine, self.rows, self.opset, self.is_explicit = engine, rows, opset, is_explicit
         self.current = engine.model.opset_imports.get(ONNX)
+        self._wanted_of: dict[OpKey | None, Sequence[OpSpec] | None] = {}
         if opset is not None and not 1 <= opset <= LATEST_OPSET:
             raise UsageError(f"the opset is {opset}, expected 1 to {LATEST_OPSET}")
 
@@ -48,6 +49,12 @@ class OnnxPlanner:
     def _wanted(self, one: Candidate) -> Sequence[OpSpec] | None:
         """Return the rows that a node may become; None if it is not concerned."""
         spec = one.sites[0].lookup.spec
+        key = None if spec is None else spec.key
+        if key not in self._wanted_of:
+            self._wanted_of[key] = self._rows_for(spec)
+        return self._wanted_of[key]
+
+    def _rows_for(self, spec: OpSpec | None) -> Sequence[OpSpec] | None:
         if self.rows is None:
             following = successor(spec)
             return None if following is None else _family(following)
@@ -61,7 +68,8 @@ class OnnxPlanner:
         if self.opset is not None or current is None:
             self._demand(meant)
             return self.opset
-        possible = {opset for row in self._rows_of(meant) for opset in row.opsets if isinstance(opset, int)}
+        rows = self._rows_of(meant)
+        possible = {opset for row in rows for opset in row.opsets if isinstance(opset, int)}
         if not possible or current in possible:
             return current
         nearest = min(possible, key=lambda opset: (abs(opset - current), opset))
@@ -72,13 +80,14 @@ class OnnxPlanner:
         replaced = [one.node for one in meant]
         return lowest_opset(self.engine.model, nearest, ignore=replaced) or nearest
 
-    def _rows_of(self, meant: Sequence[Candidate]) -> Iterator[OpSpec]:
-        for one in meant:
-            yield from self._wanted(one) or ()
+    def _rows_of(self, meant: Sequence[Candidate]) -> list[OpSpec]:
+        """Return the rows that some nodes may become, each once."""
+        wanted = {id(rows): rows for rows in map(self._wanted, meant) if rows}
+        return list({row.key: row for rows in wanted.values() for row in rows}.values())
 
     def _demand(self, meant: Sequence[Candidate]) -> None:
         """Demand that the opset that is asked for contains what is wanted."""
-        rows = list({row.key: row for row in self._rows_of(meant)}.values())
+        rows = self._rows_of(meant)
         if rows and self.opset is not None and not any(self.opset in row.opsets for row in rows):
             names = " and ".join(_named(rows))
             first, last = (end([opset for row in rows for opset in row.opsets]) for end in (min, max))

@@ -88,7 +88,8 @@ def _of_graph(graph: GraphProto) -> Iterator[TensorProto]:
     yield from graph.initializer
     yield from _of_sparse(graph.sparse_initializer)
     for node in graph.node:
-        yield from _of_attributes(node.attribute)
+        if node.attribute:
+            yield from _of_attributes(node.attribute)
 
 
 def _of_attributes(attributes: Iterable[AttributeProto]) -> Iterator[TensorProto]:

@@ -45,15 +45,14 @@ class OnnxForms(Forms):
             parts.append(brief[1])
             if index in spelled and name in self._raw:
                 parts.append(self._raw[name][2])
-        if len(set(names)) < len(names):
+        if len({*names}) < len(names):
             parts.append(tuple(map(names.index, names)))
         for attribute in proto.attribute:
             if attribute.ref_attr_name:
                 return None
             parts.append(attribute.SerializeToString())
-        parts.append(len(proto.output))
-        if graph.index.stored:
-            parts += [declared(graph.index.stored.get(name)) for name in proto.output]
+        stored = graph.index.stored
+        parts += [declared(stored[name]) if name in stored else None for name in proto.output[:]]
         return Form(tuple(sources), tuple(parts))
 
     def numbers(self, handle: int, index: int) -> list[int] | None:
@@ -78,9 +77,9 @@ class OnnxForms(Forms):
         return self._output(name) if name in index.producers else None
 
     def _constant(self, name: str, tensor: TensorProto) -> _Brief | None:
-        shape, data = tuple(tensor.dims), tensor.raw_data
+        shape, data = tuple(tensor.dims[:]), tensor.raw_data
         element_type = from_onnx_number(tensor.data_type)
-        if element_type is None or not data or is_external(tensor) or min(shape, default=0) < 0:
+        if element_type is None or not data or is_external(tensor) or (shape and min(shape) < 0):
             return None
         if len(data) != element_type.byte_size(prod(shape)):
             return None

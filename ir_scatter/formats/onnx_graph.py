@@ -103,10 +103,9 @@ class OnnxGraph(Graph):
         if node is None:
             proto = self.index.nodes[position]
             domain, type = normal_domain(proto.domain), text(proto.op_type)
-            first = next((name for name in proto.output if name), f"{type}_{position}")
+            name = proto.name or next((name for name in proto.output if name), f"{type}_{position}")
             opset = self.shared.opsets.get(domain)
-            name = text(proto.name or first)
-            node = Node(self, text(domain), type, opset, name, position)
+            node = Node(self, text(domain), type, opset, text(name), position)
             self._nodes[position] = node
         return node
 

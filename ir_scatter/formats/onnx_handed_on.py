@@ -35,17 +35,18 @@ class HandedOn:
         """Walk over the chains; nodes that stand before what they need are left out."""
         self.graph, index = graph, graph.index
         self._found: dict[str, TensorType | None] = {}
-        wanted = index.by_type.keys() & (HANDING_ON | BROADCASTING)
-        calls = set(index.calls)
-        for at in sorted(at for type in wanted for at in index.by_type[type] if at not in calls):
-            node = index.nodes[at]
-            inputs, outputs = node.input[:], node.output[:]
-            if not inputs or len(outputs) != 1 or index.producers.get(outputs[0]) != (at, 0):
+        found, nodes, by_type = self._found, index.nodes, index.by_type
+        wanted = {at for type in by_type.keys() & (HANDING_ON | BROADCASTING) for at in by_type[type]}
+        wanted.difference_update(index.calls)
+        two = {at for type in by_type.keys() & BROADCASTING for at in by_type[type]}
+        for name, (at, number) in index.producers.items():
+            inputs = nodes[at].input[:] if at in wanted and number == 0 else ()
+            if not inputs:
                 continue
-            type = self._known(inputs[0])
-            if type is None or (node.op_type in BROADCASTING and not self._fits(type, inputs[1:])):
-                continue
-            self._found[outputs[0]] = type
+            first = inputs[0]
+            type = found[first] if first in found else self._known(first)
+            if type is not None and (at not in two or self._fits(type, inputs[1:])):
+                found[name] = type
 
     def get(self, name: str) -> TensorType | None:
         """Return the type of an output, None if it takes inference."""

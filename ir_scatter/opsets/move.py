@@ -165,6 +165,8 @@ class _Planner:
             if way.is_same or way.is_free:
                 continue
             for position in positions:
+                if id(index.nodes[position]) in self.passed:
+                    continue
                 replacement = self._node(at(position), way)
                 if replacement is not None:
                     plan.add(index.nodes[position], replacement)
@@ -182,8 +184,6 @@ class _Planner:
             return None
 
     def _moved(self, place: Place, way: Passage) -> Replacement | None:
-        if id(place.proto) in self.passed:
-            return None
         if way.problem:
             raise Refused(way.problem)
         if way.is_open and is_plain(place.proto, way):

@@ -189,7 +189,7 @@ def test_inference_that_ends_its_process_is_survived(monkeypatch: pytest.MonkeyP
         os.abort()
 
     monkeypatch.setattr(onnx.shape_inference, "infer_shapes", abort)
-    assert shapes(read_text(CONTROL_FLOW))["w"] == "[...]"
+    assert shapes(read_text(CONTROL_FLOW))["chosen"] == "[...]"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
@@ -200,7 +200,7 @@ def test_inference_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(onnx_child, "CPU_SECONDS", 1)
     monkeypatch.setattr(onnx.shape_inference, "infer_shapes", spin)
-    assert shapes(read_text(CONTROL_FLOW))["w"] == "[...]"
+    assert shapes(read_text(CONTROL_FLOW))["chosen"] == "[...]"
 
 
 def test_an_overridable_default_is_no_constant_for_inference() -> None:
