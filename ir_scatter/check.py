@@ -13,9 +13,8 @@ from ir_scatter.errors import UnreadableModel
 from ir_scatter.facts import MAX_CONSTANT_ELEMENTS
 from ir_scatter.files import STANDARD_INPUT, Source, is_excluded
 from ir_scatter.model import Model
-from ir_scatter.ops import scatter_types
 from ir_scatter.report.report import STDIN_NAME, FileResult, Report
-from ir_scatter.validate import count_scatter_nodes, file_diagnostic, unreadable, validate
+from ir_scatter.validate import count_scatter_nodes, file_diagnostic, read_data, unreadable, validate
 from ir_scatter.version import versions
 
 if TYPE_CHECKING:
@@ -162,8 +161,7 @@ def read_with_shapes(
     name: str, data: bytes | None, format: str | None, shapes: "Mapping[str, Shape]"
 ) -> tuple[Model, list[Diagnostic]]:
     """Read a model with the shapes of some inputs given, and say if they cannot be propagated."""
-    types = scatter_types("") | scatter_types("openvino")
-    model = formats.read(name, data, format=format, types=types, input_shapes=shapes)
+    model = read_data(name, data, format=format, input_shapes=shapes)
     own = {key: shape for key, shape in shapes.items() if any(key in names for names in model.inputs)}
     if not own or model.format != formats.IR or data is not None:
         return model, []

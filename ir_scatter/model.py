@@ -52,19 +52,12 @@ class Value:
     )  # fmt: skip
 
     def __init__(
-        self,
-        name: str | None,
-        element_type: ElementType | None,
-        shape: Shape,
-        producer: "Node | Callable[[], Node] | None" = None,
-        output: int = 0,
-        constant: Constant | None = None,
-        location: Location | None = None,
-        stored_type: ElementType | None = None,
-        stored_shape: Shape = None,
-        producer_type: str | None = None,
-        is_input: bool = False,
-    ) -> None:
+        self, name: str | None, element_type: ElementType | None, shape: Shape,
+        producer: "Node | Callable[[], Node] | None" = None, output: int = 0,
+        constant: Constant | None = None, location: Location | None = None,
+        stored_type: ElementType | None = None, stored_shape: Shape = None,
+        producer_type: str | None = None, is_input: bool = False,
+    ) -> None:  # fmt: skip
         self._name = name
         self.producer_type = producer_type
         self.is_input = is_input

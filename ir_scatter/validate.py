@@ -10,8 +10,9 @@ from ir_scatter.diagnostics import Diagnostic, Location, NodeRef, Related, Sever
 from ir_scatter.errors import UnreadableModel, UsageError
 from ir_scatter.facts import MAX_CONSTANT_ELEMENTS, Facts
 from ir_scatter.memory import collector_paused
-from ir_scatter.model import Defect, Graph, Model, Node
+from ir_scatter.model import ONNX, OPENVINO, Defect, Graph, Model, Node
 from ir_scatter.ops import find, scatter_types
+from ir_scatter.ops.plain_shapes import ONNX_BROADCASTERS, ONNX_TYPE_KEEPERS
 from ir_scatter.rules import all_rules, by_name
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.site import Site
@@ -36,10 +37,22 @@ def read(path: "str | Path", *, input_shapes: "Mapping[str, Shape] | None" = Non
     Raises:
         UnreadableModel: the file is no model, or cannot be read.
     """
+    return read_data(str(path), input_shapes=input_shapes)
+
+
+def read_data(
+    name: str,
+    data: bytes | None = None,
+    *,
+    format: str | None = None,
+    input_shapes: "Mapping[str, Shape] | None" = None,
+) -> Model:
+    """Read a model as `read` does, or from bytes that did not come from the file of that name."""
     from ir_scatter import formats
 
-    types = scatter_types("") | scatter_types("openvino")
-    return formats.read(str(path), types=types, input_shapes=input_shapes)
+    types = scatter_types(ONNX) | scatter_types(OPENVINO)
+    keepers = formats.Keepers(ONNX_TYPE_KEEPERS | scatter_types(ONNX), ONNX_BROADCASTERS)
+    return formats.read(name, data, format=format, types=types, keepers=keepers, input_shapes=input_shapes)
 
 
 def validate(

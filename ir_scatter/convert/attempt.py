@@ -59,8 +59,7 @@ class _Attempt:
             if isinstance(proof, Refusal):
                 self._refuse(task, proof)
                 return
-            node = task.candidate.node
-            self.verified.append(Verified(node.name, node.location, proof.cases))
+            self.verified.append(Verified(task.candidate.node, proof.cases))
         self.converted.append(_converted(task, outcome))
 
     def _proof(self, task: Task, outcome: Rewritten) -> "Proven | Refusal":

@@ -76,14 +76,22 @@ class Verified:
     """One node whose new form gave what its old form gives.
 
     Attributes:
-        name: of the node.
-        location: where it stands.
+        node: as it stands in the model.
         cases: on how many generated inputs.
     """
 
-    name: str
-    location: Location
+    node: Node
     cases: int
+
+    @property
+    def name(self) -> str:
+        """Return the name of the node."""
+        return self.node.name
+
+    @property
+    def location(self) -> Location:
+        """Return where the node stands."""
+        return self.node.location
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ir_scatter.convert.conversion import Refused
 from ir_scatter.convert.engine import Engine
@@ -31,8 +31,7 @@ class Wish:
     keeps_negative: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class Task(NamedTuple):
     """One node and what it is to become.
 
     Attributes:

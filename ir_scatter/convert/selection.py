@@ -1,8 +1,8 @@
 """The scatter nodes of a model, and those that are meant."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from ir_scatter.convert.engine import Engine
 from ir_scatter.errors import UsageError
@@ -11,8 +11,7 @@ from ir_scatter.ops import scatter_types
 from ir_scatter.site import Site
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
+class Candidate(NamedTuple):
     """One scatter node as the file holds it.
 
     Attributes:

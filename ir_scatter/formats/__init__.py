@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from ir_scatter.diagnostics import Location
 from ir_scatter.errors import UnreadableModel
@@ -11,6 +12,21 @@ from ir_scatter.shapes import Shape
 
 IR = "openvino-ir"
 ONNX_FORMAT = "onnx"
+
+
+class Keepers(NamedTuple):
+    """Operators of ONNX whose one output has the element type and the shape of their first input.
+
+    Attributes:
+        with_any: whatever their other inputs are.
+        with_two: if the shape of their second input is the same, or that of a scalar.
+    """
+
+    with_any: frozenset[str]
+    with_two: frozenset[str]
+
+
+NO_KEEPERS = Keepers(frozenset(), frozenset())
 
 
 def read_bytes(path: str) -> bytes:
@@ -50,6 +66,7 @@ def read(
     *,
     format: str | None = None,
     types: frozenset[str] | None = None,
+    keepers: Keepers = NO_KEEPERS,
     input_shapes: Mapping[str, Shape] | None = None,
     shapes: Mapping[str, tuple[Shape, ...]] | None = None,
 ) -> Model:
@@ -60,17 +77,17 @@ def read(
         data: its bytes where they did not come from `path`.
         format: "openvino-ir" or "onnx"; by content if None.
         types: the types of nodes the caller is interested in; None for all.
+        keepers: operators whose outputs need no shape inference (ONNX only).
         input_shapes: shapes of the model's inputs, by name.
         shapes: shapes of the outputs of nodes as a runtime propagated them, by scope (IR only).
 
     Raises:
         UnreadableModel: with the reason and the place.
     """
-    has_folder = data is None
     raw = read_bytes(path) if data is None else data
     if not raw:
         raise UnreadableModel("empty-file", "the file is empty", Location(path))
-    format = format or detect(path, raw)
+    format, has_folder = format or detect(path, raw), data is None
     try:
         with collector_paused():
             if format == IR:
@@ -79,7 +96,7 @@ def read(
                 return read_ir(path, raw, has_folder=has_folder, shapes=shapes, input_shapes=input_shapes)
             from ir_scatter.formats.onnx_model import read as read_onnx
 
-            return read_onnx(path, raw, has_folder=has_folder, types=types, input_shapes=input_shapes)
+            return read_onnx(path, raw, types, keepers, has_folder=has_folder, input_shapes=input_shapes)
     except UnreadableModel as error:
         error.format = format if error.is_model else None
         raise

@@ -44,9 +44,7 @@ def external_files(model: Model, missing: list[str] | None = None) -> list[Exter
     files = model.graph.shared.tensors.files
     found: dict[str, ExternalFile | None] = {}
     by_name: dict[str, ExternalFile] = {}
-    for tensor in all_tensors(model.source):
-        if not is_external(tensor):
-            continue
+    for tensor in _external_tensors(model.source):
         span = span_of(tensor)
         if isinstance(span, Problem):
             raise _unreadable(model, span)
@@ -72,8 +70,8 @@ def _refuse_detours(model: Model, file: ExternalFile, other: ExternalFile) -> No
         raise _unreadable(model, Problem("external-data-path", f"{message}, expected a path without '..'"))
 
 
-def all_tensors(model: ModelProto) -> Iterator[TensorProto]:
-    """Yield every tensor of a model: in graphs, functions, bodies, attributes and what trains it."""
+def _external_tensors(model: ModelProto) -> Iterator[TensorProto]:
+    """Yield the tensors in other files: of graphs, functions, bodies, attributes and what trains a model."""
     yield from _of_graph(model.graph)
     for training in model.training_info:
         yield from _of_graph(training.initialization)
@@ -85,38 +83,32 @@ def all_tensors(model: ModelProto) -> Iterator[TensorProto]:
 
 
 def _of_graph(graph: GraphProto) -> Iterator[TensorProto]:
-    yield from graph.initializer
+    yield from [tensor for tensor in graph.initializer if tensor.data_location == _EXTERNAL]
     yield from _of_sparse(graph.sparse_initializer)
-    for node in graph.node:
-        if node.attribute:
-            yield from _of_attributes(node.attribute)
+    for attributes in [found for node in graph.node if (found := node.attribute)]:
+        yield from _of_attributes(attributes)
 
 
 def _of_attributes(attributes: Iterable[AttributeProto]) -> Iterator[TensorProto]:
     for attribute in attributes:
         if attribute.type in _WITHOUT_TENSORS:
             continue
-        if attribute.HasField("t"):
-            yield attribute.t
-        yield from attribute.tensors
-        if attribute.HasField("sparse_tensor"):
-            yield from _of_sparse([attribute.sparse_tensor])
-        yield from _of_sparse(attribute.sparse_tensors)
-        if attribute.HasField("g"):
-            yield from _of_graph(attribute.g)
-        for graph in attribute.graphs:
+        yield from filter(is_external, (attribute.t, *attribute.tensors))
+        yield from _of_sparse([attribute.sparse_tensor, *attribute.sparse_tensors])
+        for graph in (attribute.g, *attribute.graphs):
             yield from _of_graph(graph)
 
 
 def _of_sparse(tensors: Iterable[SparseTensorProto]) -> Iterator[TensorProto]:
     for sparse in tensors:
-        yield from (sparse.values, sparse.indices)
+        yield from filter(is_external, (sparse.values, sparse.indices))
 
 
 def _unreadable(model: Model, problem: Problem) -> UnreadableModel:
     return UnreadableModel(problem.kind, problem.message, Location(model.path))
 
 
+_EXTERNAL = TensorProto.EXTERNAL
 _WITHOUT_TENSORS = frozenset(
     {
         AttributeProto.INT, AttributeProto.INTS, AttributeProto.FLOAT, AttributeProto.FLOATS,

@@ -2,14 +2,13 @@
 
 from collections.abc import Collection, Hashable
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onnx import TensorProto
 
 from ir_scatter.constants import few_numbers
-from ir_scatter.elements import ElementType, from_onnx_number
+from ir_scatter.elements import from_onnx_number
 from ir_scatter.formats.onnx_external import is_external
-from ir_scatter.formats.onnx_handed_on import HANDING_ON
 from ir_scatter.formats.onnx_types import declared
 from ir_scatter.forms import Form, Forms, Source
 from ir_scatter.shapes import is_static
@@ -17,9 +16,9 @@ from ir_scatter.shapes import is_static
 if TYPE_CHECKING:
     from ir_scatter.formats.onnx_graph import OnnxGraph
 
-_Brief = tuple[Source, Hashable]
+_Brief = tuple[Source, tuple[Any, ...]]
 
-_NOTHING: _Brief = ("nothing", None)
+_NOTHING: _Brief = ("nothing", ())
 
 
 class OnnxForms(Forms):
@@ -28,7 +27,7 @@ class OnnxForms(Forms):
     def __init__(self, graph: "OnnxGraph") -> None:
         self.graph = graph
         self._briefs: dict[str, _Brief | None] = {"": _NOTHING}
-        self._raw: dict[str, tuple[ElementType, tuple[int, ...], bytes]] = {}
+        self._kinds: dict[tuple[int, tuple[int, ...], int], _Brief | None] = {}
 
     def of(self, handle: int, spelled: Collection[int]) -> Form | None:
         """Return the form of a node; None where an input or an attribute takes a closer look."""
@@ -43,8 +42,8 @@ class OnnxForms(Forms):
                 return None
             sources.append(brief[0])
             parts.append(brief[1])
-            if index in spelled and name in self._raw:
-                parts.append(self._raw[name][2])
+            if index in spelled and brief[0] == "constant":
+                parts.append(self._tensor(name).raw_data)
         if len({*names}) < len(names):
             parts.append(tuple(map(names.index, names)))
         for attribute in proto.attribute:
@@ -56,9 +55,19 @@ class OnnxForms(Forms):
         return Form(tuple(sources), tuple(parts))
 
     def numbers(self, handle: int, index: int) -> list[int] | None:
-        """Return the few whole numbers of an initializer that `of` has seen."""
-        raw = self._raw.get(self.graph.index.nodes[handle].input[index])
-        return None if raw is None else few_numbers(raw[0], raw[1], lambda: memoryview(raw[2]))
+        """Return the few whole numbers of a constant; None for any other input, and where they are many."""
+        name = self.graph.index.nodes[handle].input[index]
+        brief = self._briefs[name] if name in self._briefs else self._remember(name)
+        if brief is None or brief[0] != "constant":
+            return None
+        element_type, shape = brief[1][:2]
+        return few_numbers(element_type, shape, lambda: memoryview(self._tensor(name).raw_data))
+
+    def _tensor(self, name: str) -> TensorProto:
+        """Return the tensor of a constant."""
+        index = self.graph.index
+        tensor = index.initializers.get(name)
+        return index.tensors[index.producers[name][0]] if tensor is None else tensor
 
     def _remember(self, name: str) -> _Brief | None:
         brief = self._briefs[name] = self._brief(name)
@@ -77,16 +86,13 @@ class OnnxForms(Forms):
         return self._output(name) if name in index.producers else None
 
     def _constant(self, name: str, tensor: TensorProto) -> _Brief | None:
-        shape, data = tuple(tensor.dims[:]), tensor.raw_data
-        element_type = from_onnx_number(tensor.data_type)
-        if element_type is None or not data or is_external(tensor) or (shape and min(shape) < 0):
+        kind = tensor.data_type, tuple(tensor.dims[:]), len(tensor.raw_data)
+        if kind not in self._kinds:
+            self._kinds[kind] = _brief_constant(*kind)
+        brief, stored = self._kinds[kind], self.graph.index.stored.get(name)
+        if brief is None or is_external(tensor):
             return None
-        if len(data) != element_type.byte_size(prod(shape)):
-            return None
-        self._raw[name] = element_type, shape, data
-        stored = self.graph.index.stored.get(name)
-        known = (element_type, shape) if stored is None else (element_type, shape, declared(stored))
-        return "constant", known
+        return brief if stored is None else ("constant", (*brief[1], declared(stored)))
 
     def _input(self, name: str) -> _Brief | None:
         found = self.graph.find(name)
@@ -103,10 +109,18 @@ class OnnxForms(Forms):
             position = index.producers[name][0]
             if position in index.tensors:
                 return self._constant(name, index.tensors[position])
-            if index.nodes[position].op_type in HANDING_ON:
+            if index.nodes[position].op_type in graph.shared.keepers.with_any:
                 return None
             known = graph.type_of(name)
         if known.element_type is None or not (is_static(known.shape) or not index.stored):
             return None
         stored = index.stored.get(name)
         return "node", (known if stored is None else (known, declared(stored)))
+
+
+def _brief_constant(data_type: int, shape: tuple[int, ...], size: int) -> _Brief | None:
+    """Return what is known of a tensor; None if it does not hold as many bytes as it needs."""
+    element_type = from_onnx_number(data_type)
+    if element_type is None or not size or (shape and min(shape) < 0):
+        return None
+    return ("constant", (element_type, shape)) if size == element_type.byte_size(prod(shape)) else None

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from math import prod
 
 from ir_scatter.constants import Constant
@@ -124,7 +125,7 @@ class Instances:
 
     def _scope(self, definition: Definition, bindings: Bindings) -> Scope:
         shared = self._shared
-        return Scope(shared.path, shared.tensors, shared.ir_version, definition.opsets, bindings)
+        return replace(shared, opsets=definition.opsets, bindings=bindings)
 
     def _describe(self, value: Value | None) -> Hashable:
         """Return what two calls must have in common in one argument."""

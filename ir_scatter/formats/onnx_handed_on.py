@@ -13,20 +13,6 @@ from ir_scatter.formats.onnx_types import UNKNOWN, TensorType, inferred
 if TYPE_CHECKING:
     from ir_scatter.formats.onnx_graph import OnnxGraph
 
-HANDING_ON = frozenset(
-    {
-        "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Clip", "Cos", "Cosh", "CumSum",
-        "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Log",
-        "LogSoftmax", "Neg", "Not", "Reciprocal", "Relu", "Round", "Scatter", "ScatterElements",
-        "ScatterND", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt",
-        "Tan", "Tanh", "TensorScatter", "ThresholdedRelu",
-    }
-)  # fmt: skip
-"""Operators whose only output has the element type and the shape of their first input."""
-
-BROADCASTING = frozenset({"Add", "Div", "Mul", "Sub"})
-"""Operators that do so, too, if the shape of their second input is the same or that of a scalar."""
-
 
 class HandedOn:
     """The types of the outputs in one graph that chains of such operators lead to."""
@@ -36,9 +22,10 @@ class HandedOn:
         self.graph, index = graph, graph.index
         self._found: dict[str, TensorType | None] = {}
         found, nodes, by_type = self._found, index.nodes, index.by_type
-        wanted = {at for type in by_type.keys() & (HANDING_ON | BROADCASTING) for at in by_type[type]}
+        keepers = graph.shared.keepers
+        two = {at for type in by_type.keys() & keepers.with_two for at in by_type[type]}
+        wanted = two.union(at for type in by_type.keys() & keepers.with_any for at in by_type[type])
         wanted.difference_update(index.calls)
-        two = {at for type in by_type.keys() & BROADCASTING for at in by_type[type]}
         for name, (at, number) in index.producers.items():
             inputs = nodes[at].input[:] if at in wanted and number == 0 else ()
             if not inputs:

@@ -208,7 +208,7 @@ class _Walk:
         index.domains.update([node.domain for node in nodes])
         types = [node.op_type for node in nodes]
         if not index.domains <= DEFAULT_DOMAINS:
-            index.foreign += [at for at, node in enumerate(nodes) if node.domain not in DEFAULT_DOMAINS]
+            index.foreign.extend(at for at, node in enumerate(nodes) if node.domain not in DEFAULT_DOMAINS)
         foreign = set(index.foreign)
         for position, type in enumerate(types):
             if position in foreign:
@@ -218,7 +218,7 @@ class _Walk:
             else:
                 by_type[type] = [position]
         if self.functions:
-            index.calls += [at for at, node in enumerate(nodes) if function_key(node) in self.functions]
+            index.calls.extend(at for at, node in enumerate(nodes) if function_key(node) in self.functions)
         for position in [at for at, node in enumerate(nodes) if node.attribute]:
             self._attributes(index, position, nodes[position])
         _produce(index)

@@ -7,7 +7,7 @@ from onnx import ModelProto
 
 from ir_scatter.diagnostics import Location
 from ir_scatter.errors import UnreadableModel
-from ir_scatter.formats import read_bytes
+from ir_scatter.formats import NO_KEEPERS, Keepers, read_bytes
 from ir_scatter.formats.onnx_definitions import Definitions, opsets_of
 from ir_scatter.formats.onnx_external import ExternalFiles
 from ir_scatter.formats.onnx_functions import Instances
@@ -28,9 +28,10 @@ _FIRST_WITH_OPSETS = 3
 def read(
     path: str,
     data: bytes | None = None,
+    types: frozenset[str] | None = None,
+    keepers: Keepers = NO_KEEPERS,
     *,
     has_folder: bool | None = None,
-    types: frozenset[str] | None = None,
     input_shapes: Mapping[str, Shape] | None = None,
 ) -> Model:
     """Read an ONNX model; the bytes of external data only when somebody asks for a constant.
@@ -38,24 +39,31 @@ def read(
     Args:
         path: the file, as it is to be named in findings.
         data: its bytes where they did not come from `path`.
-        has_folder: whether external data stands beside `path`; None if so unless `data` is given.
         types: shapes are inferred if a node has one of these types; None for all.
+        keepers: operators whose outputs need no inference.
+        has_folder: whether external data stands beside `path`; None if so unless `data` is given.
         input_shapes: shapes of inputs that replace those of the file, by name.
 
     Raises:
         UnreadableModel: it cannot be read, is no protobuf message, or holds no graph.
     """
     proto = _parse(path, read_bytes(path) if data is None else data)
+    files = ExternalFiles(path, has_folder=data is None if has_folder is None else has_folder)
+    shared = Scope(path, Tensors(files), proto.ir_version, _opsets(proto), keepers=keepers)
+    return _model(proto, shared, types, input_shapes or {})
+
+
+def _model(
+    proto: ModelProto, shared: Scope, types: frozenset[str] | None, input_shapes: Mapping[str, Shape]
+) -> Model:
     definitions = Definitions(proto)
     index = index_graph(proto.graph, definitions.keys)
-    files = ExternalFiles(path, has_folder=data is None if has_folder is None else has_folder)
-    shared = Scope(path, Tensors(files), proto.ir_version, _opsets(proto))
     inference = Inference(proto.ir_version, is_wanted=_has_any(types, index, definitions))
-    graph = _main_graph(proto, index, shared, definitions, inference, input_shapes or {})
+    graph = _main_graph(proto, index, shared, definitions, inference, input_shapes)
     functions = Instances(definitions, shared, inference).functions(graph)
     names = [text(name) for name in index.inputs if name not in index.initializers]
     return Model(
-        path=path,
+        path=shared.path,
         format="onnx",
         domain=ONNX,
         graph=graph,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from onnx import ModelProto
+from onnx import FunctionProto, GraphProto, ModelProto
 
 from ir_scatter.formats.onnx_attributes import is_graph
 from ir_scatter.formats.onnx_graph import OnnxGraph
@@ -52,15 +52,25 @@ class Place:
 
     Attributes:
         index: the graph as it was read.
-        nodes: those of the copy.
+        graph: the one in the copy.
         names: of the graph and of all that it shares names with.
         references: what becomes of attributes that a call gives.
     """
 
     index: GraphIndex
-    nodes: Nodes
+    graph: GraphProto | FunctionProto
     names: Names
     references: References
+
+    @property
+    def nodes(self) -> Nodes:
+        """Return the nodes of the copy."""
+        return self.graph.node
+
+    @property
+    def number(self) -> int:
+        """Return the number of the field of nodes."""
+        return self.graph.NODE_FIELD_NUMBER
 
 
 def find_places(model: Model, copy: ModelProto) -> Iterator[Place]:
@@ -73,14 +83,14 @@ def find_places(model: Model, copy: ModelProto) -> Iterator[Place]:
         for graph in (info.initialization, info.algorithm)
     ]
     names = Names([*index.all_graphs(), *(inner for graph in training for inner in graph.all_graphs())])
-    yield from _with_bodies(Place(index, copy.graph.node, names, References()))
+    yield from _with_bodies(Place(index, copy.graph, names, References()))
     first = {function_key(function): function for function in reversed(copy.functions)}
     keys = dict.fromkeys(map(function_key, copy.functions))
     for key, function in zip(keys, model.functions, strict=True):
         assert isinstance(function.definition, OnnxGraph)
         uses = [use for use in function.instances if isinstance(use, OnnxGraph)]
         index = function.definition.index
-        yield from _with_bodies(Place(index, first[key].node, Names(index.all_graphs()), References(uses)))
+        yield from _with_bodies(Place(index, first[key], Names(index.all_graphs()), References(uses)))
 
 
 def _with_bodies(place: Place) -> Iterator[Place]:
@@ -93,11 +103,12 @@ def _with_bodies(place: Place) -> Iterator[Place]:
             for name, graph in graphs_of(attribute)
         }
         for name, body in bodies.items():
-            yield from _with_bodies(Place(body, graphs[name].node, place.names, place.references))
+            yield from _with_bodies(Place(body, graphs[name], place.names, place.references))
 
 
 def _names_of(index: GraphIndex) -> Iterator[Iterable[str]]:
     """Yield what a graph names or refers to; a stored type without a value has a name, too."""
     yield [node.name for node in index.nodes]
     yield from (index.producers, index.inputs, index.outputs, index.initializers)
-    yield from (index.sparse_initializers, index.stored, index.captured)
+    yield from (index.sparse_initializers, index.stored)
+    yield from [node.input[:] for node in index.nodes]

@@ -1,13 +1,18 @@
 """Fragments as messages, made once for all the nodes that a fragment replaces."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from onnx import AttributeProto, NodeProto
 
+from ir_scatter.formats.onnx_bytes import encoded, field
 from ir_scatter.formats.onnx_make import make_attribute, make_tensor
 from ir_scatter.fragment import Fragment, NewConstant, NewNode
 from ir_scatter.model import Value
+
+INPUT = NodeProto.INPUT_FIELD_NUMBER
+_OUTPUT, _NAME = NodeProto.OUTPUT_FIELD_NUMBER, NodeProto.NAME_FIELD_NUMBER
+_DOMAIN = NodeProto.DOMAIN_FIELD_NUMBER
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -15,14 +20,29 @@ class Step:
     """A node to insert.
 
     Attributes:
-        proto: the node; names are written into it before it is copied to its place.
+        fields: of the node, but for its names.
+        domain: of the node.
         label: what it computes, for its name.
         inputs: what it reads, as `Template` numbers it.
     """
 
-    proto: NodeProto
+    fields: bytes
+    domain: str
     label: str
     inputs: tuple[int, ...]
+
+    def content(self, inputs: "Sequence[str | bytes]", name: "str | bytes", alias: str) -> bytes:
+        """Return the bytes of the node.
+
+        Args:
+            inputs: what it reads.
+            name: its own, and that of its output.
+            alias: how the model spells the default domain.
+        """
+        data = encoded(name)
+        content = b"".join([field(INPUT, encoded(input)) for input in inputs])
+        content += field(_OUTPUT, data) + field(_NAME, data) + self.fields
+        return content + field(_DOMAIN, alias.encode()) if alias and not self.domain else content
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +65,10 @@ class Template:
     result: NewNode
     inputs: tuple[int, ...]
     attributes: Mapping[str, AttributeProto]
+
+    def keeps_inputs(self, count: int) -> bool:
+        """Tell whether only the fields of a replaced node with so many inputs change."""
+        return not self.steps and self.inputs == tuple(range(1, 1 + count))
 
     @property
     def is_one_node(self) -> bool:
@@ -74,7 +98,7 @@ class _Maker:
             inputs = self._wires(new)
             proto = NodeProto(op_type=new.type, domain=new.domain)
             proto.attribute.extend(make_attribute(*item) for item in new.attributes.items())
-            self._add(new.output, Step(proto, new.label, inputs))
+            self._add(new.output, _step(proto, new.label, inputs))
         inputs = self._wires(result)
         attributes = {name: make_attribute(name, value) for name, value in result.attributes.items()}
         given = len(self._fragment.given)
@@ -105,4 +129,8 @@ def _constant_step(constant: NewConstant) -> Step:
     proto = NodeProto(op_type="Constant")
     attribute = proto.attribute.add(name="value", type=AttributeProto.TENSOR)
     attribute.t.CopyFrom(make_tensor(constant.array, constant.element_type))
-    return Step(proto, constant.label, ())
+    return _step(proto, constant.label, ())
+
+
+def _step(proto: NodeProto, label: str, inputs: tuple[int, ...]) -> Step:
+    return Step(bytes(proto.SerializeToString(deterministic=True)), proto.domain, label, inputs)

@@ -1,26 +1,24 @@
 """Patches to ONNX files: a copy of the model in which nodes are replaced and nothing else."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from onnx import ModelProto, NodeProto
 
 from ir_scatter.errors import NotEditable
+from ir_scatter.formats.onnx_bytes import encoded, field
 from ir_scatter.formats.onnx_graph import OnnxGraph
 from ir_scatter.formats.onnx_index import GraphIndex
 from ir_scatter.formats.onnx_places import Place, find_places
 from ir_scatter.formats.onnx_references import content
-from ir_scatter.formats.onnx_template import Template, make_template
+from ir_scatter.formats.onnx_template import INPUT, Template, make_template
 from ir_scatter.formats.onnx_types import DEFAULT_DOMAINS, normal_domain, text
 from ir_scatter.fragment import Patch
 from ir_scatter.model import Model, Node
 
 LARGEST = 2**31 - 1
 """Bytes that a protobuf file can have."""
-
-_INPUT_TAG = b"\x0a"
-"""What stands before an input in the bytes of a node: field 1, a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +55,11 @@ def write_onnx(
     numbers = _by_place(patches)
     names: list[tuple[str, ...]] = [()] * len(patches)
     templates: dict[int, Template] = {}
-    for place in list(find_places(model, copy)):
-        shift = 0
-        for position, number in sorted(numbers.pop(place.index, {}).items()):
-            patch = patches[number]
-            key = id(patch.fragment)
-            template = templates.get(key) or templates.setdefault(key, make_template(patch.fragment))
-            names[number] = _replace(place, position + shift, patch.node, template)
-            shift += len(template.steps)
+    for place in reversed(list(find_places(model, copy))):  # bodies go before the nodes that hold them
+        wanted = numbers.pop(place.index, {})
+        found = {at: (number, patches[number]) for at, number in sorted(wanted.items())}
+        for number, made in _replace_all(place, found, templates):
+            names[number] = made
     if numbers:
         raise ValueError("a node is to be replaced that the model does not have")
     if change is not None:
@@ -84,40 +79,59 @@ def _by_place(patches: Sequence[Patch]) -> dict[GraphIndex, dict[int, int]]:
     return dict(numbers)
 
 
-def _replace(place: Place, position: int, node: Node, template: Template) -> tuple[str, ...]:
-    """Insert the steps before the node at a position and edit the node; return their names."""
-    nodes, base = place.nodes, node.name
-    old = nodes[position]
+def _replace_all(
+    place: Place, patches: Mapping[int, tuple[int, Patch]], templates: dict[int, Template]
+) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Replace nodes of one graph; yield the numbers of the patches and the names of what they put in.
+
+    A graph that grows is written anew at once: to insert nodes one by one moves all that follow.
+    """
+    nodes, fields, done = place.nodes, list[bytes](), 0
+    for position, (number, patch) in patches.items():
+        key = id(patch.fragment)
+        template = templates.get(key) or templates.setdefault(key, make_template(patch.fragment))
+        proto = nodes[position]
+        if template.steps:
+            fields += [field(place.number, node.SerializeToString()) for node in nodes[done:position]]
+            done = position
+        if template.keeps_inputs(len(proto.input)):
+            yield number, (patch.node.name,)
+        else:
+            yield number, _insert(fields, place, proto, patch.node.name, template)
+        _edit(proto, place, patch.node, template)
+    if fields:
+        fields += [field(place.number, node.SerializeToString()) for node in nodes[done:]]
+        place.graph.ClearField("node")
+        place.graph.MergeFromString(b"".join(fields))
+
+
+def _insert(
+    fields: list[bytes], place: Place, old: NodeProto, base: str, template: Template
+) -> tuple[str, ...]:
+    """Add the steps and connect the node that is replaced; return the names of all."""
     alias = old.domain if old.domain in DEFAULT_DOMAINS else ""  # a model may import one spelling only
-    given = list(old.input)[: template.given]
+    given = old.input[: template.given]
     names = ["", *given, *[""] * (template.given - len(given))]
     for step in template.steps:
-        new, name = step.proto, place.names.new(f"{base}/{step.label}")
-        new.name = name
-        new.output[:] = (name,)
-        if step.inputs:
-            _connect(new, [names[number] for number in step.inputs])
-        nodes.insert(position, new)
-        if alias and not new.domain:
-            nodes[position].domain = alias
+        name = place.names.new(f"{base}/{step.label}")
+        inputs = _without_left_out([names[number] for number in step.inputs])
+        fields.append(field(place.number, step.content(inputs, name, alias)))
         names.append(name)
-        position += 1
-    _connect(old, [names[number] for number in template.inputs])
-    _edit(old, place, node, template)
+    _connect(old, _without_left_out([names[number] for number in template.inputs]))
     return (*names[1 + template.given :], base)
 
 
-def _connect(proto: NodeProto, names: "list[str | bytes]") -> None:
-    """Write the inputs of a node, without those that are left out at the end."""
+def _without_left_out(names: "list[str | bytes]") -> "list[str | bytes]":
+    """Drop inputs that are left out at the end."""
     while names and not names[-1]:
         names.pop()
-    try:
-        proto.input[:] = names
-    except UnicodeDecodeError:  # protobuf hands out bytes that are not UTF-8, but does not take them
-        del proto.input[:]
-        for name in names:
-            data = name.encode() if isinstance(name, str) else name
-            proto.MergeFromString(_INPUT_TAG + _varint(len(data)) + data)
+    return names
+
+
+def _connect(proto: NodeProto, names: "list[str | bytes]") -> None:
+    """Write the inputs of a node."""
+    del proto.input[:]
+    proto.MergeFromString(b"".join([field(INPUT, encoded(name)) for name in names]))
 
 
 def _edit(proto: NodeProto, place: Place, node: Node, template: Template) -> None:
@@ -126,7 +140,8 @@ def _edit(proto: NodeProto, place: Place, node: Node, template: Template) -> Non
     proto.op_type = result.type
     if normal_domain(proto.domain) != result.domain:
         proto.domain = result.domain
-    proto.ClearField("overload")
+    if proto.overload:
+        proto.ClearField("overload")
     if proto.attribute or template.attributes:
         _edit_attributes(proto, place, node, template)
     if proto.device_configurations:
@@ -159,15 +174,6 @@ def _drop_shardings(proto: NodeProto) -> None:
         for at in reversed(range(len(configuration.sharding_spec))):
             if configuration.sharding_spec[at].tensor_name not in known:
                 del configuration.sharding_spec[at]
-
-
-def _varint(number: int) -> bytes:
-    """Write a length as protobuf does: seven bits a byte, the low ones first."""
-    written = bytearray()
-    while number > 0x7F:
-        written.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes((*written, number))
 
 
 def _serialized(proto: ModelProto, path: str) -> bytes:

@@ -1,6 +1,6 @@
 """What is known of the shapes of plain operators without importing their kernels and NumPy.
 
-Types of both dialects in lower case.
+Types of both dialects in lower case, but for those that are ONNX's alone.
 """
 
 SHAPE_READERS = frozenset({"shapeof", "shape", "size"})
@@ -22,3 +22,16 @@ REPEATING_MODES = frozenset({"numpy", "bidirectional"})
 
 RUNNING = frozenset({"cumsum"})
 """Of `SHAPE_KEEPERS` those whose elements depend on more than the element in the same place."""
+
+ONNX_TYPE_KEEPERS = frozenset(
+    {
+        "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Clip", "Cos", "Cosh", "CumSum",
+        "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Log",
+        "LogSoftmax", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh",
+        "Softmax", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu",
+    }
+)  # fmt: skip
+"""Operators of ONNX whose only output has the element type and the shape of their first input."""
+
+ONNX_BROADCASTERS = frozenset({"Add", "Div", "Mul", "Sub"})
+"""Operators of ONNX that do so, too, if their second input has the same shape or that of a scalar."""
