@@ -13,6 +13,7 @@ from ir_scatter.memory import collector_paused
 from ir_scatter.model import ONNX, OPENVINO, Defect, Graph, Model, Node
 from ir_scatter.ops import find, scatter_types
 from ir_scatter.ops.plain_shapes import ONNX_BROADCASTERS, ONNX_TYPE_KEEPERS
+from ir_scatter.plain_forms import PlainForms
 from ir_scatter.rules import all_rules, by_name
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.site import Site
@@ -103,6 +104,7 @@ class Check:
         """Sort the rules by what they look at."""
         self.model = model
         self.facts = Facts(max_index_elements)
+        self.plain = PlainForms()
         checks = [rule for rule in rules if rule.check is not None]
         self.without_row = [rule for rule in checks if rule.name in _WITHOUT_ROW]
         with_row = [rule for rule in checks if rule.name not in _WITHOUT_ROW]
@@ -119,8 +121,15 @@ class Check:
     def _graph(self, graph: Graph) -> Iterator[Diagnostic]:
         for node in graph.walk(scatter_types(self.model.domain)):
             lookup = find(node.domain, node.type, node.opset)
-            if lookup is not None:
-                yield from self.node(Site(node, lookup, self.facts), graph)
+            if lookup is None:
+                continue
+            site = Site(node, lookup, self.facts)
+            form = self.plain.find(site)
+            if form is None or form not in self.clean:
+                found = list(self.node(site, graph))
+                if form is not None and not found:
+                    self.clean.add(form)
+                yield from found
 
     def node(self, site: Site, graph: Graph) -> Iterator[Diagnostic]:
         """Yield the findings of one node."""

@@ -46,6 +46,10 @@ def read_bytes(path: str) -> bytes:
         raise UnreadableModel(
             "unreadable-file", f"cannot be read: {reason.lower()}", Location(path)
         ) from None
+    return _not_empty(path, data)
+
+
+def _not_empty(path: str, data: bytes) -> bytes:
     if not data:
         raise UnreadableModel("empty-file", "the file is empty", Location(path))
     return data
@@ -84,16 +88,16 @@ def read(
     Raises:
         UnreadableModel: with the reason and the place.
     """
-    raw = read_bytes(path) if data is None else data
-    if not raw:
-        raise UnreadableModel("empty-file", "the file is empty", Location(path))
+    raw = read_bytes(path) if data is None else _not_empty(path, data)
     format, has_folder = format or detect(path, raw), data is None
     try:
         with collector_paused():
             if format == IR:
                 from ir_scatter.formats.openvino_ir import read as read_ir
 
-                return read_ir(path, raw, has_folder=has_folder, shapes=shapes, input_shapes=input_shapes)
+                return read_ir(
+                    path, raw, types, has_folder=has_folder, shapes=shapes, input_shapes=input_shapes
+                )
             from ir_scatter.formats.onnx_model import read as read_onnx
 
             return read_onnx(path, raw, types, keepers, has_folder=has_folder, input_shapes=input_shapes)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from ir_scatter.diagnostics import Location
 from ir_scatter.elements import from_element_type, is_dynamic_word
-from ir_scatter.formats.openvino_file import byte_range
-from ir_scatter.formats.openvino_graph import CONST, PARAMETER, IrGraph
+from ir_scatter.formats.openvino_file import CONST, PARAMETER, byte_range
+from ir_scatter.formats.openvino_graph import IrGraph
 from ir_scatter.formats.xml_layer import LARGEST_RANK
 from ir_scatter.formats.xml_text import shown
 from ir_scatter.model import Defect

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from ir_scatter.errors import NotEditable
-from ir_scatter.formats.openvino_file import byte_range
-from ir_scatter.formats.openvino_graph import CONST, IrGraph
+from ir_scatter.formats.openvino_file import CONST, byte_range
+from ir_scatter.formats.openvino_graph import IrGraph
 from ir_scatter.formats.xml_index import Body
 from ir_scatter.formats.xml_text import XmlText, shown
 from ir_scatter.model import Node
@@ -54,7 +54,7 @@ def _problems(graph: IrGraph, node: Node) -> Iterator[str]:
         yield f"it has {len(layer.outputs)} outputs, expected one"
     if sorted([edge[3] for edge in edges]) != sorted(inputs):
         yield "there is not one edge into each of its inputs"
-    if None in [input.value for input in node.inputs]:
+    if graph.forms.of(key, ()) is None and None in [input.value for input in node.inputs]:
         yield "one of its inputs comes from a layer or a port that does not exist"
 
 

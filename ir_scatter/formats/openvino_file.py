@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from ir_scatter.constants import Array
 
 
+CONST = b"const"
+PARAMETER = b"parameter"
+
+
 class IrFile:
     """What all graphs of one file share.
 
@@ -23,6 +27,7 @@ class IrFile:
         weights: the `.bin`; None if there can be none.
         shapes: propagated shapes of the outputs of nodes, by scope.
         input_shapes: shapes of the main graph's inputs, by any of their names.
+        scatter_types: operators whose output has the shape of their first input.
         layers: parses layers.
     """
 
@@ -32,11 +37,13 @@ class IrFile:
         weights: Weights | None,
         shapes: Mapping[str, tuple[Shape, ...]],
         input_shapes: Mapping[str, Shape],
+        scatter_types: frozenset[str] = frozenset(),
     ) -> None:
         self.text = text
         self.weights = weights
         self.shapes = shapes
         self.input_shapes = input_shapes
+        self.scatter_types = scatter_types
         self.layers = LayerParser()
         self._declared: dict[tuple[bytes, bytes], _Declared] = {}
 

@@ -7,15 +7,15 @@ from ir_scatter.constants import Constant
 from ir_scatter.diagnostics import Location
 from ir_scatter.elements import ElementType
 from ir_scatter.formats.openvino_bodies import InvariantInputs, text_without_bodies
-from ir_scatter.formats.openvino_file import IrConstant, IrFile, byte_range, declared_by
+from ir_scatter.formats.openvino_file import CONST, PARAMETER, IrConstant, IrFile, byte_range, declared_by
+from ir_scatter.formats.openvino_forms import IrForms
 from ir_scatter.formats.xml_index import Body, Declaration
 from ir_scatter.formats.xml_layer import LayerText, PortText, tensor_names
+from ir_scatter.forms import Forms
 from ir_scatter.lazy import lazy
 from ir_scatter.model import OPENVINO, Graph, Input, Node, Value
 from ir_scatter.shapes import Shape, agree, narrow, static
 
-CONST = b"const"
-PARAMETER = b"parameter"
 _FEW = 8
 
 
@@ -97,7 +97,7 @@ class IrGraph(Graph):
     def inputs_of(self, node: Node) -> tuple[Input, ...]:
         """Return the input ports; what feeds them is found through the edges."""
         producers = self.body.producers(node.handle)
-        value = self._value
+        value = self.value
         return tuple(
             [
                 Input(value(producers.get(port.id)), True, port.element_type, port.shape)
@@ -136,7 +136,8 @@ class IrGraph(Graph):
         _, start, end = self.body.layers[key]
         return frozenset({self.node(key).name, *tensor_names(self.file.text.data[start:end])})
 
-    def _value(self, producer: tuple[bytes, bytes] | None) -> Value | None:
+    def value(self, producer: tuple[bytes, bytes] | None) -> Value | None:
+        """Return the value of a layer's output port, None if there is no such port."""
         if producer is None:
             return None
         try:
@@ -153,10 +154,10 @@ class IrGraph(Graph):
                 return value
         if key not in self.body.layers:
             return None
-        found = self._output_port(key, port_id)
+        found = self.output_port(key, port_id)
         return None if found is None else self._make_value(key, *found)
 
-    def _output_port(self, key: bytes, id: bytes) -> tuple[int, PortText] | None:
+    def output_port(self, key: bytes, id: bytes) -> tuple[int, PortText] | None:
         """Return an output port and its number, the first one's of equal ids."""
         numbered = self._numbered_ports.get(key)
         if numbered is None:
@@ -224,6 +225,11 @@ class IrGraph(Graph):
                 return self.file.input_shapes[name]
         propagated = self.file.shapes.get(node.scope)
         return propagated[0] if propagated else shape
+
+    @lazy
+    def forms(self) -> Forms:
+        """Tells layers apart without their values."""
+        return IrForms(self)
 
     @lazy
     def _invariant_inputs(self) -> Mapping[str, int]:

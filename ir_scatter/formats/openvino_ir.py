@@ -31,6 +31,7 @@ _INTEGER = re.compile(r"\s*\+?[0-9]{1,19}\s*")
 def read(
     path: str,
     raw: bytes,
+    types: frozenset[str] | None = None,
     *,
     has_folder: bool = True,
     shapes: Mapping[str, tuple[Shape, ...]] | None = None,
@@ -41,6 +42,7 @@ def read(
     Args:
         path: as the caller named it; the `.bin` is looked for beside it.
         raw: the bytes of the `.xml`.
+        types: the types of scatter nodes, whose output has the shape of their first input.
         has_folder: False if the bytes came from a stream, so that there is no `.bin`.
         shapes: propagated shapes of the outputs of nodes, by the node's scope.
         input_shapes: shapes of the main graph's inputs, by any of their names.
@@ -49,14 +51,9 @@ def read(
         UnreadableModel: the file is no XML, no IR, or an IR of a version that is not supported.
     """
     text = XmlText(path, raw)
-    try:
-        net = _read_index(text)
-    except UnreadableModel as error:
-        if error.location.line is not None:
-            error.lines[error.location.line] = text.line(error.location.line)
-        raise
+    net = _read_index(text)
     weights = Weights(Path(path).with_suffix(".bin")) if has_folder else None
-    file = IrFile(text, weights, shapes or {}, input_shapes or {})
+    file = IrFile(text, weights, shapes or {}, input_shapes or {}, types or frozenset())
     graph = IrGraph(file, net)
     return Model(
         path=path,
@@ -70,6 +67,15 @@ def read(
 
 
 def _read_index(text: XmlText) -> Body:
+    try:
+        return _index(text)
+    except UnreadableModel as error:
+        if error.location.line is not None:
+            error.lines[error.location.line] = text.line(error.location.line)
+        raise
+
+
+def _index(text: XmlText) -> Body:
     root = text.root()
     is_model = root is not None and root.name == "net"
     start = 0 if root is None else root.start

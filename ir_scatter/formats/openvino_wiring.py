@@ -8,7 +8,8 @@ from ir_scatter.constants import Constant
 from ir_scatter.elements import ElementType
 from ir_scatter.errors import UnreadableModel
 from ir_scatter.formats.openvino_bodies import text_without_bodies
-from ir_scatter.formats.openvino_graph import CONST, PARAMETER, IrGraph
+from ir_scatter.formats.openvino_file import CONST, PARAMETER
+from ir_scatter.formats.openvino_graph import IrGraph
 from ir_scatter.formats.xml_exact import shortest
 from ir_scatter.formats.xml_layer import layer_tree
 from ir_scatter.model import Model, Node, Value

@@ -1,0 +1,129 @@
+"""Forms of layers, told from the texts of their ports without making values."""
+
+from collections.abc import Collection, Hashable
+from typing import TYPE_CHECKING, Any
+
+from ir_scatter.constants import few_numbers
+from ir_scatter.formats.openvino_file import CONST, PARAMETER
+from ir_scatter.forms import Form, Forms, Source
+from ir_scatter.shapes import is_static
+
+if TYPE_CHECKING:
+    from ir_scatter.formats.openvino_graph import IrGraph
+
+_Brief = tuple[Source, tuple[Any, ...]]
+_Origin = tuple[bytes, bytes]
+
+
+class IrForms(Forms):
+    """Forms of the layers of a net or of a body."""
+
+    def __init__(self, graph: "IrGraph") -> None:
+        self.graph = graph
+        self._writers = frozenset(type.lower().encode() for type in graph.file.scatter_types)
+        self._is_certain = bool(self._writers) and not graph.file.shapes
+        self._briefs: dict[_Origin, _Brief | None] = {}
+        self._kinds: dict[tuple[bytes, bytes], _Brief | None] = {}
+
+    def of(self, handle: bytes, spelled: Collection[int]) -> Form | None:
+        """Return the form of a layer; None where one of its inputs takes a closer look."""
+        graph = self.graph
+        if not self._is_certain:
+            return None
+        layer, producers = graph.layer(handle), graph.body.producers(handle)
+        parts: list[Hashable] = [graph.body.layers[handle][0], layer.version, layer.inputs, layer.outputs]
+        parts += layer.attributes.items()
+        sources: list[Source] = []
+        origins = [producers.get(port.id) for port in layer.inputs]
+        for index, origin in enumerate(origins):
+            brief = self._brief(origin) if origin is not None else None
+            if brief is None or origin is None:
+                return None
+            sources.append(brief[0])
+            parts.append(brief[1])
+            if index in spelled and brief[0] == "constant":
+                parts.append(self._content(origin))
+        if len({*origins}) < len(origins):
+            parts.append(tuple(map(origins.index, origins)))
+        return Form(tuple(sources), tuple(parts))
+
+    def numbers(self, handle: bytes, index: int) -> list[int] | None:
+        """Return the few whole numbers of a constant; None for any other input, and where they are many."""
+        graph = self.graph
+        origin = graph.body.producers(handle).get(graph.layer(handle).inputs[index].id)
+        brief = self._brief(origin) if origin is not None else None
+        if origin is None or brief is None or brief[0] != "constant":
+            return None
+        element_type, shape = brief[1]
+        return few_numbers(element_type, shape, lambda: self._view(origin))
+
+    def _brief(self, origin: _Origin) -> _Brief | None:
+        """Return what an output is, and what is known of it and stored for it."""
+        if origin in self._briefs:
+            return self._briefs[origin]
+        way = [origin]
+        while way:
+            *_, current = way
+            source = self._data_of(current)
+            if source is None or source in self._briefs or source in way:
+                self._briefs[current] = self._look(current, source)
+                way.pop()
+            else:
+                way.append(source)
+        return self._briefs[origin]
+
+    def _data_of(self, origin: _Origin) -> _Origin | None:
+        """Return what is written to where an output is that of a scatter: it has the shape of that."""
+        graph = self.graph
+        if not self._is_scatter(origin[0]):
+            return None
+        ports = graph.layer(origin[0]).inputs
+        return graph.body.producers(origin[0]).get(ports[0].id) if ports else None
+
+    def _is_scatter(self, key: bytes) -> bool:
+        span = self.graph.body.layers.get(key)
+        return span is not None and span[0].lower() in self._writers
+
+    def _look(self, origin: _Origin, source: _Origin | None) -> _Brief | None:
+        """Return what an output is; None if what stands in front of it may tell more of its shape."""
+        graph, (key, id) = self.graph, origin
+        declaration = graph.body.constants.get(key)
+        if declaration is not None:
+            return self._constant(declaration[:2]) if id == b"0" else None
+        type = graph.body.layers[key][0].lower() if key in graph.body.layers else CONST
+        if type == CONST:
+            return None
+        if type == PARAMETER:
+            return self._parameter(origin)
+        found = graph.output_port(key, id)
+        port = None if found is None else found[1]
+        if port is None or not is_static(port.shape):
+            return None
+        if self._is_scatter(key):
+            data = None if source is None else self._briefs.get(source)
+            if data is None or data[1][1] != port.shape:
+                return None
+        return "node", (port.element_type, port.shape)
+
+    def _constant(self, texts: tuple[bytes, bytes]) -> _Brief | None:
+        if texts not in self._kinds:
+            element_type, _, shape = self.graph.file.declared(*texts)
+            is_known = element_type is not None and shape is not None
+            self._kinds[texts] = ("constant", (element_type, shape)) if is_known else None
+        return self._kinds[texts]
+
+    def _parameter(self, origin: _Origin) -> _Brief | None:
+        value = self.graph.value(origin) if self.graph.owner is None else None
+        if value is None:
+            return None
+        return "input", (value.element_type, value.shape, value.stored_type, value.stored_shape)
+
+    def _content(self, origin: _Origin) -> bytes | None:
+        view = self._view(origin)
+        return None if view is None else bytes(view)
+
+    def _view(self, origin: _Origin) -> memoryview | None:
+        """Return the bytes of a constant."""
+        weights = self.graph.file.weights
+        _, _, offset, size = self.graph.body.constants[origin[0]]
+        return None if weights is None else weights.view(int(offset), int(size))
