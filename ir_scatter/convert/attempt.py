@@ -81,9 +81,8 @@ class _Attempt:
 def _converted(task: Task, outcome: Rewritten) -> Converted:
     node, key = task.candidate.node, task.candidate.key
     assert key is not None
-    names = tuple([rewrite.name for rewrite in outcome.way])
     patch = Patch(node, outcome.fragment)
-    return Converted(node, key, task.target.key, names, outcome.assumptions, patch)
+    return Converted(node, key, task.target.key, outcome.names, outcome.assumptions, patch)
 
 
 def _condition(text: str) -> Condition:

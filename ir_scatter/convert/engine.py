@@ -51,11 +51,13 @@ class Rewritten:
     Attributes:
         fragment: what replaces it; nodes that look the same share one.
         way: the rewrites, in order.
+        names: theirs.
         assumptions: the promises that it stands on.
     """
 
     fragment: Fragment
     way: tuple[Rewrite, ...]
+    names: tuple[str, ...]
     assumptions: tuple[str, ...]
 
 
@@ -166,7 +168,8 @@ class Engine:
         if self.promises.keeps_negative and self._relies_on_sign(site, way):
             assumptions.add(KEPT_NEGATIVE)
         broken = self._broken(fragment, {diagnostic.code for diagnostic in found})
-        return broken or Rewritten(fragment, way, tuple(sorted(assumptions)))
+        names = tuple([rewrite.name for rewrite in way])
+        return broken or Rewritten(fragment, way, names, tuple(sorted(assumptions)))
 
     def _relies_on_sign(self, site: Site, way: tuple[Rewrite, ...]) -> bool:
         from ir_scatter.rewrites.parts import is_strict
