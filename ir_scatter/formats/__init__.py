@@ -14,19 +14,21 @@ IR = "openvino-ir"
 ONNX_FORMAT = "onnx"
 
 
-class Keepers(NamedTuple):
-    """Operators of ONNX whose one output has the element type and the shape of their first input.
+class Operators(NamedTuple):
+    """What a reader is told of operators, because it knows none itself.
 
     Attributes:
-        with_any: whatever their other inputs are.
-        with_two: if the shape of their second input is the same, or that of a scalar.
+        scatter: their one output has the element type and the shape of their first input.
+        keepers: those of ONNX whose one output has them, too.
+        broadcasters: so have these, if the shape of their second input is the same or that of a scalar.
     """
 
-    with_any: frozenset[str]
-    with_two: frozenset[str]
+    scatter: frozenset[str] = frozenset()
+    keepers: frozenset[str] = frozenset()
+    broadcasters: frozenset[str] = frozenset()
 
 
-NO_KEEPERS = Keepers(frozenset(), frozenset())
+UNKNOWN_OPERATORS = Operators()
 
 
 def read_bytes(path: str) -> bytes:
@@ -70,7 +72,7 @@ def read(
     *,
     format: str | None = None,
     types: frozenset[str] | None = None,
-    keepers: Keepers = NO_KEEPERS,
+    operators: Operators = UNKNOWN_OPERATORS,
     input_shapes: Mapping[str, Shape] | None = None,
     shapes: Mapping[str, tuple[Shape, ...]] | None = None,
 ) -> Model:
@@ -81,7 +83,7 @@ def read(
         data: its bytes where they did not come from `path`.
         format: "openvino-ir" or "onnx"; by content if None.
         types: the types of nodes the caller is interested in; None for all.
-        keepers: operators whose outputs need no shape inference (ONNX only).
+        operators: what is known of them.
         input_shapes: shapes of the model's inputs, by name.
         shapes: shapes of the outputs of nodes as a runtime propagated them, by scope (IR only).
 
@@ -96,11 +98,11 @@ def read(
                 from ir_scatter.formats.openvino_ir import read as read_ir
 
                 return read_ir(
-                    path, raw, types, has_folder=has_folder, shapes=shapes, input_shapes=input_shapes
+                    path, raw, operators, has_folder=has_folder, shapes=shapes, input_shapes=input_shapes
                 )
             from ir_scatter.formats.onnx_model import read as read_onnx
 
-            return read_onnx(path, raw, types, keepers, has_folder=has_folder, input_shapes=input_shapes)
+            return read_onnx(path, raw, types, operators, has_folder=has_folder, input_shapes=input_shapes)
     except UnreadableModel as error:
         error.format = format if error.is_model else None
         raise

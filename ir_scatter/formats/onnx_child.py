@@ -99,6 +99,9 @@ def _infer_here(request: bytes, propagate: bool) -> bytes | None:
 def _trim(graph: GraphProto) -> None:
     """Keep what inference found out: types, and graphs inside nodes at their positions."""
     del graph.initializer[:]
+    holders = [node for node in graph.node if node.attribute and any(map(is_graph, node.attribute))]
+    if not holders:
+        del graph.node[:]
     for node in graph.node:
         inner = [attribute for attribute in node.attribute if is_graph(attribute)]
         if not inner:

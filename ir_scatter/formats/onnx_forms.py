@@ -11,7 +11,8 @@ from ir_scatter.elements import from_onnx_number
 from ir_scatter.formats.onnx_external import is_external
 from ir_scatter.formats.onnx_types import declared
 from ir_scatter.forms import Form, Forms, Source
-from ir_scatter.shapes import is_static
+from ir_scatter.lazy import lazy
+from ir_scatter.shapes import Shape, is_static
 
 if TYPE_CHECKING:
     from ir_scatter.formats.onnx_graph import OnnxGraph
@@ -70,8 +71,25 @@ class OnnxForms(Forms):
         return index.tensors[index.producers[name][0]] if tensor is None else tensor
 
     def _remember(self, name: str) -> _Brief | None:
-        brief = self._briefs[name] = self._brief(name)
-        return brief
+        """Find out about a value, before that about what a chain of scatter nodes in front writes to."""
+        way = [name]
+        while way:
+            current = way[-1]
+            source = self._data_of(current)
+            if source is None or source in self._briefs or source in way:
+                self._briefs[current] = self._brief(current)
+                way.pop()
+            else:
+                way.append(source)
+        return self._briefs[name]
+
+    def _data_of(self, name: str) -> str | None:
+        """Return what is written to where a value is the output of a scatter: it has the shape of that."""
+        graph = self.graph
+        if name not in graph.index.producers or graph.handed_on.get(name) is not None:
+            return None
+        node = graph.index.nodes[graph.index.producers[name][0]]
+        return node.input[0] if node.op_type in graph.shared.operators.scatter and node.input else None
 
     def _brief(self, name: str) -> _Brief | None:
         """Return where a value comes from, and what is known of it and stored for it."""
@@ -105,17 +123,31 @@ class OnnxForms(Forms):
         graph = self.graph
         index = graph.index
         known = graph.handed_on.get(name)
-        if known is None:
+        if known is not None:
+            is_settled = is_static(known.shape) or self._is_nothing_added
+        else:
             position = index.producers[name][0]
             if position in index.tensors:
                 return self._constant(name, index.tensors[position])
-            if index.nodes[position].op_type in graph.shared.keepers.with_any:
-                return None
             known = graph.type_of(name)
-        if known.element_type is None or not (is_static(known.shape) or not index.stored):
+            is_settled = is_static(known.shape) and self._agrees(name, known.shape)
+        if not is_settled or known.element_type is None:
             return None
         stored = index.stored.get(name)
-        return "node", (known if stored is None else (known, declared(stored)))
+        return "node", (known if stored is None else (*known, declared(stored)))
+
+    def _agrees(self, name: str, shape: Shape) -> bool:
+        """Tell whether a value that a scatter gives has the shape of what it writes to."""
+        source = self._data_of(name)
+        data = None if source is None else self._briefs.get(source)
+        return source is None or (data is not None and data[0] != "nothing" and data[1][1] == shape)
+
+    @lazy
+    def _is_nothing_added(self) -> bool:
+        """Whether the stored shapes of values whose type is handed on say nothing more of them."""
+        graph = self.graph
+        known = ((graph.handed_on.get(name), stored) for name, stored in graph.index.stored.items())
+        return all(type is None or declared(stored).shape in (None, type.shape) for type, stored in known)
 
 
 def _brief_constant(data_type: int, shape: tuple[int, ...], size: int) -> _Brief | None:

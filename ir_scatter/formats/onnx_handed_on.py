@@ -22,9 +22,9 @@ class HandedOn:
         self.graph, index = graph, graph.index
         self._found: dict[str, TensorType | None] = {}
         found, nodes, by_type = self._found, index.nodes, index.by_type
-        keepers = graph.shared.keepers
-        two = {at for type in by_type.keys() & keepers.with_two for at in by_type[type]}
-        wanted = two.union(at for type in by_type.keys() & keepers.with_any for at in by_type[type])
+        scatter, keepers, broadcasters = graph.shared.operators
+        two = {at for type in by_type.keys() & broadcasters for at in by_type[type]}
+        wanted = two.union(at for type in by_type.keys() & (scatter | keepers) for at in by_type[type])
         wanted.difference_update(index.calls)
         for name, (at, number) in index.producers.items():
             inputs = nodes[at].input[:] if at in wanted and number == 0 else ()

@@ -7,7 +7,7 @@ from onnx import ModelProto
 
 from ir_scatter.diagnostics import Location
 from ir_scatter.errors import UnreadableModel
-from ir_scatter.formats import NO_KEEPERS, Keepers, read_bytes
+from ir_scatter.formats import UNKNOWN_OPERATORS, Operators, read_bytes
 from ir_scatter.formats.onnx_definitions import Definitions, opsets_of
 from ir_scatter.formats.onnx_external import ExternalFiles
 from ir_scatter.formats.onnx_functions import Instances
@@ -29,7 +29,7 @@ def read(
     path: str,
     data: bytes | None = None,
     types: frozenset[str] | None = None,
-    keepers: Keepers = NO_KEEPERS,
+    operators: Operators = UNKNOWN_OPERATORS,
     *,
     has_folder: bool | None = None,
     input_shapes: Mapping[str, Shape] | None = None,
@@ -40,7 +40,7 @@ def read(
         path: the file, as it is to be named in findings.
         data: its bytes where they did not come from `path`.
         types: shapes are inferred if a node has one of these types; None for all.
-        keepers: operators whose outputs need no inference.
+        operators: what is known of them, so that some outputs need no inference.
         has_folder: whether external data stands beside `path`; None if so unless `data` is given.
         input_shapes: shapes of inputs that replace those of the file, by name.
 
@@ -49,7 +49,7 @@ def read(
     """
     proto = _parse(path, read_bytes(path) if data is None else data)
     files = ExternalFiles(path, has_folder=data is None if has_folder is None else has_folder)
-    shared = Scope(path, Tensors(files), proto.ir_version, _opsets(proto), keepers=keepers)
+    shared = Scope(path, Tensors(files), proto.ir_version, _opsets(proto), operators=operators)
     return _model(proto, shared, types, input_shapes or {})
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from onnx import TypeProto
 
-from ir_scatter.formats import NO_KEEPERS, Keepers
+from ir_scatter.formats import UNKNOWN_OPERATORS, Operators
 from ir_scatter.formats.onnx_attributes import Bindings
 from ir_scatter.formats.onnx_tensors import Tensors
 
@@ -36,7 +36,7 @@ class Scope:
         ir_version: below 4 every initializer is an input too, and a constant all the same.
         opsets: the versions by domain.
         bindings: what a call gives for the attributes of a function.
-        keepers: operators whose output has the type of an input.
+        operators: what the reader was told of them.
     """
 
     path: str
@@ -44,4 +44,4 @@ class Scope:
     ir_version: int
     opsets: Mapping[str, int]
     bindings: Bindings = field(default_factory=dict)
-    keepers: Keepers = NO_KEEPERS
+    operators: Operators = UNKNOWN_OPERATORS

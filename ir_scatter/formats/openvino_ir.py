@@ -9,6 +9,7 @@ from xml.parsers.expat import ErrorString, ExpatError
 
 from ir_scatter.diagnostics import Location
 from ir_scatter.errors import UnreadableModel
+from ir_scatter.formats import UNKNOWN_OPERATORS, Operators
 from ir_scatter.formats.openvino_file import IrFile
 from ir_scatter.formats.openvino_graph import IrGraph
 from ir_scatter.formats.openvino_structure import find_defects
@@ -31,7 +32,7 @@ _INTEGER = re.compile(r"\s*\+?[0-9]{1,19}\s*")
 def read(
     path: str,
     raw: bytes,
-    types: frozenset[str] | None = None,
+    operators: Operators = UNKNOWN_OPERATORS,
     *,
     has_folder: bool = True,
     shapes: Mapping[str, tuple[Shape, ...]] | None = None,
@@ -42,7 +43,7 @@ def read(
     Args:
         path: as the caller named it; the `.bin` is looked for beside it.
         raw: the bytes of the `.xml`.
-        types: the types of scatter nodes, whose output has the shape of their first input.
+        operators: what is known of them.
         has_folder: False if the bytes came from a stream, so that there is no `.bin`.
         shapes: propagated shapes of the outputs of nodes, by the node's scope.
         input_shapes: shapes of the main graph's inputs, by any of their names.
@@ -53,7 +54,7 @@ def read(
     text = XmlText(path, raw)
     net = _read_index(text)
     weights = Weights(Path(path).with_suffix(".bin")) if has_folder else None
-    file = IrFile(text, weights, shapes or {}, input_shapes or {}, types or frozenset())
+    file = IrFile(text, weights, shapes or {}, input_shapes or {}, operators.scatter)
     graph = IrGraph(file, net)
     return Model(
         path=path,
