@@ -9,16 +9,21 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 Source: TypeAlias = Literal["nothing", "constant", "input", "node"]
 """What an input of a node comes from."""
 
+Brief: TypeAlias = tuple[Source, tuple[Any, ...]]
+"""Where a value comes from, and what decides all that can be known of it but for its numbers."""
+
+NOTHING: Brief = ("nothing", ())
+
 
 class Form(NamedTuple):
     """What decides all that can be known of a node, but for its name and the numbers of constants.
 
     Attributes:
-        sources: of each input.
-        rest: types, shapes, attributes, and which inputs are the same.
+        inputs: what each input is.
+        rest: type, opset and attributes, what is stored for the outputs, and which inputs are the same.
     """
 
-    sources: tuple[Source, ...]
+    inputs: tuple[Brief, ...]
     rest: Hashable
 
 
@@ -40,3 +45,7 @@ class Forms:
     def numbers(self, handle: Any, index: int) -> list[int] | None:
         """Return the few whole numbers of a constant input, None where it takes a closer look."""
         return None
+
+    def is_settled(self, handle: Any, output: int) -> bool:
+        """Tell whether it is known that nothing in front of an output tells more of its shape."""
+        return False

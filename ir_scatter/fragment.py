@@ -7,7 +7,7 @@ replaces, by number, so that one fragment can replace many nodes that look the s
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ir_scatter.constants import Constant
 from ir_scatter.diagnostics import Location
@@ -43,8 +43,7 @@ class NewNode:
     output: Value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Patch:
+class Patch(NamedTuple):
     """One node of a model, and what replaces it.
 
     Attributes:

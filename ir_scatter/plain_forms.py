@@ -41,9 +41,9 @@ class PlainForms:
         indices, spelled = _ports(spec.key)
         forms = node.graph.forms
         form = forms.of(node.handle, spelled)
-        if form is None or len(form.sources) <= indices:
+        if form is None or len(form.inputs) <= indices:
             return None
-        source = form.sources[indices]
+        source = form.inputs[indices][0]
         known = self._known.get(form)
         if known is None:
             known = self._known[form] = PlainForm(_size(site) if source == "constant" else None)

@@ -7,7 +7,6 @@ from ir_scatter.convert.conversion import Conversion, Converted, Refused, Verifi
 from ir_scatter.convert.engine import Engine, Promises, Rewritten
 from ir_scatter.convert.plan import Task, Wish, make_plan, with_left
 from ir_scatter.errors import UsageError
-from ir_scatter.fragment import Patch
 from ir_scatter.memory import collector_paused
 from ir_scatter.model import Model
 from ir_scatter.rewrites.conditions import Condition
@@ -29,7 +28,7 @@ def attempt(model: "Model | str | Path", wish: Wish, cases: int, seed: int) -> C
         for task in plan.tasks:
             found.take(task, engine.rewrite(task.candidate.sites, task.target, task.opset))
         if found.refused and plan.move is not None:
-            plan = with_left(plan, known, [one.patch.node for one in found.converted if one.patch])
+            plan = with_left(plan, known, [one.node for one in found.converted if one.fragment])
     told = {one.location.scope for one in found.refused}
     refused = (*found.refused, *(one for one in plan.obstacles if one.location.scope not in told))
     return Conversion(
@@ -63,10 +62,10 @@ class _Attempt:
         self.converted.append(_converted(task, outcome))
 
     def _proof(self, task: Task, outcome: Rewritten) -> "Proven | Refusal":
-        from ir_scatter.convert.proof import prove
-
         known = self._proofs.get(id(outcome))
         if known is None:
+            from ir_scatter.convert.proof import prove
+
             site = task.candidate.sites[0]
             known = self._proofs[id(outcome)] = prove(outcome, site, self.promises, self.cases, self.seed)
         return known
@@ -81,8 +80,7 @@ class _Attempt:
 def _converted(task: Task, outcome: Rewritten) -> Converted:
     node, key = task.candidate.node, task.candidate.key
     assert key is not None
-    patch = Patch(node, outcome.fragment)
-    return Converted(node, key, task.target.key, outcome.names, outcome.assumptions, patch)
+    return Converted(node, key, task.target.key, outcome.names, outcome.assumptions, outcome.fragment)
 
 
 def _condition(text: str) -> Condition:

@@ -2,18 +2,17 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ir_scatter.diagnostics import Location
-from ir_scatter.fragment import Patch
+from ir_scatter.fragment import Fragment, Patch
 from ir_scatter.model import Model, Node, OpKey
 
 if TYPE_CHECKING:
     from ir_scatter.opsets import Move
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Converted:
+class Converted(NamedTuple):
     """One node that is rewritten.
 
     Attributes:
@@ -22,7 +21,7 @@ class Converted:
         target: what it becomes.
         rewrites: the names of the rewrites, in order.
         assumptions: the promises that it stands on; empty if it is safe.
-        patch: the new nodes; None where only the model's opset makes it another version.
+        fragment: the new nodes; None where only the model's opset makes it another version.
     """
 
     node: Node
@@ -30,7 +29,12 @@ class Converted:
     target: OpKey
     rewrites: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
-    patch: Patch | None = None
+    fragment: Fragment | None = None
+
+    @property
+    def patch(self) -> Patch | None:
+        """Return the node and what replaces it, None if nothing does."""
+        return None if self.fragment is None else Patch(self.node, self.fragment)
 
     @property
     def name(self) -> str:
@@ -71,8 +75,7 @@ class Refused:
     type: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Verified:
+class Verified(NamedTuple):
     """One node whose new form gave what its old form gives.
 
     Attributes:
@@ -121,7 +124,7 @@ class Conversion:
     @property
     def patches(self) -> tuple[Patch, ...]:
         """Return the new nodes."""
-        return tuple(one.patch for one in self.converted if one.patch is not None)
+        return tuple([Patch(one.node, one.fragment) for one in self.converted if one.fragment is not None])
 
     @property
     def is_whole(self) -> bool:
@@ -131,7 +134,7 @@ class Conversion:
     @property
     def is_empty(self) -> bool:
         """Tell whether the model stays as it is."""
-        return not self.patches and self.move is None
+        return self.move is None and all(one.fragment is None for one in self.converted)
 
     @property
     def is_stuck(self) -> bool:

@@ -52,12 +52,12 @@ def _without(conversion: Conversion, bad: dict[Converted, str]) -> Conversion:
 
 
 def _type_of(one: Converted) -> str:
-    return one.patch.node.type if one.patch else ""
+    return one.node.type if one.fragment else ""
 
 
 def _bad_nodes(conversion: Conversion) -> dict[Converted, str]:
     """Return the nodes that cannot be edited, and why; none where it is the file that cannot be."""
-    nodes = [one for one in conversion.converted if one.patch is not None]
+    nodes = [one for one in conversion.converted if one.fragment is not None]
     trials = _Trials(conversion)
     try:
         ends = {trials.problem(nodes[:1]), trials.problem(nodes[-1:])}

@@ -95,19 +95,28 @@ class OnnxPlanner:
 
     def _tasks(self, chosen: Sequence[Candidate], final: int | None) -> Iterator[Task]:
         """Yield what each node becomes; in another opset its version may change, whether meant or not."""
+        rows: dict[tuple[int, int], OpSpec | None] = {}
         for one in chosen:
-            node = one.node
+            node, lookup = one.node, one.sites[0].lookup
             opset = final if final is not None else node.opset
             if not isinstance(opset, int):
                 continue
-            wanted = self._wanted(one)
-            if wanted is None:
-                lookup = find(node.domain, node.type, opset)
-                wanted = [lookup.spec] if lookup is not None and lookup.spec is not None else []
-            row = next((row for row in wanted if opset in row.opsets), None)
-            row = row or (wanted[-1] if wanted else None)
-            if row is not None and row.key != one.key:
+            key = id(lookup), opset
+            if key not in rows:
+                rows[key] = self._row(one, opset)
+            row = rows[key]
+            if row is not None:
                 yield Task(one, row, opset)
+
+    def _row(self, one: Candidate, opset: int) -> OpSpec | None:
+        """Return the row that a node becomes in an opset, None if it is that already."""
+        wanted = self._wanted(one)
+        if wanted is None:
+            lookup = find(one.node.domain, one.node.type, opset)
+            wanted = [lookup.spec] if lookup is not None and lookup.spec is not None else []
+        row = next((row for row in wanted if opset in row.opsets), None)
+        row = row or (wanted[-1] if wanted else None)
+        return None if row is None or row.key == one.key else row
 
 
 def _named(rows: Sequence[OpSpec]) -> list[str]:

@@ -149,9 +149,9 @@ def _listed(model: Model, exported: Model, found: Conversion) -> tuple[Converted
         origin = find(source.domain, source.type, source.opset) if source else None
         key = origin.spec.key if origin and origin.spec else None
         target = known.target if known else lookup.spec.key
-        patch, names = (known.patch, known.rewrites) if known else (None, ())
+        fragment, names = (known.fragment, known.rewrites) if known else (None, ())
         assumptions = known.assumptions if known else ()
-        listed.append(Converted(node, key, target, names, assumptions, patch))
+        listed.append(Converted(node, key, target, names, assumptions, fragment))
     return tuple(listed)
 
 

@@ -12,6 +12,14 @@ from ir_scatter.model import Node
 Bindings = Mapping[str, AttributeProto]
 """What a call gives for the attributes of a function, by name."""
 
+WITHOUT_TENSORS = frozenset(
+    {
+        AttributeProto.INT, AttributeProto.INTS, AttributeProto.FLOAT, AttributeProto.FLOATS,
+        AttributeProto.STRING, AttributeProto.STRINGS, AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS,
+    }
+)  # fmt: skip
+"""Types of attributes that hold no tensors."""
+
 
 def bound(node: NodeProto, bindings: Bindings) -> list[tuple[str, AttributeProto]]:
     """Return a node's attributes by name; one that the call does not give is left out."""

@@ -5,13 +5,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnx import AttributeProto, GraphProto, ModelProto, SparseTensorProto, TensorProto
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
 
 from ir_scatter.diagnostics import Location
 from ir_scatter.errors import UnreadableModel
+from ir_scatter.formats.onnx_attributes import WITHOUT_TENSORS
 from ir_scatter.formats.onnx_external import Problem, is_external, span_of
 from ir_scatter.formats.onnx_graph import OnnxGraph
+from ir_scatter.formats.onnx_index import GraphIndex
 from ir_scatter.model import Model
+
+_EXTERNAL = TensorProto.EXTERNAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ def external_files(model: Model, missing: list[str] | None = None) -> list[Exter
     files = model.graph.shared.tensors.files
     found: dict[str, ExternalFile | None] = {}
     by_name: dict[str, ExternalFile] = {}
-    for tensor in _external_tensors(model.source):
+    for tensor in _external_tensors(model.source, model.graph.index):
         span = span_of(tensor)
         if isinstance(span, Problem):
             raise _unreadable(model, span)
@@ -70,9 +74,9 @@ def _refuse_detours(model: Model, file: ExternalFile, other: ExternalFile) -> No
         raise _unreadable(model, Problem("external-data-path", f"{message}, expected a path without '..'"))
 
 
-def _external_tensors(model: ModelProto) -> Iterator[TensorProto]:
+def _external_tensors(model: ModelProto, main: GraphIndex) -> Iterator[TensorProto]:
     """Yield the tensors in other files: of graphs, functions, bodies, attributes and what trains a model."""
-    yield from _of_graph(model.graph)
+    yield from _of_graph(model.graph, [main.nodes[position] for position in main.holders])
     for training in model.training_info:
         yield from _of_graph(training.initialization)
         yield from _of_graph(training.algorithm)
@@ -82,16 +86,17 @@ def _external_tensors(model: ModelProto) -> Iterator[TensorProto]:
             yield from _of_attributes(node.attribute)
 
 
-def _of_graph(graph: GraphProto) -> Iterator[TensorProto]:
+def _of_graph(graph: GraphProto, holders: Iterable[NodeProto] | None = None) -> Iterator[TensorProto]:
+    """Yield those of a graph; `holders` are its nodes that may hold any, where they are known."""
     yield from [tensor for tensor in graph.initializer if tensor.data_location == _EXTERNAL]
     yield from _of_sparse(graph.sparse_initializer)
-    for attributes in [found for node in graph.node if (found := node.attribute)]:
-        yield from _of_attributes(attributes)
+    for node in graph.node if holders is None else holders:
+        yield from _of_attributes(node.attribute)
 
 
 def _of_attributes(attributes: Iterable[AttributeProto]) -> Iterator[TensorProto]:
     for attribute in attributes:
-        if attribute.type in _WITHOUT_TENSORS:
+        if attribute.type in WITHOUT_TENSORS:
             continue
         yield from filter(is_external, (attribute.t, *attribute.tensors))
         yield from _of_sparse([attribute.sparse_tensor, *attribute.sparse_tensors])
@@ -106,12 +111,3 @@ def _of_sparse(tensors: Iterable[SparseTensorProto]) -> Iterator[TensorProto]:
 
 def _unreadable(model: Model, problem: Problem) -> UnreadableModel:
     return UnreadableModel(problem.kind, problem.message, Location(model.path))
-
-
-_EXTERNAL = TensorProto.EXTERNAL
-_WITHOUT_TENSORS = frozenset(
-    {
-        AttributeProto.INT, AttributeProto.INTS, AttributeProto.FLOAT, AttributeProto.FLOATS,
-        AttributeProto.STRING, AttributeProto.STRINGS, AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS,
-    }
-)  # fmt: skip

@@ -3,7 +3,7 @@
 _SHORT = [bytes((length,)) for length in range(0x80)]
 
 
-def field(number: int, content: bytes) -> bytes:
+def bytes_field(number: int, content: bytes) -> bytes:
     """Return a field below 16 that holds bytes, text or a message."""
     length = len(content)
     if length < len(_SHORT):

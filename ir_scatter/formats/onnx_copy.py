@@ -6,7 +6,7 @@ import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 from ir_scatter.formats.onnx_attributes import Bindings, bound, is_graph, kind_of
-from ir_scatter.formats.onnx_bytes import field
+from ir_scatter.formats.onnx_bytes import bytes_field
 from ir_scatter.formats.onnx_index import GraphIndex, graphs_of, sorted_positions
 from ir_scatter.formats.onnx_tensors import is_small_and_sound, shape_of
 from ir_scatter.formats.onnx_types import tensor_message, text
@@ -146,7 +146,7 @@ class Copier:
 
 def _append(target: GraphProto, number: int, messages: "Iterable[NodeProto | TensorProto]") -> None:
     """Copy messages as bytes: field by field takes several times as long."""
-    fields = [field(number, message.SerializeToString()) for message in messages]
+    fields = [bytes_field(number, message.SerializeToString()) for message in messages]
     target.MergeFromString(b"".join(fields))
 
 

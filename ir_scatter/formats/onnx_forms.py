@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Hashable
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from onnx import TensorProto
 
@@ -10,16 +10,12 @@ from ir_scatter.constants import few_numbers
 from ir_scatter.elements import from_onnx_number
 from ir_scatter.formats.onnx_external import is_external
 from ir_scatter.formats.onnx_types import declared
-from ir_scatter.forms import Form, Forms, Source
+from ir_scatter.forms import NOTHING, Brief, Form, Forms
 from ir_scatter.lazy import lazy
 from ir_scatter.shapes import Shape, is_static
 
 if TYPE_CHECKING:
     from ir_scatter.formats.onnx_graph import OnnxGraph
-
-_Brief = tuple[Source, tuple[Any, ...]]
-
-_NOTHING: _Brief = ("nothing", ())
 
 
 class OnnxForms(Forms):
@@ -27,33 +23,32 @@ class OnnxForms(Forms):
 
     def __init__(self, graph: "OnnxGraph") -> None:
         self.graph = graph
-        self._briefs: dict[str, _Brief | None] = {"": _NOTHING}
-        self._kinds: dict[tuple[int, tuple[int, ...], int], _Brief | None] = {}
+        self._briefs: dict[str, Brief | None] = {"": NOTHING}
+        self._may_refer = bool(graph.shared.bindings)
+        self._kinds: dict[tuple[int, tuple[int, ...], int], Brief | None] = {}
 
     def of(self, handle: int, spelled: Collection[int]) -> Form | None:
         """Return the form of a node; None where an input or an attribute takes a closer look."""
-        graph, briefs = self.graph, self._briefs
-        proto = graph.index.nodes[handle]
+        shared, briefs = self.graph.shared, self._briefs
+        proto = self.graph.index.nodes[handle]
         names = proto.input[:]
-        parts: list[Hashable] = [proto.op_type, proto.domain, graph.shared.opsets.get(proto.domain)]
-        sources: list[Source] = []
-        for index, name in enumerate(names):
-            brief = briefs[name] if name in briefs else self._remember(name)
-            if brief is None:
+        inputs = tuple([briefs[name] if name in briefs else self._remember(name) for name in names])
+        rest: list[Hashable] = [proto.op_type, proto.domain, shared.opsets.get(proto.domain)]
+        for attribute in proto.attribute[:]:
+            if self._may_refer and attribute.ref_attr_name:
                 return None
-            sources.append(brief[0])
-            parts.append(brief[1])
-            if index in spelled and brief[0] == "constant":
-                parts.append(self._tensor(name).raw_data)
+            rest.append(attribute.SerializeToString())
+        stored = self.graph.index.stored
+        rest += [declared(stored[name]) if name in stored else None for name in proto.output[:]]
         if len({*names}) < len(names):
-            parts.append(tuple(map(names.index, names)))
-        for attribute in proto.attribute:
-            if attribute.ref_attr_name:
-                return None
-            parts.append(attribute.SerializeToString())
-        stored = graph.index.stored
-        parts += [declared(stored[name]) if name in stored else None for name in proto.output[:]]
-        return Form(tuple(sources), tuple(parts))
+            rest.append(tuple(map(names.index, names)))
+        rest += [self._content(names[index]) for index in spelled if index < len(names)]
+        return None if None in inputs else Form(cast("tuple[Brief, ...]", inputs), tuple(rest))
+
+    def _content(self, name: str) -> bytes | None:
+        """Return the bytes of a constant, None for any other value."""
+        brief = self._briefs[name]
+        return self._tensor(name).raw_data if brief is not None and brief[0] == "constant" else None
 
     def numbers(self, handle: int, index: int) -> list[int] | None:
         """Return the few whole numbers of a constant; None for any other input, and where they are many."""
@@ -64,13 +59,19 @@ class OnnxForms(Forms):
         element_type, shape = brief[1][:2]
         return few_numbers(element_type, shape, lambda: memoryview(self._tensor(name).raw_data))
 
+    def is_settled(self, handle: int, output: int) -> bool:
+        """Tell whether it is known that nothing in front of an output tells more of its shape."""
+        name = self.graph.index.nodes[handle].output[output]
+        brief = self._briefs[name] if name in self._briefs else self._remember(name)
+        return brief is not None and brief[0] == "node"
+
     def _tensor(self, name: str) -> TensorProto:
         """Return the tensor of a constant."""
         index = self.graph.index
         tensor = index.initializers.get(name)
         return index.tensors[index.producers[name][0]] if tensor is None else tensor
 
-    def _remember(self, name: str) -> _Brief | None:
+    def _remember(self, name: str) -> Brief | None:
         """Find out about a value, before that about what a chain of scatter nodes in front writes to."""
         way = [name]
         while way:
@@ -91,7 +92,7 @@ class OnnxForms(Forms):
         node = graph.index.nodes[graph.index.producers[name][0]]
         return node.input[0] if node.op_type in graph.shared.operators.scatter and node.input else None
 
-    def _brief(self, name: str) -> _Brief | None:
+    def _brief(self, name: str) -> Brief | None:
         """Return where a value comes from, and what is known of it and stored for it."""
         graph = self.graph
         index = graph.index
@@ -103,7 +104,7 @@ class OnnxForms(Forms):
             return self._input(name) if graph.parent is None else None
         return self._output(name) if name in index.producers else None
 
-    def _constant(self, name: str, tensor: TensorProto) -> _Brief | None:
+    def _constant(self, name: str, tensor: TensorProto) -> Brief | None:
         kind = tensor.data_type, tuple(tensor.dims[:]), len(tensor.raw_data)
         if kind not in self._kinds:
             self._kinds[kind] = _brief_constant(*kind)
@@ -112,13 +113,13 @@ class OnnxForms(Forms):
             return None
         return brief if stored is None else ("constant", (*brief[1], declared(stored)))
 
-    def _input(self, name: str) -> _Brief | None:
+    def _input(self, name: str) -> Brief | None:
         found = self.graph.find(name)
         if found is None or found.element_type is None:
             return None
         return "input", (found.element_type, found.shape, found.stored_type, found.stored_shape)
 
-    def _output(self, name: str) -> _Brief | None:
+    def _output(self, name: str) -> Brief | None:
         """Return what is known of an output whose shape nothing in front of it can tell better."""
         graph = self.graph
         index = graph.index
@@ -150,7 +151,7 @@ class OnnxForms(Forms):
         return all(type is None or declared(stored).shape in (None, type.shape) for type, stored in known)
 
 
-def _brief_constant(data_type: int, shape: tuple[int, ...], size: int) -> _Brief | None:
+def _brief_constant(data_type: int, shape: tuple[int, ...], size: int) -> Brief | None:
     """Return what is known of a tensor; None if it does not hold as many bytes as it needs."""
     element_type = from_onnx_number(data_type)
     if element_type is None or not size or (shape and min(shape) < 0):

@@ -19,7 +19,7 @@ from onnx import (
     ValueInfoProto,
 )
 
-from ir_scatter.formats.onnx_attributes import kind_of
+from ir_scatter.formats.onnx_attributes import WITHOUT_TENSORS, kind_of
 from ir_scatter.formats.onnx_types import DEFAULT_DOMAINS, normal_domain, text
 from ir_scatter.lazy import lazy
 
@@ -64,6 +64,7 @@ class GraphIndex:
         domains: every domain that the nodes name.
         bodies: the graphs inside nodes, by position and name.
         calls: positions of the nodes that call a function of the model.
+        holders: positions of nodes with an attribute that may hold tensors.
         tensors: the tensors of Constant nodes, by position.
         references: positions of nodes with an attribute that a call must fill in.
         duplicates: names that something else in the graph has already, and the position of the
@@ -82,6 +83,7 @@ class GraphIndex:
     domains: set[str] = field(default_factory=set)
     bodies: dict[int, dict[str, "GraphIndex"]] = field(default_factory=dict)
     calls: list[int] = field(default_factory=list)
+    holders: list[int] = field(default_factory=list)
     tensors: dict[int, TensorProto] = field(default_factory=dict)
     references: set[int] = field(default_factory=set)
     duplicates: list[tuple[str, int | None]] = field(default_factory=list)
@@ -219,20 +221,22 @@ class _Walk:
                 by_type[type] = [position]
         if self.functions:
             index.calls.extend(at for at, node in enumerate(nodes) if function_key(node) in self.functions)
-        for position in [at for at, node in enumerate(nodes) if node.attribute]:
-            self._attributes(index, position, nodes[position])
+        for position, attributes in [(at, node.attribute) for at, node in enumerate(nodes) if node.attribute]:
+            for attribute in attributes:
+                if attribute.type not in WITHOUT_TENSORS:
+                    self._attribute(index, position, attribute)
+                if self.in_function and attribute.ref_attr_name:
+                    index.references.add(position)
         _produce(index)
 
-    def _attributes(self, index: GraphIndex, position: int, node: NodeProto) -> None:
-        for attribute in node.attribute:
-            kind = attribute.type or kind_of(attribute)
-            if kind == _TENSOR:
-                if node.op_type == "Constant" and attribute.name == "value":
-                    index.tensors[position] = attribute.t
-            elif kind in _GRAPHS:
-                self._bodies(index, position, attribute)
-            if self.in_function and attribute.ref_attr_name:
-                index.references.add(position)
+    def _attribute(self, index: GraphIndex, position: int, attribute: AttributeProto) -> None:
+        if not index.holders or index.holders[-1] != position:
+            index.holders.append(position)
+        kind = attribute.type or kind_of(attribute)
+        if kind in _GRAPHS:
+            self._bodies(index, position, attribute)
+        elif kind == _TENSOR and attribute.name == "value" and index.nodes[position].op_type == "Constant":
+            index.tensors[position] = attribute.t
 
     def _bodies(self, index: GraphIndex, position: int, attribute: AttributeProto) -> None:
         if attribute.ref_attr_name:

@@ -1,11 +1,11 @@
 """Fragments as messages, made once for all the nodes that a fragment replaces."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from onnx import AttributeProto, NodeProto
 
-from ir_scatter.formats.onnx_bytes import encoded, field
+from ir_scatter.formats.onnx_bytes import bytes_field, encoded
 from ir_scatter.formats.onnx_make import make_attribute, make_tensor
 from ir_scatter.fragment import Fragment, NewConstant, NewNode
 from ir_scatter.model import Value
@@ -40,9 +40,9 @@ class Step:
             alias: how the model spells the default domain.
         """
         data = encoded(name)
-        content = b"".join([field(INPUT, encoded(input)) for input in inputs])
-        content += field(_OUTPUT, data) + field(_NAME, data) + self.fields
-        return content + field(_DOMAIN, alias.encode()) if alias and not self.domain else content
+        content = b"".join([bytes_field(INPUT, encoded(input)) for input in inputs])
+        content += bytes_field(_OUTPUT, data) + bytes_field(_NAME, data) + self.fields
+        return content + bytes_field(_DOMAIN, alias.encode()) if alias and not self.domain else content
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +58,8 @@ class Template:
         result: the node that the replaced one becomes.
         inputs: what the result reads.
         attributes: those of the result, by name.
+        has_same_inputs: whether the result reads what the replaced node reads.
+        kept: attributes, as nodes have them written, that are those of the result already.
     """
 
     given: int
@@ -65,10 +67,12 @@ class Template:
     result: NewNode
     inputs: tuple[int, ...]
     attributes: Mapping[str, AttributeProto]
+    has_same_inputs: bool
+    kept: set[tuple[bytes, ...]] = field(default_factory=set)
 
     def keeps_inputs(self, count: int) -> bool:
         """Tell whether only the fields of a replaced node with so many inputs change."""
-        return not self.steps and self.inputs == tuple(range(1, 1 + count))
+        return self.has_same_inputs and count == len(self.inputs)
 
     @property
     def is_one_node(self) -> bool:
@@ -102,7 +106,8 @@ class _Maker:
         inputs = self._wires(result)
         attributes = {name: make_attribute(name, value) for name, value in result.attributes.items()}
         given = len(self._fragment.given)
-        return Template(given, tuple(self._steps), result, inputs, attributes)
+        is_same = not self._steps and inputs == tuple(range(1, 1 + len(inputs)))
+        return Template(given, tuple(self._steps), result, inputs, attributes, is_same)
 
     def _add(self, output: Value, step: Step) -> int:
         number = self._made[id(output)] = 1 + len(self._fragment.given) + len(self._steps)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from onnx import ModelProto, NodeProto
 
 from ir_scatter.errors import NotEditable
-from ir_scatter.formats.onnx_bytes import encoded, field
+from ir_scatter.formats.onnx_bytes import bytes_field, encoded
 from ir_scatter.formats.onnx_graph import OnnxGraph
 from ir_scatter.formats.onnx_index import GraphIndex
 from ir_scatter.formats.onnx_places import Place, find_places
@@ -92,7 +92,7 @@ def _replace_all(
         template = templates.get(key) or templates.setdefault(key, make_template(patch.fragment))
         proto = nodes[position]
         if template.steps:
-            fields += [field(place.number, node.SerializeToString()) for node in nodes[done:position]]
+            fields += [bytes_field(place.number, node.SerializeToString()) for node in nodes[done:position]]
             done = position
         if template.keeps_inputs(len(proto.input)):
             yield number, (patch.node.name,)
@@ -100,7 +100,7 @@ def _replace_all(
             yield number, _insert(fields, place, proto, patch.node.name, template)
         _edit(proto, place, patch.node, template)
     if fields:
-        fields += [field(place.number, node.SerializeToString()) for node in nodes[done:]]
+        fields += [bytes_field(place.number, node.SerializeToString()) for node in nodes[done:]]
         place.graph.ClearField("node")
         place.graph.MergeFromString(b"".join(fields))
 
@@ -115,7 +115,7 @@ def _insert(
     for step in template.steps:
         name = place.names.new(f"{base}/{step.label}")
         inputs = _without_left_out([names[number] for number in step.inputs])
-        fields.append(field(place.number, step.content(inputs, name, alias)))
+        fields.append(bytes_field(place.number, step.content(inputs, name, alias)))
         names.append(name)
     _connect(old, _without_left_out([names[number] for number in template.inputs]))
     return (*names[1 + template.given :], base)
@@ -131,7 +131,7 @@ def _without_left_out(names: "list[str | bytes]") -> "list[str | bytes]":
 def _connect(proto: NodeProto, names: "list[str | bytes]") -> None:
     """Write the inputs of a node."""
     del proto.input[:]
-    proto.MergeFromString(b"".join([field(INPUT, encoded(name)) for name in names]))
+    proto.MergeFromString(b"".join([bytes_field(INPUT, encoded(name)) for name in names]))
 
 
 def _edit(proto: NodeProto, place: Place, node: Node, template: Template) -> None:
@@ -142,8 +142,12 @@ def _edit(proto: NodeProto, place: Place, node: Node, template: Template) -> Non
         proto.domain = result.domain
     if proto.overload:
         proto.ClearField("overload")
-    if proto.attribute or template.attributes:
+    written = tuple([attribute.SerializeToString() for attribute in proto.attribute])
+    if (written or template.attributes) and written not in template.kept:
         _edit_attributes(proto, place, node, template)
+        if not any(attribute.ref_attr_name for attribute in proto.attribute):
+            after = tuple([attribute.SerializeToString() for attribute in proto.attribute])
+            template.kept.update({written} & {after})
     if proto.device_configurations:
         _drop_shardings(proto)
 

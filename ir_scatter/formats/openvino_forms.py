@@ -1,17 +1,16 @@
 """Forms of layers, told from the texts of their ports without making values."""
 
 from collections.abc import Collection, Hashable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ir_scatter.constants import few_numbers
 from ir_scatter.formats.openvino_file import CONST, PARAMETER
-from ir_scatter.forms import Form, Forms, Source
+from ir_scatter.forms import Brief, Form, Forms
 from ir_scatter.shapes import is_static
 
 if TYPE_CHECKING:
     from ir_scatter.formats.openvino_graph import IrGraph
 
-_Brief = tuple[Source, tuple[Any, ...]]
 _Origin = tuple[bytes, bytes]
 
 
@@ -22,8 +21,8 @@ class IrForms(Forms):
         self.graph = graph
         self._writers = frozenset(type.lower().encode() for type in graph.file.scatter_types)
         self._is_certain = bool(self._writers) and not graph.file.shapes
-        self._briefs: dict[_Origin, _Brief | None] = {}
-        self._kinds: dict[tuple[bytes, bytes], _Brief | None] = {}
+        self._briefs: dict[_Origin, Brief | None] = {}
+        self._kinds: dict[tuple[bytes, bytes], Brief | None] = {}
 
     def of(self, handle: bytes, spelled: Collection[int]) -> Form | None:
         """Return the form of a layer; None where one of its inputs takes a closer look."""
@@ -33,19 +32,18 @@ class IrForms(Forms):
         layer, producers = graph.layer(handle), graph.body.producers(handle)
         parts: list[Hashable] = [graph.body.layers[handle][0], layer.version, layer.inputs, layer.outputs]
         parts += layer.attributes.items()
-        sources: list[Source] = []
+        inputs: list[Brief] = []
         origins = [producers.get(port.id) for port in layer.inputs]
         for index, origin in enumerate(origins):
             brief = self._brief(origin) if origin is not None else None
             if brief is None or origin is None:
                 return None
-            sources.append(brief[0])
-            parts.append(brief[1])
+            inputs.append(brief)
             if index in spelled and brief[0] == "constant":
                 parts.append(self._content(origin))
         if len({*origins}) < len(origins):
             parts.append(tuple(map(origins.index, origins)))
-        return Form(tuple(sources), tuple(parts))
+        return Form(tuple(inputs), tuple(parts))
 
     def numbers(self, handle: bytes, index: int) -> list[int] | None:
         """Return the few whole numbers of a constant; None for any other input, and where they are many."""
@@ -57,7 +55,13 @@ class IrForms(Forms):
         element_type, shape = brief[1]
         return few_numbers(element_type, shape, lambda: self._view(origin))
 
-    def _brief(self, origin: _Origin) -> _Brief | None:
+    def is_settled(self, handle: bytes, output: int) -> bool:
+        """Tell whether it is known that nothing in front of an output tells more of its shape."""
+        ports = self.graph.layer(handle).outputs
+        brief = self._brief((handle, ports[output].id)) if self._is_certain and output < len(ports) else None
+        return brief is not None and brief[0] == "node"
+
+    def _brief(self, origin: _Origin) -> Brief | None:
         """Return what an output is, and what is known of it and stored for it."""
         if origin in self._briefs:
             return self._briefs[origin]
@@ -84,7 +88,7 @@ class IrForms(Forms):
         span = self.graph.body.layers.get(key)
         return span is not None and span[0].lower() in self._writers
 
-    def _look(self, origin: _Origin, source: _Origin | None) -> _Brief | None:
+    def _look(self, origin: _Origin, source: _Origin | None) -> Brief | None:
         """Return what an output is; None if what stands in front of it may tell more of its shape."""
         graph, (key, id) = self.graph, origin
         declaration = graph.body.constants.get(key)
@@ -105,14 +109,14 @@ class IrForms(Forms):
                 return None
         return "node", (port.element_type, port.shape)
 
-    def _constant(self, texts: tuple[bytes, bytes]) -> _Brief | None:
+    def _constant(self, texts: tuple[bytes, bytes]) -> Brief | None:
         if texts not in self._kinds:
             element_type, _, shape = self.graph.file.declared(*texts)
             is_known = element_type is not None and shape is not None
             self._kinds[texts] = ("constant", (element_type, shape)) if is_known else None
         return self._kinds[texts]
 
-    def _parameter(self, origin: _Origin) -> _Brief | None:
+    def _parameter(self, origin: _Origin) -> Brief | None:
         value = self.graph.value(origin) if self.graph.owner is None else None
         if value is None:
             return None

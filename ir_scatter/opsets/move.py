@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto
 
 from ir_scatter.errors import UsageError
 from ir_scatter.formats.onnx_graph import OnnxGraph
@@ -91,7 +91,7 @@ def plan_move(model: Model, opset: int, *, ignore: Iterable[Node] = ()) -> Move:
     if not FIRST_OPSET <= opset <= NEWEST_OPSET:
         raise UsageError(f"opset {opset} is not known, expected {FIRST_OPSET} to {NEWEST_OPSET}")
     proto: ModelProto = model.source
-    planner = _Planner(opset, frozenset(_message_id(node) for node in ignore))
+    planner = _Planner(opset, frozenset([id(_onnx(node.graph).index.nodes[node.handle]) for node in ignore]))
     graph = planner.graph(_onnx(model.graph), ())
     keys = list(dict.fromkeys(map(function_key, proto.functions)))
     if len(keys) < len(proto.functions):
@@ -207,8 +207,3 @@ def _opset(graph: OnnxGraph) -> int | None:
 
 def _has_operators(index: GraphIndex) -> bool:
     return any(graph.by_type for graph in index.all_graphs())
-
-
-def _message_id(node: Node) -> int:
-    message: NodeProto = _onnx(node.graph).index.nodes[node.handle]
-    return id(message)
