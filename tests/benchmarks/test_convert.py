@@ -68,22 +68,24 @@ def test_a_gigabyte_of_weights(benchmark: Any, tmp_path: Path) -> None:
     benchmark.pedantic(lambda: process(*mine), rounds=1)
 
 
-def onnx_network(path: Path, nodes: int) -> Path:
-    """Write a chain in which every fourth node is a Scatter of opset 10."""
+def onnx_network(path: Path, nodes: int, every: int = 4, between: str = "Relu") -> Path:
+    """Write a chain in which every so manyth node is a Scatter of opset 10, the others `between`."""
     random = np.random.default_rng(0)
     graph_nodes: list[onnx.NodeProto] = []
-    initializers: list[onnx.TensorProto] = []
+    initializers = [numpy_helper.from_array(np.eye(64, dtype=np.float32), "weights")]
     name = "input"
     while len(graph_nodes) < nodes:
         number = len(graph_nodes)
-        if number % 4 == 3:
+        if number % every == every - 1:
             columns = random.permutation(64)[:8].reshape(1, 8)
             initializers.append(numpy_helper.from_array(columns, f"indices_{number}"))
             initializers.append(numpy_helper.from_array(np.ones((1, 8), np.float32), f"updates_{number}"))
             inputs = [name, f"indices_{number}", f"updates_{number}"]
             node = helper.make_node("Scatter", inputs, [f"value_{number}"], f"node_{number}", axis=1)
         else:
-            node = helper.make_node("Relu", [name], [f"value_{number}"], f"node_{number}")
+            inputs = [name, "weights"] if between == "MatMul" and number % 2 else [name]
+            type = between if len(inputs) == 2 else "Relu"
+            node = helper.make_node(type, inputs, [f"value_{number}"], f"node_{number}")
         graph_nodes.append(node)
         name = f"value_{number}"
     types = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 64]) for n in ("input", name)]
@@ -93,22 +95,47 @@ def onnx_network(path: Path, nodes: int) -> Path:
     return path
 
 
-@pytest.mark.parametrize("to", [None, "ScatterND"])
-def test_four_thousand_nodes_of_onnx(benchmark: Any, tmp_path: Path, to: str | None) -> None:
-    path = onnx_network(tmp_path / "network.onnx", 4_000)
+@pytest.mark.parametrize(
+    ("every", "between", "to", "verify"),
+    [
+        (4, "Relu", None, 0),
+        (4, "Relu", None, 8),
+        (100, "Relu", None, 8),
+        (1, "Relu", None, 8),
+        (4, "MatMul", None, 8),
+        (4, "Relu", "ScatterND", 0),
+    ],
+)
+def test_four_thousand_nodes_of_onnx(
+    benchmark: Any, tmp_path: Path, every: int, between: str, to: str | None, verify: int
+) -> None:
+    """MatMul in between takes shape inference, which is a process of its own."""
+    path = onnx_network(tmp_path / "network.onnx", 4_000, every, between)
 
     def load_and_save() -> None:
         onnx.save(onnx.load(str(path)), str(tmp_path / "same.onnx"))
 
     def convert_and_write() -> None:
-        conversion = ir_scatter.convert(str(path), to, verify=0)
-        assert len(conversion.converted) == 1_000, conversion.refused[:3]
+        conversion = ir_scatter.convert(str(path), to, verify=verify)
+        assert len(conversion.converted) == 4_000 // every, conversion.refused[:3]
         conversion.write(tmp_path / "out.onnx", overwrite=True)
 
     plain, mine = medians(load_and_save, convert_and_write)
-    name = to or "ScatterElements"
-    print(f"\n1,000 of 4,000 nodes to {name}: {mine / plain:.2f} x onnx.load and onnx.save (asked for: 3)")
+    print(
+        f"\n{4_000 // every:,} Scatter to {to or 'ScatterElements'} among 4,000 nodes with {between}, "
+        f"{verify} cases: {mine / plain:.2f} x onnx.load and onnx.save (asked for: 3)"
+    )
     benchmark.pedantic(convert_and_write, rounds=ROUNDS)
+
+
+def test_four_thousand_nodes_as_processes(benchmark: Any, tmp_path: Path) -> None:
+    path, out = onnx_network(tmp_path / "network.onnx", 4_000), str(tmp_path / "out.onnx")
+    load_and_save = f"import onnx; onnx.save(onnx.load({str(path)!r}), {out!r})"
+    mine = [sys.executable, "-m", "ir_scatter_cli", "convert", str(path), "-o", out, "--overwrite"]
+    runs = [(process(*mine)[0], process(sys.executable, "-c", load_and_save)[0]) for _ in range(ROUNDS)]
+    seconds, plain = (median(column) for column in zip(*runs, strict=True))
+    print(f"\n1,000 Scatter among 4,000 nodes, as processes: {seconds / plain:.2f} x onnx.load and onnx.save")
+    benchmark.pedantic(lambda: process(*mine), rounds=1)
 
 
 def test_nothing_is_left_behind(benchmark: Any, tmp_path: Path) -> None:
