@@ -38,7 +38,7 @@ class Forms:
 
         Args:
             handle: of the node.
-            spelled: inputs whose numbers belong to the form, if they are constants.
+            spelled: inputs that are few numbers, which belong to the form.
         """
         return None
 

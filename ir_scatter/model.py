@@ -102,12 +102,9 @@ class Input:
     __slots__ = ("is_present", "stored_shape", "stored_type", "value")
 
     def __init__(
-        self,
-        value: Value | None,
-        is_present: bool = True,
-        stored_type: ElementType | None = None,
-        stored_shape: Shape = None,
-    ) -> None:
+        self, value: Value | None, is_present: bool = True,
+        stored_type: ElementType | None = None, stored_shape: Shape = None,
+    ) -> None:  # fmt: skip
         self.value = value
         self.is_present = is_present
         self.stored_type = stored_type
@@ -186,13 +183,16 @@ class Graph(ABC):
         name: the graph's name.
         scope: what stands before the name of a node: "" or "If_23:then_body/".
         calls: for a function, the places that call it with this signature.
-        forms: tells its nodes apart without their values.
     """
 
     name: str = ""
     scope: str = ""
     calls: tuple[Related, ...] = ()
-    forms: Forms = Forms()
+
+    @property
+    def forms(self) -> Forms:
+        """Return what tells its nodes apart without their values."""
+        return Forms()
 
     @abstractmethod
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:

@@ -52,7 +52,7 @@ def read_data(
     from ir_scatter import formats
 
     types = scatter_types(ONNX) | scatter_types(OPENVINO)
-    known = formats.Operators(types, ONNX_TYPE_KEEPERS, ONNX_BROADCASTERS)
+    known = formats.Operators(types, ONNX_TYPE_KEEPERS | scatter_types(ONNX), ONNX_BROADCASTERS)
     return formats.read(name, data, format=format, types=types, operators=known, input_shapes=input_shapes)
 
 

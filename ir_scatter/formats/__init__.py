@@ -19,8 +19,8 @@ class Operators(NamedTuple):
 
     Attributes:
         scatter: their one output has the element type and the shape of their first input.
-        keepers: those of ONNX whose one output has them, too.
-        broadcasters: so have these, if the shape of their second input is the same or that of a scalar.
+        keepers: those of ONNX whose one output has them, of scatter too.
+        broadcasters: those of ONNX that have the former, and the shape of their two inputs together.
     """
 
     scatter: frozenset[str] = frozenset()

@@ -9,7 +9,7 @@ from onnx import TensorProto
 from ir_scatter.constants import few_numbers
 from ir_scatter.elements import from_onnx_number
 from ir_scatter.formats.onnx_external import is_external
-from ir_scatter.formats.onnx_types import declared
+from ir_scatter.formats.onnx_types import declared, normal_domain
 from ir_scatter.forms import NOTHING, Brief, Form, Forms
 from ir_scatter.lazy import lazy
 from ir_scatter.shapes import Shape, is_static
@@ -33,7 +33,7 @@ class OnnxForms(Forms):
         proto = self.graph.index.nodes[handle]
         names = proto.input[:]
         inputs = tuple([briefs[name] if name in briefs else self._remember(name) for name in names])
-        rest: list[Hashable] = [proto.op_type, proto.domain, shared.opsets.get(proto.domain)]
+        rest: list[Hashable] = [proto.op_type, proto.domain, shared.opsets.get(normal_domain(proto.domain))]
         for attribute in proto.attribute[:]:
             if self._may_refer and attribute.ref_attr_name:
                 return None
@@ -42,13 +42,12 @@ class OnnxForms(Forms):
         rest += [declared(stored[name]) if name in stored else None for name in proto.output[:]]
         if len({*names}) < len(names):
             rest.append(tuple(map(names.index, names)))
-        rest += [self._content(names[index]) for index in spelled if index < len(names)]
+        for index in spelled:
+            numbers = self.numbers(handle, index) if index < len(names) else []
+            if numbers is None:
+                return None
+            rest.append(tuple(numbers))
         return None if None in inputs else Form(cast("tuple[Brief, ...]", inputs), tuple(rest))
-
-    def _content(self, name: str) -> bytes | None:
-        """Return the bytes of a constant, None for any other value."""
-        brief = self._briefs[name]
-        return self._tensor(name).raw_data if brief is not None and brief[0] == "constant" else None
 
     def numbers(self, handle: int, index: int) -> list[int] | None:
         """Return the few whole numbers of a constant; None for any other input, and where they are many."""
@@ -73,15 +72,15 @@ class OnnxForms(Forms):
 
     def _remember(self, name: str) -> Brief | None:
         """Find out about a value, before that about what a chain of scatter nodes in front writes to."""
-        way = [name]
+        way, seen = [name], {name}
         while way:
-            current = way[-1]
-            source = self._data_of(current)
-            if source is None or source in self._briefs or source in way:
+            source = self._data_of(way[-1])
+            if source is None or source in self._briefs or source in seen:
+                current = way.pop()
                 self._briefs[current] = self._brief(current)
-                way.pop()
             else:
                 way.append(source)
+                seen.add(source)
         return self._briefs[name]
 
     def _data_of(self, name: str) -> str | None:
@@ -109,7 +108,7 @@ class OnnxForms(Forms):
         if kind not in self._kinds:
             self._kinds[kind] = _brief_constant(*kind)
         brief, stored = self._kinds[kind], self.graph.index.stored.get(name)
-        if brief is None or is_external(tensor):
+        if brief is None or is_external(tensor) or tensor.HasField("segment"):
             return None
         return brief if stored is None else ("constant", (*brief[1], declared(stored)))
 
@@ -125,11 +124,12 @@ class OnnxForms(Forms):
         index = graph.index
         known = graph.handed_on.get(name)
         if known is not None:
-            is_settled = is_static(known.shape) or self._is_nothing_added
+            is_settled = is_static(known.shape) or self.is_nothing_added
         else:
             position = index.producers[name][0]
             if position in index.tensors:
-                return self._constant(name, index.tensors[position])
+                tensor = index.constant(position)
+                return None if tensor is None else self._constant(name, tensor)
             known = graph.type_of(name)
             is_settled = is_static(known.shape) and self._agrees(name, known.shape)
         if not is_settled or known.element_type is None:
@@ -144,9 +144,11 @@ class OnnxForms(Forms):
         return source is None or (data is not None and data[0] != "nothing" and data[1][1] == shape)
 
     @lazy
-    def _is_nothing_added(self) -> bool:
+    def is_nothing_added(self) -> bool:
         """Whether the stored shapes of values whose type is handed on say nothing more of them."""
-        graph = self.graph
+        graph, parent = self.graph, self.graph.parent
+        if parent is not None and not parent.forms.is_nothing_added:
+            return False
         known = ((graph.handed_on.get(name), stored) for name, stored in graph.index.stored.items())
         return all(type is None or declared(stored).shape in (None, type.shape) for type, stored in known)
 

@@ -23,7 +23,6 @@ from ir_scatter.formats.onnx_types import (
     normal_domain,
     text,
 )
-from ir_scatter.forms import Forms
 from ir_scatter.lazy import lazy
 from ir_scatter.model import Graph, Input, Node, Value
 from ir_scatter.shapes import Shape, agree
@@ -209,7 +208,7 @@ class OnnxGraph(Graph):
         input = self.index.inputs.get(name)
         stored = declared(self.index.stored.get(name) or input)
         shape: Shape = constant.shape if constant is not None else None
-        if input is not None and self.shared.ir_version >= 4:
+        if input is not None and self.shared.has_defaults:
             constant = None
             claimed = self.overridden(name, declared(input)).shape
             shape = claimed if agree(claimed, shape) and claimed is not None else shape
@@ -275,7 +274,7 @@ class OnnxGraph(Graph):
         return HandedOn(self)
 
     @lazy
-    def forms(self) -> Forms:
+    def forms(self) -> OnnxForms:
         """Tells nodes apart without their values."""
         return OnnxForms(self)
 

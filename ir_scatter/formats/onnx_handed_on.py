@@ -4,11 +4,16 @@ Shape inference costs a process of its own; where scatter nodes stand in chains 
 behind inputs and initializers, one walk over the chains says the same.
 """
 
+from functools import cache
 from typing import TYPE_CHECKING
+
+import onnx
+from onnx import TensorProto
 
 from ir_scatter.elements import from_onnx_number
 from ir_scatter.formats.onnx_tensors import shape_of
 from ir_scatter.formats.onnx_types import UNKNOWN, TensorType, inferred
+from ir_scatter.shapes import Shape, agree
 
 if TYPE_CHECKING:
     from ir_scatter.formats.onnx_graph import OnnxGraph
@@ -22,48 +27,85 @@ class HandedOn:
         self.graph, index = graph, graph.index
         self._found: dict[str, TensorType | None] = {}
         found, nodes, by_type = self._found, index.nodes, index.by_type
-        scatter, keepers, broadcasters = graph.shared.operators
+        _, keepers, broadcasters = graph.shared.operators
+        opset = graph.shared.opsets.get("", 1)
         two = {at for type in by_type.keys() & broadcasters for at in by_type[type]}
-        wanted = two.union(at for type in by_type.keys() & (scatter | keepers) for at in by_type[type])
+        kept = [type for type in by_type.keys() & keepers if _exists(type, opset)]
+        wanted = two.union(at for type in kept for at in by_type[type])
         wanted.difference_update(index.calls)
         for name, (at, number) in index.producers.items():
             inputs = nodes[at].input[:] if at in wanted and number == 0 else ()
             if not inputs:
                 continue
             first = inputs[0]
-            type = found[first] if first in found else self._known(first)
-            if type is not None and (at not in two or self._fits(type, inputs[1:])):
-                found[name] = type
+            type = found[first] if first in found else self.find(first)
+            if type is not None:
+                found[name] = self._joined(type, inputs[1:]) if at in two else type
 
     def get(self, name: str) -> TensorType | None:
         """Return the type of an output, None if it takes inference."""
         return self._found.get(name) if name in self.graph.index.producers else None
 
-    def _fits(self, type: TensorType, others: "list[str]") -> bool:
-        """Tell whether the second input of a broadcasting operator leaves the type of the first one."""
-        second = self._known(others[0]) if len(others) == 1 else None
-        return second is not None and second.shape in ((), type.shape)
+    def _joined(self, first: TensorType, others: "list[str]") -> TensorType | None:
+        """Return the type of what a broadcasting operator makes of two inputs, if one has its shape."""
+        second = self.find(others[0]) if len(others) == 1 else None
+        if second is None:
+            return None
+        if _fits(second.shape, first.shape):
+            return first
+        return TensorType(first.element_type, second.shape) if _fits(first.shape, second.shape) else None
 
-    def _known(self, name: str) -> TensorType | None:
+    def find(self, name: str) -> TensorType | None:
+        """Return the type of anything that has a name in the graph, None if it takes inference."""
         if name not in self._found:
-            is_given = name and name not in self.graph.index.producers
-            self._found[name] = self._given(name) if is_given else None
+            index = self.graph.index
+            producer = index.producers.get(name)
+            if producer is None:
+                self._found[name] = self._given(name) if name else None
+            else:
+                tensor = index.constant(producer[0]) if producer[0] in index.tensors else None
+                self._found[name] = None if tensor is None else _whole(tensor)
         return self._found[name]
 
     def _given(self, name: str) -> TensorType | None:
         """Return the type of what no node of the graph produces, None if it is not known whole."""
         graph, known = self.graph, UNKNOWN
-        index, parent = graph.index, graph.parent
+        index, tensor = graph.index, graph.index.initializers.get(name)
         if name in graph.arguments:
             value = graph.arguments[name]
             known = UNKNOWN if value is None else TensorType(value.element_type, value.shape)
+        elif tensor is not None and (name not in index.inputs or not graph.shared.has_defaults):
+            return _whole(tensor)
         elif name in index.inputs:
             input = index.inputs[name]
-            if parent is None and input is not None:
+            if graph.parent is None and input is not None:
                 known = graph.overridden(name, inferred(input.type))
-        elif name in index.initializers:
-            tensor = index.initializers[name]
-            known = TensorType(from_onnx_number(tensor.data_type), shape_of(tensor))
-        elif parent is not None and name not in index.sparse_initializers:
-            return parent.handed_on.get(name) or parent.handed_on._given(name)
+            if tensor is not None and not agree(shape_of(tensor), known.shape):
+                return None
+        elif graph.parent is not None and name not in index.sparse_initializers:
+            return graph.parent.handed_on.find(name)
         return None if known.element_type is None or known.shape is None else known
+
+
+@cache
+def _exists(type: str, opset: int) -> bool:
+    """Tell whether inference knows an operator."""
+    try:
+        onnx.defs.get_schema(type, opset, "")
+    except onnx.defs.SchemaError:
+        return False
+    return True
+
+
+def _whole(tensor: TensorProto) -> TensorType | None:
+    """Return the type of a tensor, None if it is not known whole."""
+    element_type, shape = from_onnx_number(tensor.data_type), shape_of(tensor)
+    return None if element_type is None or shape is None else TensorType(element_type, shape)
+
+
+def _fits(inner: Shape, outer: Shape) -> bool:
+    """Tell whether a shape may be repeated to another one, which then is that of both together."""
+    if inner is None or outer is None or len(inner) > len(outer):
+        return False
+    pairs = zip(reversed(inner), reversed(outer), strict=False)
+    return all(dim in (1, other) for dim, other in pairs)

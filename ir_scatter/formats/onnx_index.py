@@ -105,6 +105,12 @@ class GraphIndex:
             for body in bodies.values():
                 yield from body.all_graphs()
 
+    def constant(self, position: int) -> TensorProto | None:
+        """Return the tensor of a Constant node that says nothing else, None for any other node."""
+        node = self.nodes[position]
+        is_plain = node.domain in DEFAULT_DOMAINS and len(node.output) == len(node.attribute) == 1
+        return self.tensors.get(position) if is_plain and not node.attribute[0].ref_attr_name else None
+
     def has_any(self, types: frozenset[str]) -> bool:
         """Tell whether a node of the default domain, here or in a body, has one of the types."""
         return any(not types.isdisjoint(graph.by_type) for graph in self.all_graphs())
@@ -290,6 +296,5 @@ def _link(index: GraphIndex) -> Links:
         seen.update(node.output[:])
     early = [use for use in pending if use[1] in index.producers]
     missing = [use for use in pending if use[1] not in index.producers]
-    captured = {name for _, name in missing}
-    captured.update(name for name in index.outputs if name not in seen)
+    captured = {name for _, name in missing} | {name for name in index.outputs if name not in seen}
     return Links(early, missing, captured)

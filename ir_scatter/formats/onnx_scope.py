@@ -45,3 +45,8 @@ class Scope:
     opsets: Mapping[str, int]
     bindings: Bindings = field(default_factory=dict)
     operators: Operators = UNKNOWN_OPERATORS
+
+    @property
+    def has_defaults(self) -> bool:
+        """Tell whether an initializer that is an input too is only the input's default."""
+        return self.ir_version >= 4

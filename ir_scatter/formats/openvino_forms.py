@@ -39,8 +39,11 @@ class IrForms(Forms):
             if brief is None or origin is None:
                 return None
             inputs.append(brief)
-            if index in spelled and brief[0] == "constant":
-                parts.append(self._content(origin))
+            if index in spelled:
+                numbers = self._few(origin, brief)
+                if numbers is None:
+                    return None
+                parts.append(tuple(numbers))
         if len({*origins}) < len(origins):
             parts.append(tuple(map(origins.index, origins)))
         return Form(tuple(inputs), tuple(parts))
@@ -50,7 +53,11 @@ class IrForms(Forms):
         graph = self.graph
         origin = graph.body.producers(handle).get(graph.layer(handle).inputs[index].id)
         brief = self._brief(origin) if origin is not None else None
-        if origin is None or brief is None or brief[0] != "constant":
+        return None if origin is None or brief is None else self._few(origin, brief)
+
+    def _few(self, origin: _Origin, brief: Brief) -> list[int] | None:
+        """Return the few whole numbers of a constant, None for anything else."""
+        if brief[0] != "constant":
             return None
         element_type, shape = brief[1]
         return few_numbers(element_type, shape, lambda: self._view(origin))
@@ -65,15 +72,15 @@ class IrForms(Forms):
         """Return what an output is, and what is known of it and stored for it."""
         if origin in self._briefs:
             return self._briefs[origin]
-        way = [origin]
+        way, seen = [origin], {origin}
         while way:
-            *_, current = way
-            source = self._data_of(current)
-            if source is None or source in self._briefs or source in way:
+            source = self._data_of(way[-1])
+            if source is None or source in self._briefs or source in seen:
+                current = way.pop()
                 self._briefs[current] = self._look(current, source)
-                way.pop()
             else:
                 way.append(source)
+                seen.add(source)
         return self._briefs[origin]
 
     def _data_of(self, origin: _Origin) -> _Origin | None:
@@ -121,10 +128,6 @@ class IrForms(Forms):
         if value is None:
             return None
         return "input", (value.element_type, value.shape, value.stored_type, value.stored_shape)
-
-    def _content(self, origin: _Origin) -> bytes | None:
-        view = self._view(origin)
-        return None if view is None else bytes(view)
 
     def _view(self, origin: _Origin) -> memoryview | None:
         """Return the bytes of a constant."""

@@ -27,11 +27,11 @@ ONNX_TYPE_KEEPERS = frozenset(
     {
         "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Clip", "Cos", "Cosh", "CumSum",
         "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Log",
-        "LogSoftmax", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh",
-        "Softmax", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu",
+        "Neg", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh",
+        "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu",
     }
 )  # fmt: skip
 """Operators of ONNX whose only output has the element type and the shape of their first input."""
 
 ONNX_BROADCASTERS = frozenset({"Add", "Div", "Mul", "Sub"})
-"""Operators of ONNX that do so, too, if their second input has the same shape or that of a scalar."""
+"""Operators of ONNX whose output has the type of their first input, and the shape of both together."""
