@@ -147,7 +147,7 @@ def draw_indices(random: np.random.Generator, case: Case, shapes: CaseShapes, *,
         is_unique: whether targets must differ.
     """
     assert shapes.indices is not None
-    limits = [case.data.shape[case.axis_from_front] if s is None else s for s in index_limits(case)]
+    limits = [max(case.data.shape[case.axis_from_front], 1) if s is None else s for s in index_limits(case)]
     if 0 in shapes.indices or not limits:
         found = np.zeros(shapes.indices, np.int64)
     elif case.spec.layout is Layout.TUPLES:

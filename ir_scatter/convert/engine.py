@@ -4,6 +4,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from ir_scatter.convert.contradictions import contradiction
 from ir_scatter.diagnostics import Diagnostic, Severity
 from ir_scatter.fragment import Fragment, NewNode
 from ir_scatter.model import Input, Model, Node, Value
@@ -116,6 +117,8 @@ class Engine:
         for diagnostic in found:
             if diagnostic.severity is Severity.ERROR:
                 return Refusal(Reason.BREAKS_RULES, f"breaks {diagnostic.code}: {diagnostic.message}")
+        for problem in filter(None, map(contradiction, sites)):
+            return Refusal(Reason.BREAKS_RULES, problem)
         site = sites[0]
         if site.spec.key == target.key and not leads_to(target.key, target.key):
             return None

@@ -241,7 +241,7 @@ def _sequence(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> CaseS
             least = dim if isinstance(dim, int) else max(dim.low, 1)
             length = draw.dim(size, least, least + _LARGEST)
             whole.append(length)
-            new.append(draw.dim(dim, 1, max(length, 1)))
+            new.append(draw.dim(dim, min(length, 1), length))
         else:
             whole.append(draw.dim(_merge_dims(size, dim)))
             new.append(whole[-1])

@@ -6,8 +6,7 @@ Applies to: ScatterElementsUpdate, Scatter and ScatterElements.
 
 Runtimes: OpenVINO and onnxruntime refuse it; onnx.checker does not look.
 
-Example: data [4, 5], indices [3]: expected rank 2. Indices [] are wrong for any data, which has rank 1
-at least.
+Example: data [4, 5], indices [3]: expected rank 2.
 
 Fix: ScatterUpdate or ScatterND take a list of indices; or unsqueeze and broadcast the indices.
 """
@@ -26,15 +25,9 @@ if TYPE_CHECKING:
 
 def _check(site: "Site") -> Iterator[Finding]:
     data, indices = site.data_shape, site.indices_shape
-    if site.spec.layout is not Layout.ELEMENTS:
+    if site.spec.layout is not Layout.ELEMENTS or data is None or indices is None:
         return
-    if data is None:
-        for operand in (site.indices, site.updates):
-            if operand is not None and operand.shape == ():
-                name = operand.port.name
-                message = f"{name} is [] of rank 0, expected rank 1 at least, like data"
-                yield Finding(message, role=operand.port.role)
-    elif indices is not None and len(data) != len(indices):
+    if len(data) != len(indices):
         message = f"indices is {show(indices)} of rank {len(indices)}, expected rank {len(data)} like data"
         yield Finding(message, role=Role.INDICES)
 

@@ -93,7 +93,7 @@ def floor_divide(left: Array, right: Array) -> Array:
     """Divide; round whole numbers down, and leave floating-point ones alone."""
     if kind(left) == "float":
         return np.asarray(np.divide(left, right))
-    _refuse_zero(right)
+    _refuse_zero(left, right)
     return np.asarray(np.floor_divide(left, right))
 
 
@@ -109,14 +109,14 @@ def truncate_divide(left: Array, right: Array) -> Array:
 def floor_mod(left: Array, right: Array) -> Array:
     """Return remainders with the sign of the divisor."""
     if kind(left) != "float":
-        _refuse_zero(right)
+        _refuse_zero(left, right)
     return np.asarray(np.remainder(left, right))
 
 
 def truncate_mod(left: Array, right: Array) -> Array:
     """Return remainders with the sign of the dividend."""
     if kind(left) != "float":
-        _refuse_zero(right)
+        _refuse_zero(left, right)
     return np.asarray(np.fmod(left, right))
 
 
@@ -151,6 +151,7 @@ def _combine(case: Case, function: Callable[[Array, Array], Any], arrays: Sequen
     return narrow(reduce(function, map(widen, arrays)), found_type)
 
 
-def _refuse_zero(divisor: Array) -> None:
-    if not divisor.all():
+def _refuse_zero(dividend: Array, divisor: Array) -> None:
+    """Refuse a division by zero; where there is nothing to divide, nothing is divided by it."""
+    if not divisor.all() and 0 not in np.broadcast_shapes(dividend.shape, divisor.shape):
         raise UnsupportedCase("a whole number is divided by 0")
