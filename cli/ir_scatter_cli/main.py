@@ -1,5 +1,6 @@
 """The group of commands, loaded one at a time."""
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -18,6 +19,7 @@ _COMMANDS = {
     "compare": "Run a model on several runtimes and compare.",
     "devices": "List what can run here.",
 }
+_ALLOCATIONS = 200_000
 _REPORT = (
     "ir-scatter: this is a bug in ir-scatter, not in your input: {reason}\n"
     "Please report it, with the command and the file if you may. "
@@ -77,6 +79,7 @@ def _leave_stdout() -> None:
 
 def main() -> None:
     """Run the command line; no input ends in a traceback."""
+    gc.set_threshold(_ALLOCATIONS)  # most of what a command makes lives until it ends
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115

@@ -11,7 +11,7 @@ import click
 
 from ir_scatter.errors import UsageError
 from ir_scatter.shapes import Shape, parse_shape
-from ir_scatter_cli import exits, settings
+from ir_scatter_cli import exits
 
 if TYPE_CHECKING:  # generic for type checkers only: older releases cannot be subscripted
     _CodesType = click.ParamType[tuple[str, ...]]
@@ -27,6 +27,8 @@ class SettingsCommand(click.Command):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Read the defaults before the command line is parsed."""
+        from ir_scatter_cli import settings
+
         defaults, ignores = settings.load()
         known = {option.name for option in self.params}
         extra["default_map"] = {key: value for key, value in defaults.items() if key in known}

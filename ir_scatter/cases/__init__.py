@@ -1,7 +1,6 @@
-"""Makes legal inputs: for a whole model, and for one operator."""
+"""Makes legal inputs: for a whole model (`feeds`), and for one operator."""
 
 from ir_scatter.cases.case import Case
-from ir_scatter.cases.feeds import Drawn, draw_feeds, make_feeds
 from ir_scatter.cases.operators import BROKEN, random_case
 
-__all__ = ["BROKEN", "Case", "Drawn", "draw_feeds", "make_feeds", "random_case"]
+__all__ = ["BROKEN", "Case", "random_case"]

@@ -78,7 +78,7 @@ def make_cases(
     Raises:
         BadFeed: they are not what the model asks for.
     """
-    from ir_scatter.cases import make_feeds
+    from ir_scatter.cases.feeds import make_feeds
     from ir_scatter.graphs.feeds import check_feeds
     from ir_scatter.graphs.plan import wire
 

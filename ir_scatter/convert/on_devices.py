@@ -19,7 +19,7 @@ from ir_scatter.shapes import show, show_numbers
 from ir_scatter.validate import read, validate
 
 if TYPE_CHECKING:
-    from ir_scatter.cases import Drawn
+    from ir_scatter.cases.feeds import Drawn
     from ir_scatter.constants import Array
     from ir_scatter.runners.runner import Runner
 
@@ -92,7 +92,7 @@ def compare_models(conversion: Conversion, old: str, new: Path, found: "Sequence
 
 def _draw(path: str, seed: int) -> "Drawn":
     """Draw inputs; nodes whose constant indices repeat a target are told with those that inputs make so."""
-    from ir_scatter.cases import draw_feeds
+    from ir_scatter.cases.feeds import draw_feeds
     from ir_scatter.rules.repeated_targets import RULE
 
     drawn = draw_feeds(path, seed)

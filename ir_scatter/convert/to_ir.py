@@ -115,7 +115,7 @@ def _compare(models: Sequence[Model], exported: Model, seed: int) -> tuple[str, 
         exported: the IR.
         seed: for the inputs.
     """
-    from ir_scatter.cases import make_feeds
+    from ir_scatter.cases.feeds import make_feeds
     from ir_scatter.graphs import prepare
 
     try:

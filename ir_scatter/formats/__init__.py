@@ -59,11 +59,17 @@ def _not_empty(path: str, data: bytes) -> bytes:
 
 def detect(path: str, data: bytes) -> str:
     """Return the format of a file by its content, and by its name where that says nothing."""
-    from ir_scatter.formats.xml_text import looks_like_xml
-
     if looks_like_xml(data):
         return IR
     return IR if path.lower().endswith(".xml") else ONNX_FORMAT
+
+
+def looks_like_xml(data: bytes) -> bool:
+    """Tell whether the content begins like XML, whatever the file is called."""
+    head = data[:1024]
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return True
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<")
 
 
 def read(

@@ -54,7 +54,7 @@ def _problems(graph: IrGraph, node: Node) -> Iterator[str]:
         yield f"it has {len(layer.outputs)} outputs, expected one"
     if sorted([edge[3] for edge in edges]) != sorted(inputs):
         yield "there is not one edge into each of its inputs"
-    if graph.forms.of(key, ()) is None and None in [input.value for input in node.inputs]:
+    if not graph.forms.is_connected(key) and None in [input.value for input in node.inputs]:
         yield "one of its inputs comes from a layer or a port that does not exist"
 
 
@@ -101,4 +101,4 @@ def greatest_id(body: Body) -> int:
     named = {*body.layers, *body.edges}
     for edges in body.edges.values():
         named.update([edge[0] for edge in edges])
-    return max((int(id) for id in named if _is_id(id)), default=-1)
+    return max([int(id) for id in named if id.isdigit() and len(id) <= _LONGEST_ID], default=-1)

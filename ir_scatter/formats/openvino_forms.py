@@ -19,6 +19,7 @@ class IrForms(Forms):
 
     def __init__(self, graph: "IrGraph") -> None:
         self.graph = graph
+        self._constants = graph.body.constants
         self._writers = frozenset(type.lower().encode() for type in graph.file.scatter_types)
         self._is_certain = bool(self._writers) and not graph.file.shapes
         self._briefs: dict[_Origin, Brief | None] = {}
@@ -48,6 +49,12 @@ class IrForms(Forms):
             parts.append(tuple(map(origins.index, origins)))
         return Form(tuple(inputs), tuple(parts))
 
+    def is_connected(self, handle: bytes) -> bool:
+        """Tell whether it is known without a closer look that every input comes from an output."""
+        producers, ports = self.graph.body.producers(handle), self.graph.layer(handle).inputs
+        origins = [producers.get(port.id) for port in ports] if self._is_certain else [None]
+        return all([origin is not None and self._brief(origin) is not None for origin in origins])
+
     def numbers(self, handle: bytes, index: int) -> list[int] | None:
         """Return the few whole numbers of a constant; None for any other input, and where they are many."""
         graph = self.graph
@@ -72,6 +79,9 @@ class IrForms(Forms):
         """Return what an output is, and what is known of it and stored for it."""
         if origin in self._briefs:
             return self._briefs[origin]
+        if origin[0] in self._constants:
+            brief = self._briefs[origin] = self._look(origin, None)
+            return brief
         way, seen = [origin], {origin}
         while way:
             source = self._data_of(way[-1])
@@ -98,9 +108,8 @@ class IrForms(Forms):
     def _look(self, origin: _Origin, source: _Origin | None) -> Brief | None:
         """Return what an output is; None if what stands in front of it may tell more of its shape."""
         graph, (key, id) = self.graph, origin
-        declaration = graph.body.constants.get(key)
-        if declaration is not None:
-            return self._constant(declaration[:2]) if id == b"0" else None
+        if key in self._constants:
+            return self._constant(self._constants[key][:2]) if id == b"0" else None
         type = graph.body.layers[key][0].lower() if key in graph.body.layers else CONST
         if type == CONST:
             return None

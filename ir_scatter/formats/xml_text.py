@@ -166,14 +166,6 @@ def shown(text: str, limit: int = 40) -> str:
     return text if len(text) <= limit else f"{text[:limit]}..."
 
 
-def looks_like_xml(data: bytes) -> bool:
-    """Tell whether the content begins like XML, whatever the file is called."""
-    head = data[:1024]
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return True
-    return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<")
-
-
 def _skip_prolog(data: bytes) -> int:
     match = _MISC.match(data)
     return match.end() if match else 0

@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import ModelProto, helper, parser
 
-from ir_scatter.cases import make_feeds
+from ir_scatter.cases.feeds import make_feeds
 from ir_scatter.errors import Error
 from ir_scatter.formats import onnx_model
 from ir_scatter.fragment import Fragment

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 from onnx import TensorProto, helper
 
-from ir_scatter.cases import draw_feeds, make_feeds
+from ir_scatter.cases.feeds import draw_feeds, make_feeds
 from ir_scatter.errors import BadFeed, NoInputs, UsageError
 from ir_scatter.graphs import prepare
 from ir_scatter.graphs.program import Program

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from ir_scatter import read
-from ir_scatter.cases import draw_feeds, make_feeds
+from ir_scatter.cases.feeds import draw_feeds, make_feeds
 from ir_scatter.errors import BrokenModel, NoInputs, UnknownOperator, UnreadableModel
 from ir_scatter.graphs import prepare
 from tests.rules.ir_text import IrText

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import onnx
 import pytest
 
-from ir_scatter.cases import make_feeds
+from ir_scatter.cases.feeds import make_feeds
 from ir_scatter.elements import dtype
 from ir_scatter.errors import BrokenModel, Error
 from ir_scatter.graphs import prepare
