@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 FEW = 64
 """Up to so many numbers Python's own min, max and set are quicker than NumPy's calls."""
 
-_FORMS: Mapping[str, Literal["b", "h", "i", "q", "B", "H", "I", "Q"]] = {
+_Form: TypeAlias = Literal["b", "h", "i", "q", "B", "H", "I", "Q"]
+
+_FORMS: Mapping[str, _Form] = {
     "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
 }  # fmt: skip
 
@@ -103,11 +106,18 @@ def few_numbers(
         shape: of the constant.
         view: gives its bytes, one element behind the other, None where they cannot be had.
     """
-    form, count = _FORMS.get(element_type.name), prod(shape)
-    if form is None or not 0 < count <= FEW:
+    form, size = _few_form(element_type, shape)
+    if form is None:
         return None
-    size = count * element_type.bits // 8
     data = view()
-    if data is None or len(data) < size or sys.byteorder != "little":
+    if data is None or len(data) < size:
         return None
     return data[:size].cast(form).tolist()
+
+
+@lru_cache(1 << 10)
+def _few_form(element_type: ElementType, shape: tuple[int, ...]) -> tuple[_Form | None, int]:
+    """Return how few numbers are stored, None if they are many or no whole ones, and in how many bytes."""
+    form, count = _FORMS.get(element_type.name), prod(shape)
+    is_few = 0 < count <= FEW and sys.byteorder == "little"
+    return form if is_few else None, count * element_type.bits // 8

@@ -48,11 +48,12 @@ def _problems(graph: IrGraph, node: Node) -> Iterator[str]:
     layer = graph.layer(key)
     inputs = [port.id for port in layer.inputs]
     ids = [*inputs, *(port.id for port in layer.outputs)]
-    if not all(map(_is_id, ids)) or len(set(ids)) < len(ids):
+    if len({*ids}) < len(ids) or not all([_is_id(id) for id in ids]):
         yield "the ids of its ports are not different numbers"
     if len(layer.outputs) != 1:
         yield f"it has {len(layer.outputs)} outputs, expected one"
-    if sorted([edge[3] for edge in edges]) != sorted(inputs):
+    ends = [edge[3] for edge in edges]
+    if ends != inputs and sorted(ends) != sorted(inputs):
         yield "there is not one edge into each of its inputs"
     if not graph.forms.is_connected(key) and None in [input.value for input in node.inputs]:
         yield "one of its inputs comes from a layer or a port that does not exist"

@@ -1,7 +1,7 @@
 """Forms of layers, told from the texts of their ports without making values."""
 
 from collections.abc import Collection, Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ir_scatter.constants import few_numbers
 from ir_scatter.formats.openvino_file import CONST, PARAMETER
@@ -23,6 +23,7 @@ class IrForms(Forms):
         self._writers = frozenset(type.lower().encode() for type in graph.file.scatter_types)
         self._is_certain = bool(self._writers) and not graph.file.shapes
         self._briefs: dict[_Origin, Brief | None] = {}
+        self._origins: dict[bytes, list[_Origin | None]] = {}
         self._kinds: dict[tuple[bytes, bytes], Brief | None] = {}
 
     def of(self, handle: bytes, spelled: Collection[int]) -> Form | None:
@@ -30,44 +31,43 @@ class IrForms(Forms):
         graph = self.graph
         if not self._is_certain:
             return None
-        layer, producers = graph.layer(handle), graph.body.producers(handle)
+        layer = graph.layer(handle)
         parts: list[Hashable] = [graph.body.layers[handle][0], layer.version, layer.inputs, layer.outputs]
         parts += layer.attributes.items()
-        inputs: list[Brief] = []
-        origins = [producers.get(port.id) for port in layer.inputs]
-        for index, origin in enumerate(origins):
-            brief = self._brief(origin) if origin is not None else None
-            if brief is None or origin is None:
+        origins = self._origins_of(handle)
+        inputs = tuple([self._brief(origin) for origin in origins])
+        if None in inputs:
+            return None
+        for index in spelled:
+            numbers = self.numbers(handle, index) if index < len(origins) else []
+            if numbers is None:
                 return None
-            inputs.append(brief)
-            if index in spelled:
-                numbers = self._few(origin, brief)
-                if numbers is None:
-                    return None
-                parts.append(tuple(numbers))
+            parts.append(tuple(numbers))
         if len({*origins}) < len(origins):
             parts.append(tuple(map(origins.index, origins)))
-        return Form(tuple(inputs), tuple(parts))
+        return Form(cast("tuple[Brief, ...]", inputs), tuple(parts))
 
     def is_connected(self, handle: bytes) -> bool:
         """Tell whether it is known without a closer look that every input comes from an output."""
-        producers, ports = self.graph.body.producers(handle), self.graph.layer(handle).inputs
-        origins = [producers.get(port.id) for port in ports] if self._is_certain else [None]
-        return all([origin is not None and self._brief(origin) is not None for origin in origins])
+        origins = self._origins_of(handle) if self._is_certain else [None]
+        return all([self._brief(origin) is not None for origin in origins])
 
     def numbers(self, handle: bytes, index: int) -> list[int] | None:
         """Return the few whole numbers of a constant; None for any other input, and where they are many."""
-        graph = self.graph
-        origin = graph.body.producers(handle).get(graph.layer(handle).inputs[index].id)
-        brief = self._brief(origin) if origin is not None else None
-        return None if origin is None or brief is None else self._few(origin, brief)
-
-    def _few(self, origin: _Origin, brief: Brief) -> list[int] | None:
-        """Return the few whole numbers of a constant, None for anything else."""
-        if brief[0] != "constant":
+        origin = self._origins_of(handle)[index]
+        brief = self._brief(origin)
+        if origin is None or brief is None or brief[0] != "constant":
             return None
         element_type, shape = brief[1]
         return few_numbers(element_type, shape, lambda: self._view(origin))
+
+    def _origins_of(self, handle: bytes) -> list[_Origin | None]:
+        """Return what feeds each input of a layer."""
+        origins = self._origins.get(handle)
+        if origins is None:
+            feed = self.graph.body.producers(handle).get
+            origins = self._origins[handle] = [feed(port.id) for port in self.graph.layer(handle).inputs]
+        return origins
 
     def is_settled(self, handle: bytes, output: int) -> bool:
         """Tell whether it is known that nothing in front of an output tells more of its shape."""
@@ -75,8 +75,10 @@ class IrForms(Forms):
         brief = self._brief((handle, ports[output].id)) if self._is_certain and output < len(ports) else None
         return brief is not None and brief[0] == "node"
 
-    def _brief(self, origin: _Origin) -> Brief | None:
+    def _brief(self, origin: _Origin | None) -> Brief | None:
         """Return what an output is, and what is known of it and stored for it."""
+        if origin is None:
+            return None
         if origin in self._briefs:
             return self._briefs[origin]
         if origin[0] in self._constants:
@@ -95,11 +97,10 @@ class IrForms(Forms):
 
     def _data_of(self, origin: _Origin) -> _Origin | None:
         """Return what is written to where an output is that of a scatter: it has the shape of that."""
-        graph = self.graph
         if not self._is_scatter(origin[0]):
             return None
-        ports = graph.layer(origin[0]).inputs
-        return graph.body.producers(origin[0]).get(ports[0].id) if ports else None
+        origins = self._origins_of(origin[0])
+        return origins[0] if origins else None
 
     def _is_scatter(self, key: bytes) -> bool:
         span = self.graph.body.layers.get(key)

@@ -11,7 +11,6 @@ from ir_scatter.formats.openvino_file import CONST, PARAMETER, IrConstant, IrFil
 from ir_scatter.formats.openvino_forms import IrForms
 from ir_scatter.formats.xml_index import Body, Declaration
 from ir_scatter.formats.xml_layer import LayerText, PortText, tensor_names
-from ir_scatter.forms import Forms
 from ir_scatter.lazy import lazy
 from ir_scatter.model import OPENVINO, Graph, Input, Node, Value
 from ir_scatter.shapes import Shape, agree, narrow, static
@@ -227,7 +226,7 @@ class IrGraph(Graph):
         return propagated[0] if propagated else shape
 
     @lazy
-    def forms(self) -> Forms:
+    def forms(self) -> IrForms:
         """Tells layers apart without their values."""
         return IrForms(self)
 

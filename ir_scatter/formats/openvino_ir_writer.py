@@ -21,7 +21,7 @@ from ir_scatter.formats.openvino_new_constants import NewBytes
 from ir_scatter.formats.openvino_plan import make_plan
 from ir_scatter.formats.openvino_replaced import Changed, changing_part, new_part, tag_edits
 from ir_scatter.formats.openvino_style import Style
-from ir_scatter.formats.openvino_tags import Attribute, attributes, start_tag
+from ir_scatter.formats.openvino_tags import Attribute, LayerTag, layer_tag
 from ir_scatter.formats.openvino_template import EdgeTemplate, edges_template, layers_template
 from ir_scatter.formats.xml_layer import LayerText
 from ir_scatter.fragment import Fragment, Patch
@@ -160,9 +160,9 @@ class _Writer:
         _, start, end = graph.body.layers[node.handle]
         if [place.edge for place in edges] != graph.body.edges[node.handle]:
             raise NotEditable(f"{node.scope}: the edges into it are written in an unusual way")
-        tag = start_tag(self.data, start)
-        found, rest = attributes(self.data, tag), self.data[tag.end : end]
-        return _Place(node, start, end, edges, found, rest, _style(self.data, start, rest, found, edges[0]))
+        tag = layer_tag(self.data, start)
+        rest = self.data[tag.end : end]
+        return _Place(node, start, end, edges, tag.found, rest, _style(self.data, start, rest, tag, edges[0]))
 
     def _enter_layers(self, place: _Place, template: _Template, ids: Sequence[bytes]) -> None:
         """Enter the new layers, before the one that is replaced."""
@@ -201,7 +201,8 @@ class _Writer:
         gone = [found for found in place.edges if found.edge[3] not in kept]
         near = gone[0] if gone else place.edges[-1]
         lead = line_lead(self.data, near.start)
-        edges = template.edges(place.style._replace(lead=lead), changed.ports, is_kept)
+        style = place.style if lead == place.style.lead else place.style._replace(lead=lead)
+        edges = template.edges(style, changed.ports, is_kept)
         text = edges.fill([*ids, place.edges[0].edge[2], *chain.from_iterable(given)])
         self.edits += _edge_edits(self.data, gone, near, lead, text)
 
@@ -218,11 +219,10 @@ def _edge_edits(
     return [Edit(near.start, near.end, text), *others]
 
 
-def _style(data: bytes, start: int, rest: bytes, found: dict[bytes, Attribute], edge: EdgePlace) -> Style:
+def _style(data: bytes, start: int, rest: bytes, tag: LayerTag, edge: EdgePlace) -> Style:
     """Find out how a layer is written; what it does not show is taken from an edge into it."""
     lead, inner = line_lead(data, start), line_lead(rest, rest.find(b"<"))
     step = inner.removeprefix(lead) if inner.startswith(lead) else _STEP
     is_flat = not lead or not inner
-    quoted = next(iter(found.values()))
     closing = b" " if data[edge.end - 3 : edge.end] == b" />" else b""
-    return Style(lead, None if is_flat else step, data[quoted.end : quoted.end + 1], closing)
+    return Style(lead, None if is_flat else step, tag.quote, closing)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from lxml import etree
@@ -13,6 +14,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _ATTRIBUTE = re.compile(rb"""([^\s=/"'<>]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_USUAL_LAYER = re.compile(rb'<layer id="[^"]*" name="([^"]*)" type="([^"]*)" version="([^"]*)">')
 _SPECIAL = re.compile(rb"[&\t\r\n]")
 _ESCAPES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
@@ -53,6 +55,14 @@ class Attribute(NamedTuple):
     start: int
     end: int
     raw: bytes
+
+
+class LayerTag(NamedTuple):
+    """The start tag of a layer: its end, its quotation mark, and its attributes but the id."""
+
+    end: int
+    quote: bytes
+    found: dict[bytes, Attribute]
 
 
 def tags(data: bytes, start: int, end: int) -> Iterator[Tag]:
@@ -100,6 +110,18 @@ def attributes(data: bytes, tag: Tag) -> dict[bytes, Attribute]:
     return found
 
 
+def layer_tag(data: bytes, start: int) -> LayerTag:
+    """Return the start tag of the layer that begins at a place."""
+    match = _USUAL_LAYER.match(data, start)
+    if match is None:
+        tag = start_tag(data, start)
+        found = attributes(data, tag)
+        end = found[b"id"].end
+        return LayerTag(tag.end, data[end : end + 1], found)
+    places = [Attribute(*match.span(number), match[number]) for number in (1, 2, 3)]
+    return LayerTag(match.end(), b'"', dict(zip((b"name", b"type", b"version"), places, strict=True)))
+
+
 def unescaped(raw: bytes) -> bytes:
     """Return what the text of an attribute's value means."""
     if not _SPECIAL.search(raw):
@@ -109,6 +131,7 @@ def unescaped(raw: bytes) -> bytes:
     return value.encode() if value is not None else b""
 
 
+@lru_cache(1 << 8)
 def escaped(text: str) -> bytes:
     """Return a text as the value of an attribute, between quotation marks of either kind."""
     return text.translate(_ESCAPES).encode()
