@@ -50,7 +50,7 @@ class OnnxForms(Forms):
         outputs = [tuple(map(self._stored, node.output[:])) for node in nodes]
         rests: list[tuple[Hashable, ...] | None] = [*zip(operators, attributes, outputs, same, strict=True)]
         if shared.bindings:
-            refers = [any([one.ref_attr_name for one in node.attribute[:]]) for node in nodes]
+            refers = [any(one.ref_attr_name for one in node.attribute[:]) for node in nodes]
             rests = [None if refer else rest for refer, rest in zip(refers, rests, strict=True)]
         self._remember_constants([name for names in inputs for name in names])
         return dict(zip(places, map(_Written, inputs, rests), strict=True))

@@ -48,7 +48,7 @@ def _problems(graph: IrGraph, node: Node) -> Iterator[str]:
     layer = graph.layer(key)
     inputs = [port.id for port in layer.inputs]
     ids = [*inputs, *(port.id for port in layer.outputs)]
-    if len({*ids}) < len(ids) or not all([_is_id(id) for id in ids]):
+    if len({*ids}) < len(ids) or not all(_is_id(id) for id in ids):
         yield "the ids of its ports are not different numbers"
     if len(layer.outputs) != 1:
         yield f"it has {len(layer.outputs)} outputs, expected one"

@@ -50,7 +50,7 @@ class IrForms(Forms):
     def is_connected(self, handle: bytes) -> bool:
         """Tell whether it is known without a closer look that every input comes from an output."""
         origins = self._origins_of(handle) if self._is_certain else [None]
-        return all([self._brief(origin) is not None for origin in origins])
+        return all(self._brief(origin) is not None for origin in origins)
 
     def numbers(self, handle: bytes, index: int) -> list[int] | None:
         """Return the few whole numbers of a constant; None for any other input, and where they are many."""

@@ -85,33 +85,37 @@ def test_the_script_and_the_module_are_the_same(script: Cli) -> None:
     assert script("--help").out == module.stdout
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["validate", "--help"], ["explain", "SCT203"], ["explain", "ScatterND-18"]]
-)
-def test_heavy_packages_are_not_imported(arguments: list[str]) -> None:
+def _imported(arguments: list[str], *, code: int = 0) -> set[str]:
+    """Return the modules that a call has imported."""
     program = (
         "import sys\n"
         "from ir_scatter_cli.main import main\n"
         f"sys.argv = ['ir-scatter', *{arguments!r}]\n"
-        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
-        "heavy = {'numpy', 'onnx', 'openvino', 'onnxruntime', 'rich', 'ml_dtypes'} & sys.modules.keys()\n"
-        "sys.exit(f'imported: {sorted(heavy)}' if heavy else 0)\n"
+        f"try:\n    main()\nexcept SystemExit as end:\n    assert end.code == {code}\n"
+        "print('\\n', *sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["validate", "--help"], ["explain", "SCT203"], ["explain", "ScatterND-18"]]
+)
+def test_heavy_packages_are_not_imported(arguments: list[str]) -> None:
+    heavy = {"numpy", "onnx", "openvino", "onnxruntime", "rich", "ml_dtypes"}
+    assert not heavy & _imported(arguments)
 
 
 def test_validating_an_ir_imports_neither_runtime_nor_rich(broken: Path) -> None:
-    program = (
-        "import sys\n"
-        "from ir_scatter_cli.main import main\n"
-        f"sys.argv = ['ir-scatter', 'validate', {str(broken)!r}]\n"
-        "try:\n    main()\nexcept SystemExit as end:\n    assert end.code == 1\n"
-        "heavy = {'onnx', 'openvino', 'onnxruntime', 'rich'} & sys.modules.keys()\n"
-        "sys.exit(f'imported: {sorted(heavy)}' if heavy else 0)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert not {"onnx", "openvino", "onnxruntime", "rich"} & _imported(["validate", str(broken)], code=1)
+
+
+def test_converting_onnx_imports_neither_lxml_nor_what_runs_whole_models(tmp_path: Path) -> None:
+    source = f"{SAMPLES}/documented/scatter_1.onnx"
+    found = _imported(["convert", source, "-o", str(tmp_path / "out.onnx")])
+    assert "ir_scatter.convert.proof" in found
+    assert not {"lxml", "ir_scatter.cases.feeds", "openvino", "onnxruntime", "rich"} & found
 
 
 @pytest.mark.parametrize("command", ["validate", "inspect"])

@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ir_scatter.cases.feeds import draw_feeds, make_feeds
 from ir_scatter.cases.edges import edge_values
-from ir_scatter.cases.feeds import EDGE
+from ir_scatter.cases.feeds import EDGE, draw_feeds, make_feeds
 from ir_scatter.elements import ELEMENT_TYPES
 from ir_scatter.graphs import prepare
 from tests.unit.index_models import LEGAL
