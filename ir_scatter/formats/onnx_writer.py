@@ -142,11 +142,11 @@ def _edit(proto: NodeProto, place: Place, node: Node, template: Template) -> Non
         proto.domain = result.domain
     if proto.overload:
         proto.ClearField("overload")
-    written = tuple([attribute.SerializeToString() for attribute in proto.attribute])
+    written = tuple([attribute.SerializeToString() for attribute in proto.attribute[:]])
     if (written or template.attributes) and written not in template.kept:
         _edit_attributes(proto, place, node, template)
         if not any(attribute.ref_attr_name for attribute in proto.attribute):
-            after = tuple([attribute.SerializeToString() for attribute in proto.attribute])
+            after = tuple([attribute.SerializeToString() for attribute in proto.attribute[:]])
             template.kept.update({written} & {after})
     if proto.device_configurations:
         _drop_shardings(proto)
