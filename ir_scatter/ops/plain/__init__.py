@@ -7,15 +7,14 @@ To add an operator, write its kernel in the module of what it does, and one row 
 its dialect.
 """
 
+from collections.abc import Mapping
+from functools import cache
+
 from ir_scatter.model import ONNX, OPENVINO
-from ir_scatter.ops.plain import onnx_table, openvino_table
 from ir_scatter.ops.plain.case import UnsupportedCase
 from ir_scatter.ops.plain.plain_op import PlainOp, compute
 
 __all__ = ["PlainOp", "UnsupportedCase", "compute", "find"]
-
-_OPENVINO_ROWS = {row.name.lower(): row for row in openvino_table.ROWS}
-_ONNX_ROWS = {row.name: row for row in onnx_table.ROWS}
 
 
 def find(domain: str, type: str) -> PlainOp | None:
@@ -26,7 +25,19 @@ def find(domain: str, type: str) -> PlainOp | None:
         type: the type as written; in an IR in any case.
     """
     if domain == OPENVINO:
-        return _OPENVINO_ROWS.get(type.lower())
-    if domain in {ONNX, "ai.onnx"}:
-        return _ONNX_ROWS.get(type)
-    return None
+        return _openvino_rows().get(type.lower())
+    return _onnx_rows().get(type) if domain in {ONNX, "ai.onnx"} else None
+
+
+@cache
+def _openvino_rows() -> Mapping[str, PlainOp]:
+    from ir_scatter.ops.plain.openvino_table import ROWS
+
+    return {row.name.lower(): row for row in ROWS}
+
+
+@cache
+def _onnx_rows() -> Mapping[str, PlainOp]:
+    from ir_scatter.ops.plain.onnx_table import ROWS
+
+    return {row.name: row for row in ROWS}
