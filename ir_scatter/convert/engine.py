@@ -28,6 +28,9 @@ DEMANDS = ("SCT1", "SCT2", "SCT3")
 KEPT_NEGATIVE = "negative-indices-kept"
 """How the report records that negative indices were vouched for."""
 
+_VOUCHED = "SCT303"
+"""What a target says of negative indices that are constant."""
+
 _SETTLED_BY_FORM = {Condition.NON_NEGATIVE, Condition.UNIQUE}
 """Conditions that all plain indices of one form meet, or none."""
 
@@ -170,7 +173,8 @@ class Engine:
                 assumptions.update(view.relied_on)
         if self.promises.keeps_negative and self._relies_on_sign(site, way):
             assumptions.add(KEPT_NEGATIVE)
-        broken = self._broken(fragment, {diagnostic.code for diagnostic in found})
+        known = {diagnostic.code for diagnostic in found}
+        broken = self._broken(fragment, known | {_VOUCHED} if self.promises.keeps_negative else known)
         names = tuple([rewrite.name for rewrite in way])
         return broken or Rewritten(fragment, way, names, tuple(sorted(assumptions)))
 

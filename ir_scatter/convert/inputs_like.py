@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,18 @@ from ir_scatter.cases.shapes import CaseShapes
 from ir_scatter.convert.engine import Promises
 from ir_scatter.convert.shapes_like import Misfit, draw_shapes_like
 from ir_scatter.elements import ELEMENT_TYPES, ElementType, dtype
+from ir_scatter.errors import NoInputs
 from ir_scatter.ops import targets
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.rewrite import Rewrite
 from ir_scatter.rewrites.view import View
+from ir_scatter.shapes import show
 from ir_scatter.site import Site
+
+MOST_ELEMENTS = 1 << 26
+"""Inputs with more of them are not made: what is computed from them takes some hundred bytes for each."""
 
 _F32, _I64 = ELEMENT_TYPES["f32"], ELEMENT_TYPES["i64"]
 
@@ -60,7 +66,7 @@ def draw_inputs(
 
     Raises:
         Misfit: no such shapes were found.
-        NoInputs: NumPy has no type for an input.
+        NoInputs: NumPy has no type for an input, or they would be too large.
     """
     view = View(site, promises.conditions, promises.keeps_negative)
     wanted = {condition for rewrite in way for condition in rewrite.requires(view, rewrite.target)}
@@ -68,6 +74,7 @@ def draw_inputs(
     shapes = draw_shapes_like(random, site, is_unique=is_unique, is_full=Condition.EQUAL in wanted)
     if Condition.UNIQUE in wanted and shapes.indices is not None and not _has_room(site, shapes):
         raise Misfit
+    _demand_small(shapes)
     case = _blank(random, site, shapes, view.reduction)
     if case.indices is None:
         return _given(site, case)
@@ -77,6 +84,16 @@ def draw_inputs(
     if constant is None:
         constant = _indices(random, view, case, shapes, wanted, is_unique=is_unique)
     return _given(site, replace(case, indices=constant))
+
+
+def _demand_small(shapes: CaseShapes) -> None:
+    """Demand that inputs fit into memory, together with all that is computed from them."""
+    count = sum(prod(shape) for shape in (shapes.data, shapes.indices, shapes.updates) if shape is not None)
+    if count > MOST_ELEMENTS:
+        raise NoInputs(
+            f"with data of {show(shapes.data)} there are more than {MOST_ELEMENTS} elements to compute, "
+            "too many; --verify 0 converts it without"
+        )
 
 
 def _blank(random: np.random.Generator, site: Site, shapes: CaseShapes, reduction: Reduction) -> Case:
@@ -137,13 +154,13 @@ def _has_room(site: Site, shapes: CaseShapes) -> bool:
         return True
     if layout is Layout.TUPLES:
         *leading, depth = shapes.indices
-        return int(np.prod(leading)) <= int(np.prod(shapes.data[:depth]))
+        return prod(leading) <= prod(shapes.data[:depth])
     if shapes.axis is None or layout is Layout.SEQUENCE:
         return False
     size = shapes.data[shapes.axis]
     if layout is Layout.ELEMENTS:
         return shapes.indices[shapes.axis] <= size
-    return int(np.prod(shapes.indices)) <= size
+    return prod(shapes.indices) <= size
 
 
 def _given(site: Site, case: Case) -> Given:

@@ -93,8 +93,17 @@ def demand_output(job: Job, model: Model, *, is_ir: bool) -> None:
         demand_destination(model, job.output, is_ir=is_ir, overwrite=job.overwrite or job.is_dry)
 
 
-def finish(job: Job, conversion: Conversion, remarks: tuple[str, ...] = ()) -> Done:
-    """Verify a conversion on devices and write it."""
+def finish(
+    job: Job, conversion: Conversion, remarks: tuple[str, ...] = (), before: str | None = None
+) -> Done:
+    """Verify a conversion on devices and write it.
+
+    Args:
+        job: what the caller wants.
+        conversion: what there is to write.
+        remarks: what else there is to say.
+        before: the model that devices are to run before, if that is not the source.
+    """
     from ir_scatter.convert.editable import with_files
     from ir_scatter.convert.writing import commit
 
@@ -110,7 +119,7 @@ def finish(job: Job, conversion: Conversion, remarks: tuple[str, ...] = ()) -> D
     if job.devices and files is not None and _is_wanted(job, conversion) and not is_same:
         from ir_scatter.convert.on_devices import verify_on
 
-        found = verify_on(conversion, job.devices)
+        found = verify_on(conversion, job.devices, before)
         conversion, devices, failed = found.conversion, found.equal, found.failed
         remarks += found.remarks
     done = Done(conversion, None, remarks, devices, failed, diff)

@@ -47,8 +47,13 @@ class OnDevices:
     remarks: tuple[str, ...]
 
 
-def verify_on(conversion: Conversion, devices: Sequence[str]) -> OnDevices:
+def verify_on(conversion: Conversion, devices: Sequence[str], before: str | None = None) -> OnDevices:
     """Run the model before and after on devices and compare the outputs, in processes of their own.
+
+    Args:
+        conversion: the nodes that were rewritten.
+        devices: the names of runners.
+        before: the model that is the one before; None for the source.
 
     Raises:
         UsageError: there is no such device.
@@ -57,7 +62,7 @@ def verify_on(conversion: Conversion, devices: Sequence[str]) -> OnDevices:
     from ir_scatter import runners
 
     found = list({runner.name: runner for runner in map(runners.find, devices)}.values())
-    old = conversion.origin or conversion.model.path
+    old = before or conversion.origin or conversion.model.path
     with tempfile.TemporaryDirectory() as folder:
         suffix = ".xml" if conversion.model.format == IR else ".onnx"
         new = Path(folder) / f"converted{suffix}"
@@ -74,6 +79,7 @@ def compare_models(conversion: Conversion, old: str, new: Path, found: "Sequence
         return OnDevices(conversion, {}, failed, tuple(_said(failed)))
     equal, failed, refused = dict[str, int](), dict[str, str](), list(conversion.refused)
     remarks: list[str] = []
+    place = Location(conversion.origin or conversion.model.path)
     for runner in found:
         pair = _Pair(runner, old, new)
         pair.run(cases)
@@ -82,7 +88,7 @@ def compare_models(conversion: Conversion, old: str, new: Path, found: "Sequence
             failed[runner.name] = pair.failure
         elif pair.difference:
             message = f"{runner.name}: {pair.difference}"
-            refused.append(Refused(Reason.NOT_EQUAL, message, "", Location(conversion.model.path)))
+            refused.append(Refused(Reason.NOT_EQUAL, message, "", place))
         elif pair.equal:
             equal[runner.name] = pair.equal
         remarks += (f"{runner.name}: {remark}" for remark in dict.fromkeys(pair.remarks))

@@ -16,6 +16,7 @@ from ir_scatter.graphs.plan import Step
 from ir_scatter.model import Node
 from ir_scatter.ops import find, plain
 from ir_scatter.ops.plain.case import Array
+from ir_scatter.ops.spec import IndexRange, OpSpec, Role
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.rewrite import Rewrite
 from ir_scatter.shapes import show, show_numbers
@@ -54,7 +55,7 @@ def prove(rewritten: Rewritten, site: Site, promises: Promises, cases: int, seed
             return Refusal(Reason.BREAKS_RULES, "no legal shapes were found that the node can have")
         except NoInputs as error:
             return Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
-        difference = _difference(rewritten.fragment, site, given)
+        difference = _difference(rewritten.fragment, site, given, wraps=promises.keeps_negative)
         if difference:
             return Refusal(Reason.NOT_EQUAL, f"{difference} (case {done} of seed {seed})")
         done += 1
@@ -79,12 +80,12 @@ def _draw(
     raise problem
 
 
-def _difference(fragment: Fragment, site: Site, given: Given) -> str:
+def _difference(fragment: Fragment, site: Site, given: Given, *, wraps: bool) -> str:
     """Return how the new form differs from the old one, "" if it does not."""
     spec = site.spec
     try:
         expected = evaluate_detailed(str(spec.key), **given.arguments)
-        found = run_fragment(fragment, given.inputs)
+        found = run_fragment(fragment, given.inputs, wraps=wraps)
     except Error as error:
         return f"could not be computed: {error}"
     old = expected.values
@@ -136,12 +137,14 @@ def difference_of(before: Sequence[Array], after: Sequence[Array]) -> str:
     return ""
 
 
-def run_fragment(fragment: Fragment, inputs: Sequence[Array | None]) -> Array:
+def run_fragment(fragment: Fragment, inputs: Sequence[Array | None], *, wraps: bool = False) -> Array:
     """Compute the result of a fragment.
 
     Args:
         fragment: the new nodes.
         inputs: those of the node that it replaces.
+        wraps: whether negative indices count from the end where the text forbids them, as they do
+            in every runtime.
 
     Raises:
         EvaluationFailed: a node cannot be computed.
@@ -156,14 +159,34 @@ def run_fragment(fragment: Fragment, inputs: Sequence[Array | None]) -> Array:
                 assert isinstance(value.constant, NewConstant)
                 known[id(value)] = value.constant.array
             arrays.append(None if value is None else known[id(value)])
-        known[id(new.output)] = _run(node, arrays)
+        known[id(new.output)] = _run(node, arrays, wraps=wraps)
     result = known[id(fragment.result.output)]
     assert result is not None
     return result
 
 
-def _run(node: Node, arrays: Sequence[Array | None]) -> Array:
-    work = find(node.domain, node.type, node.opset) or plain.find(node.domain, node.type)
+def _run(node: Node, arrays: Sequence[Array | None], *, wraps: bool) -> Array:
+    lookup = find(node.domain, node.type, node.opset)
+    if wraps and lookup is not None and lookup.spec is not None:
+        arrays = _from_front(lookup.spec, arrays)
+    work = lookup or plain.find(node.domain, node.type)
     assert work is not None
     (found,) = compute_node(Step(node, (), ("output",), work, ()), arrays)
     return found
+
+
+def _from_front(spec: OpSpec, arrays: Sequence[Array | None]) -> Sequence[Array | None]:
+    """Return the inputs of a scatter node with indices counted from the front, if the text demands it."""
+    number, axis = spec.port_index(Role.INDICES), spec.port_index(Role.AXIS)
+    if spec.index_range is not IndexRange.NON_NEGATIVE or number is None:
+        return arrays
+    data, indices = arrays[spec.port_index(Role.DATA) or 0], arrays[number]
+    assert data is not None
+    assert indices is not None
+    if indices.dtype.kind != "i":
+        return arrays
+    at = None if axis is None else arrays[axis]
+    sizes = data.shape[: indices.shape[-1]] if at is None else data.shape[int(at.reshape(-1)[0])]
+    wide = indices.astype(np.int64)
+    counted = np.where(wide < 0, wide + np.asarray(sizes, np.int64), wide)
+    return [*arrays[:number], counted, *arrays[number + 1 :]]

@@ -142,7 +142,7 @@ def _slices(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> CaseSha
         data = _of_rank(_merge(data, around), rank)
         indices = _of_rank(_merge(indices, updates[axis : axis + index_rank]), index_rank)
     names = draw.whole(indices, index_rank)
-    count = int(np.prod(names, dtype=np.int64))
+    count = prod(names)
     whole = [draw.dim(dim) for dim in data]
     if isinstance(data[axis], Bounds):
         whole[axis] = draw.dim(data[axis], max(count, 1), max(count, 1) + 2)
@@ -233,15 +233,18 @@ def _depth(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> int:
 
 def _sequence(draw: _Draw, data: Shape, indices: Shape, updates: Shape) -> CaseShapes:
     rank = max(draw.rank(_length(data), _length(updates)), 2)
-    axis = draw.axis(rank)
+    axis, first = draw.axis(rank), draw.site.index_array
     data, updates = _of_rank(data, rank), _of_rank(updates, rank)
+    if indices is not None:
+        data = (_merge_dims(data[0], _of_rank(indices, 1)[0]), *data[1:])
+    before = 0 if first is None or not first.size else max(int(first.max()), 0)
     whole, new = [], []
     for place, (size, dim) in enumerate(zip(data, updates, strict=True)):
         if place == axis:
-            least = dim if isinstance(dim, int) else max(dim.low, 1)
+            least = before + (dim if isinstance(dim, int) else max(dim.low, 1))
             length = draw.dim(size, least, least + _LARGEST)
             whole.append(length)
-            new.append(draw.dim(dim, min(length, 1), length))
+            new.append(draw.dim(dim, min(length, 1), max(length - before, min(length, 1))))
         else:
             whole.append(draw.dim(_merge_dims(size, dim)))
             new.append(whole[-1])

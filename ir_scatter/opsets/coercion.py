@@ -32,6 +32,8 @@ def unite(fact: Coerced, draft: Draft) -> None:
 
 
 def _work_on_rows(draft: Draft, axis: int) -> None:
+    if not any(draft.proto.output):
+        return  # nobody can tell what it computes
     data = draft.input(0)
     shape = draft.make_node("Shape", [data], "shape")
     draft.connect(0, draft.make_node("Flatten", [data], "flattened", axis=axis))
@@ -42,10 +44,10 @@ def _work_on_rows(draft: Draft, axis: int) -> None:
 
 
 def _is_last(draft: Draft, axis: int) -> bool:
-    """Tell whether nothing but dimensions of 1 is known to follow an axis."""
+    """Tell whether nothing but dimensions of 1 is known to follow an axis, or there are no elements."""
     shape = draft.place.shape(draft.input(0))
     if shape is None:
         return axis == -1
     if not -len(shape) <= axis < len(shape):
         raise Refused(f"its axis is {axis}, expected one of {len(shape)} dimensions")
-    return all(dim == 1 for dim in shape[axis % len(shape) + 1 :])
+    return 0 in shape or all(dim == 1 for dim in shape[axis % len(shape) + 1 :])

@@ -3,7 +3,7 @@
 from ir_scatter.model import ONNX, Value
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.grids import coordinates
-from ir_scatter.rewrites.parts import counts_from_end, from_front, shape_with, size_on_axis
+from ir_scatter.rewrites.parts import counts_from_end, from_front, shape_with, size_on_axis, wide_indices
 from ir_scatter.rewrites.reductions import joined
 from ir_scatter.rewrites.refusals import Refusal
 from ir_scatter.rewrites.view import View
@@ -40,7 +40,7 @@ def _old_values(view: View, build: Builder, *, are_slices: bool) -> Value:
     shorter = None if axis is None else ([] if are_slices else _shorter(view, axis))
     if axis is not None and shorter is not None and (build.domain == ONNX or not shorter):
         reached = _reached(view, build, axis, shorter)
-        return build.gather_elements(reached, places, axis, "old_values")
+        return build.gather_elements(reached, wide_indices(build, places), axis, "old_values")
     tuples, new = coordinates(view, build, places)
     shape = None if tuples.shape is None else tuples.shape[:-1]
     found = build.gather_nd(view.data, tuples, "old_values", shape)

@@ -1,5 +1,7 @@
 """Pieces that several rewrites are made of: axes, sizes, and indices made non-negative."""
 
+from collections.abc import Set
+
 from ir_scatter.model import ONNX, Value
 from ir_scatter.ops.spec import IndexRange, OpSpec, Role
 from ir_scatter.rewrites.builder import I64, Builder
@@ -10,6 +12,8 @@ from ir_scatter.shapes import UNKNOWN_DIM, Dim, Shape, static
 _WIDE = 32
 """Bits from which on an index can name every position of a dimension that it counts on from the end."""
 
+GATHERED = frozenset({"i32", "i64"})
+"""The types of indices that `GatherElements` takes in both formats."""
 
 LAST = 1 << 62
 """The end of a slice that goes to the end."""
@@ -88,12 +92,14 @@ def count_of(build: Builder, value: Value, label: str) -> Value:
 def fitting_indices(build: Builder, indices: Value, target: OpSpec) -> Value:
     """Return indices in a type that the target takes."""
     port = target.port(Role.INDICES)
-    allowed = port.element_types if port is not None else frozenset()
+    return wide_indices(build, indices, port.element_types if port is not None else frozenset())
+
+
+def wide_indices(build: Builder, indices: Value, allowed: Set[str] = GATHERED) -> Value:
+    """Return indices in one of some types that are allowed; by default those of `GatherElements`."""
     type = indices.element_type
-    if type is None:
-        takes_all = len(allowed) > len({"i32", "i64"})
-        return indices if takes_all else build.convert(indices, I64, "indices_i64")
-    return indices if type.name in allowed else build.convert(indices, I64, "indices_i64")
+    is_fitting = len(allowed) > len(GATHERED) if type is None else type.name in allowed
+    return indices if is_fitting else build.convert(indices, I64, "indices_i64")
 
 
 def is_strict(target: OpSpec) -> bool:

@@ -16,6 +16,7 @@ CARRIED = frozenset({"reduction", "use_init_val"})
 
 _WIDE = 32
 _TAKES_NARROW = 14
+_COMPARES_WHOLE = 12
 
 _WORDS = {
     Reduction.SUM: ("add", "logical_or"),
@@ -76,7 +77,7 @@ def joined(view: View, build: Builder, current: Value, updates: Value | None = N
     data_type = view.data.element_type
     if data_type is None:
         return Refusal(Reason.TYPE_UNKNOWN, "the element type of data is not known, expected one")
-    if build.domain == ONNX and (data_type.kind == "complex" or _is_too_narrow(data_type, build.opset)):
+    if build.domain == ONNX and _is_not_joined(data_type, view.reduction, build.opset):
         message = (
             f"reduction {view.reduction} of {data_type.name} has no plain operator in opset {build.opset}"
         )
@@ -84,16 +85,33 @@ def joined(view: View, build: Builder, current: Value, updates: Value | None = N
     updates = view.updates if updates is None else updates
     if view.reduction is Reduction.MEAN:
         return _mean_of_two(build, current, updates, data_type)
+    if _is_chosen(data_type, view.reduction, build.opset):
+        return _extreme(build, current, updates, view.reduction)
     of_numbers, of_booleans = _WORDS[view.reduction]
     return build.binary(
         of_booleans if data_type.kind == "boolean" else of_numbers, current, updates, "joined"
     )
 
 
-def _is_too_narrow(type: ElementType, opset: int | None) -> bool:
-    """Tell whether ONNX's arithmetic does not take a type yet: 8 and 16 bits came with opset 14."""
-    is_whole = type.kind in {"signed", "unsigned"}
-    return is_whole and type.bits < _WIDE and opset is not None and opset < _TAKES_NARROW
+def _is_not_joined(type: ElementType, reduction: Reduction, opset: int | None) -> bool:
+    """Tell whether ONNX's operators do not take a type yet: arithmetic of 8 and 16 bits came with 14."""
+    if type.kind not in {"signed", "unsigned"} or opset is None:
+        return type.kind == "complex"
+    is_arithmetic = reduction not in {Reduction.MIN, Reduction.MAX}
+    return is_arithmetic and type.bits < _WIDE and opset < _TAKES_NARROW
+
+
+def _is_chosen(type: ElementType, reduction: Reduction, opset: int | None) -> bool:
+    """Tell whether the extreme takes a comparison: ONNX's Min and Max take whole numbers from 12 on."""
+    is_extreme = reduction in {Reduction.MIN, Reduction.MAX} and type.kind in {"signed", "unsigned"}
+    return is_extreme and opset is not None and opset < _COMPARES_WHOLE
+
+
+def _extreme(build: Builder, left: Value, right: Value, reduction: Reduction) -> Value:
+    """Return the smaller or the greater of two numbers."""
+    is_less = build.binary("less", left, right, "is_less")
+    first, second = (left, right) if reduction is Reduction.MIN else (right, left)
+    return build.select(is_less, first, second, "joined")
 
 
 def _mean_of_two(build: Builder, left: Value, right: Value, type: ElementType) -> Value:
