@@ -57,12 +57,14 @@ class Rewritten:
         way: the rewrites, in order.
         names: theirs.
         assumptions: the promises that it stands on.
+        is_bound: whether it is made of the numbers of constant indices, and right for no others.
     """
 
     fragment: Fragment
     way: tuple[Rewrite, ...]
     names: tuple[str, ...]
     assumptions: tuple[str, ...]
+    is_bound: bool = False
 
 
 class Engine:
@@ -133,9 +135,12 @@ class Engine:
         key = self._key(site, way)
         if key is None:
             return self._along(site, way, opset, found)
-        if key not in self._known:
-            self._known[key] = self._along(site, way, opset, found)
-        return self._known[key]
+        known = self._known.get(key)
+        if known is None:
+            known = self._along(site, way, opset, found)
+            if not (isinstance(known, Rewritten) and known.is_bound):
+                self._known[key] = known
+        return known
 
     def _view(self, site: Site) -> View:
         return View(site, self.promises.conditions, self.promises.keeps_negative, judged=self._judged)
@@ -147,6 +152,8 @@ class Engine:
             return None
         view, values = self._view(site), [port.value for port in site.node.inputs]
         wanted = (Condition.NON_NEGATIVE, *way[0].requires(view, way[0].target))
+        if not view.keeps_initial:
+            wanted += (Condition.UNIQUE,)  # each target is cleared once
         verdicts = tuple((condition, view.proof(condition)) for condition in wanted)
         same = tuple(next(n for n, other in enumerate(values) if other is value) for value in values)
         key = (way[0].name, way[0].target.key, verdicts, same, site.likeness())
@@ -159,7 +166,7 @@ class Engine:
     def _along(
         self, site: Site, way: tuple[Rewrite, ...], opset: int | None, found: list[Diagnostic]
     ) -> Rewritten | Refusal:
-        fragment, assumptions = _start(site), set[str]()
+        fragment, assumptions, is_bound = _start(site), set[str](), False
         for rewrite in way:
             for node in fragment.nodes:
                 lookup = find(node.domain, node.type, node.opset)
@@ -171,12 +178,13 @@ class Engine:
                     return other
                 fragment = fragment.substituted(node, other)
                 assumptions.update(view.relied_on)
+                is_bound |= bool(view.numbers_of)
         if self.promises.keeps_negative and self._relies_on_sign(site, way):
             assumptions.add(KEPT_NEGATIVE)
         known = {diagnostic.code for diagnostic in found}
         broken = self._broken(fragment, known | {_VOUCHED} if self.promises.keeps_negative else known)
         names = tuple([rewrite.name for rewrite in way])
-        return broken or Rewritten(fragment, way, names, tuple(sorted(assumptions)))
+        return broken or Rewritten(fragment, way, names, tuple(sorted(assumptions)), is_bound)
 
     def _relies_on_sign(self, site: Site, way: tuple[Rewrite, ...]) -> bool:
         from ir_scatter.rewrites.parts import is_strict

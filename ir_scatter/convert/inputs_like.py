@@ -52,6 +52,7 @@ def draw_inputs(
     promises: Promises,
     *,
     keeps_constants: bool,
+    is_tight: bool = False,
 ) -> Given:
     """Draw inputs that are legal and keep what is proven and promised of the node.
 
@@ -63,6 +64,7 @@ def draw_inputs(
         site: the node.
         promises: what the user vouches for.
         keeps_constants: whether indices that are constant stay as they are.
+        is_tight: whether every dimension that is not known is to be the least possible one.
 
     Raises:
         Misfit: no such shapes were found.
@@ -71,7 +73,8 @@ def draw_inputs(
     view = View(site, promises.conditions, promises.keeps_negative)
     wanted = {condition for rewrite in way for condition in rewrite.requires(view, rewrite.target)}
     is_unique = view.reduction is Reduction.NONE or Condition.UNIQUE in wanted
-    shapes = draw_shapes_like(random, site, is_unique=is_unique, is_full=Condition.EQUAL in wanted)
+    is_full = Condition.EQUAL in wanted
+    shapes = draw_shapes_like(random, site, is_unique=is_unique, is_full=is_full, is_tight=is_tight)
     if Condition.UNIQUE in wanted and shapes.indices is not None and not _has_room(site, shapes):
         raise Misfit
     _demand_small(shapes)

@@ -50,7 +50,8 @@ def prove(rewritten: Rewritten, site: Site, promises: Promises, cases: int, seed
         if done and elements > _MOST_ELEMENTS:
             break
         try:
-            given = _draw(random, rewritten.way, site, promises, keeps_constants=done == 0)
+            keeps = rewritten.is_bound or done == 0
+            given = _draw(random, rewritten.way, site, promises, keeps_constants=keeps)
         except Misfit:
             return Refusal(Reason.BREAKS_RULES, "no legal shapes were found that the node can have")
         except NoInputs as error:
@@ -72,9 +73,12 @@ def _draw(
     keeps_constants: bool,
 ) -> Given:
     problem: Exception = Misfit()
-    for _ in range(_TRIES):
+    for number in range(_TRIES):
         try:
-            return draw_inputs(random, way, site, promises, keeps_constants=keeps_constants)
+            return draw_inputs(
+                random, way, site, promises,
+                keeps_constants=keeps_constants, is_tight=number == _TRIES - 1,
+            )  # fmt: skip
         except Misfit as error:
             problem = error
     raise problem

@@ -31,7 +31,7 @@ class Misfit(Exception):
 
 
 def draw_shapes_like(
-    random: np.random.Generator, site: Site, *, is_unique: bool, is_full: bool = False
+    random: np.random.Generator, site: Site, *, is_unique: bool, is_full: bool = False, is_tight: bool = False
 ) -> CaseShapes:
     """Return shapes that a node can have when the model runs.
 
@@ -40,21 +40,25 @@ def draw_shapes_like(
         site: the node.
         is_unique: whether there must be room for targets that differ.
         is_full: whether indices reach every position of the other axes.
+        is_tight: whether every dimension is to be the least possible one: inputs that are one value
+            seldom get one shape by chance.
 
     Raises:
         Misfit: there are none.
     """
     updates = site.updates.shape if site.updates else None
-    draw = _Draw(random, site, is_unique, is_full)
+    draw = _Draw(random, site, is_unique, is_full, is_tight)
     return _LAYOUTS[site.spec.layout](draw, site.data_shape, site.indices_shape, updates)
 
 
 class _Draw:
     """Draws dimensions for one node."""
 
-    def __init__(self, random: np.random.Generator, site: Site, is_unique: bool, is_full: bool) -> None:
+    def __init__(
+        self, random: np.random.Generator, site: Site, is_unique: bool, is_full: bool, is_tight: bool
+    ) -> None:
         self.random, self.site = random, site
-        self.is_unique, self.is_full = is_unique, is_full
+        self.is_unique, self.is_full, self.is_tight = is_unique, is_full, is_tight
 
     def dim(self, dim: Dim, low: int = 1, high: int = _LARGEST) -> int:
         """Return a number for a dimension, within its own bounds and, if they agree, these."""
@@ -62,6 +66,8 @@ class _Draw:
             return dim
         least, most = max(dim.low, low), high if dim.high is None else min(dim.high, high)
         least = least if dim.high is None else min(least, dim.high)
+        if self.is_tight:
+            return least
         return int(self.random.integers(least, max(least, most) + 1))
 
     def whole(self, shape: Shape, rank: int) -> tuple[int, ...]:
@@ -98,7 +104,7 @@ class _Draw:
         for place, least in enumerate(needed, 0 if axis is None else axis):
             dim = dims[place]
             if isinstance(dim, Bounds):
-                more = max(dim.low, least) + int(self.random.integers(0, 3))
+                more = max(dim.low, least) + (0 if self.is_tight else int(self.random.integers(0, 3)))
                 dims[place] = Bounds(more if dim.high is None else min(more, dim.high), dim.high)
             if highest(dim) is not None and (highest(dim) or 0) < least:
                 raise Misfit

@@ -7,6 +7,7 @@ from ir_scatter.elements import ELEMENT_TYPES, ElementType
 from ir_scatter.model import Value
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import I64, Builder
+from ir_scatter.rewrites.cleared import cleared
 from ir_scatter.rewrites.reductions import attributes_for, divided_exactly
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.view import View
@@ -32,15 +33,24 @@ def counted_mean(
     data = build.convert(view.data, wide, f"data_{wide.name}")
     new = build.convert(updates, wide, f"updates_{wide.name}")
 
-    def scatter(onto: Value, values: Value, reduction: Reduction, label: str) -> Value:
-        inputs = {Role.DATA: onto, Role.INDICES: tuples, Role.UPDATES: values}
+    def scatter(
+        onto: Value, values: Value, reduction: Reduction, label: str, places: Value = tuples
+    ) -> Value:
+        inputs = {Role.DATA: onto, Role.INDICES: places, Role.UPDATES: values}
         return build.scatter(target, inputs, attributes_for(target, reduction), label)
 
     dims, new_dims = build.shape_of(data, "data_shape"), build.shape_of(new, "updates_shape")
+    start = data
     if not view.keeps_initial:
-        zeros = build.broadcast(build.constant(0, "zero", wide), new_dims, "zeros", new.shape)
-        data = scatter(data, zeros, Reduction.NONE, "cleared")
-    sums = scatter(data, new, Reduction.SUM, "sums")
+        zero = build.constant(0, "zero", wide)
+        found = cleared(
+            view, build, tuples, new,
+            lambda dims, shape: build.broadcast(zero, dims, "zeros", shape),
+            lambda places, zeros: scatter(data, zeros, Reduction.NONE, "cleared", places),
+        )  # fmt: skip
+        assert isinstance(found, Value)
+        start = found
+    sums = scatter(start, new, Reduction.SUM, "sums")
     first = build.constant(int(view.keeps_initial), "first_count")
     one = build.constant(1, "one")
     counts = scatter(

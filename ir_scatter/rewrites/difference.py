@@ -13,6 +13,11 @@ from ir_scatter.rewrites.reductions import attributes_for
 from ir_scatter.rewrites.refusals import Reason, Refusal
 
 
+def is_sum(type: ElementType | None) -> bool:
+    """Tell whether a difference can be said as a sum: the type, or a wider one, has negative values."""
+    return type is None or type.kind != "unsigned" or type.bits < I64.bits
+
+
 def difference(
     build: Builder, target: OpSpec, parts: Linear, indices: Value, type: ElementType | None
 ) -> "Value | Refusal":
@@ -29,8 +34,8 @@ def difference(
         return Refusal(Reason.TYPE_UNKNOWN, "the element type of data is not known, expected one")
     if type.kind in {"float", "signed"}:
         return _less(build, target, (parts.data, indices, parts.updates))
-    if type.bits >= I64.bits or type.kind not in {"boolean", "unsigned"}:
-        message = f"reduction sub of {type.name} is no sum: it has no negative values, nor has a wider type"
+    if type.kind not in {"boolean", "unsigned"}:
+        message = f"reduction sub of {type.name} is no sum"
         return Refusal(Reason.NO_SUCH_REDUCTION, message)
     data = build.convert(parts.data, I64, "data_i64")
     updates = build.convert(parts.updates, I64, "updates_i64")

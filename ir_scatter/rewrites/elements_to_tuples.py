@@ -4,10 +4,14 @@ Where old values take no part in the reduction, the value that changes nothing i
 then the reduction adds to that. A mean is a sum divided by a count.
 """
 
+from collections.abc import Mapping
+from functools import partial
+
 from ir_scatter.model import Value
 from ir_scatter.ops import onnx_ops, openvino_ops
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import Builder
+from ir_scatter.rewrites.cleared import cleared
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.counted_mean import counted_mean, summing_type
 from ir_scatter.rewrites.elements_joined import places_of
@@ -27,14 +31,23 @@ def _rewrite(view: View, build: Builder, target: OpSpec) -> "Value | Refusal":
         return counted_mean(view, build, target, tuples, updates)
     inputs = {Role.DATA: view.data, Role.INDICES: tuples, Role.UPDATES: updates}
     if not view.keeps_initial:
-        initial = neutral(view, build, updates)
-        if isinstance(initial, Refusal):
-            return initial
-        cleared = build.scatter(
-            target, {**inputs, Role.UPDATES: initial}, attributes_for(target, Reduction.NONE), "cleared"
-        )
-        inputs = {**inputs, Role.DATA: cleared}
+        data = _cleared(view, build, target, inputs)
+        if isinstance(data, Refusal):
+            return data
+        inputs = {**inputs, Role.DATA: data}
     return build.scatter(target, inputs, attributes_for(target, view.reduction))
+
+
+def _cleared(view: View, build: Builder, target: OpSpec, inputs: Mapping[Role, Value]) -> "Value | Refusal":
+    """Write the value that changes no update to all targets."""
+    none = attributes_for(target, Reduction.NONE)
+
+    def scatter(tuples: Value, values: Value) -> Value:
+        start = {Role.DATA: view.data, Role.INDICES: tuples, Role.UPDATES: values}
+        return build.scatter(target, start, none, "cleared")
+
+    values = partial(neutral, view, build)
+    return cleared(view, build, inputs[Role.INDICES], inputs[Role.UPDATES], values, scatter)
 
 
 def _joined_before(view: View, build: Builder, target: OpSpec) -> "Value | Refusal":

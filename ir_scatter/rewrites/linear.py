@@ -38,7 +38,7 @@ def linear(view: View, build: Builder, target: OpSpec) -> Linear:
     With one coordinate that is the coordinate itself. Otherwise data is reshaped so that the
     dimensions that tuples count on are one, and coordinates are joined row by row.
     """
-    depth, column = view.site.depth, None
+    depth, column = view.depth, None
     dims = build.shape_of(view.data, "data_shape")
     if depth == 1:
         indices = view.indices
@@ -73,7 +73,7 @@ def like_updates(view: View, build: Builder, parts: Linear, value: Value) -> Val
 def _is_one_list(view: View) -> bool:
     """Tell whether there is one list of tuples, so that updates have the shape that is wanted."""
     data, indices, updates, depth = (
-        view.data.shape, view.indices.shape, view.updates.shape, view.site.depth
+        view.data.shape, view.indices.shape, view.updates.shape, view.depth
     )  # fmt: skip
     if data is None or indices is None or updates is None or depth is None or len(indices) != 2:
         return False
@@ -104,7 +104,7 @@ def _last(view: View, build: Builder, flat: Value, updates: Value) -> tuple[Valu
 
 
 def _updates_shape(view: View, flat: Value) -> Shape:
-    depth, data = view.site.depth, view.data.shape
+    depth, data = view.depth, view.data.shape
     if depth is None or data is None:
         return None
     first: Dim = flat.shape[0] if flat.shape else UNKNOWN_DIM
@@ -120,15 +120,15 @@ def _dim(build: Builder, dims: Value, place: int, known: Dim) -> Value:
 
 def _depth(view: View, build: Builder) -> Value:
     """Return the number of coordinates as [1]."""
-    if view.site.depth is not None:
-        return build.constant([view.site.depth], "depth")
+    if view.depth is not None:
+        return build.constant([view.depth], "depth")
     shape = build.shape_of(view.indices, "indices_shape")
     return build.gather(shape, build.constant([-1], "last"), 0, "depth", (1,))
 
 
 def _others(view: View, build: Builder, dims: Value) -> Value:
     """Return the dimensions that tuples do not count on."""
-    depth, shape = view.site.depth, view.data.shape
+    depth, shape = view.depth, view.data.shape
     known = static(None if shape is None or depth is None else shape[depth:])
     if known is not None:
         return build.constant(list(known), "other_dims")
@@ -139,7 +139,7 @@ def _others(view: View, build: Builder, dims: Value) -> Value:
 
 def _front_joined(view: View, build: Builder, dims: Value) -> Value:
     """Return data with one dimension in the place of those that tuples count on."""
-    depth, shape = view.site.depth, view.data.shape
+    depth, shape = view.depth, view.data.shape
     known: Shape = None
     if depth is not None and shape is not None:
         first = static(shape[:depth])
@@ -157,7 +157,7 @@ def _front_joined(view: View, build: Builder, dims: Value) -> Value:
 def _joined(view: View, build: Builder) -> Value:
     """Return one number for each tuple, as one list."""
     indices = build.convert(view.indices, I64, "indices_i64")
-    if view.site.depth == 0:
+    if view.depth == 0:
         return _zeros(view, build)
     counted = counted_sizes(view, build)
     if view.may_be_negative:
@@ -169,7 +169,7 @@ def _joined(view: View, build: Builder) -> Value:
 
 def _strides(view: View, build: Builder, counted: Value) -> Value:
     """Return how much one step of each coordinate counts: the product of the dimensions behind it."""
-    depth = view.site.depth
+    depth = view.depth
     if depth is None:
         places = build.range(build.reshape(build.shape_of(counted, "depth"), [], "depth_scalar"), "places")
         rows = build.reshape(places, [-1, 1], "places_column", (UNKNOWN_DIM, 1))

@@ -8,13 +8,14 @@ from ir_scatter.ops.spec import Reduction
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.view import View
+from ir_scatter.shapes import Shape
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-def neutral(view: View, build: Builder, updates: Value) -> "Value | Refusal":
-    """Return the value that changes no update, repeated to the shape of updates."""
+def neutral(view: View, build: Builder, dims: Value, shape: Shape) -> "Value | Refusal":
+    """Return the value that changes no update, repeated to a shape, as it is computed and as it is known."""
     type = view.data.element_type
     if type is None:
         return Refusal(Reason.TYPE_UNKNOWN, "the element type of data is not known, expected one")
@@ -23,8 +24,7 @@ def neutral(view: View, build: Builder, updates: Value) -> "Value | Refusal":
         message = f"reduction {view.reduction} of {type.name} starts from no value"
         return Refusal(Reason.NO_SUCH_REDUCTION, message)
     start = build.constant(found, "start_value", type)
-    shape = build.shape_of(updates, "updates_shape")
-    return build.broadcast(start, shape, "start_values", updates.shape)
+    return build.broadcast(start, dims, "start_values", shape)
 
 
 def neutral_value(type: ElementType, reduction: Reduction) -> Any:

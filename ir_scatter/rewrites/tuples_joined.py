@@ -11,7 +11,7 @@ from ir_scatter.shapes import UNKNOWN_DIM, static
 
 def tuples_joined(view: View, build: Builder) -> "Value | Refusal":
     """Return updates joined with the old values in their places."""
-    indices, depth = view.indices, view.site.depth
+    indices, depth = view.indices, view.depth
     if depth == 0:  # they name all of data
         dims = build.shape_of(view.updates, "updates_shape")
         return joined(view, build, build.broadcast(view.data, dims, "old_values", view.updates.shape))
@@ -22,7 +22,7 @@ def tuples_joined(view: View, build: Builder) -> "Value | Refusal":
 
 def counted_sizes(view: View, build: Builder) -> Value:
     """Return the dimensions of data that the coordinates of a tuple count on."""
-    depth, shape = view.site.depth, view.data.shape
+    depth, shape = view.depth, view.data.shape
     known = static(None if depth is None or shape is None else shape[:depth])
     if known is not None:
         return build.constant(list(known), "sizes")

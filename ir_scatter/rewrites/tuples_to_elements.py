@@ -9,7 +9,7 @@ from ir_scatter.ops import onnx_ops, openvino_ops
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.conditions import Condition
-from ir_scatter.rewrites.difference import difference
+from ir_scatter.rewrites.difference import difference, is_sum
 from ir_scatter.rewrites.linear import Linear, like_updates, linear
 from ir_scatter.rewrites.parts import fitting_indices, scalar
 from ir_scatter.rewrites.reductions import CARRIED, attributes_for, has
@@ -64,7 +64,7 @@ def _repeated(build: Builder, parts: Linear) -> Value:
 def _is_difference(view: View, target: OpSpec) -> bool:
     """Tell whether a difference is to be written as a sum."""
     is_lost = view.reduction is Reduction.SUB and not has(target, Reduction.SUB)
-    return is_lost and has(target, Reduction.SUM)
+    return is_lost and has(target, Reduction.SUM) and is_sum(view.data.element_type)
 
 
 def _requires(view: View, target: OpSpec) -> tuple[Condition, ...]:

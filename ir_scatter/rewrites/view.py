@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ir_scatter.model import Value
-from ir_scatter.ops.spec import Reduction
+from ir_scatter.ops.spec import Reduction, Role
 from ir_scatter.rewrites.conditions import Condition, Proof, Verdict, judge
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class View:
         keeps_negative: whether the user vouches for negative indices where the target forbids them.
         relied_on: promises that something was built on.
         judged: conditions that anybody has asked for.
+        numbers_of: inputs whose numbers, not only what holds for them, the rewritten form is made of.
     """
 
     site: "Site"
@@ -31,6 +32,7 @@ class View:
     keeps_negative: bool = False
     relied_on: set[Condition] = field(default_factory=set)
     judged: set[Condition] = field(default_factory=set)
+    numbers_of: set[Role] = field(default_factory=set)
     _proofs: dict[Condition, Proof] = field(default_factory=dict)
 
     def proof(self, condition: Condition) -> Proof:
@@ -87,3 +89,15 @@ class View:
         """Return what is written."""
         assert self.site.updates is not None
         return self.site.updates.value
+
+    @property
+    def depth(self) -> int | None:
+        """Return how many dimensions of data each tuple counts on; told by the ranks if nothing else does."""
+        shapes = [value.shape for value in (self.data, self.indices, self.updates)]
+        if self.site.depth is not None or None in shapes:
+            return self.site.depth
+        data, indices, updates = (len(shape or ()) for shape in shapes)
+        if indices == 1 and updates and self.site.spec.scalar_updates:
+            return None  # one tuple of any length may name one element
+        depth = indices - 1 + data - updates
+        return depth if 0 <= depth <= data else None
