@@ -57,8 +57,10 @@ MEANINGS = {
         "Why: the document of the target forbids a type, a rank or a shape that is known here."
     ),
     Reason.NOT_EQUAL: (
-        "Old and new form gave different results on generated inputs.\n\n"
-        "Why: this is what the proof before writing is for; please report it."
+        "Old and new form were not shown to be equal on generated inputs.\n\n"
+        "Why: nothing is written unproven.\n\n"
+        "What to do: where the inputs are too large or of a type that NumPy does not have, --verify 0 "
+        "converts without the proof. Where the results differ, please report it."
     ),
     Reason.OPSET: (
         "The model cannot move to the opset that the target needs.\n\n"

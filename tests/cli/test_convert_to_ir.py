@@ -181,3 +181,22 @@ def test_what_numpy_does_not_compute_is_said(cli: Cli) -> None:
     assert result.code == 0
     assert "note: the models were not compared in NumPy: NumPy does not compute Erf at out" in result.out
     assert "equal on openvino:CPU (2 cases)" in result.out
+
+
+@pytest.mark.parametrize(
+    ("opset", "axis", "is_moved"), [(11, 1, True), (12, 0, True), (11, 2, False), (13, 1, False)]
+)
+def test_softmax_of_a_matrix_stays_one(opset: int, axis: int, is_moved: bool, cli: Cli) -> None:
+    text = f"""
+        <ir_version: 8, opset_import: ["" : {opset}]>
+        g (float[2,3,4] x, float[4,5] data, int64[2,5] at, float[2,5] rows)
+            => (float[2,3,4] y, float[4,5] out) {{
+          y = Softmax <axis = {axis}> (x)
+          out = ScatterElements (data, at, rows)
+        }}
+    """
+    source, new = onnx_model(text), Path("new.xml")
+    result = cli("convert", source, "-o", new, "--verify-on", "CPU")
+    assert (result.code, result.err) == (0, "")
+    assert "equal on openvino:CPU (2 cases)" in result.out
+    assert ("Reshape" in new.read_text()) == is_moved

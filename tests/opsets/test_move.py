@@ -409,3 +409,24 @@ def test_constants_have_the_type_of_the_data() -> None:
         assert types_of(proto) == ["Constant", "Constant", "Clip"]
         arrays = [numpy_helper.to_array(node.attribute[0].t) for node in proto.graph.node[:2]]
         assert_equal(expected, arrays, type)
+
+
+@pytest.mark.parametrize("opset", [11, 13, 14])
+@pytest.mark.parametrize("shape", ["0, 0, 3", "2, 3, 0", "0, 3, 4"])
+def test_nothing_is_taken_for_a_matrix_without_elements(shape: str, opset: int) -> None:
+    text = f"""
+        <ir_version: 8, opset_import: ["" : 9]>
+        main (float[{shape}] x) => (float[{shape}] y) {{ [soft] y = Softmax <axis = 0> (x) }}
+    """
+    assert types_of(moved(parsed(text), opset)) == ["Softmax"]
+
+
+def test_a_node_without_outputs_is_an_obstacle() -> None:
+    text = """
+        <ir_version: 8, opset_import: ["" : 9]>
+        main (float[2, 3, 4] x) => (float[2, 3, 4] y) { y = Relu (x) }
+    """
+    proto = parsed(text)
+    proto.graph.node.add(op_type="Softmax", name="dead", input=["x"])
+    (obstacle,) = plan_move(read(proto), 13).obstacles
+    assert obstacle.reason == "it has 0 outputs, expected at least 1 in Softmax-13"
