@@ -10,7 +10,7 @@ from ir_scatter.errors import UsageError
 from ir_scatter.memory import collector_paused
 from ir_scatter.model import Model
 from ir_scatter.rewrites.conditions import Condition
-from ir_scatter.rewrites.refusals import Refusal
+from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.validate import read
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def attempt(model: "Model | str | Path", wish: Wish, cases: int, seed: int) -> C
         known = read(model) if isinstance(model, str | Path) else model
         engine = Engine(known, promises)
         plan = make_plan(engine, wish)
-        found = _Attempt(promises, cases, seed)
+        found = _Attempt(engine, cases, seed)
         for task in plan.tasks:
             found.take(task, engine.rewrite(task.candidate.sites, task.target, task.opset))
         if found.refused and plan.move is not None:
@@ -39,8 +39,8 @@ def attempt(model: "Model | str | Path", wish: Wish, cases: int, seed: int) -> C
 class _Attempt:
     """Collects what becomes of each node; nodes that look the same are proven once."""
 
-    def __init__(self, promises: Promises, cases: int, seed: int) -> None:
-        self.promises, self.cases, self.seed = promises, cases, seed
+    def __init__(self, engine: Engine, cases: int, seed: int) -> None:
+        self.engine, self.cases, self.seed = engine, cases, seed
         self.converted: list[Converted] = []
         self.refused: list[Refused] = []
         self.verified: list[Verified] = []
@@ -64,11 +64,25 @@ class _Attempt:
     def _proof(self, task: Task, outcome: Rewritten) -> "Proven | Refusal":
         known = self._proofs.get(id(outcome))
         if known is None:
-            from ir_scatter.convert.proof import prove
-
-            site = task.candidate.sites[0]
-            known = self._proofs[id(outcome)] = prove(outcome, site, self.promises, self.cases, self.seed)
+            known = self._proofs[id(outcome)] = self._prove(task, outcome)
         return known
+
+    def _prove(self, task: Task, outcome: Rewritten) -> "Proven | Refusal":
+        """Compare both forms; those of a node like it where its own inputs are too large."""
+        from ir_scatter.convert.inputs_like import TooLarge
+        from ir_scatter.convert.proof import prove
+        from ir_scatter.convert.smaller import smaller
+
+        site, engine = task.candidate.sites[0], self.engine
+        try:
+            return prove(outcome, site, engine.promises, self.cases, self.seed)
+        except TooLarge as error:
+            problem = Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
+        like = smaller(engine, site, outcome, task.opset)
+        try:
+            return prove(like.rewritten, like.site, like.promises, self.cases, self.seed) if like else problem
+        except TooLarge:
+            return problem
 
     def _refuse(self, task: Task, refusal: Refusal) -> None:
         node, key = task.candidate.node, task.candidate.key

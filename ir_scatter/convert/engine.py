@@ -134,10 +134,10 @@ class Engine:
             return None
         key = self._key(site, way)
         if key is None:
-            return self._along(site, way, opset, found)
+            return self.along(site, way, opset, found)
         known = self._known.get(key)
         if known is None:
-            known = self._along(site, way, opset, found)
+            known = self.along(site, way, opset, found)
             if not (isinstance(known, Rewritten) and known.is_bound):
                 self._known[key] = known
         return known
@@ -163,9 +163,17 @@ class Engine:
             return None
         return key
 
-    def _along(
-        self, site: Site, way: tuple[Rewrite, ...], opset: int | None, found: list[Diagnostic]
+    def along(
+        self, site: Site, way: tuple[Rewrite, ...], opset: int | None, found: Sequence[Diagnostic] = ()
     ) -> Rewritten | Refusal:
+        """Rewrite a node by these rewrites.
+
+        Args:
+            site: the node.
+            way: the rewrites, one after the other.
+            opset: that of the ONNX model that is written.
+            found: what rules have against the node as it is.
+        """
         fragment, assumptions, is_bound = _start(site), set[str](), False
         for rewrite in way:
             for node in fragment.nodes:

@@ -24,8 +24,13 @@ from ir_scatter.rewrites.view import View
 from ir_scatter.shapes import show
 from ir_scatter.site import Site
 
-MOST_ELEMENTS = 1 << 26
+MOST_ELEMENTS = 1 << 24
 """Inputs with more of them are not made: what is computed from them takes some hundred bytes for each."""
+
+
+class TooLarge(NoInputs):
+    """Inputs would take too much memory."""
+
 
 _F32, _I64 = ELEMENT_TYPES["f32"], ELEMENT_TYPES["i64"]
 
@@ -68,7 +73,8 @@ def draw_inputs(
 
     Raises:
         Misfit: no such shapes were found.
-        NoInputs: NumPy has no type for an input, or they would be too large.
+        TooLarge: they would take too much memory.
+        NoInputs: NumPy has no type for an input.
     """
     view = View(site, promises.conditions, promises.keeps_negative)
     wanted = {condition for rewrite in way for condition in rewrite.requires(view, rewrite.target)}
@@ -93,7 +99,7 @@ def _demand_small(shapes: CaseShapes) -> None:
     """Demand that inputs fit into memory, together with all that is computed from them."""
     count = sum(prod(shape) for shape in (shapes.data, shapes.indices, shapes.updates) if shape is not None)
     if count > MOST_ELEMENTS:
-        raise NoInputs(
+        raise TooLarge(
             f"with data of {show(shapes.data)} there are more than {MOST_ELEMENTS} elements to compute, "
             "too many; --verify 0 converts it without"
         )
@@ -222,4 +228,4 @@ def _axis(shape: Any, type: ElementType | None, axis: int, site: Site) -> Array:
     return np.full(dims, number, known)
 
 
-__all__ = ["Given", "Misfit", "draw_inputs"]
+__all__ = ["Given", "Misfit", "TooLarge", "draw_inputs"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ir_scatter.convert.engine import Promises, Rewritten
-from ir_scatter.convert.inputs_like import Given, draw_inputs
+from ir_scatter.convert.inputs_like import Given, TooLarge, draw_inputs
 from ir_scatter.convert.shapes_like import Misfit
 from ir_scatter.errors import Error, NoInputs
 from ir_scatter.evaluate import evaluate_detailed
@@ -43,6 +43,9 @@ def prove(rewritten: Rewritten, site: Site, promises: Promises, cases: int, seed
 
     Elements that more than one update writes without a reduction must be one of the candidates;
     floating-point reductions may differ by what rounding in another order makes of them.
+
+    Raises:
+        TooLarge: the node's own inputs would take too much memory.
     """
     random = np.random.default_rng(seed)
     done = elements = 0
@@ -54,6 +57,8 @@ def prove(rewritten: Rewritten, site: Site, promises: Promises, cases: int, seed
             given = _draw(random, rewritten.way, site, promises, keeps_constants=keeps)
         except Misfit:
             return Refusal(Reason.BREAKS_RULES, "no legal shapes were found that the node can have")
+        except TooLarge:
+            raise
         except NoInputs as error:
             return Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
         difference = _difference(rewritten.fragment, site, given, wraps=promises.keeps_negative)
