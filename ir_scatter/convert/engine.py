@@ -2,14 +2,14 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from ir_scatter.convert.contradictions import contradiction
+from ir_scatter.convert.start import start
 from ir_scatter.diagnostics import Diagnostic, Severity
-from ir_scatter.fragment import Fragment, NewNode
-from ir_scatter.model import Input, Model, Node, Value
+from ir_scatter.fragment import Fragment
+from ir_scatter.model import Model, Node
 from ir_scatter.ops import find
-from ir_scatter.ops.spec import Layout, OpSpec, Role
+from ir_scatter.ops.spec import OpSpec
 from ir_scatter.plain_forms import PlainForms
 from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.builder import Builder
@@ -18,7 +18,6 @@ from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.rewrite import Rewrite
 from ir_scatter.rewrites.view import View
 from ir_scatter.rules import all_rules
-from ir_scatter.shapes import UNKNOWN_DIM, Shape, agree, narrow
 from ir_scatter.site import Site
 from ir_scatter.validate import Check
 
@@ -174,7 +173,7 @@ class Engine:
             opset: that of the ONNX model that is written.
             found: what rules have against the node as it is.
         """
-        fragment, assumptions, is_bound = _start(site), set[str](), False
+        fragment, assumptions, is_bound = start(site), set[str](), False
         for rewrite in way:
             for node in fragment.nodes:
                 lookup = find(node.domain, node.type, node.opset)
@@ -223,52 +222,6 @@ def _open_input(site: Site) -> str:
 def _opset(node: Node) -> str:
     """Return an opset as its dialect says it: "opset2", "opset 8"."""
     return node.opset if isinstance(node.opset, str) else f"opset {node.opset}"
-
-
-def _start(site: Site) -> Fragment:
-    """Return the node itself as a fragment, its inputs with the best that is known of them."""
-    node, given = site.node, list[Value | None]()
-    known: dict[int, Value] = {}
-    shapes = _shapes(site)
-    for number, port in enumerate(node.inputs):
-        value = port.value
-        if value is not None and id(value) not in known:
-            known[id(value)] = _best_known(value, port, shapes.get(number, site.facts.shape(value)))
-        given.append(None if value is None else known[id(value)])
-    data = site.data
-    output = Value("output", data.element_type if data else None, site.data_shape)
-    assert node.opset is not None
-    new = NewNode("scatter", node.domain, node.type, node.opset, tuple(given), node.attributes, output)
-    return Fragment(given, [new])
-
-
-def _shapes(site: Site) -> dict[int, Shape]:
-    """Return the shapes of inputs by number; those of elements tell of each other."""
-    operands = {role: site.operand(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)}
-    found = {role: one.shape for role, one in operands.items() if one is not None}
-    if site.spec.layout is Layout.ELEMENTS:
-        indices, updates = found.get(Role.INDICES), found.get(Role.UPDATES)
-        if agree(indices, updates):
-            found[Role.INDICES] = found[Role.UPDATES] = narrow(indices, updates)
-        ranks = [len(shape) for shape in found.values() if shape is not None]
-        if ranks:
-            found = {
-                role: (UNKNOWN_DIM,) * ranks[0] if dims is None else dims for role, dims in found.items()
-            }
-    return {one.index: found[role] for role, one in operands.items() if one is not None}
-
-
-def _best_known(value: Value, port: Input, shape: Shape) -> Value:
-    return Value(
-        value.name,
-        value.element_type or port.stored_type,
-        shape,
-        partial(getattr, value, "producer"),
-        value.output,
-        value.constant,
-        producer_type=value.producer_type,
-        is_input=value.is_input,
-    )
 
 
 def _apply(rewrite: Rewrite, view: View, opset: int | None) -> Fragment | Refusal:

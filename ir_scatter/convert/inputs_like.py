@@ -81,22 +81,20 @@ def draw_inputs(
     is_unique = view.reduction is Reduction.NONE or Condition.UNIQUE in wanted
     is_full = Condition.EQUAL in wanted
     shapes = draw_shapes_like(random, site, is_unique=is_unique, is_full=is_full, is_tight=is_tight)
-    if Condition.UNIQUE in wanted and shapes.indices is not None and not _has_room(site, shapes):
-        raise Misfit
-    _demand_small(shapes)
+    _demand_fit(site, shapes, wanted)
     case = _blank(random, site, shapes, view.reduction)
     if case.indices is None:
         return _given(site, case)
-    constant = site.index_array if keeps_constants else None
-    if constant is not None and Condition.UNIQUE in wanted and _repeat(site, shapes, constant):
+    indices = _constant(site, shapes, wanted) if keeps_constants else None
+    if indices is None:
+        indices = _indices(random, view, case, shapes, wanted, is_unique=is_unique)
+    return _given(site, replace(case, indices=indices))
+
+
+def _demand_fit(site: Site, shapes: CaseShapes, wanted: set[Condition]) -> None:
+    """Demand that there are targets enough, and memory for all that is computed from the inputs."""
+    if Condition.UNIQUE in wanted and shapes.indices is not None and not _has_room(site, shapes):
         raise Misfit
-    if constant is None:
-        constant = _indices(random, view, case, shapes, wanted, is_unique=is_unique)
-    return _given(site, replace(case, indices=constant))
-
-
-def _demand_small(shapes: CaseShapes) -> None:
-    """Demand that inputs fit into memory, together with all that is computed from them."""
     count = sum(prod(shape) for shape in (shapes.data, shapes.indices, shapes.updates) if shape is not None)
     if count > MOST_ELEMENTS:
         raise TooLarge(
@@ -146,6 +144,14 @@ def _indices(
     sizes = shapes.data[: shapes.indices[-1]] if shapes.axis is None else shapes.data[shapes.axis]
     wide = found.astype(np.int64)
     return np.where(wide < 0, wide + np.asarray(sizes), wide).astype(found.dtype)
+
+
+def _constant(site: Site, shapes: CaseShapes, wanted: set[Condition]) -> Array | None:
+    """Return the indices that the file holds, None if it holds none."""
+    array = site.index_array
+    if array is not None and Condition.UNIQUE in wanted and _repeat(site, shapes, array):
+        raise Misfit
+    return array
 
 
 def _repeat(site: Site, shapes: CaseShapes, indices: Array) -> bool:

@@ -61,10 +61,12 @@ def counted_mean(
     )
     if not view.keeps_initial:
         counts = build.binary("maximum", counts, one, "counts_or_one")
+    return build.convert(_divided(build, sums, counts, wide), type, f"means_{type.name}")
+
+
+def _divided(build: Builder, sums: Value, counts: Value, wide: ElementType) -> Value:
+    """Divide sums by counts, rounding whole numbers down."""
     if wide is I64:
         rest = build.binary("floor_mod", sums, counts, "rests")
-        means = divided_exactly(build, sums, counts, rest, "means")
-    else:
-        counts = build.convert(counts, wide, f"counts_{wide.name}")
-        means = build.binary("divide", sums, counts, "means")
-    return build.convert(means, type, f"means_{type.name}")
+        return divided_exactly(build, sums, counts, rest, "means")
+    return build.binary("divide", sums, build.convert(counts, wide, f"counts_{wide.name}"), "means")
