@@ -15,6 +15,7 @@ from ir_scatter.ops.opset_conditions import (
     MayCross,
     MayHaveOtherRank,
     MayHaveType,
+    MayStartOutside,
 )
 from ir_scatter.ops.opset_facts import (
     Added,
@@ -54,7 +55,9 @@ _NEGATIVE_AXES = Barrier("negative axes mean nothing before", (IsNegative("axes"
 _ONE_SCALE = Barrier("the older version takes one scale only", (MayHaveOtherRank(1, 0),), up=False)
 _TIES = Barrier("the older version does not say which of equal values wins", up=False)
 _CEILING = AttributeIs("ceil_mode", (1,), 0)
-_RIGHT_PADDING = Barrier("with ceil_mode, windows that start in the padding are left out since", (_CEILING,))
+_RIGHT_PADDING = Barrier(
+    "with ceil_mode, windows that start behind the input are left out since", (_CEILING, MayStartOutside())
+)
 _ONES = Added("dilations", 1, is_list_of_same=True)
 _MASK = "an output of another type, or with another content"
 _FLOAT8 = "infinity becomes the greatest number since, and was NaN before"

@@ -71,6 +71,14 @@ class HasOutputs:
     first: int
 
 
+@dataclass(frozen=True, slots=True)
+class MayStartOutside:
+    """A window of a pool is not known to start inside of the input or in what is put before it.
+
+    Where nothing is put behind the input, none does unless the windows leave gaps.
+    """
+
+
 Condition = (
     AttributeIs
     | IsWritten
@@ -80,4 +88,5 @@ Condition = (
     | MayBeNegative
     | MayCross
     | HasOutputs
+    | MayStartOutside
 )

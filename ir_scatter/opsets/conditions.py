@@ -13,6 +13,7 @@ from ir_scatter.ops.opset_conditions import (
     MayCross,
     MayHaveOtherRank,
     MayHaveType,
+    MayStartOutside,
 )
 from ir_scatter.opsets.draft import Draft
 
@@ -78,6 +79,14 @@ def _has_outputs(condition: HasOutputs, draft: Draft) -> bool:
     return any(draft.proto.output[condition.first :])
 
 
+def _may_start_outside(_: MayStartOutside, draft: Draft) -> bool:
+    kernel = draft.attribute("kernel_shape", [])
+    strides, pads = draft.attribute("strides", [1] * len(kernel)), draft.attribute("pads", [])
+    is_padded = any(pads) or draft.attribute("auto_pad", "NOTSET") not in {"NOTSET", "VALID"}
+    has_gaps = any(step > size for size, step in zip(kernel, strides, strict=False))
+    return is_padded or has_gaps or len(strides) != len(kernel)
+
+
 _CHECKS: Mapping[type, Callable[[Any, Draft], bool]] = {
     AttributeIs: _attribute_is,
     IsWritten: _is_written,
@@ -87,4 +96,5 @@ _CHECKS: Mapping[type, Callable[[Any, Draft], bool]] = {
     MayBeNegative: _may_be_negative,
     MayCross: _may_cross,
     HasOutputs: _has_outputs,
+    MayStartOutside: _may_start_outside,
 }

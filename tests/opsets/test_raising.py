@@ -191,6 +191,16 @@ RECURRENT = [
     for node, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1))
 ]  # fmt: skip
 
+POOLS = [
+    Case(f"{node} {name}", 19, node, (EIGHTHS,), {"ceil_mode": 1, **attributes})
+    for node in ("MaxPool", "AveragePool")
+    for name, attributes in (
+        ("without strides", {"kernel_shape": [2, 4]}),
+        ("without padding", {"kernel_shape": [3, 3], "strides": [2, 3]}),
+        ("of valid windows", {"kernel_shape": [2, 3], "strides": [1, 2], "auto_pad": "VALID"}),
+    )
+]
+
 BOX = np.array([[0, 0.5, 3, 3.5]], np.float32)
 LATER = [
     Case("aligned", 10, "RoiAlign", (numbers(1, 1, 5, 5), BOX), {"output_height": 2, "output_width": 2}, (np.array([0]),)),
@@ -223,7 +233,7 @@ WIDENED = [
         pytest.param(cases, id=cases[0].node)
         for cases in (
             CLIP, SLICE, TOP_K, PAD, UPSAMPLE, RESIZE, BATCH_NORMALIZATION, COERCED, AXES, REDUCED, DROPOUT,
-            ONE_HOT, RECURRENT, LATER, WIDENED,
+            ONE_HOT, RECURRENT, POOLS, LATER, WIDENED,
         )
     ],
 )  # fmt: skip
