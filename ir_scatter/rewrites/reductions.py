@@ -6,7 +6,7 @@ from typing import Any
 from ir_scatter.elements import ElementType
 from ir_scatter.model import ONNX, OPENVINO, Value
 from ir_scatter.ops.spec import OpSpec, Reduction
-from ir_scatter.rewrites.builder import Builder
+from ir_scatter.rewrites.builder import I64, Builder
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.view import View
@@ -85,7 +85,7 @@ def joined(view: View, build: Builder, current: Value, updates: Value | None = N
     updates = view.updates if updates is None else updates
     if view.reduction is Reduction.MEAN:
         return _mean_of_two(build, current, updates, data_type)
-    if _is_chosen(data_type, view.reduction, build.opset):
+    if _is_whole_extreme(data_type, view.reduction, build.domain):
         return _extreme(build, current, updates, view.reduction)
     of_numbers, of_booleans = _WORDS[view.reduction]
     return build.binary(
@@ -101,14 +101,24 @@ def _is_not_joined(type: ElementType, reduction: Reduction, opset: int | None) -
     return is_arithmetic and type.bits < _WIDE and opset < _TAKES_NARROW
 
 
-def _is_chosen(type: ElementType, reduction: Reduction, opset: int | None) -> bool:
-    """Tell whether the extreme takes a comparison: ONNX's Min and Max take whole numbers from 12 on."""
+def _is_whole_extreme(type: ElementType, reduction: Reduction, domain: str) -> bool:
     is_extreme = reduction in {Reduction.MIN, Reduction.MAX} and type.kind in {"signed", "unsigned"}
-    return is_extreme and opset is not None and opset < _COMPARES_WHOLE
+    return is_extreme and domain == ONNX
 
 
 def _extreme(build: Builder, left: Value, right: Value, reduction: Reduction) -> Value:
-    """Return the smaller or the greater of two numbers."""
+    """Return the smaller or the greater of two whole numbers in ONNX.
+
+    Its Min and Max take them from opset 12 on, and onnxruntime has no kernels for the narrow ones.
+    """
+    type, opset = left.element_type, build.opset
+    assert type is not None
+    is_old = opset is not None and opset < _COMPARES_WHOLE
+    if type.bits < _WIDE or (is_old and type.name == "u32"):
+        wide, other = (build.convert(value, I64, "joined_i64") for value in (left, right))
+        return build.convert(_extreme(build, wide, other, reduction), type, f"joined_{type.name}")
+    if not is_old:
+        return build.binary(_WORDS[reduction][0], left, right, "joined")
     is_less = build.binary("less", left, right, "is_less")
     first, second = (left, right) if reduction is Reduction.MIN else (right, left)
     return build.select(is_less, first, second, "joined")
