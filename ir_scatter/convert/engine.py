@@ -17,7 +17,7 @@ from ir_scatter.rewrites.conditions import Condition, Verdict
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.rewrite import Rewrite
 from ir_scatter.rewrites.view import View
-from ir_scatter.rules import all_rules
+from ir_scatter.rules import all_rules, negative_index
 from ir_scatter.site import Site
 from ir_scatter.validate import Check
 
@@ -26,9 +26,6 @@ DEMANDS = ("SCT1", "SCT2", "SCT3")
 
 KEPT_NEGATIVE = "negative-indices-kept"
 """How the report records that negative indices were vouched for."""
-
-_VOUCHED = "SCT303"
-"""What a target says of negative indices that are constant."""
 
 _SETTLED_BY_FORM = {Condition.NON_NEGATIVE, Condition.UNIQUE}
 """Conditions that all plain indices of one form meet, or none."""
@@ -189,7 +186,9 @@ class Engine:
         if self.promises.keeps_negative and self._relies_on_sign(site, way):
             assumptions.add(KEPT_NEGATIVE)
         known = {diagnostic.code for diagnostic in found}
-        broken = self._broken(fragment, known | {_VOUCHED} if self.promises.keeps_negative else known)
+        broken = self._broken(
+            fragment, known | {negative_index.RULE.code} if self.promises.keeps_negative else known
+        )
         names = tuple([rewrite.name for rewrite in way])
         return broken or Rewritten(fragment, way, names, tuple(sorted(assumptions)), is_bound)
 

@@ -142,8 +142,7 @@ def _indices(
     if (view.may_be_negative and not view.keeps_negative) or not found.size or not is_signed:
         return found
     sizes = shapes.data[: shapes.indices[-1]] if shapes.axis is None else shapes.data[shapes.axis]
-    wide = found.astype(np.int64)
-    return np.where(wide < 0, wide + np.asarray(sizes), wide).astype(found.dtype)
+    return targets.from_front(found, sizes).astype(found.dtype)
 
 
 def _constant(site: Site, shapes: CaseShapes, wanted: set[Condition]) -> Array | None:
@@ -208,8 +207,7 @@ def _from_front(case: Case, indices: Array | None) -> Array | None:
     """Return indices of one axis counted from the front."""
     if indices is None or indices.dtype.kind != "i" or case.spec.layout is Layout.TUPLES:
         return indices
-    wide = indices.astype(np.int64)
-    return np.where(wide < 0, wide + case.data.shape[case.axis_from_front], wide)
+    return targets.from_front(indices, case.data.shape[case.axis_from_front])
 
 
 def _share(site: Site, arrays: dict[Role, Array | None]) -> None:
@@ -234,4 +232,4 @@ def _axis(shape: Any, type: ElementType | None, axis: int, site: Site) -> Array:
     return np.full(dims, number, known)
 
 
-__all__ = ["Given", "Misfit", "TooLarge", "draw_inputs"]
+__all__ = ["MOST_ELEMENTS", "Given", "Misfit", "TooLarge", "draw_inputs"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ir_scatter.convert.engine import Promises, Rewritten
-from ir_scatter.convert.inputs_like import Given, TooLarge, draw_inputs
+from ir_scatter.convert.inputs_like import MOST_ELEMENTS, Given, TooLarge, draw_inputs
 from ir_scatter.convert.shapes_like import Misfit
 from ir_scatter.errors import Error, NoInputs
 from ir_scatter.evaluate import evaluate_detailed
@@ -14,16 +14,13 @@ from ir_scatter.fragment import Fragment, NewConstant
 from ir_scatter.graphs.nodes import compute_node
 from ir_scatter.graphs.plan import Step
 from ir_scatter.model import Node
-from ir_scatter.ops import find, plain
+from ir_scatter.ops import find, plain, targets
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.ops.spec import IndexRange, OpSpec, Role
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.rewrite import Rewrite
 from ir_scatter.shapes import show, show_numbers
 from ir_scatter.site import Site
-
-_MOST_ELEMENTS = 1 << 24
-"""Elements after which no further case is drawn: large nodes get one."""
 
 _CLOSE = 1e-5
 """How far floating-point outputs may be apart where another program has chosen other operators."""
@@ -50,8 +47,8 @@ def prove(rewritten: Rewritten, site: Site, promises: Promises, cases: int, seed
     random = np.random.default_rng(seed)
     done = elements = 0
     for _ in range(cases):
-        if done and elements > _MOST_ELEMENTS:
-            break
+        if done and elements > MOST_ELEMENTS:
+            break  # large nodes get one case
         try:
             keeps = rewritten.is_bound or done == 0
             given = _draw(random, rewritten.way, site, promises, keeps_constants=keeps)
@@ -196,6 +193,4 @@ def _from_front(spec: OpSpec, arrays: Sequence[Array | None]) -> Sequence[Array 
         return arrays
     at = None if axis is None else arrays[axis]
     sizes = data.shape[: indices.shape[-1]] if at is None else data.shape[int(at.reshape(-1)[0])]
-    wide = indices.astype(np.int64)
-    counted = np.where(wide < 0, wide + np.asarray(sizes, np.int64), wide)
-    return [*arrays[:number], counted, *arrays[number + 1 :]]
+    return [*arrays[:number], targets.from_front(indices, sizes), *arrays[number + 1 :]]

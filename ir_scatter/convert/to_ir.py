@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from ir_scatter.convert.job import Done, Job
     from ir_scatter.graphs.program import Program
 
-_TAKES_ROWS = frozenset({11, 12})
-_ALONG_AXES = 13
-
 
 def run_to_ir(job: "Job", model: Model) -> "Done":
     """Convert an ONNX model to an IR, and then its nodes if an operator is named.
@@ -76,29 +73,19 @@ def _broken(model: Model) -> Iterator[Refused]:
 
 
 def _readable_by_openvino(job: "Job", model: Model) -> Conversion | None:
-    """Rewrite what OpenVINO does not read, reads wrongly, or what is no longer legal; None without any.
+    """Rewrite what OpenVINO does not read, reads wrongly, or what is no longer legal; None without any."""
+    from ir_scatter.opsets import agreed_opset
 
-    Softmax takes its input as a matrix up to opset 12, and OpenVINO takes it so up to opset 10.
-    """
     keys = [TENSOR_SCATTER_24.key, *(spec.key for spec in SPECS.values() if spec.is_removed)]
     kinds = scatter_types(model.domain)
     rows = (find(node.domain, node.type, node.opset) for node in model.definitions(kinds))
     options = {name: job.options[name] for name in ("assume", "verify", "seed")}
-    if any(_takes_rows(node) for node in model.walk(frozenset({"Softmax"}))):
-        options["opset"] = _ALONG_AXES
+    agreed = agreed_opset(model)
+    if agreed is not None:
+        options["opset"] = agreed
     if any(row is not None and row.spec is not None and row.spec.key in keys for row in rows):
         return convert(model, SCATTER_ELEMENTS[-1].key.type, sources=tuple(map(str, keys)), **options)
     return convert(model, **options) if "opset" in options else None
-
-
-def _takes_rows(node: Node) -> bool:
-    """Tell whether a Softmax takes its input as a matrix, and OpenVINO works along one axis instead."""
-    if node.opset not in _TAKES_ROWS or not node.inputs:
-        return False
-    value, axis = node.inputs[0].value, node.attributes.get("axis", 1)
-    if value is None or value.shape is None or not isinstance(axis, int):
-        return bool(axis != -1)
-    return any(dim != 1 for dim in value.shape[axis % len(value.shape or "?") + 1 :])
 
 
 def _export(model: Model, first: Conversion | None, folder: Path) -> tuple[Model, Model]:

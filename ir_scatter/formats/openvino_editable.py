@@ -102,4 +102,4 @@ def greatest_id(body: Body) -> int:
     named = {*body.layers, *body.edges}
     for edges in body.edges.values():
         named.update([edge[0] for edge in edges])
-    return max([int(id) for id in named if id.isdigit() and len(id) <= _LONGEST_ID], default=-1)
+    return max((int(id) for id in named if _is_id(id)), default=-1)

@@ -53,6 +53,22 @@ class Repeats:
     earlier: tuple[int, ...]
 
 
+def from_front(indices: "Array", sizes: int | Sequence[int]) -> "Array":
+    """Return indices with negative ones counted from the front; those that are out of range stay so.
+
+    Args:
+        indices: of a type of NumPy's own.
+        sizes: what they count on: one number, or for tuples one for each coordinate.
+
+    Returns:
+        An array of i64.
+    """
+    import numpy
+
+    wide = indices.astype(numpy.int64)
+    return numpy.where(wide < 0, wide + numpy.asarray(sizes, numpy.int64), wide)
+
+
 def sizes(layout: Layout, data: Shape, axis: int | None, indices: tuple[int, ...]) -> list[int | None]:
     """Return the size that indices count on: one, or for tuples one for each coordinate.
 

@@ -2,6 +2,7 @@
 
 from ir_scatter.ops.opset_facts import Coerced, Misread
 from ir_scatter.opsets.draft import Draft, Refused
+from ir_scatter.shapes import Shape
 
 _FIRST_WITH_ALLOWZERO = 14
 
@@ -44,10 +45,17 @@ def _work_on_rows(draft: Draft, axis: int) -> None:
 
 
 def _is_last(draft: Draft, axis: int) -> bool:
-    """Tell whether nothing but dimensions of 1 is known to follow an axis, or there are no elements."""
     shape = draft.place.shape(draft.input(0))
+    if shape is not None and not -len(shape) <= axis < len(shape):
+        raise Refused(f"its axis is {axis}, expected one of {len(shape)} dimensions")
+    return is_last(shape, axis)
+
+
+def is_last(shape: Shape, axis: int) -> bool:
+    """Tell whether nothing but dimensions of 1 is known to follow an axis, or there are no elements.
+
+    A matrix with one row for each position in front of the axis then says the same as the axis.
+    """
     if shape is None:
         return axis == -1
-    if not -len(shape) <= axis < len(shape):
-        raise Refused(f"its axis is {axis}, expected one of {len(shape)} dimensions")
-    return 0 in shape or all(dim == 1 for dim in shape[axis % len(shape) + 1 :])
+    return 0 in shape or all(dim == 1 for dim in shape[axis % max(len(shape), 1) + 1 :])

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ir_scatter.model import Value
+from ir_scatter.ops import targets
 from ir_scatter.ops.spec import Role
 from ir_scatter.rewrites.builder import LARGEST_FOLDED, Builder
 from ir_scatter.rewrites.refusals import Refusal
@@ -51,14 +52,13 @@ def _each_once(view: View, build: Builder) -> Value | None:
     array, axis, data = view.site.index_array, view.site.axis, view.data.shape
     if array is None or axis is None or not 0 < array.size <= LARGEST_FOLDED:
         return None
-    wide, size = array.astype(np.int64), None if data is None else data[axis]
-    if isinstance(size, int):
-        wide = np.where(wide < 0, wide + size, wide)
+    size = None if data is None else data[axis]
+    counted = targets.from_front(array, size if isinstance(size, int) else 0)
     coordinates = np.indices(array.shape)
-    coordinates[axis] = wide
+    coordinates[axis] = counted
     every = coordinates.reshape(array.ndim, -1).T
     once = np.unique(every, axis=0)
-    if len(once) == len(every) or (wide < 0).any():
+    if len(once) == len(every) or (counted < 0).any():
         return None
     view.numbers_of.add(Role.INDICES)
     return build.constant(once, "targets")

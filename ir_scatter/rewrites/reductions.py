@@ -5,6 +5,7 @@ from typing import Any
 
 from ir_scatter.elements import ElementType
 from ir_scatter.model import ONNX, OPENVINO, Value
+from ir_scatter.ops.dialects import takes
 from ir_scatter.ops.spec import OpSpec, Reduction
 from ir_scatter.rewrites.builder import I64, Builder
 from ir_scatter.rewrites.conditions import Condition
@@ -15,8 +16,6 @@ CARRIED = frozenset({"reduction", "use_init_val"})
 """The attributes that this module takes care of."""
 
 _WIDE = 32
-_TAKES_NARROW = 14
-_COMPARES_WHOLE = 12
 
 _WORDS = {
     Reduction.SUM: ("add", "logical_or"),
@@ -26,6 +25,8 @@ _WORDS = {
     Reduction.MAX: ("maximum", "logical_or"),
 }
 """What joins two values: of numbers, of booleans."""
+
+_OF_MEAN = ("add", "add")
 
 
 def has(target: OpSpec, reduction: Reduction) -> bool:
@@ -77,7 +78,10 @@ def joined(view: View, build: Builder, current: Value, updates: Value | None = N
     data_type = view.data.element_type
     if data_type is None:
         return Refusal(Reason.TYPE_UNKNOWN, "the element type of data is not known, expected one")
-    if build.domain == ONNX and _is_not_joined(data_type, view.reduction, build.opset):
+    of_numbers, of_booleans = _WORDS.get(view.reduction, _OF_MEAN)
+    operation = of_booleans if data_type.kind == "boolean" else of_numbers
+    is_extreme = build.domain == ONNX and _is_whole_extreme(data_type, view.reduction)
+    if not is_extreme and not takes(build.domain, operation, data_type, build.opset):
         message = (
             f"reduction {view.reduction} of {data_type.name} has no plain operator in opset {build.opset}"
         )
@@ -85,42 +89,32 @@ def joined(view: View, build: Builder, current: Value, updates: Value | None = N
     updates = view.updates if updates is None else updates
     if view.reduction is Reduction.MEAN:
         return _mean_of_two(build, current, updates, data_type)
-    if _is_whole_extreme(data_type, view.reduction, build.domain):
-        return _extreme(build, current, updates, view.reduction)
-    of_numbers, of_booleans = _WORDS[view.reduction]
-    return build.binary(
-        of_booleans if data_type.kind == "boolean" else of_numbers, current, updates, "joined"
-    )
+    return (_extreme if is_extreme else _plainly)(build, operation, current, updates)
 
 
-def _is_not_joined(type: ElementType, reduction: Reduction, opset: int | None) -> bool:
-    """Tell whether ONNX's operators do not take a type yet: arithmetic of 8 and 16 bits came with 14."""
-    if type.kind not in {"signed", "unsigned"} or opset is None:
-        return type.kind == "complex"
-    is_arithmetic = reduction not in {Reduction.MIN, Reduction.MAX}
-    return is_arithmetic and type.bits < _WIDE and opset < _TAKES_NARROW
+def _plainly(build: Builder, operation: str, left: Value, right: Value) -> Value:
+    return build.binary(operation, left, right, "joined")
 
 
-def _is_whole_extreme(type: ElementType, reduction: Reduction, domain: str) -> bool:
-    is_extreme = reduction in {Reduction.MIN, Reduction.MAX} and type.kind in {"signed", "unsigned"}
-    return is_extreme and domain == ONNX
+def _is_whole_extreme(type: ElementType, reduction: Reduction) -> bool:
+    return reduction in {Reduction.MIN, Reduction.MAX} and type.kind in {"signed", "unsigned"}
 
 
-def _extreme(build: Builder, left: Value, right: Value, reduction: Reduction) -> Value:
-    """Return the smaller or the greater of two whole numbers in ONNX.
+def _extreme(build: Builder, operation: str, left: Value, right: Value) -> Value:
+    """Return the smaller or the greater of two whole numbers in ONNX, by a comparison if need be.
 
-    Its Min and Max take them from opset 12 on, and onnxruntime has no kernels for the narrow ones.
+    onnxruntime has kernels for the wide types only, and none that compares u32.
     """
-    type, opset = left.element_type, build.opset
+    type = left.element_type
     assert type is not None
-    is_old = opset is not None and opset < _COMPARES_WHOLE
-    if type.bits < _WIDE or (is_old and type.name == "u32"):
+    is_taken = takes(build.domain, operation, type, build.opset)
+    if type.bits < _WIDE or (not is_taken and type.name == "u32"):
         wide, other = (build.convert(value, I64, "joined_i64") for value in (left, right))
-        return build.convert(_extreme(build, wide, other, reduction), type, f"joined_{type.name}")
-    if not is_old:
-        return build.binary(_WORDS[reduction][0], left, right, "joined")
+        return build.convert(_extreme(build, operation, wide, other), type, f"joined_{type.name}")
+    if is_taken:
+        return _plainly(build, operation, left, right)
     is_less = build.binary("less", left, right, "is_less")
-    first, second = (left, right) if reduction is Reduction.MIN else (right, left)
+    first, second = (left, right) if operation == "minimum" else (right, left)
     return build.select(is_less, first, second, "joined")
 
 

@@ -7,6 +7,8 @@ import numpy as np
 import onnx
 import pytest
 
+from ir_scatter import runners
+from ir_scatter.cases.feeds import make_feeds
 from tests.cli.conftest import Cli, copy_sample
 from tests.cli.scatter_models import demand_equal, deprecated, files, findings, onnx_model, operators
 
@@ -183,6 +185,7 @@ def test_what_numpy_does_not_compute_is_said(cli: Cli) -> None:
     assert "equal on openvino:CPU (2 cases)" in result.out
 
 
+@pytest.mark.onnxruntime
 @pytest.mark.parametrize(
     ("opset", "axis", "is_moved"), [(11, 1, True), (12, 0, True), (11, 2, False), (13, 1, False)]
 )
@@ -200,3 +203,7 @@ def test_softmax_of_a_matrix_stays_one(opset: int, axis: int, is_moved: bool, cl
     assert (result.code, result.err) == (0, "")
     assert "equal on openvino:CPU (2 cases)" in result.out
     assert ("Reshape" in new.read_text()) == is_moved
+    feeds = make_feeds(source, 0)
+    before = runners.find("onnxruntime").run(source, feeds)
+    after = runners.find("CPU").run(new, feeds)
+    np.testing.assert_allclose(after.outputs["y"], before.outputs["y"], rtol=1e-5)

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ir_scatter.elements import ElementType
 from ir_scatter.model import OPENVINO
 from ir_scatter.ops.dialects import onnx_words, openvino_words
 from ir_scatter.ops.dialects.written import Written
 
-__all__ = ["Written", "written"]
+__all__ = ["Written", "takes", "written"]
 
 
 def written(domain: str, operation: str, opset: int | None, values: Mapping[str, Any]) -> Written:
@@ -23,3 +24,11 @@ def written(domain: str, operation: str, opset: int | None, values: Mapping[str,
         return openvino_words.OPERATIONS[operation](values)
     assert opset is not None
     return onnx_words.OPERATIONS[operation](values, opset)
+
+
+def takes(domain: str, operation: str, type: ElementType, opset: int | None) -> bool:
+    """Tell whether an operation that joins two numbers takes a type; see `written`."""
+    if domain == OPENVINO:
+        return True
+    assert opset is not None
+    return onnx_words.takes(operation, type, opset)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from ir_scatter.elements import ElementType
 from ir_scatter.ops.dialects.written import Written
 
 _Values: TypeAlias = Mapping[str, Any]
@@ -11,6 +12,9 @@ _Writer: TypeAlias = Callable[[_Values, int], Written]
 _AXES_ARE_INPUTS = 13
 _PRODUCT_AXES_ARE_INPUTS = 18
 _ALLOW_ZERO = 14
+_WHOLE_EXTREMES = 12
+_NARROW_ARITHMETIC = 14
+_NARROW = 32
 
 
 def _fixed(type: str, **attributes: Any) -> _Writer:
@@ -65,3 +69,15 @@ OPERATIONS: Mapping[str, _Writer] = {
     "reduce_prod": _with_axes("ReduceProd", _PRODUCT_AXES_ARE_INPUTS),
     "reduce_sum": _with_axes("ReduceSum", _AXES_ARE_INPUTS),
 }
+
+
+def takes(operation: str, type: ElementType, opset: int) -> bool:
+    """Tell whether an operation that joins two numbers takes a type.
+
+    Min and Max take whole numbers from opset 12 on, arithmetic those of 8 and 16 bits from 14 on.
+    """
+    if type.kind not in {"signed", "unsigned"}:
+        return type.kind != "complex"
+    if operation in {"minimum", "maximum"}:
+        return opset >= _WHOLE_EXTREMES
+    return type.bits >= _NARROW or opset >= _NARROW_ARITHMETIC
