@@ -1,6 +1,6 @@
 """One scatter operator in one model, seen by role."""
 
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,22 @@ class Operand:
 def are_plain(numbers: Collection[int], size: int) -> bool:
     """Tell whether some indices are in range, not negative and all different."""
     return min(numbers) >= 0 and max(numbers) < size and len({*numbers}) == len(numbers)
+
+
+def _known_of(value: Value) -> tuple[Hashable, ...]:
+    """Return type and shape of a value, as they are known and as the file stores them."""
+    return value.element_type, value.shape, value.stored_type, value.stored_shape
+
+
+def _exactly(attributes: Mapping[str, Any]) -> Hashable | None:
+    """Return attributes so that 1, 1.0 and True differ; None if one holds a tensor or a graph."""
+    if not attributes:
+        return ()
+    for value in attributes.values():
+        parts = value if isinstance(value, list) else (value,)
+        if not all(isinstance(part, int | float | str | bytes) for part in parts):
+            return None
+    return tuple([(name, repr(value)) for name, value in attributes.items()])
 
 
 class Site:
@@ -228,29 +244,43 @@ class Site:
             return None
         return targets.out_of_range(self.index_array, self.limits)
 
-    def likeness(self) -> Hashable:
-        """Return what rules can see of the site, but for the numbers in indices.
-
-        What such rules find at two sites of the same likeness is the same but for the place.
-        """
-        return self._likeness
+    @lazy
+    def has_faults(self) -> bool:
+        """Tell whether constant indices are out of range, negative or name a target again, or may be so."""
+        array, limits, layout = self.index_array, self.limits, self.spec.layout
+        if self.has_plain_indices or array is None:
+            return False
+        if limits is None or self.out_of_range is not None or (array.size and int(array.min()) < 0):
+            return True
+        if layout is Layout.ELEMENTS and self.axis is None:
+            return True
+        return targets.repeats(layout, self.axis, array, limits, wraps=self.wraps) is not None
 
     @lazy
-    def _likeness(self) -> Hashable:
-        inputs, attributes = self.node.inputs, self.node.attributes
-        parts: list[Hashable] = [self.spec.key, self.written_axis, len(inputs)]
-        for port in inputs:
+    def signature(self) -> Hashable | None:
+        """Return the values of the facts in `ir_scatter.reads.SIGNATURE`; None if it is like no other."""
+        node = self.node
+        attributes = _exactly(node.attributes)
+        if attributes is None:
+            return None
+        inputs, values = [], []
+        for port in node.inputs:
             value = port.value
-            parts += (port.is_present, port.stored_type, port.stored_shape)
-            if value is not None:
-                parts += (value.element_type, value.stored_type, value.stored_shape)
-        parts += [operand.shape for operand in self._operands.values()]
-        for output in self.node.outputs:
-            parts += (output.stored_type, output.stored_shape)
-        if attributes:
-            parts.append(tuple(attributes.items()))
-        parts += (self.has_constant_indices, self.indices_shape)
-        return tuple(parts)
+            known = None if value is None else _known_of(value)
+            inputs.append((port.is_present, port.stored_type, port.stored_shape, known))
+            values.append(value)
+        is_shared = len({*values}) < len(values)
+        return (
+            (node.domain, node.type, node.opset),
+            attributes,
+            self.written_axis,
+            tuple(inputs),
+            tuple([operand.shape for operand in self._operands.values()]),
+            tuple([_known_of(output) for output in node.outputs]),
+            tuple(map(values.index, values)) if is_shared else (),
+            self.has_constant_indices,
+            self.indices_shape,
+        )
 
     def _sequence_limits(self) -> list[int | None] | None:
         """Return how many start positions a cache has; any start is legal where positions wrap."""

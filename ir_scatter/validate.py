@@ -14,6 +14,7 @@ from ir_scatter.model import ONNX, OPENVINO, Defect, Graph, Model, Node
 from ir_scatter.ops import find, scatter_types
 from ir_scatter.ops.plain_shapes import ONNX_BROADCASTERS, ONNX_TYPE_KEEPERS
 from ir_scatter.plain_forms import PlainForms
+from ir_scatter.reads import FAULTS, SIGNATURE
 from ir_scatter.rules import all_rules, by_name
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.site import Site
@@ -21,7 +22,6 @@ from ir_scatter.site import Site
 if TYPE_CHECKING:
     from ir_scatter.shapes import Shape
 
-_WITHOUT_ROW = frozenset({"not-in-opset", "unknown-opset"})
 _STORED = "SCT5"
 
 
@@ -94,22 +94,23 @@ def validate(
 class Check:
     """Shows every scatter node of a model to the rules.
 
-    Networks repeat themselves: of two nodes that differ only in names and in the numbers of their
-    indices, the second is shown only to the rules that read those numbers, if the first was clean.
+    Networks repeat themselves: a node that is the same as a clean one in all that a rule reads is not
+    shown to it again. What the rules read, they declare.
     """
 
     def __init__(
         self, model: Model, rules: Sequence[Rule], max_index_elements: int = MAX_CONSTANT_ELEMENTS
     ) -> None:
-        """Sort the rules by what they look at."""
+        """Sort the rules by what they read."""
         self.model = model
         self.facts = Facts(max_index_elements)
         self.plain = PlainForms()
         checks = [rule for rule in rules if rule.check is not None]
-        self.without_row = [rule for rule in checks if rule.name in _WITHOUT_ROW]
-        with_row = [rule for rule in checks if rule.name not in _WITHOUT_ROW]
-        self.of_values = [rule for rule in with_row if rule.reads_values]
-        self.of_form = [rule for rule in with_row if not rule.reads_values]
+        self.without_row = [rule for rule in checks if not rule.needs_row]
+        self.of_signature = [rule for rule in checks if rule.reads <= SIGNATURE]
+        grouped = [rule for rule in checks if rule.reads <= SIGNATURE | FAULTS]
+        self.of_faults = [rule for rule in grouped if rule not in self.of_signature]
+        self.of_each = [rule for rule in checks if rule not in grouped]
         self.clean: set[Hashable] = set()
 
     def run(self) -> Iterator[Diagnostic]:
@@ -125,29 +126,35 @@ class Check:
                 continue
             site = Site(node, lookup, self.facts)
             form = self.plain.find(site)
-            if form is None or form not in self.clean:
-                found = list(self.node(site, graph))
-                if form is not None and not found:
+            if form is None:
+                yield from self.node(site, graph)
+                continue
+            if form not in self.clean:
+                found = list(self._grouped(site, graph))
+                if not found:
                     self.clean.add(form)
                 yield from found
+            if self.of_each:
+                yield from _show(site, self.of_each, graph)
 
     def node(self, site: Site, graph: Graph) -> Iterator[Diagnostic]:
         """Yield the findings of one node."""
         if site.lookup.spec is None:
             yield from _show(site, self.without_row, graph)
             return
-        likeness = site.likeness()
-        try:
-            is_clean = likeness in self.clean
-        except TypeError:  # an attribute that holds a list or a tensor
-            is_clean, likeness = False, None
-        if not is_clean:
-            found = list(_show(site, self.of_form, graph))
-            if not found and likeness is not None:
-                self.clean.add(likeness)
+        yield from self._grouped(site, graph)
+        yield from _show(site, self.of_each, graph)
+
+    def _grouped(self, site: Site, graph: Graph) -> Iterator[Diagnostic]:
+        """Yield what rules find that need not tell each node from each other one."""
+        signature = site.signature
+        if signature is None or signature not in self.clean:
+            found = list(_show(site, self.of_signature, graph))
+            if not found and signature is not None:
+                self.clean.add(signature)
             yield from found
         if site.indices is not None and not site.has_plain_indices:
-            yield from _show(site, self.of_values, graph)
+            yield from _show(site, self.of_faults, graph)
 
 
 def _show(site: Site, rules: list[Rule], graph: Graph) -> Iterator[Diagnostic]:

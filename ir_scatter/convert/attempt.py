@@ -44,7 +44,7 @@ class _Attempt:
         self.converted: list[Converted] = []
         self.refused: list[Refused] = []
         self.verified: list[Verified] = []
-        self._proofs: dict[int, Proven | Refusal] = {}
+        self._proofs: dict[Rewritten, Proven | Refusal] = {}
 
     def take(self, task: Task, outcome: Rewritten | Refusal | None) -> None:
         """Enter what became of one node."""
@@ -62,9 +62,9 @@ class _Attempt:
         self.converted.append(_converted(task, outcome))
 
     def _proof(self, task: Task, outcome: Rewritten) -> "Proven | Refusal":
-        known = self._proofs.get(id(outcome))
+        known = self._proofs.get(outcome)
         if known is None:
-            known = self._proofs[id(outcome)] = self._prove(task, outcome)
+            known = self._proofs[outcome] = self._prove(task, outcome)
         return known
 
     def _prove(self, task: Task, outcome: Rewritten) -> "Proven | Refusal":

@@ -1,7 +1,9 @@
 """One node along a route: its fragment, or why there is none."""
 
+from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from ir_scatter.convert.contradictions import contradiction
 from ir_scatter.convert.start import start
@@ -9,13 +11,13 @@ from ir_scatter.diagnostics import Diagnostic, Severity
 from ir_scatter.fragment import Fragment
 from ir_scatter.model import Model, Node
 from ir_scatter.ops import find
-from ir_scatter.ops.spec import OpSpec
+from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.plain_forms import PlainForms
 from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.builder import Builder
-from ir_scatter.rewrites.conditions import Condition, Verdict
+from ir_scatter.rewrites.conditions import Condition, Proof, Verdict
 from ir_scatter.rewrites.refusals import Reason, Refusal
-from ir_scatter.rewrites.rewrite import Rewrite
+from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
 from ir_scatter.rewrites.view import View
 from ir_scatter.rules import all_rules, negative_index
 from ir_scatter.site import Site
@@ -26,6 +28,9 @@ DEMANDS = ("SCT1", "SCT2", "SCT3")
 
 KEPT_NEGATIVE = "negative-indices-kept"
 """How the report records that negative indices were vouched for."""
+
+_Answers: TypeAlias = tuple[tuple[Condition, Proof], ...]
+"""What was asked of the indices of a node, in turn, and what is proven of it."""
 
 _SETTLED_BY_FORM = {Condition.NON_NEGATIVE, Condition.UNIQUE}
 """Conditions that all plain indices of one form meet, or none."""
@@ -64,16 +69,21 @@ class Rewritten:
 
 
 class Engine:
-    """Rewrites nodes of one model; what it finds for one node it finds for all that look the same."""
+    """Rewrites nodes of one model.
+
+    What it finds for one node it finds for all others that are the same in what the rules and the
+    rewrites declare to read; where one of them reads more, each node is handled for itself.
+    """
 
     def __init__(self, model: Model, promises: Promises) -> None:
         self.model = model
         self.promises = promises
         self.check = Check(model, [rule for rule in all_rules() if rule.code.startswith(DEMANDS)])
-        self._known: dict[Hashable, Rewritten | Refusal] = {}
+        self._known: dict[Hashable, list[tuple[_Answers, Rewritten | Refusal]]] = defaultdict(list)
         self._plain = PlainForms()
         self._of_form: dict[Hashable, Rewritten | Refusal | None] = {}
-        self._judged: set[Condition] = set()
+        self._judged: dict[Condition, Proof] = {}
+        self._numbers_of: set[Role] = set()
 
     def site(self, node: Node) -> Site | None:
         """Return a scatter node seen by role; None for any other node."""
@@ -91,17 +101,30 @@ class Engine:
             target: the row that is wanted.
             opset: that of the ONNX model that is written.
         """
-        form = self._plain.find(sites[0]) if len(sites) == 1 else None
+        self._judged.clear()
+        self._numbers_of.clear()
+        is_shared = len(sites) == 1 and self._is_grouped(self._way(sites[0], target, opset) or ())
+        form = self._plain.find(sites[0]) if is_shared else None
         if form is None:
             return self._closely(sites, target, opset)
         key = form, target.key, opset
         if key in self._of_form:
             return self._of_form[key]
-        self._judged.clear()
         outcome = self._closely(sites, target, opset)
-        if self._judged <= _SETTLED_BY_FORM:
+        if self._judged.keys() <= _SETTLED_BY_FORM and not self._numbers_of:
             self._of_form[key] = outcome
         return outcome
+
+    def _is_grouped(self, way: tuple[Rewrite, ...]) -> bool:
+        """Tell whether neither rules nor rewrites read more than what nodes have in common."""
+        return not self.check.of_each and all(rewrite.reads <= BY_SIGNATURE for rewrite in way)
+
+    def _way(self, site: Site, target: OpSpec, opset: int | None) -> tuple[Rewrite, ...] | None:
+        """Return the rewrites to be applied, () if the node is what it should be; None if none lead there."""
+        spec = site.lookup.spec
+        if spec is None or (spec.key == target.key and not leads_to(target.key, target.key)):
+            return ()
+        return route(spec.key, target.key, opset)
 
     def _closely(
         self, sites: Sequence[Site], target: OpSpec, opset: int | None
@@ -121,43 +144,43 @@ class Engine:
         for problem in filter(None, map(contradiction, sites)):
             return Refusal(Reason.BREAKS_RULES, problem)
         site = sites[0]
-        if site.spec.key == target.key and not leads_to(target.key, target.key):
-            return None
-        way = route(site.spec.key, target.key, opset)
+        way = self._way(site, target, opset)
         if way is None:
             return Refusal(Reason.NO_ROUTE, f"no rewrite leads from {site.spec.key} to {target.key}")
-        if way[0].is_done(self._view(site), way[0].target):
+        if not way or way[0].is_done(self._view(site), way[0].target):
             return None
-        key = self._key(site, way)
-        if key is None:
+        is_asked = bool(self._judged or self._numbers_of)  # by `is_done`
+        is_grouped = len(way) == 1 and self._is_grouped(way) and not is_asked
+        if not is_grouped or site.signature is None or site.has_faults:
             return self.along(site, way, opset, found)
-        known = self._known.get(key)
-        if known is None:
-            known = self.along(site, way, opset, found)
-            if not (isinstance(known, Rewritten) and known.is_bound):
-                self._known[key] = known
-        return known
+        return self._known_or_new(site, way, opset, found)
+
+    def _known_or_new(
+        self, site: Site, way: tuple[Rewrite, ...], opset: int | None, found: Sequence[Diagnostic]
+    ) -> Rewritten | Refusal:
+        """Rewrite a node in one step, or as another one for which all that was asked had the same answer."""
+        codes = tuple([diagnostic.code for diagnostic in found])
+        known = self._known[way[0].name, way[0].target.key, opset, site.signature, codes]
+        if known:
+            view = self._view(self._first_step(site))
+            for answers, outcome in known:
+                if all(view.proof(condition) == proof for condition, proof in answers):
+                    return outcome
+        self._judged.clear()
+        outcome = self.along(site, way, opset, found)
+        if not self._numbers_of:
+            known.append((tuple(self._judged.items()), outcome))
+        return outcome
 
     def _view(self, site: Site) -> View:
-        return View(site, self.promises.conditions, self.promises.keeps_negative, judged=self._judged)
+        conditions, keeps_negative = self.promises.conditions, self.promises.keeps_negative
+        return View(site, conditions, keeps_negative, judged=self._judged, numbers_of=self._numbers_of)
 
-    def _key(self, site: Site, way: tuple[Rewrite, ...]) -> Hashable | None:
-        """Return what decides the fragment; None where more than one step looks at the numbers."""
-        is_axis_hidden = site.axis is None and site.written_axis is not None
-        if len(way) > 1 or is_axis_hidden:
-            return None
-        view, values = self._view(site), [port.value for port in site.node.inputs]
-        wanted = (Condition.NON_NEGATIVE, *way[0].requires(view, way[0].target))
-        if not view.keeps_initial:
-            wanted += (Condition.UNIQUE,)  # each target is cleared once
-        verdicts = tuple((condition, view.proof(condition)) for condition in wanted)
-        same = tuple(next(n for n, other in enumerate(values) if other is value) for value in values)
-        key = (way[0].name, way[0].target.key, verdicts, same, site.likeness())
-        try:
-            hash(key)
-        except TypeError:  # an attribute that holds a list or a tensor
-            return None
-        return key
+    def _first_step(self, site: Site) -> Site:
+        """Return a node as the first rewrite sees it."""
+        found = self.site(start(site).nodes[0])
+        assert found is not None
+        return found
 
     def along(
         self, site: Site, way: tuple[Rewrite, ...], opset: int | None, found: Sequence[Diagnostic] = ()
@@ -170,7 +193,7 @@ class Engine:
             opset: that of the ONNX model that is written.
             found: what rules have against the node as it is.
         """
-        fragment, assumptions, is_bound = start(site), set[str](), False
+        fragment, assumptions = start(site), set[str]()
         for rewrite in way:
             for node in fragment.nodes:
                 lookup = find(node.domain, node.type, node.opset)
@@ -182,7 +205,6 @@ class Engine:
                     return other
                 fragment = fragment.substituted(node, other)
                 assumptions.update(view.relied_on)
-                is_bound |= bool(view.numbers_of)
         if self.promises.keeps_negative and self._relies_on_sign(site, way):
             assumptions.add(KEPT_NEGATIVE)
         known = {diagnostic.code for diagnostic in found}
@@ -190,7 +212,7 @@ class Engine:
             fragment, known | {negative_index.RULE.code} if self.promises.keeps_negative else known
         )
         names = tuple([rewrite.name for rewrite in way])
-        return broken or Rewritten(fragment, way, names, tuple(sorted(assumptions)), is_bound)
+        return broken or Rewritten(fragment, way, names, tuple(sorted(assumptions)), bool(self._numbers_of))
 
     def _relies_on_sign(self, site: Site, way: tuple[Rewrite, ...]) -> bool:
         from ir_scatter.rewrites.parts import is_strict

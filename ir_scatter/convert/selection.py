@@ -8,6 +8,7 @@ from ir_scatter.convert.engine import Engine
 from ir_scatter.errors import UsageError
 from ir_scatter.model import Function, Node, OpKey
 from ir_scatter.ops import scatter_types
+from ir_scatter.rewrites.conditions import Condition, judge
 from ir_scatter.site import Site
 
 
@@ -57,8 +58,11 @@ def _of_function(engine: Engine, function: Function, types: frozenset[str]) -> I
 
 
 def _looks(site: Site) -> object:
-    """Return what decides the form of a node; a node without a row looks like no other."""
-    return site.likeness() if site.lookup.spec is not None else site
+    """Return what decides the form of a node; what is not known to be like another one is like no other."""
+    if site.lookup.spec is None or site.signature is None:
+        return site
+    array, proven = site.index_array, [judge(condition, site) for condition in Condition]
+    return site.signature, None if array is None else array.tobytes(), proven
 
 
 def matching(found: Sequence[Candidate], patterns: Sequence[str]) -> list[Candidate]:

@@ -92,7 +92,7 @@ def _rules() -> "tuple[Rule, ...]":
         if rule.code.startswith(_DEMANDS)
         and rule.check is not None
         and rule.severity is Severity.ERROR
-        and not rule.reads_values
+        and rule.needs_row
     )
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from ir_scatter.model import Value
 from ir_scatter.ops import targets
-from ir_scatter.ops.spec import Role
 from ir_scatter.rewrites.builder import LARGEST_FOLDED, Builder
+from ir_scatter.rewrites.conditions import Condition, Verdict
 from ir_scatter.rewrites.refusals import Refusal
 from ir_scatter.rewrites.view import View
 from ir_scatter.shapes import Shape
@@ -49,7 +49,9 @@ def cleared(
 
 def _each_once(view: View, build: Builder) -> Value | None:
     """Return the targets of constant indices, each once; None if none repeats or nobody can tell."""
-    array, axis, data = view.site.index_array, view.site.axis, view.data.shape
+    if view.proof(Condition.UNIQUE).verdict is Verdict.PROVEN:
+        return None
+    array, axis, data = view.index_numbers(), view.site.axis, view.data.shape
     if array is None or axis is None or not 0 < array.size <= LARGEST_FOLDED:
         return None
     size = None if data is None else data[axis]
@@ -60,5 +62,4 @@ def _each_once(view: View, build: Builder) -> Value | None:
     once = np.unique(every, axis=0)
     if len(once) == len(every) or (counted < 0).any():
         return None
-    view.numbers_of.add(Role.INDICES)
     return build.constant(once, "targets")

@@ -17,7 +17,7 @@ from ir_scatter.rewrites.elements_joined import elements_joined
 from ir_scatter.rewrites.parts import LAST, axis_of, from_front, must_be_non_negative, size_on_axis
 from ir_scatter.rewrites.reductions import CARRIED, needs_unique
 from ir_scatter.rewrites.refusals import Reason, Refusal
-from ir_scatter.rewrites.rewrite import Rewrite
+from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
 from ir_scatter.rewrites.view import View
 from ir_scatter.shapes import UNKNOWN_DIM, agree_dims, show_dim
 
@@ -107,6 +107,7 @@ REWRITES = tuple(
         _rewrite,
         carries=CARRIED,
         requires=_requires,
+        reads=BY_SIGNATURE,
         conditions="equal indices along the other axes, as long as data there; a reduction: unique indices",
     )
     for source in (SCATTER_ELEMENTS_UPDATE_12, SCATTER_ELEMENTS_UPDATE_3)

@@ -19,7 +19,7 @@ from ir_scatter.rewrites.grids import coordinates, element_indices
 from ir_scatter.rewrites.neutral import neutral
 from ir_scatter.rewrites.reductions import CARRIED, attributes_for, has, joined, needs_unique
 from ir_scatter.rewrites.refusals import Refusal
-from ir_scatter.rewrites.rewrite import Rewrite
+from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
 from ir_scatter.rewrites.view import View
 
 
@@ -90,6 +90,7 @@ REWRITES = tuple(
         _rewrite,
         carries=CARRIED | {"axis"},
         requires=_requires,
+        reads=BY_SIGNATURE,
         conditions="any axis and shape; mean becomes a sum and a count; "
         "another reduction that the target lacks: unique indices",
     )

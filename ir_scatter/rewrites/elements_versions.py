@@ -9,7 +9,7 @@ from ir_scatter.rewrites.elements_joined import elements_joined
 from ir_scatter.rewrites.grids import element_indices
 from ir_scatter.rewrites.reductions import CARRIED, attributes_for, needs_unique, says_all
 from ir_scatter.rewrites.refusals import Refusal
-from ir_scatter.rewrites.rewrite import Rewrite
+from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
 from ir_scatter.rewrites.view import View
 
 
@@ -57,6 +57,7 @@ REWRITES = tuple(
         _rewrite,
         carries=CARRIED | {"axis"},
         requires=_requires,
+        reads=BY_SIGNATURE,
         conditions="a reduction that the target lacks: unique indices",
     )
     for source, target in _PAIRS

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from ir_scatter.model import Value
+from ir_scatter.reads import EVERYTHING, REMEMBERED, SIGNATURE, Fact
 from ir_scatter.rewrites.refusals import Refusal
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ def _never(_view: "View", _target: "OpSpec") -> bool:
     return False
 
 
+BY_SIGNATURE = SIGNATURE | REMEMBERED
+"""What a rewrite may read whose new form serves other nodes as well."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rewrite:
     """An edge between two rows of the table of operators.
@@ -37,6 +42,8 @@ class Rewrite:
             its default is a refusal.
         requires: the conditions under which both forms are equal, for one node.
         is_done: whether a node needs no rewriting, where source and target are the same row.
+        reads: all that build, requires and is_done look at. Within `BY_SIGNATURE`, what it makes of one node
+            serves all nodes of whom the same holds; one that declares nothing handles each for itself.
         conditions: what the table of routes prints.
         documentation: the docstring of its module.
     """
@@ -48,5 +55,6 @@ class Rewrite:
     carries: frozenset[str] = frozenset()
     requires: "Callable[[View, OpSpec], tuple[Condition, ...]]" = _none
     is_done: "Callable[[View, OpSpec], bool]" = _never
+    reads: frozenset[Fact] = EVERYTHING
     conditions: str = ""
     documentation: str = ""

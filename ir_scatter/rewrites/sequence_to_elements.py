@@ -9,7 +9,7 @@ from ir_scatter.ops.onnx_ops import SCATTER_ELEMENTS, TENSOR_SCATTER_24
 from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.parts import axis_mask, axis_of, positions, size_on_axis
-from ir_scatter.rewrites.rewrite import Rewrite
+from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
 from ir_scatter.rewrites.view import View
 
 
@@ -63,6 +63,7 @@ REWRITES = tuple(
         target,
         _rewrite,
         carries=frozenset({"axis", "mode"}),
+        reads=BY_SIGNATURE,
         conditions="linear and circular, with and without write_indices",
     )
     for target in SCATTER_ELEMENTS

@@ -9,7 +9,7 @@ from ir_scatter.ops.openvino_ops import SCATTER_UPDATE_3
 from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.flat_slices import flat_indices, flat_updates
-from ir_scatter.rewrites.rewrite import Rewrite
+from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
 from ir_scatter.rewrites.view import View
 
 
@@ -36,6 +36,7 @@ REWRITES = (
         SCATTER_UPDATE_3,
         _rewrite,
         is_done=_is_done,
+        reads=BY_SIGNATURE,
         conditions="indices that are not 1-D become 1-D",
     ),
 )

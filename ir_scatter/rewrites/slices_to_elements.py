@@ -16,7 +16,7 @@ from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.flat_slices import flat_updates
 from ir_scatter.rewrites.parts import axis_mask, shape_with
 from ir_scatter.rewrites.reductions import attributes_for
-from ir_scatter.rewrites.rewrite import Rewrite
+from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
 from ir_scatter.rewrites.view import View
 
 
@@ -59,6 +59,7 @@ REWRITES = tuple(
         SCATTER_UPDATE_3,
         target,
         _rewrite,
+        reads=BY_SIGNATURE,
         conditions="any axis, indices of any rank, any shape",
     )
     for target in (SCATTER_ELEMENTS_UPDATE_12, SCATTER_ELEMENTS_UPDATE_3)

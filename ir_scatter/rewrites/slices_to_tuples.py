@@ -14,7 +14,7 @@ from ir_scatter.rewrites.flat_slices import flat_indices, flat_updates
 from ir_scatter.rewrites.orders import back_order, front_order
 from ir_scatter.rewrites.parts import fitting_indices
 from ir_scatter.rewrites.reductions import attributes_for
-from ir_scatter.rewrites.rewrite import Rewrite
+from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
 from ir_scatter.rewrites.view import View
 
 
@@ -74,6 +74,7 @@ REWRITES = tuple(
         SCATTER_UPDATE_3,
         target,
         _rewrite,
+        reads=BY_SIGNATURE,
         conditions="any axis, indices of any rank, any shape",
     )
     for target in (SCATTER_ND_UPDATE_15, SCATTER_ND_UPDATE_3)

@@ -14,7 +14,7 @@ from ir_scatter.rewrites.linear import Linear, like_updates, linear
 from ir_scatter.rewrites.parts import fitting_indices, scalar
 from ir_scatter.rewrites.reductions import CARRIED, attributes_for, has
 from ir_scatter.rewrites.refusals import Refusal
-from ir_scatter.rewrites.rewrite import Rewrite
+from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
 from ir_scatter.rewrites.tuples_joined import tuples_joined
 from ir_scatter.rewrites.view import View
 
@@ -87,6 +87,7 @@ REWRITES = tuple(
         _rewrite,
         carries=CARRIED,
         requires=_requires,
+        reads=BY_SIGNATURE,
         conditions="any number of coordinates; sub becomes the sum of negated updates; "
         "another reduction that the target lacks: unique indices",
     )

@@ -10,7 +10,7 @@ from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.linear import like_updates, linear
 from ir_scatter.rewrites.reductions import CARRIED, needs_unique
 from ir_scatter.rewrites.refusals import Refusal
-from ir_scatter.rewrites.rewrite import Rewrite
+from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
 from ir_scatter.rewrites.tuples_joined import tuples_joined
 from ir_scatter.rewrites.view import View
 
@@ -38,6 +38,7 @@ REWRITES = tuple(
         _rewrite,
         carries=CARRIED,
         requires=needs_unique,
+        reads=BY_SIGNATURE,
         conditions="any number of coordinates; a reduction: unique indices",
     )
     for source in (SCATTER_ND_UPDATE_15, SCATTER_ND_UPDATE_3)

@@ -7,7 +7,7 @@ from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.parts import from_front, must_be_non_negative
 from ir_scatter.rewrites.reductions import CARRIED, attributes_for, has, needs_unique
 from ir_scatter.rewrites.refusals import Refusal
-from ir_scatter.rewrites.rewrite import Rewrite
+from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
 from ir_scatter.rewrites.tuples_joined import counted_sizes, tuples_joined
 from ir_scatter.rewrites.view import View
 
@@ -44,6 +44,7 @@ REWRITES = tuple(
         _rewrite,
         carries=CARRIED,
         requires=needs_unique,
+        reads=BY_SIGNATURE,
         conditions="a reduction that the target lacks: unique indices",
     )
     for source, target in _PAIRS

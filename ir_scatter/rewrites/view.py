@@ -8,6 +8,7 @@ from ir_scatter.ops.spec import Reduction, Role
 from ir_scatter.rewrites.conditions import Condition, Proof, Verdict, judge
 
 if TYPE_CHECKING:
+    from ir_scatter.constants import Array
     from ir_scatter.site import Site
 
 
@@ -15,15 +16,15 @@ if TYPE_CHECKING:
 class View:
     """One scatter node, and what is known and promised of it.
 
-    The numbers of its indices are not to be looked at but through the conditions: what a rewrite
-    makes of one node serves all nodes that look the same.
+    What is asked here of the numbers of its indices is remembered, so that it is known which other
+    nodes the new form is right for.
 
     Attributes:
         site: the node.
         promises: conditions that the user vouches for.
         keeps_negative: whether the user vouches for negative indices where the target forbids them.
         relied_on: promises that something was built on.
-        judged: conditions that anybody has asked for.
+        judged: the conditions that anybody has asked for, and what was answered first.
         numbers_of: inputs whose numbers, not only what holds for them, the rewritten form is made of.
     """
 
@@ -31,16 +32,17 @@ class View:
     promises: frozenset[Condition] = frozenset()
     keeps_negative: bool = False
     relied_on: set[Condition] = field(default_factory=set)
-    judged: set[Condition] = field(default_factory=set)
+    judged: dict[Condition, Proof] = field(default_factory=dict)
     numbers_of: set[Role] = field(default_factory=set)
     _proofs: dict[Condition, Proof] = field(default_factory=dict)
 
     def proof(self, condition: Condition) -> Proof:
         """Return what the file says of a condition."""
-        self.judged.add(condition)
         if condition not in self._proofs:
             self._proofs[condition] = judge(condition, self.site)
-        return self._proofs[condition]
+        proof = self._proofs[condition]
+        self.judged.setdefault(condition, proof)
+        return proof
 
     def holds(self, condition: Condition) -> bool:
         """Tell whether a condition is proven, or unknown and promised."""
@@ -54,6 +56,13 @@ class View:
         """Rely on a condition that nobody has to promise, and say so unless it is proven."""
         if self.proof(condition).verdict is not Verdict.PROVEN:
             self.relied_on.add(condition)
+
+    def index_numbers(self) -> "Array | None":
+        """Return the numbers of constant indices; what is made of them is right for no others."""
+        array = self.site.index_array
+        if array is not None:
+            self.numbers_of.add(Role.INDICES)
+        return array
 
     @property
     def may_be_negative(self) -> bool:

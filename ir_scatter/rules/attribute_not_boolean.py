@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import Kind
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -32,4 +33,6 @@ def _check(site: "Site") -> Iterator[Finding]:
             yield Finding(message)
 
 
-RULE = Rule("SCT106", "attribute-not-boolean", Severity.ERROR, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES})
+
+RULE = Rule("SCT106", "attribute-not-boolean", Severity.ERROR, _check, reads=_READS)

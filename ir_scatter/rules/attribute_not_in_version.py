@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -39,4 +40,6 @@ def _check(site: "Site") -> Iterator[Finding]:
             yield Finding(message, is_tolerated=is_default and site.spec.drops_attributes)
 
 
-RULE = Rule("SCT104", "attribute-not-in-version", Severity.ERROR, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES})
+
+RULE = Rule("SCT104", "attribute-not-in-version", Severity.ERROR, _check, reads=_READS)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import Kind
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -36,4 +37,6 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield Finding(message, is_tolerated=is_tolerated)
 
 
-RULE = Rule("SCT105", "attribute-value", Severity.ERROR, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES})
+
+RULE = Rule("SCT105", "attribute-value", Severity.ERROR, _check, reads=_READS)

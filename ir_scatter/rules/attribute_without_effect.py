@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import Reduction
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -32,4 +33,6 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield Finding("use_init_val is false, which changes nothing with reduction none")
 
 
-RULE = Rule("SCT108", "attribute-without-effect", Severity.NOTE, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES})
+
+RULE = Rule("SCT108", "attribute-without-effect", Severity.NOTE, _check, reads=_READS)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import Role
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.shapes import show
 
@@ -37,4 +38,6 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield Finding(f"axis is {axis}, the batch of data {show(data)}, expected another", role=role)
 
 
-RULE = Rule("SCT301", "axis-out-of-range", Severity.ERROR, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.AXIS, Fact.SHAPES})
+
+RULE = Rule("SCT301", "axis-out-of-range", Severity.ERROR, _check, reads=_READS)

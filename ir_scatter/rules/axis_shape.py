@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import Role
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.shapes import agree, show
 
@@ -30,4 +31,6 @@ def _check(site: "Site") -> Iterator[Finding]:
     yield Finding(f"axis is {show(operand.shape)}, expected [] or [1]", role=Role.AXIS)
 
 
-RULE = Rule("SCT212", "axis-shape", Severity.ERROR, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES})
+
+RULE = Rule("SCT212", "axis-shape", Severity.ERROR, _check, reads=_READS)

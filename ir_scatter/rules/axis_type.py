@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import Role
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.rules.wording import wrong_type
 
@@ -27,4 +28,6 @@ def _check(site: "Site") -> Iterator[Finding]:
     yield from wrong_type(site, Role.AXIS)
 
 
-RULE = Rule("SCT205", "axis-type", Severity.ERROR, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
+
+RULE = Rule("SCT205", "axis-type", Severity.ERROR, _check, reads=_READS)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import Layout, Role
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.shapes import agree, show
 
@@ -33,4 +34,6 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield Finding(message, role=Role.INDICES)
 
 
-RULE = Rule("SCT208", "batch-mismatch", Severity.ERROR, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES})
+
+RULE = Rule("SCT208", "batch-mismatch", Severity.ERROR, _check, reads=_READS)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import Role
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -32,4 +33,6 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield Finding(f"{data.port.name} is boolean, expected a numeric type", role=Role.DATA)
 
 
-RULE = Rule("SCT214", "boolean-data", Severity.ERROR, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
+
+RULE = Rule("SCT214", "boolean-data", Severity.ERROR, _check, reads=_READS)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -37,4 +38,6 @@ def _check(site: "Site") -> Iterator[Finding]:
             yield Finding(message, role=operand.port.role)
 
 
-RULE = Rule("SCT201", "element-type", Severity.ERROR, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
+
+RULE = Rule("SCT201", "element-type", Severity.ERROR, _check, reads=_READS)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import Layout, Role
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.shapes import show
 
@@ -37,4 +38,6 @@ def _check(site: "Site") -> Iterator[Finding]:
     yield Finding(message, role=Role.INDICES)
 
 
-RULE = Rule("SCT305", "empty-indices", Severity.NOTE, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.SHAPES})
+
+RULE = Rule("SCT305", "empty-indices", Severity.NOTE, _check, reads=_READS)

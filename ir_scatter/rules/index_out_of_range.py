@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.rules.wording import bad_indices
 
@@ -37,4 +38,6 @@ def _check(site: "Site") -> Iterator[Finding]:
         )
 
 
-RULE = Rule("SCT302", "index-out-of-range", Severity.ERROR, _check, reads_values=True)
+_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.INDEX_FAULTS})
+
+RULE = Rule("SCT302", "index-out-of-range", Severity.ERROR, _check, reads=_READS)

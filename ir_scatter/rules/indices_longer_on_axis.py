@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import IndicesLimit, Role
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.shapes import show
 
@@ -37,4 +38,6 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield Finding(message, role=Role.INDICES)
 
 
-RULE = Rule("SCT211", "indices-longer-on-axis", Severity.ERROR, _check, mended_by="--to {type}")
+_READS = frozenset({Fact.OPERATOR, Fact.AXIS, Fact.SHAPES})
+
+RULE = Rule("SCT211", "indices-longer-on-axis", Severity.ERROR, _check, reads=_READS, mended_by="--to {type}")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import IndicesLimit, Role
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.shapes import show
 
@@ -42,4 +43,6 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield Finding(message, role=Role.INDICES)
 
 
-RULE = Rule("SCT210", "indices-longer-than-data", Severity.ERROR, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.AXIS, Fact.SHAPES})
+
+RULE = Rule("SCT210", "indices-longer-than-data", Severity.ERROR, _check, reads=_READS)

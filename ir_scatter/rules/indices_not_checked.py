@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import Role
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -34,4 +35,6 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield Finding(message, role=Role.INDICES)
 
 
-RULE = Rule("SCT307", "indices-not-checked", Severity.NOTE, _check, reads_values=True)
+_READS = frozenset({Fact.INPUTS, Fact.CONSTANCY, Fact.UNREAD_INDICES})
+
+RULE = Rule("SCT307", "indices-not-checked", Severity.NOTE, _check, reads=_READS)

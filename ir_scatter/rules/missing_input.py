@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -30,4 +31,6 @@ def _check(site: "Site") -> Iterator[Finding]:
             yield Finding(message, role=port.role)
 
 
-RULE = Rule("SCT101", "missing-input", Severity.ERROR, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.INPUTS})
+
+RULE = Rule("SCT101", "missing-input", Severity.ERROR, _check, reads=_READS)

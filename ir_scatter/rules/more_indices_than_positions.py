@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import IndicesLimit, Layout, Reduction, Role
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.shapes import LARGEST_DIM, element_count
 
@@ -61,4 +62,6 @@ def _position_count(site: "Site") -> int | None:
     return size if isinstance(size, int) else None
 
 
-RULE = Rule("SCT306", "more-indices-than-positions", Severity.NOTE, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES, Fact.AXIS, Fact.SHAPES, Fact.CONSTANCY})
+
+RULE = Rule("SCT306", "more-indices-than-positions", Severity.NOTE, _check, reads=_READS)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops import targets
 from ir_scatter.ops.spec import IndexRange
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.rules.wording import bad_indices
 
@@ -39,4 +40,6 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield bad_indices(site, bad, f"expected 0{high or ' at least'} in {site.spec.key}")
 
 
-RULE = Rule("SCT303", "negative-index", Severity.ERROR, _check, reads_values=True)
+_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.INDEX_FAULTS})
+
+RULE = Rule("SCT303", "negative-index", Severity.ERROR, _check, reads=_READS)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -29,4 +30,6 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield Finding(f"{site.lookup.type} is not in {opset}, expected {site.lookup.show_opsets()}")
 
 
-RULE = Rule("SCT402", "not-in-opset", Severity.ERROR, _check)
+_READS = frozenset({Fact.OPERATOR})
+
+RULE = Rule("SCT402", "not-in-opset", Severity.ERROR, _check, reads=_READS, needs_row=False)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -27,4 +28,6 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield Finding(f"the node has {count} outputs, expected 1: {site.spec.output}")
 
 
-RULE = Rule("SCT109", "outputs", Severity.ERROR, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.INPUTS})
+
+RULE = Rule("SCT109", "outputs", Severity.ERROR, _check, reads=_READS)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.shapes import show
 
@@ -35,4 +36,6 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield Finding(message, role=role.port.role)
 
 
-RULE = Rule("SCT206", "rank-too-small", Severity.ERROR, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES})
+
+RULE = Rule("SCT206", "rank-too-small", Severity.ERROR, _check, reads=_READS)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import Role
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -33,4 +34,6 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield Finding(f"reduction is {written} on {shown} data, expected another type", role=Role.DATA)
 
 
-RULE = Rule("SCT213", "reduction-type", Severity.ERROR, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES, Fact.INPUTS, Fact.TYPES})
+
+RULE = Rule("SCT213", "reduction-type", Severity.ERROR, _check, reads=_READS)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops import targets
 from ir_scatter.ops.spec import Layout, Reduction, Role
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.rules.wording import constant_note
 
@@ -43,4 +44,6 @@ def _check(site: "Site") -> Iterator[Finding]:
     yield Finding(message, role=Role.INDICES, related=constant_note(site, Role.INDICES))
 
 
-RULE = Rule("SCT304", "repeated-targets", Severity.WARNING, _check, reads_values=True)
+_READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES, Fact.AXIS, Fact.INPUTS, Fact.SHAPES, Fact.INDEX_FAULTS})
+
+RULE = Rule("SCT304", "repeated-targets", Severity.WARNING, _check, reads=_READS)

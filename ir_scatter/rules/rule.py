@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Related, Severity
+from ir_scatter.reads import EVERYTHING, Fact
 
 if TYPE_CHECKING:
     from ir_scatter.ops.spec import Role
@@ -42,10 +43,13 @@ class Rule:
         severity: the row of an operator may lower an error to a warning.
         check: yields the violations of one scatter node; None if a reader finds them.
         documentation: the docstring of its module.
-        reads_values: whether it looks at the numbers in indices, so that two nodes that differ in
-            nothing else may differ in its findings.
+        reads: all that it looks at to tell whether anything is to be found. Of nodes that are the same
+            in that, those without findings are shown to it once; a rule that declares nothing is
+            asked about each node.
         mended_by: what `ir-scatter convert` must be told to mend it, "{type}" for the operator; "" if
             nothing, None if no conversion mends it.
+        needs_row: whether it is asked only about nodes whose opset has the operator, of which there is a
+            row (`Site.spec`).
     """
 
     code: str
@@ -53,5 +57,6 @@ class Rule:
     severity: Severity
     check: "Callable[[Site], Iterator[Finding]] | None" = None
     documentation: str = ""
-    reads_values: bool = False
+    reads: frozenset[Fact] = EVERYTHING
     mended_by: str | None = None
+    needs_row: bool = True

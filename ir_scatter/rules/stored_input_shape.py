@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.rules.wording import operands
 from ir_scatter.shapes import agree, show
@@ -35,4 +36,6 @@ def _check(site: "Site") -> Iterator[Finding]:
             yield Finding(message, role=operand.port.role)
 
 
-RULE = Rule("SCT503", "stored-input-shape", Severity.WARNING, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.TYPES, Fact.STORED})
+
+RULE = Rule("SCT503", "stored-input-shape", Severity.WARNING, _check, reads=_READS)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.rules.wording import operands
 
@@ -32,4 +33,6 @@ def _check(site: "Site") -> Iterator[Finding]:
             yield Finding(message, role=operand.port.role)
 
 
-RULE = Rule("SCT504", "stored-input-type", Severity.WARNING, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.TYPES, Fact.STORED})
+
+RULE = Rule("SCT504", "stored-input-type", Severity.WARNING, _check, reads=_READS)

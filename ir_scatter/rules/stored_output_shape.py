@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.shapes import agree, show
 
@@ -31,4 +32,6 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield Finding(f"{message} like {site.data.port.name}", port=site.spec.output)
 
 
-RULE = Rule("SCT501", "stored-output-shape", Severity.WARNING, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.STORED})
+
+RULE = Rule("SCT501", "stored-output-shape", Severity.WARNING, _check, reads=_READS)

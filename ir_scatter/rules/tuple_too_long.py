@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import Layout, Role
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.shapes import lowest, show
 
@@ -35,4 +36,6 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield Finding(message, role=Role.INDICES)
 
 
-RULE = Rule("SCT209", "tuple-too-long", Severity.ERROR, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.SHAPES})
+
+RULE = Rule("SCT209", "tuple-too-long", Severity.ERROR, _check, reads=_READS)

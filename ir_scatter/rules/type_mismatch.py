@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import Role
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -36,4 +37,6 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield Finding(message, role=Role.UPDATES)
 
 
-RULE = Rule("SCT202", "type-mismatch", Severity.ERROR, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
+
+RULE = Rule("SCT202", "type-mismatch", Severity.ERROR, _check, reads=_READS)

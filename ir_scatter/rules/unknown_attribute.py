@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -29,4 +30,6 @@ def _check(site: "Site") -> Iterator[Finding]:
             yield Finding(f"attribute {name} is not documented, expected {known}")
 
 
-RULE = Rule("SCT103", "unknown-attribute", Severity.ERROR, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES})
+
+RULE = Rule("SCT103", "unknown-attribute", Severity.ERROR, _check, reads=_READS)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import Role
+from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.shapes import agree, element_count, show
 
@@ -41,4 +42,6 @@ def _check(site: "Site") -> Iterator[Finding]:
     yield Finding(f"{name} is {show(shape)}, expected {shapes} = {formula}", role=Role.UPDATES)
 
 
-RULE = Rule("SCT203", "updates-shape-mismatch", Severity.ERROR, _check)
+_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.AXIS, Fact.SHAPES})
+
+RULE = Rule("SCT203", "updates-shape-mismatch", Severity.ERROR, _check, reads=_READS)

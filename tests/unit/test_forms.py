@@ -106,7 +106,7 @@ def facts_of(site: Site, check: Check) -> object:
     check.clean.clear()
     codes = [one.code for one in check.node(site, site.node.graph)]
     seen = (site.written_axis, site.axis, site.reduction, site.limits, site.longer_dimensions())
-    return site.likeness(), operands, dict(site.node.attributes), verdicts, codes, seen
+    return site.signature, operands, dict(site.node.attributes), verdicts, codes, seen
 
 
 def check_forms(path: Path | str) -> int:
