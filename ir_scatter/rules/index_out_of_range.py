@@ -38,6 +38,6 @@ def _check(site: "Site") -> Iterator[Finding]:
         )
 
 
-_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.INDEX_FAULTS})
+_READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES, Fact.AXIS, Fact.INPUTS, Fact.SHAPES, Fact.INDEX_FAULTS})
 
 RULE = Rule("SCT302", "index-out-of-range", Severity.ERROR, _check, reads=_READS)

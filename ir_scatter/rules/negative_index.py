@@ -40,6 +40,6 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield bad_indices(site, bad, f"expected 0{high or ' at least'} in {site.spec.key}")
 
 
-_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.INDEX_FAULTS})
+_READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES, Fact.AXIS, Fact.INPUTS, Fact.SHAPES, Fact.INDEX_FAULTS})
 
 RULE = Rule("SCT303", "negative-index", Severity.ERROR, _check, reads=_READS)

@@ -1,0 +1,528 @@
+"""What a rule or a rewrite declares to read decides which nodes it is asked about: none is passed over."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper, parser
+
+import ir_scatter.rules
+from ir_scatter.convert import convert
+from ir_scatter.diagnostics import Severity
+from ir_scatter.errors import UnreadableModel
+from ir_scatter.model import Value
+from ir_scatter.ops.spec import OpSpec
+from ir_scatter.reads import EVERYTHING, Fact
+from ir_scatter.rewrites.builder import Builder
+from ir_scatter.rewrites.refusals import Reason, Refusal
+from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
+from ir_scatter.rewrites.view import View
+from ir_scatter.rules import all_rules
+from ir_scatter.rules.rule import Rule
+from ir_scatter.validate import read, validate
+from tests.cli.conftest import ROOT
+from tests.rules.expectations import case_files, write_weights
+from tests.rules.ir_text import IrText
+from tests.unit.declared import Undeclared, enforced, one_by_one, with_rewrites
+from tests.unit.test_forms import EVERYTHING as PROMISES
+from tests.unit.test_forms import FLAT, INT64, TARGETS, IrWorld, OnnxText, OnnxWorld, converted, outputs
+
+FEW = settings(max_examples=max(1, settings().max_examples // 4))
+MODELS = ROOT.parent / "shared" / "models"
+
+HEAD = '''"""Something that no rule has looked at before."""
+
+from ir_scatter.diagnostics import Severity
+from ir_scatter.ops.spec import Role
+from ir_scatter.rules.rule import Finding, Rule
+
+'''
+ADDED: Mapping[str, str] = {
+    "updates hold NaN": """
+def _check(site):
+    array = None if site.updates is None else site.facts.array(site.updates.value)
+    if array is not None and array.dtype.kind == "f" and (array != array).any():
+        yield Finding("updates hold NaN", role=Role.UPDATES)
+""",
+    "index 7 is unlucky": """
+def _check(site):
+    array = site.index_array
+    if array is not None and (array == 7).any():
+        yield Finding("indices hold 7", role=Role.INDICES)
+""",
+    "name has a digit": """
+def _check(site):
+    if any(letter.isdigit() for letter in site.node.name):
+        yield Finding(f"{site.node.name} has a digit")
+""",
+    "data is zero": """
+def _check(site):
+    array = None if site.data is None else site.facts.array(site.data.value)
+    if array is not None and not array.any():
+        yield Finding("data is zero", role=Role.DATA)
+""",
+    "data comes from Relu": """
+def _check(site):
+    producer = None if site.data is None else site.data.value.producer
+    if producer is not None and producer.type.lower() == "relu":
+        yield Finding("data comes from Relu", role=Role.DATA)
+""",
+}
+
+
+@pytest.fixture
+def add_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Add a rule as a user does: one file in the folder of the rules."""
+    folder = tmp_path / "more_rules"
+    folder.mkdir()
+    caches: Any = (ir_scatter.rules.all_rules, ir_scatter.rules.by_code, ir_scatter.rules.by_name)
+    modules: list[str] = []
+
+    def add(check: str, declared: str = "", severity: str = "ERROR") -> None:
+        name = f"added_{len(modules)}"
+        modules.append(f"ir_scatter.rules.{name}")
+        rule = (
+            f'Rule("SCT39{len(modules)}", "{name.replace("_", "-")}", Severity.{severity}, _check{declared})'
+        )
+        (folder / f"{name}.py").write_text(f"{HEAD}{check}\n\nRULE = {rule}\n")
+        monkeypatch.setattr(ir_scatter.rules, "__path__", [*ir_scatter.rules.__path__, str(folder)])
+        for cache in caches:
+            cache.cache_clear()
+
+    yield add
+    monkeypatch.undo()
+    for module in modules:
+        sys.modules.pop(module, None)
+    for cache in caches:
+        cache.cache_clear()
+
+
+# A rule that is added
+
+
+BAD: Mapping[str, Mapping[str, Any]] = {
+    "updates hold NaN": {"updates": [np.nan, 1.0]},
+    "index 7 is unlucky": {"indices": [7, 1]},
+    "name has a digit": {"name": "scatter{}"},
+    "data is zero": {"data": 0.0},
+    "data comes from Relu": {"relu": True},
+}
+"""How the nodes must be that the rules find; whatever is not named is as they do not find it."""
+
+
+def plan(rule: str, number: int) -> tuple[str, Any, Any, float, bool]:
+    """Return name, indices, updates, data and whether a Relu stands in front, of the good or the bad node."""
+    bad = BAD[rule] if number in {2, 3, 5} else {}
+    letters = "abcdefgh"[number]
+    name = str(bad.get("name", "scatter_{}")).format(number if "name" in bad else letters)
+    return (
+        name,
+        bad.get("indices", [3, 1]),
+        bad.get("updates", [2.0, 1.0]),
+        bad.get("data", 5.0),
+        "relu" in bad,
+    )
+
+
+def write_ir(rule: str, folder: Path) -> tuple[str, set[str]]:
+    ir, bad = IrText(), set()
+    for number in range(6):
+        name, indices, updates, data, relu = plan(rule, number)
+        key = "abcdefgh"[number]
+        source = ir.const(f"{key}_data", "f32", np.full(9, data, np.float32))
+        if relu or rule == "data comes from Relu":
+            kind = ("ReLU", "opset1") if relu else ("Sigmoid", "opset1")
+            source = ir.add(f"{key}_calm", *kind, [source], [("f32", (9,))])
+        inputs = [source, ir.const(f"{key}_i", "i64", indices), ir.const(f"{key}_u", "f32", updates)]
+        inputs.append(ir.const(f"{key}_axis", "i64", 0))
+        output = ir.add(name, "ScatterUpdate", "opset3", inputs, [("f32", (9,))])
+        ir.add(f"{key}_end", "Result", "opset1", [output], [])
+        if number in {2, 3, 5}:
+            bad.add(name)
+    return ir.write(folder), bad
+
+
+def write_onnx(rule: str, folder: Path, place: str) -> tuple[str, set[str]]:
+    main = OnnxText()
+    text = main if place == "main" else OnnxText()
+    bad = set()
+    for number in range(6):
+        name, indices, updates, data, relu = plan(rule, number)
+        key = "abcdefgh"[number]
+        held = {"d": np.full(9, data, np.float32), "i": np.array(indices), "u": np.array(updates, np.float32)}
+        for letter, array in held.items():
+            if place == "function":
+                text.add("Constant", [], f"{key}_{letter}", value=onnx.numpy_helper.from_array(array))
+            else:
+                text.hold(f"{key}_{letter}", array)
+        source = f"{key}_d"
+        if rule == "data comes from Relu":
+            source = text.add("Relu" if relu else "Sigmoid", [source], f"{key}_calm")
+        text.add("ScatterElements", [source, f"{key}_i", f"{key}_u"], f"{key}_out", axis=0)
+        text.nodes[-1].name = name
+        text.outputs += outputs(f"{key}_out")
+        if number in {2, 3, 5}:
+            bad.add(name)
+    functions = []
+    if place == "body":
+        main.input("flag", [], onnx.TensorProto.BOOL)
+        graphs = {f"{one}_branch": text.graph(one) for one in ("then", "else")}
+        main.nodes.append(helper.make_node("If", ["flag"], [f"o{n}" for n in range(6)], **graphs))
+        main.outputs += outputs(*(f"o{n}" for n in range(6)))
+    if place == "function":
+        imports = [helper.make_opsetid("", 18)]
+        names = [one.name for one in text.outputs]
+        functions = [helper.make_function("my", "F", [], names, text.nodes, imports)]
+        for call in "xy":
+            main.nodes.append(helper.make_node("F", [], [f"{call}{n}" for n in range(6)], domain="my"))
+        main.outputs += outputs(*(f"{call}{n}" for call in "xy" for n in range(6)))
+    return main.write(folder, functions=functions), bad
+
+
+@pytest.mark.parametrize("place", ["ir", "main", "body", "function"])
+@pytest.mark.parametrize("rule", ADDED)
+def test_a_new_rule_is_asked_about_each_node(
+    rule: str, place: str, tmp_path: Path, add_rule: Callable[..., None]
+) -> None:
+    """Nodes that look alike to all other rules are no reason to show it the first of them only."""
+    path, bad = write_ir(rule, tmp_path) if place == "ir" else write_onnx(rule, tmp_path, place)
+    add_rule(ADDED[rule])
+    found = [one for one in validate(read(path)) if one.code == "SCT391"]
+    assert {one.node.name for one in found if one.node} == bad
+    assert len(found) == len(bad) * (2 if place == "body" else 1)
+
+
+@pytest.mark.parametrize("place", ["ir", "main", "body", "function"])
+@pytest.mark.parametrize("rule", ADDED)
+def test_what_breaks_a_new_rule_is_not_converted(
+    rule: str, place: str, tmp_path: Path, add_rule: Callable[..., None]
+) -> None:
+    path, bad = write_ir(rule, tmp_path) if place == "ir" else write_onnx(rule, tmp_path, place)
+    add_rule(ADDED[rule])
+    target = "ScatterElementsUpdate" if place == "ir" else "ScatterND"
+    found = convert(read(path), target, assume=PROMISES, verify=0)
+    assert {one.name for one in found.refused} >= bad
+    if rule != "name has a digit":  # new nodes are named anew
+        assert {one.name for one in found.refused} == bad
+
+
+def test_a_new_rule_that_declares_is_asked_about_what_differs(
+    tmp_path: Path, add_rule: Callable[..., None]
+) -> None:
+    """One that reads shapes only is asked about each shape."""
+    main = OnnxText()
+    for key, size in (("a", 4), ("b", 4), ("c", 5), ("d", 5)):
+        main.input(f"{key}_d", [size, 4])
+        main.hold(f"{key}_i", FLAT)
+        main.hold(f"{key}_u", np.zeros(np.shape(FLAT), np.float32))
+        main.add("ScatterElements", [f"{key}_d", f"{key}_i", f"{key}_u"], f"{key}_out", axis=1)
+        main.outputs += outputs(f"{key}_out")
+    check = """
+SHOWN = []
+def _check(site):
+    SHOWN.append(site.data_shape)
+    if site.data_shape == (5, 4):
+        yield Finding("data is [5, 4]", role=Role.DATA)
+"""
+    add_rule(
+        check, ", reads=frozenset({Fact.SHAPES})".replace("Fact", "__import__('ir_scatter.reads').reads.Fact")
+    )
+    found = validate(read(main.write(tmp_path)), select=["SCT391"])
+    assert [one.node.name for one in found if one.node] == ["c_out_node", "d_out_node"]
+    shown = sys.modules["ir_scatter.rules.added_0"].SHOWN
+    assert shown == [(4, 4), (5, 4), (5, 4)]
+
+
+def test_a_new_rule_can_be_about_nodes_that_are_in_no_opset(
+    tmp_path: Path, add_rule: Callable[..., None]
+) -> None:
+    ir = IrText()
+    inputs = [ir.parameter("d", "f32", (9,)), ir.parameter("i", "i64", (2,)), ir.parameter("u", "f32", (2,))]
+    for number in range(3):
+        ir.add(f"scatter{number}", "ScatterNDUpdate", "opset3", inputs, [("f32", (9,))])
+    path = ir.write(tmp_path)
+    add_rule(ADDED["name has a digit"])
+    add_rule(ADDED["name has a digit"], ", needs_row=False")
+    codes = [one.code for one in validate(read(path), select=["SCT39"])]
+    assert codes == ["SCT392"] * 3
+
+
+def test_every_rule_and_every_rewrite_declares() -> None:
+    from ir_scatter.rewrites import all_rewrites
+
+    assert [rule.code for rule in all_rules() if rule.check is not None and rule.reads == EVERYTHING] == []
+    assert [one.name for one in all_rewrites() if not one.reads <= BY_SIGNATURE] == []
+    assert Rule("SCT391", "added", Severity.ERROR).reads == EVERYTHING == frozenset(Fact)
+
+
+# Grouped equals one by one
+
+
+def found_in(path: str | Path) -> dict[str, object]:
+    """Return the findings in a model and what becomes of it on each way, in an order that is no matter."""
+    try:
+        model = read(path)
+    except UnreadableModel as error:
+        return {"unreadable": str(error)}
+    found: dict[str, object] = {
+        "validate": _sorted(validate(model)),
+        "few numbers": _sorted(validate(model, max_index_elements=3)),
+    }
+    for to in TARGETS[model.format]:
+        found[f"{to}"] = converted(model, to, (), keeps=False)
+        found[f"{to} with promises"] = converted(model, to, PROMISES, keeps=True)
+    return found
+
+
+def _sorted(found: Sequence[object]) -> list[str]:
+    return sorted(map(repr, found))
+
+
+def demand_same(path: str | Path) -> None:
+    grouped = found_in(path)
+    with one_by_one():
+        single = found_in(path)
+    for key, found in grouped.items():
+        assert found == single[key], key
+
+
+def case_model(path: Path, folder: Path) -> Path:
+    """Write the model of a case file of a rule."""
+    if path.suffix == ".xml":
+        copy = folder / path.name
+        copy.write_text(path.read_text())
+        write_weights(path.read_text(), copy.with_suffix(".bin"))
+        return copy
+    copy = folder / "model.onnx"
+    copy.write_bytes(parser.parse_model(path.read_text()).SerializeToString())
+    return copy
+
+
+CASES = [*case_files(".xml"), *case_files(".onnxtxt")]
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: f"{path.stem}{path.suffix}")
+def test_cases_of_rules_one_by_one(path: Path, tmp_path: Path) -> None:
+    demand_same(case_model(path, tmp_path))
+
+
+@pytest.mark.parametrize("world", [IrWorld, OnnxWorld])
+@FEW
+@given(seed=st.integers(0, 1 << 30))
+def test_drawn_nodes_one_by_one(
+    world: Callable[[int], Any], tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    demand_same(world(seed).write(tmp_path_factory.mktemp("world")))
+
+
+@pytest.mark.parametrize("rule", ADDED)
+@pytest.mark.parametrize("world", [IrWorld, OnnxWorld])
+@pytest.mark.parametrize("seed", range(2))
+def test_drawn_nodes_with_a_new_rule(
+    world: Callable[[int], Any], seed: int, rule: str, tmp_path: Path, add_rule: Callable[..., None]
+) -> None:
+    add_rule(ADDED[rule], severity="WARNING")
+    demand_same(world(seed).write(tmp_path))
+
+
+def real_models() -> list[Path]:
+    if not MODELS.is_dir():
+        return []
+    entries = json.loads((MODELS / "manifest.json").read_text())
+    return [MODELS / entry["path"] for entry in entries]
+
+
+needs_models = pytest.mark.skipif(
+    not MODELS.is_dir(), reason="needs the folder of real models beside the checkout"
+)
+
+
+@pytest.mark.models
+@needs_models
+def test_real_models_one_by_one(add_rule: Callable[..., None]) -> None:
+    for check in ADDED.values():
+        add_rule(check, severity="NOTE")
+    count = 0
+    for path in real_models():
+        demand_same(path)
+        count += 1
+    assert count > 50
+
+
+# Rewrites
+
+
+def _unlucky(build: Any) -> Callable[[View, Builder, OpSpec], Value | Refusal]:
+    def refuse_seven(view: View, builder: Builder, target: OpSpec) -> Value | Refusal:
+        array = view.site.index_array
+        if array is not None and (array == 7).any():
+            return Refusal(Reason.NOT_EQUAL, "7 is unlucky")
+        found: Value | Refusal = build(view, builder, target)
+        return found
+
+    return refuse_seven
+
+
+def unlucky(rewrite: Rewrite) -> Rewrite:
+    """Return a rewrite that looks at the numbers of the indices and does not say so."""
+    return replace(rewrite, build=_unlucky(rewrite.build), reads=EVERYTHING)
+
+
+def noted(rewrite: Rewrite) -> Rewrite:
+    """Return a rewrite that asks for the numbers of the indices, as it declares."""
+
+    def build(view: View, builder: Builder, target: OpSpec) -> Value | Refusal:
+        array = view.index_numbers()
+        if array is not None and (array == 7).any():
+            return Refusal(Reason.NOT_EQUAL, "7 is unlucky")
+        return rewrite.build(view, builder, target)
+
+    return replace(rewrite, build=build)
+
+
+@pytest.mark.parametrize("change", [unlucky, noted])
+@pytest.mark.parametrize("place", ["ir", "main", "body"])
+def test_a_new_rewrite_is_asked_about_each_node(
+    change: Callable[[Rewrite], Rewrite], place: str, tmp_path: Path
+) -> None:
+    """What it makes of one node serves no other whose numbers it would have looked at."""
+    rule = "index 7 is unlucky"
+    path, bad = write_ir(rule, tmp_path) if place == "ir" else write_onnx(rule, tmp_path, place)
+    target = "ScatterElementsUpdate" if place == "ir" else "ScatterND"
+    with with_rewrites(change):
+        found = convert(read(path), target, verify=0)
+    assert {one.name for one in found.refused} == bad
+    assert {one.node.name for one in found.converted}.isdisjoint(bad)
+
+
+@pytest.mark.parametrize("change", [unlucky, noted])
+@pytest.mark.parametrize("world", [IrWorld, OnnxWorld])
+@pytest.mark.parametrize("seed", range(2))
+def test_drawn_nodes_with_a_new_rewrite(
+    change: Callable[[Rewrite], Rewrite], world: Callable[[int], Any], seed: int, tmp_path: Path
+) -> None:
+    path = world(seed).write(tmp_path)
+    with with_rewrites(change):
+        demand_same(path)
+
+
+def test_each_new_form_is_verified_for_itself(tmp_path: Path) -> None:
+    """One that is bound to its numbers is forgotten when it is written; the next one may not take its proof."""
+    main = OnnxText()
+    seen: list[object] = []
+    for number in range(6):
+        main.input(f"d{number}", [9])
+        main.hold(f"i{number}", np.array([number, number + 1]))
+        main.input(f"u{number}", [2])
+        main.add("ScatterElements", [f"d{number}", f"i{number}", f"u{number}"], f"o{number}", axis=0)
+        main.outputs += outputs(f"o{number}")
+    path = main.write(tmp_path)
+
+    from ir_scatter.convert import proof
+
+    real = proof.prove
+
+    def counted(rewritten: Any, *more: Any) -> Any:
+        seen.append(rewritten)
+        return real(rewritten, *more)
+
+    with pytest.MonkeyPatch.context() as patch, with_rewrites(unlucky):
+        patch.setattr(proof, "prove", counted)
+        found = convert(read(path), "ScatterND", verify=1)
+    assert len(found.converted) + len(found.refused) == 6
+    assert len(seen) == len(found.converted)
+
+
+@pytest.mark.parametrize(("reduction", "is_refused"), [("add", True), ("none", False)])
+def test_function_called_with_other_indices(reduction: str, is_refused: bool, tmp_path: Path) -> None:
+    """What is proven for the first call is not proven for the others."""
+    inner = [
+        helper.make_node("ScatterElements", ["d", "i", "u"], ["y"], name="s", axis=0, reduction=reduction)
+    ]
+    function = helper.make_function("my", "F", ["d", "i", "u"], ["y"], inner, [helper.make_opsetid("", 18)])
+    main = OnnxText()
+    main.input("d", [4])
+    main.input("u", [2])
+    for number, indices in enumerate(([0, 1], [2, 1], [1, 1] if is_refused else [3, 0])):
+        main.hold(f"i{number}", np.array(indices))
+        main.nodes.append(helper.make_node("F", ["d", f"i{number}", "u"], [f"o{number}"], domain="my"))
+        main.outputs += outputs(f"o{number}")
+    found = convert(read(main.write(tmp_path, functions=[function])), "ScatterElements", opset=11)
+    assert [one.code for one in found.refused] == ([Reason.CONDITION_UNKNOWN] if is_refused else [])
+
+
+def test_function_called_with_repeated_columns(tmp_path: Path) -> None:
+    """Indices that one call computes so that they are equal, and another one is given."""
+    inner = [helper.make_node("ScatterElements", ["d", "i", "u"], ["y"], name="s", axis=0)]
+    function = helper.make_function("my", "F", ["d", "i", "u"], ["y"], inner, [helper.make_opsetid("", 18)])
+    main = OnnxText()
+    main.input("d", [4, 3])
+    main.input("u", [2, 3])
+    main.input("column", [2, 1], INT64)
+    main.input("free", [2, 3], INT64)
+    main.hold("shape", np.array([2, 3]))
+    main.add("Expand", ["column", "shape"], "repeated")
+    for number, indices in enumerate(("repeated", "free")):
+        main.nodes.append(helper.make_node("F", ["d", indices, "u"], [f"o{number}"], domain="my"))
+        main.outputs += outputs(f"o{number}")
+    path = main.write(tmp_path, functions=[function])
+    demand_same(path)
+
+
+# Whoever reads more than it declares is told so
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: f"{path.stem}{path.suffix}")
+def test_cases_of_rules_read_what_is_declared(path: Path, tmp_path: Path) -> None:
+    model = case_model(path, tmp_path)
+    with enforced():
+        found_in(model)
+
+
+@pytest.mark.parametrize("world", [IrWorld, OnnxWorld])
+@FEW
+@given(seed=st.integers(0, 1 << 30))
+def test_drawn_nodes_read_what_is_declared(
+    world: Callable[[int], Any], tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    path = world(seed).write(tmp_path_factory.mktemp("world"))
+    with enforced() as reader:
+        found_in(path)
+    assert reader.asked
+
+
+@pytest.mark.models
+@needs_models
+def test_real_models_read_what_is_declared() -> None:
+    with enforced() as reader:
+        for path in real_models():
+            found_in(path)
+    assert reader.asked > 1000
+
+
+@pytest.mark.parametrize("rule", ADDED)
+def test_a_rule_that_reads_more_than_it_declares_is_caught(
+    rule: str, tmp_path: Path, add_rule: Callable[..., None]
+) -> None:
+    path, _ = write_onnx(rule, tmp_path, "main")
+    add_rule(ADDED[rule], ", reads=__import__('ir_scatter.reads').reads.SIGNATURE")
+    with enforced(), pytest.raises(Undeclared):
+        validate(read(path))
+
+
+def test_a_rewrite_that_reads_more_than_it_declares_is_caught(tmp_path: Path) -> None:
+    path, _ = write_onnx("index 7 is unlucky", tmp_path, "main")
+    with (
+        with_rewrites(lambda one: replace(unlucky(one), reads=one.reads)),
+        enforced(),
+        pytest.raises(Undeclared),
+    ):
+        convert(read(path), "ScatterND", verify=0)
