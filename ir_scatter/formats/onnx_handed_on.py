@@ -4,15 +4,13 @@ Shape inference costs a process of its own; where scatter nodes stand in chains 
 behind inputs and initializers, one walk over the chains says the same.
 """
 
-from functools import cache
 from typing import TYPE_CHECKING
 
-import onnx
 from onnx import TensorProto
 
 from ir_scatter.elements import from_onnx_number
 from ir_scatter.formats.onnx_tensors import shape_of
-from ir_scatter.formats.onnx_types import UNKNOWN, TensorType, inferred
+from ir_scatter.formats.onnx_types import UNKNOWN, TensorType, inferred, schema_of
 from ir_scatter.shapes import Shape, agree
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ class HandedOn:
         _, keepers, broadcasters = graph.shared.operators
         opset = graph.shared.opsets.get("", 1)
         two = {at for type in by_type.keys() & broadcasters for at in by_type[type]}
-        kept = [type for type in by_type.keys() & keepers if _exists(type, opset)]
+        kept = [type for type in by_type.keys() & keepers if schema_of(type, opset) is not None]
         wanted = two.union(at for type in kept for at in by_type[type])
         wanted.difference_update(index.calls)
         for name, (at, number) in index.producers.items():
@@ -85,16 +83,6 @@ class HandedOn:
         elif graph.parent is not None and name not in index.sparse_initializers:
             return graph.parent.handed_on.find(name)
         return None if known.element_type is None or known.shape is None else known
-
-
-@cache
-def _exists(type: str, opset: int) -> bool:
-    """Tell whether inference knows an operator."""
-    try:
-        onnx.defs.get_schema(type, opset, "")
-    except onnx.defs.SchemaError:
-        return False
-    return True
 
 
 def _whole(tensor: TensorProto) -> TensorType | None:

@@ -6,7 +6,6 @@ an attribute of the same meaning, or if all calls agree.
 
 from collections.abc import Sequence
 
-import onnx
 from onnx import AttributeProto
 
 from ir_scatter.errors import NotEditable
@@ -14,7 +13,7 @@ from ir_scatter.formats.onnx_attributes import kind_of
 from ir_scatter.formats.onnx_functions import INSTANCES
 from ir_scatter.formats.onnx_graph import OnnxGraph
 from ir_scatter.formats.onnx_template import Template
-from ir_scatter.formats.onnx_types import text
+from ir_scatter.formats.onnx_types import schema_of, text
 from ir_scatter.model import Node
 
 
@@ -76,10 +75,8 @@ def content(attribute: AttributeProto | None) -> bytes | None:
 
 def _default(domain: str, type: str, opset: str | int | None, name: str) -> AttributeProto | None:
     """Return what an attribute is where it is not written; None if it has no such value."""
-    if not isinstance(opset, int) or not onnx.defs.has(type, opset, domain):
+    schema = schema_of(type, opset, domain) if isinstance(opset, int) else None
+    if schema is None or name not in schema.attributes:
         return None
-    attributes = onnx.defs.get_schema(type, opset, domain).attributes
-    if name not in attributes:
-        return None
-    default: AttributeProto = attributes[name].default_value
+    default: AttributeProto = schema.attributes[name].default_value
     return default if default.type else None

@@ -1,14 +1,19 @@
 """Types as ONNX writes them: element types, dimensions, text that may not be UTF-8."""
 
 import re
+from functools import cache
 from typing import NamedTuple
 
+import onnx
 from onnx import TensorShapeProto, TypeProto, ValueInfoProto
 
 from ir_scatter.elements import ElementType, from_onnx_number
 from ir_scatter.shapes import UNKNOWN_DIM, Bounds, Dim, Shape, agree, narrow
 
 DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
+
+_LARGEST_OPSET = 2**31 - 1
+"""onnx counts in 32 bits, what is written in a file has 64."""
 
 _INVENTED_SYMBOL = re.compile(r"unk__\d+")
 
@@ -103,3 +108,14 @@ def _is_invented(dim: Dim) -> bool:
         and dim.symbol is not None
         and _INVENTED_SYMBOL.fullmatch(dim.symbol) is not None
     )
+
+
+@cache
+def schema_of(type: str, opset: int, domain: str = "") -> "onnx.defs.OpSchema | None":
+    """Return what onnx itself says of an operator; None if it does not know it in that opset."""
+    if not 0 < opset <= _LARGEST_OPSET:
+        return None
+    try:
+        return onnx.defs.get_schema(type, opset, domain)
+    except onnx.defs.SchemaError:
+        return None

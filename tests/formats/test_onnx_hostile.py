@@ -1,13 +1,18 @@
 """Bytes that somebody changed: a model or UnreadableModel, nothing else."""
 
 import random
+from contextlib import suppress
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto, parser
 
-from ir_scatter.errors import UnreadableModel
+from ir_scatter.convert import convert
+from ir_scatter.errors import UnreadableModel, UsageError
 from ir_scatter.formats import onnx_model
+from ir_scatter.validate import read, validate
 
 SEED = parser.parse_model("""
     <ir_version: 10, opset_import: ["" : 18, "my" : 1]>
@@ -102,3 +107,44 @@ def test_deeply_nested_bodies() -> None:
         f'<ir_version: 10, opset_import: ["" : 18]> g (float[2] x, bool c) => (y) {{ {text} }}'
     )
     look_at_everything(model.SerializeToString())
+
+
+HUGE = (-(2**63), -(2**31) - 1, -1, 0, 2**31 - 1, 2**31, 2**32, 2**63 - 1)
+
+
+@pytest.mark.parametrize("number", HUGE)
+@pytest.mark.parametrize("reduction", ["", "add"])
+@pytest.mark.parametrize(
+    "where", ["opset", "opset of the function", "ir_version", "dimension", "axis", "type"]
+)
+def test_numbers_that_no_runtime_counts_to(where: str, reduction: str, number: int, tmp_path: Path) -> None:
+    """What has 64 bits in the file has 32 in onnx: it is no opset, and no reason to break."""
+    model = ModelProto.FromString(SEED)
+    scatter = model.graph.node[-1]
+    if reduction:
+        scatter.attribute.add(name="reduction", type=3, s=reduction.encode())
+    match where:
+        case "opset":
+            model.opset_import[0].version = number
+        case "opset of the function":
+            model.functions[0].opset_import[0].version = number
+        case "ir_version":
+            model.ir_version = number
+        case "dimension":
+            model.graph.initializer[1].dims[0] = number
+        case "axis":
+            scatter.attribute[0].i = number
+        case "type":
+            model.graph.input[0].type.tensor_type.elem_type = max(-(2**31), min(number, 2**31 - 1))
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    found = read(path)
+    codes = {one.code for one in validate(found)}
+    assert "SCT999" not in codes
+    if where == "opset" and number <= 0:
+        assert "SCT403" in codes
+    for opset in (None, 18):
+        with suppress(UsageError):
+            convert(found, opset=opset, verify=0)
+    with suppress(UsageError):
+        convert(found, "ScatterND", verify=0)
