@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,6 +10,7 @@ import click
 from ir_scatter.errors import BadFeed, NoInputs, UnreadableModel, UsageError
 from ir_scatter.report.characters import visible
 from ir_scatter_cli import exits
+from ir_scatter_cli.destinations import demand_apart, demand_apart_from_folders
 from ir_scatter_cli.options import InputShape, use_color, write, write_file
 
 if TYPE_CHECKING:
@@ -124,6 +126,7 @@ def _run(options: dict[str, Any]) -> int:
 
         require_packages()
     job = _job(options)
+    _demand_apart(job, options)
     with progress(_count(job), is_wanted=job.each) as seen:
         done = run_job(job, seen)
     _write(done, options)
@@ -134,6 +137,18 @@ def _run(options: dict[str, Any]) -> int:
     for failure in done.failures:
         click.echo(f"ir-scatter: {visible(failure.model)}: {visible(failure.message)}", err=True)
     return _exit_code(done, is_named=bool(options["names"]))
+
+
+def _demand_apart(job: "Job", options: dict[str, Any]) -> None:
+    """Demand that nothing is written over what is read."""
+    from ir_scatter.files import find_files
+
+    models = [source.path for source in find_files(job.models, ()).sources] if job.each else [*job.models]
+    others = [options["inputs"]]
+    if options["against"]:
+        others += map(str, Path(options["against"]).glob("*"))
+    demand_apart({"-o": options["output"], "--report": options["report"]}, models, others)
+    demand_apart_from_folders(options["save"], options["extract"], models, others)
 
 
 def _count(job: "Job") -> int:

@@ -11,6 +11,7 @@ from ir_scatter.report.inspection import Inspection, document, rows, summary
 from ir_scatter.validate import read
 from ir_scatter.version import versions
 from ir_scatter_cli import exits
+from ir_scatter_cli.destinations import demand_apart
 from ir_scatter_cli.options import use_color, write
 
 
@@ -37,6 +38,7 @@ def command(
     found = find_files(paths, exclude)
     for folder in found.empty_folders:
         click.echo(f"ir-scatter: {folder}: no .xml or .onnx file in this folder", err=True)
+    demand_apart({"-o": output}, [source.path for source in found.sources])
     inspections = [one for source in found.sources if (one := _inspect(source, verbose)) is not None]
     if format == "json":
         from ir_scatter.report.json import dumps

@@ -16,6 +16,7 @@ from ir_scatter.errors import (
 from ir_scatter.report.characters import visible
 from ir_scatter.shapes import Shape
 from ir_scatter_cli import exits
+from ir_scatter_cli.destinations import demand_apart
 from ir_scatter_cli.options import InputShape, write, write_file
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def command(
     """
     if inputs is not None and (seed is not None or input_shape):
         raise click.UsageError("--inputs goes without --seed and --input-shape")
+    demand_apart({"-o": output}, [path], [inputs])
     try:
         return _run(path, inputs, seed or 0, dict(input_shape), output)
     except BrokenModel as error:

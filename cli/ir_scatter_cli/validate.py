@@ -1,16 +1,19 @@
 """`ir-scatter validate`."""
 
+from collections.abc import Sequence
+
 import click
 
 from ir_scatter import baseline as baselines
 from ir_scatter.check import Checked, NodeIgnore, Options, check_files, make_report, without_known
 from ir_scatter.diagnostics import Severity
 from ir_scatter.errors import UsageError
-from ir_scatter.files import find_files
+from ir_scatter.files import Found, Source, find_files
 from ir_scatter.report.formats import FORMATS, render
 from ir_scatter.report.report import Report
 from ir_scatter.shapes import Shape
 from ir_scatter_cli import exits
+from ir_scatter_cli.destinations import demand_apart
 from ir_scatter_cli.options import Codes, InputShape, SettingsCommand, flatten, use_color, write
 from ir_scatter_cli.progress import progress
 
@@ -103,7 +106,11 @@ def command(
         _STDIN_FORMATS.get(stdin_format or ""),
     )
     known = None if write_baseline else _known(baseline)
-    checked = _check(paths, exclude, options, jobs, quiet=quiet, verbose=verbose)
+    found = _find(paths, exclude)
+    models = [source.path for source in found.sources]
+    demand_apart({"-o": output, "--write-baseline": write_baseline}, models)
+    demand_apart({"-o": output}, (), [baseline])
+    checked = _check(found.sources, options, jobs, quiet=quiet, verbose=verbose)
     report = _report(checked, format, known, write_baseline)
     switches = {"color": use_color(output is not None), "quiet": quiet, "statistics": statistics}
     write(render(report, format, strict=strict, **switches), output)
@@ -131,23 +138,27 @@ def _known(path: str | None) -> baselines.Baseline | None:
         raise click.UsageError(str(error)) from None
 
 
+def _find(paths: tuple[str, ...], exclude: tuple[str, ...]) -> Found:
+    """Find the files that are meant."""
+    if paths.count("-") and len(paths) > 1:
+        raise click.UsageError("- cannot be mixed with other paths")
+    found = find_files(paths, exclude)
+    for folder in found.empty_folders:
+        click.echo(f"ir-scatter: {folder}: no .xml or .onnx file in this folder", err=True)
+    return found
+
+
 def _check(
-    paths: tuple[str, ...],
-    exclude: tuple[str, ...],
+    sources: Sequence[Source],
     options: Options,
     jobs: int,
     *,
     quiet: bool,
     verbose: bool,
 ) -> list[Checked]:
-    """Find and check the files, and say on standard error what was passed over."""
-    if paths.count("-") and len(paths) > 1:
-        raise click.UsageError("- cannot be mixed with other paths")
-    found = find_files(paths, exclude)
-    for folder in found.empty_folders:
-        click.echo(f"ir-scatter: {folder}: no .xml or .onnx file in this folder", err=True)
-    with progress(len(found.sources), is_wanted=not quiet) as seen:
-        checked = check_files(found.sources, options, jobs=jobs, seen=seen)
+    """Check the files, and say on standard error what was passed over."""
+    with progress(len(sources), is_wanted=not quiet) as seen:
+        checked = check_files(sources, options, jobs=jobs, seen=seen)
     for one in checked:
         if verbose and one.remark:
             click.echo(f"ir-scatter: {one.remark}", err=True)

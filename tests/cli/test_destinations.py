@@ -1,0 +1,166 @@
+"""No option that names a file to be written may name one that is read."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from tests.cli.conftest import COMMAND, Cli, copy_sample
+
+
+@pytest.fixture
+def outside(elsewhere: Path) -> Path:
+    """An ONNX model whose updates are in a file of its own."""
+    nodes = [helper.make_node("ScatterElements", ["x", "i", "u"], ["y"])]
+    held = [
+        onnx.numpy_helper.from_array(np.array([0, 1, 2, 3] * 200), "i"),
+        onnx.numpy_helper.from_array(np.zeros(800, np.float32), "u"),
+    ]
+    types = [helper.make_tensor_value_info(name, 1, [4]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", types[:1], types[1:], held)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    onnx.save(model, "outside.onnx", save_as_external_data=True, location="weights", size_threshold=0)
+    assert Path("weights").exists()
+    return Path("outside.onnx")
+
+
+def as_it_is(path: Path) -> Path:
+    return path
+
+
+def longer(path: Path) -> Path:
+    Path("folder").mkdir(exist_ok=True)
+    return Path("folder/..").joinpath(path)
+
+
+def absolute(path: Path) -> Path:
+    return path.resolve()
+
+
+def symbolic(path: Path) -> Path:
+    Path("link").symlink_to(path)
+    return Path("link")
+
+
+def hard(path: Path) -> Path:
+    os.link(path, "hard_link")
+    return Path("hard_link")
+
+
+def through_folder(path: Path) -> Path:
+    Path("other").symlink_to(".")
+    return Path("other") / path
+
+
+SPELLINGS = (as_it_is, longer, absolute, symbolic, hard, through_folder)
+COMMANDS = (
+    ("validate", "-o"), ("validate", "--write-baseline"), ("inspect", "-o"), ("run", "-o"),
+    ("compare", "-o"), ("compare", "--report"),
+)  # fmt: skip
+
+
+def contents() -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(Path().rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("spelled", SPELLINGS)
+@pytest.mark.parametrize(("command", "option"), COMMANDS)
+def test_the_model_is_no_output(
+    cli: Cli, outside: Path, command: str, option: str, spelled: Callable[[Path], Path]
+) -> None:
+    written = spelled(outside)
+    before = contents()
+    result = cli(command, outside, option, written)
+    assert result.code == 2
+    assert f"{option}: {written} is the model itself, expected another file" in " ".join(result.err.split())
+    assert contents() == before
+
+
+@pytest.mark.parametrize("spelled", SPELLINGS)
+@pytest.mark.parametrize(("command", "option"), COMMANDS)
+@pytest.mark.parametrize("kind", ["ir", "onnx"])
+def test_its_weights_are_no_output(
+    cli: Cli, outside: Path, kind: str, command: str, option: str, spelled: Callable[[Path], Path]
+) -> None:
+    model = copy_sample("kv_cache/decoder.xml", Path.cwd()) if kind == "ir" else outside
+    weights = Path("decoder.bin") if kind == "ir" else Path("weights")
+    written = spelled(weights)
+    before = contents()
+    result = cli(command, model, option, written)
+    assert result.code == 2
+    assert f"{option}: {written} is " in " ".join(result.err.split())
+    assert contents() == before
+
+
+@pytest.mark.parametrize(("command", "option"), COMMANDS)
+def test_neither_are_weights_that_are_not_there(cli: Cli, clean: Path, command: str, option: str) -> None:
+    clean.with_suffix(".bin").unlink()
+    assert cli(command, clean, option, clean.with_suffix(".bin")).code == 2
+
+
+@pytest.mark.parametrize("model", ["decoder.xml", "*.xml", "."])
+def test_neither_is_a_model_that_is_found(cli: Cli, clean: Path, model: str) -> None:
+    before = contents()
+    for command in ("validate", "inspect"):
+        assert cli(command, model, "-o", clean).code == 2
+    assert contents() == before
+
+
+def test_inputs_and_baselines_are_no_outputs(cli: Cli, clean: Path) -> None:
+    np.savez("inputs.npz", x=np.zeros(3, np.float32))
+    assert cli("validate", clean, "--write-baseline", "known.json").code == 0
+    before = contents()
+    assert cli("validate", clean, "--baseline", "known.json", "-o", "known.json").code == 2
+    assert cli("run", clean, "--inputs", "inputs.npz", "-o", "./inputs.npz").code == 2
+    assert cli("compare", clean, "--inputs", "inputs.npz", "--report", "inputs.npz").code == 2
+    assert contents() == before
+    assert cli("validate", clean, "--baseline", "known.json", "--write-baseline", "known.json").code == 0
+
+
+def test_what_was_saved_is_not_saved_over(cli: Cli, clean: Path) -> None:
+    assert cli("compare", clean, "--on", "numpy", "--save", "saved").code in {0, 4}
+    before = contents()
+    for more in (["--against", "saved"], ["--inputs", "saved/case_0.npz"]):
+        assert cli("compare", clean, "--on", "numpy", *more, "--save", "folder/../saved/").code == 2
+        assert cli("compare", clean, "--on", "numpy", *more, "--save", "./saved").code == 2
+        assert cli("compare", clean, "--on", "numpy", *more, "-o", "saved/case_0.npz").code == 2
+    assert contents() == before
+
+
+def test_what_was_extracted_is_not_extracted_over(cli: Cli, clean: Path) -> None:
+    place = Path("extracted/node__numpy")
+    place.mkdir(parents=True)
+    clean.rename(place / "model.xml")
+    clean.with_suffix(".bin").rename(place / "model.bin")
+    before = contents()
+    result = cli("compare", place / "model.xml", "--on", "numpy", "--extract", "extracted")
+    assert result.code == 2
+    assert "--extract: model.xml in extracted is the model itself" in " ".join(result.err.split())
+    assert contents() == before
+
+
+@pytest.mark.parametrize("device", ["/dev/null", "/dev/stdout"])
+def test_devices_may_be_written(cli: Cli, clean: Path, device: str) -> None:
+    assert cli("validate", clean, "-o", device).code == 0
+    assert cli("inspect", clean, "-o", device).code == 0
+
+
+def test_another_file_is_replaced(cli: Cli, clean: Path, outside: Path) -> None:
+    Path("report.txt").write_text("old")
+    assert cli("validate", clean, outside, "-o", "report.txt").code == 0
+    assert Path("report.txt").read_text() != "old"
+
+
+def test_standard_input_is_no_output(clean: Path) -> None:
+    before = clean.read_bytes()
+    with clean.open("rb") as file:
+        done = subprocess.run(
+            [COMMAND, "validate", "-", "-o", clean], stdin=file, capture_output=True, timeout=60, check=False
+        )
+    assert done.returncode == 2
+    assert clean.read_bytes() == before
