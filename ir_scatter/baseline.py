@@ -47,19 +47,26 @@ def read_baseline(path: str) -> Baseline:
     """
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
-        if document["schema"] != _SCHEMA:
+        if document["schema"] != _SCHEMA or document["schema"] is True:
             raise UsageError(f"{path}: the baseline's schema is not {_SCHEMA}")
         known: Counter[_Key] = Counter()
         for entry in document["findings"]:
             key = entry["code"], entry["path"], entry["scope"], entry["node"]
-            known[key] += int(entry.get("count", 1))
+            known[key] += _count(entry.get("count", 1))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {(error.strerror or '').lower()}") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UsageError(f"{path}: is no baseline of ir-scatter") from None
     if not all(isinstance(part, str) for key in known for part in key):
         raise UsageError(f"{path}: is no baseline of ir-scatter")
     return Baseline(Path(path).resolve().parent, known)
+
+
+def _count(value: object) -> int:
+    """Return how many findings an entry excuses."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError
+    return value
 
 
 def baseline_text(report: Report, path: str) -> str:

@@ -13,16 +13,9 @@ from ir_scatter.validate import check_codes
 _TABLE = "ir-scatter"
 _IGNORES = "node-ignores"
 _LISTS = {"select", "ignore", "exclude", "input-shape"}
-_KEYS = _LISTS | {
-    "baseline",
-    "format",
-    "jobs",
-    "max-index-elements",
-    "min-severity",
-    "quiet",
-    "statistics",
-    "strict",
-}
+_SWITCHES = {"quiet", "statistics", "strict"}
+_NUMBERS = {"jobs", "max-index-elements"}
+_KEYS = _LISTS | _SWITCHES | _NUMBERS | {"baseline", "format", "min-severity"}
 
 
 def load(folder: Path | None = None) -> tuple[dict[str, Any], tuple[NodeIgnore, ...]]:
@@ -49,6 +42,8 @@ def load(folder: Path | None = None) -> tuple[dict[str, Any], tuple[NodeIgnore, 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise click.UsageError(f"{path}: cannot be read: lists and tables are nested too deep") from None
     except (OSError, ValueError) as error:
         raise click.UsageError(f"{path}: cannot be read: {error}") from None
     tool = document.get("tool", {})
@@ -68,6 +63,8 @@ def _options(path: Path, table: dict[str, Any]) -> dict[str, Any]:
             raise click.UsageError(f"{path}: [tool.{_TABLE}] has {key!r}, expected one of {known}")
         if key in _LISTS and not _is_texts(value):
             raise click.UsageError(f"{path}: {key} is {value!r}, expected a list of strings")
+        if key not in _LISTS and not _is_scalar(key, value):
+            raise click.UsageError(f"{path}: {key} is {value!r}, expected {_kind(key)}")
         found[key.replace("-", "_")] = value
     if "baseline" in found:
         found["baseline"] = str(path.parent / str(found["baseline"]))
@@ -95,6 +92,22 @@ def _ignores(path: Path, entries: Any) -> tuple[NodeIgnore, ...]:
             raise click.UsageError(f"{shown}: {error}") from None
         found.append(NodeIgnore(str(entry.get("file", "*")), str(entry.get("node", "*")), tuple(codes)))
     return tuple(found)
+
+
+def _is_scalar(key: str, value: Any) -> bool:
+    """Tell whether a value can be what an option takes; whether its text means something, the option says."""
+    if isinstance(value, str):
+        return True
+    if key in _SWITCHES:
+        return isinstance(value, bool)
+    is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return key in _NUMBERS and is_whole
+
+
+def _kind(key: str) -> str:
+    if key in _SWITCHES:
+        return "true or false"
+    return "a whole number" if key in _NUMBERS else "a string"
 
 
 def _is_texts(value: Any) -> bool:
