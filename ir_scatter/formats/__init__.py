@@ -51,6 +51,15 @@ def read_bytes(path: str) -> bytes:
     return _not_empty(path, data)
 
 
+def _demand_whole(path: str) -> None:
+    """Refuse a model of which a killed conversion has replaced some files only."""
+    from ir_scatter.formats.replacement_journal import half_replaced
+
+    problem = half_replaced(Path(path))
+    if problem is not None:
+        raise UnreadableModel("half-replaced", problem, Location(path))
+
+
 def _not_empty(path: str, data: bytes) -> bytes:
     if not data:
         raise UnreadableModel("empty-file", "the file is empty", Location(path))
@@ -96,6 +105,8 @@ def read(
     Raises:
         UnreadableModel: with the reason and the place.
     """
+    if data is None:
+        _demand_whole(path)
     raw = read_bytes(path) if data is None else _not_empty(path, data)
     format, has_folder = format or detect(path, raw), data is None
     try:

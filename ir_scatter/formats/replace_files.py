@@ -1,7 +1,8 @@
 """Files that appear whole or not at all.
 
 What is new is written beside its target under no name, where the system has such files, or under a
-temporary one. Only when all of it is on the disk do the targets change, one rename behind the other.
+temporary one. Only when all of it is on the disk do the targets change, one rename behind the other,
+as `replacement_journal` has it: no other run comes between, and what a kill cuts short is finished later.
 """
 
 import errno
@@ -15,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ir_scatter.errors import CannotWrite
+from ir_scatter.formats import replacement_journal as journal
+from ir_scatter.formats.replacement_journal import Rename
 from ir_scatter.formats.temporary_files import name_file, open_beside, remove, remove_stale, temporary_name
 
 _CHUNK = 1 << 26
@@ -43,12 +46,16 @@ class Output:
     copied_size: int | None = None
 
 
-def replace_files(outputs: Sequence[Output]) -> None:
+def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
     """Write files, replacing those that exist: all of them or none.
 
-    They change in the given order, with nothing in between but the renames themselves: only a kill
-    in the microseconds between two renames leaves the first one new and the second one old. Files
-    that exist keep their permissions.
+    They change in the given order, with nothing in between but the renames themselves. A kill in the
+    microseconds between two renames leaves the first one new and the second one old, and a list of what
+    is left to do: the next run that writes one of the files does it first. Files that exist keep their
+    permissions.
+
+    Returns:
+        A sentence for each such list that was found.
 
     Raises:
         CannotWrite: with the file and the reason; nothing has changed, and no temporary file is left.
@@ -56,15 +63,22 @@ def replace_files(outputs: Sequence[Output]) -> None:
     targets = [_Target(output) for output in outputs]
     if len({target.path for target in targets}) < len(targets):
         raise CannotWrite("the same file is to be written twice, expected different ones")
+    paths = [target.path for target in targets]
     with ExitStack() as opened:
+        with journal.locked(path.parent for path in paths):
+            finished = journal.finish(paths)
+            for target in targets:
+                target.clean()
         for target in targets:
             target.prepare(opened)
         changing = [target for target in targets if target.file >= 0]
-        backups = [target.back_up(opened) if len(changing) > 1 else None for target in changing]
-        with _without_signals():
+        with journal.locked(path.parent for path in paths), _without_signals():
+            finished += journal.finish(paths)
+            backups = [target.back_up(opened) if len(changing) > 1 else None for target in changing]
             _rename_all(changing, backups)
     for folder in {target.path.parent for target in changing}:
         _sync_folder(folder)
+    return finished
 
 
 class _Target:
@@ -109,11 +123,15 @@ class _Target:
         except OSError as error:
             raise CannotWrite(f"{self.output.path} cannot be written: {_reason(error)}") from None
 
+    def clean(self) -> None:
+        """Remove what runs that were killed have left of this file."""
+        with self._explained():
+            remove_stale(self.path)
+
     def prepare(self, opened: ExitStack) -> None:
         """Write what is new beside the target, down to the disk; nothing if the file is to stay as it is."""
         source = self.output.copied
         with self._explained():
-            remove_stale(self.path)
             if source and not self.output.content and _is_same(source, self.path):
                 self._check_size(source, self.path.stat().st_size)
                 return
@@ -156,21 +174,36 @@ class _Target:
         opened.callback(remove, name)
         return name
 
-    def rename(self) -> None:
-        """Put what is new in its place."""
+    def named(self) -> Rename:
+        """Give what is new a name, and return how it comes to its place."""
         with self._explained():
             if self.temporary is None:
                 self.temporary = name_file(self.file, self.path)
+        assert self.temporary is not None
+        return Rename(
+            self.temporary, self.path, journal.identity(self.temporary), journal.identity(self.path)
+        )
+
+    def rename(self) -> None:
+        """Put what is new in its place."""
+        assert self.temporary is not None
+        with self._explained():
             os.replace(self.temporary, self.path)
             self.temporary = None
 
-    def restore(self, backup: Path | None) -> None:
-        """Put back what was there before."""
-        with suppress(OSError):
-            if backup is not None:
-                os.replace(backup, self.path)
-            elif self.mode is None:
-                self.path.unlink()
+    def begin(self, renames: Sequence[Rename]) -> None:
+        """Say what is to be renamed, in a file beside this one."""
+        with self._explained():
+            journal.begin(renames)
+
+    def back(self, backup: Path | None) -> Rename | None:
+        """Return what puts back what was there before; None if it has no name any more."""
+        found = journal.identity(self.path)
+        if self.temporary is not None:
+            return Rename(None, self.path, found, None)
+        if backup is None and self.mode is not None:
+            return None
+        return Rename(backup, self.path, None if backup is None else journal.identity(backup), found)
 
     def _discard(self) -> None:
         os.close(self.file)
@@ -180,15 +213,28 @@ class _Target:
 
 def _rename_all(targets: Sequence[_Target], backups: Sequence[Path | None]) -> None:
     """Rename one after the other; if one cannot be, put back those before it."""
-    done: list[tuple[_Target, Path | None]] = []
+    renames = [target.named() for target in targets]
+    if len(targets) > 1:
+        targets[-1].begin(renames)
     try:
-        for target, backup in zip(targets, backups, strict=True):
+        for target in targets:
             target.rename()
-            done.append((target, backup))
-    except CannotWrite:
-        for target, backup in reversed(done):
-            target.restore(backup)
+    except BaseException:
+        _turn_back(targets, backups, renames[-1])
+        journal.end(renames)
         raise
+    journal.end(renames)
+
+
+def _turn_back(targets: Sequence[_Target], backups: Sequence[Path | None], last: Rename) -> None:
+    """Put back what was there before, as far as that is possible."""
+    back = [target.back(backup) for target, backup in zip(targets, backups, strict=True)]
+    known = [one for one in reversed(back) if one is not None]
+    with suppress(OSError):
+        if len(targets) > 1:
+            journal.turn_back(known, last)
+        for one in known:
+            one.perform()
 
 
 @contextmanager
