@@ -38,6 +38,7 @@ IN_PYTHON = {
     "SCT933": "../formats/test_onnx_external.py",
     "SCT934": "../formats/test_replacement_journal.py",
     "SCT940": "../unit/test_check.py",
+    "SCT941": "../formats/test_onnx_functions.py",
     "SCT999": "test_unreadable.py",
 }
 """Rules whose cases are no case files: those about files that cannot be read, options, runtimes."""

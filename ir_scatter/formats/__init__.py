@@ -51,13 +51,14 @@ def read_bytes(path: str) -> bytes:
     return _not_empty(path, data)
 
 
-def _demand_whole(path: str) -> None:
-    """Refuse a model of which a killed conversion has replaced some files only."""
+def _read_whole(path: str) -> bytes:
+    """Return the bytes of a model, unless a killed conversion has replaced some of its files only."""
     from ir_scatter.formats.replacement_journal import half_replaced
 
     problem = half_replaced(Path(path))
     if problem is not None:
         raise UnreadableModel("half-replaced", problem, Location(path))
+    return read_bytes(path)
 
 
 def _not_empty(path: str, data: bytes) -> bytes:
@@ -105,9 +106,7 @@ def read(
     Raises:
         UnreadableModel: with the reason and the place.
     """
-    if data is None:
-        _demand_whole(path)
-    raw = read_bytes(path) if data is None else _not_empty(path, data)
+    raw = _read_whole(path) if data is None else _not_empty(path, data)
     format, has_folder = format or detect(path, raw), data is None
     try:
         with collector_paused():

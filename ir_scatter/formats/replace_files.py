@@ -7,9 +7,7 @@ as `replacement_journal` has it: no other run comes between, and what a kill cut
 
 import errno
 import os
-import signal
 import stat
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -17,12 +15,12 @@ from pathlib import Path
 
 from ir_scatter.errors import CannotWrite
 from ir_scatter.formats import replacement_journal as journal
+from ir_scatter.formats.late_signals import without_signals
 from ir_scatter.formats.replacement_journal import Rename
 from ir_scatter.formats.temporary_files import name_file, open_beside, remove, remove_stale, temporary_name
 
 _CHUNK = 1 << 26
 _BUFFER = 1 << 18
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _IRREGULAR = "it is no regular file"
 _NO_KERNEL_COPY = frozenset(
     {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.ETXTBSY, errno.EBADF}
@@ -72,10 +70,11 @@ def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
         for target in targets:
             target.prepare(opened)
         changing = [target for target in targets if target.file >= 0]
-        with journal.locked(path.parent for path in paths), _without_signals():
+        with journal.locked(path.parent for path in paths), without_signals():
             finished += journal.finish(paths)
             backups = [target.back_up(opened) if len(changing) > 1 else None for target in changing]
-            _rename_all(changing, backups)
+            if changing:
+                _rename_all(changing, backups)
     for folder in {target.path.parent for target in changing}:
         _sync_folder(folder)
     return finished
@@ -98,7 +97,7 @@ class _Target:
         self.file = -1
         self.temporary: Path | None = None
         self.mode: int | None = None
-        with self._explained():
+        with self.explained():
             self._check()
 
     def _check(self) -> None:
@@ -117,7 +116,8 @@ class _Target:
         self.mode = stat.S_IMODE(status.st_mode)
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def explained(self) -> Iterator[None]:
+        """Say of an error of the system which file cannot be written."""
         try:
             yield
         except OSError as error:
@@ -125,13 +125,13 @@ class _Target:
 
     def clean(self) -> None:
         """Remove what runs that were killed have left of this file."""
-        with self._explained():
+        with self.explained():
             remove_stale(self.path)
 
     def prepare(self, opened: ExitStack) -> None:
         """Write what is new beside the target, down to the disk; nothing if the file is to stay as it is."""
         source = self.output.copied
-        with self._explained():
+        with self.explained():
             if source and not self.output.content and _is_same(source, self.path):
                 self._check_size(source, self.path.stat().st_size)
                 return
@@ -139,7 +139,7 @@ class _Target:
         opened.callback(self._discard)
         if source:
             self._copy(source)
-        with self._explained():
+        with self.explained():
             _write(self.file, self.output.content)
             if self.mode is not None:
                 os.fchmod(self.file, self.mode)
@@ -151,7 +151,7 @@ class _Target:
         except OSError as error:
             raise CannotWrite(f"{source} cannot be read: {_reason(error)}") from None
         try:
-            with self._explained():
+            with self.explained():
                 if self.mode is not None:
                     _forget_pages(self.path)
                 size = _copy(origin, self.file)
@@ -176,7 +176,7 @@ class _Target:
 
     def named(self) -> Rename:
         """Give what is new a name, and return how it comes to its place."""
-        with self._explained():
+        with self.explained():
             if self.temporary is None:
                 self.temporary = name_file(self.file, self.path)
         assert self.temporary is not None
@@ -187,14 +187,9 @@ class _Target:
     def rename(self) -> None:
         """Put what is new in its place."""
         assert self.temporary is not None
-        with self._explained():
+        with self.explained():
             os.replace(self.temporary, self.path)
             self.temporary = None
-
-    def begin(self, renames: Sequence[Rename]) -> None:
-        """Say what is to be renamed, in a file beside this one."""
-        with self._explained():
-            journal.begin(renames)
 
     def back(self, backup: Path | None) -> Rename | None:
         """Return what puts back what was there before; None if it has no name any more."""
@@ -215,7 +210,8 @@ def _rename_all(targets: Sequence[_Target], backups: Sequence[Path | None]) -> N
     """Rename one after the other; if one cannot be, put back those before it."""
     renames = [target.named() for target in targets]
     if len(targets) > 1:
-        targets[-1].begin(renames)
+        with targets[-1].explained():
+            journal.begin(renames)
     try:
         for target in targets:
             target.rename()
@@ -235,28 +231,6 @@ def _turn_back(targets: Sequence[_Target], backups: Sequence[Path | None], last:
             journal.turn_back(known, last)
         for one in known:
             one.perform()
-
-
-@contextmanager
-def _without_signals() -> Iterator[None]:
-    """Let signals wait that a user or a build sends to end the process.
-
-    To block them would not do: another thread, one of a library, would take them.
-    """
-    seen: list[int] = []
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        before = {number: signal.getsignal(number) for number in _ENDING}
-    known = {number: handler for number, handler in before.items() if handler is not None}
-    try:
-        for number in known:
-            signal.signal(number, lambda number, _: seen.append(number))
-        yield
-    finally:
-        for number, handler in known.items():
-            signal.signal(number, handler)
-        for late in seen:
-            signal.raise_signal(late)
 
 
 def _is_same(left: Path, right: Path) -> bool:
