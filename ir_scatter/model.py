@@ -266,6 +266,7 @@ class Model:
         inputs: the names by which each input of the main graph may be called.
         opset_imports: ONNX domains and versions.
         find_defects: tells what is broken in the file itself.
+        find_limits: tells what was not looked at so far, because it would take too long.
         source: what a writer edits.
     """
 
@@ -277,6 +278,7 @@ class Model:
     inputs: tuple[frozenset[str], ...] = ()
     opset_imports: Mapping[str, int] = field(default_factory=dict)
     find_defects: Callable[[], Iterable[Defect]] = tuple
+    find_limits: Callable[[], Iterable[Defect]] = tuple
     source: Any = None
 
     @lazy

@@ -150,17 +150,17 @@ def parse_dim(text: str) -> Dim:
         return _checked(int(text), text)
     match = _BOUNDS.fullmatch(text)
     if match is None:
-        raise ValueError(f"'{text}' is no dimension, expected a number, ?, -1 or 1..5")
+        raise ValueError(f"{text!r} is no dimension, expected a number, ?, -1 or 1..5")
     low = _checked(int(match[1] or 0), text)
     high = _checked(int(match[2]), text) if match[2] else None
     if high is not None and high < low:
-        raise ValueError(f"'{text}' is no dimension: its upper bound is below its lower one")
+        raise ValueError(f"{text!r} is no dimension: its upper bound is below its lower one")
     return low if low == high else Bounds(low, high)
 
 
 def _checked(number: int, text: str) -> int:
     if number > LARGEST_DIM:
-        raise ValueError(f"'{text}' is no dimension: more than {LARGEST_DIM}")
+        raise ValueError(f"{text!r} is no dimension: more than {LARGEST_DIM}")
     return number
 
 

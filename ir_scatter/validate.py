@@ -88,6 +88,8 @@ def validate(
         found = [_from_defect(defect) for defect in model.defects]
         found = [diagnostic for diagnostic in found if diagnostic.code in codes]
         found.extend(Check(model, rules, max_index_elements).run())
+        limits = [_from_defect(defect) for defect in model.find_limits()]
+        found.extend(diagnostic for diagnostic in limits if diagnostic.code in codes)
     return sorted(found, key=lambda diagnostic: diagnostic.location.line or 0)
 
 

@@ -36,7 +36,9 @@ IN_PYTHON = {
     "SCT908": "test_unreadable.py",
     "SCT909": "test_unreadable.py",
     "SCT933": "../formats/test_onnx_external.py",
+    "SCT934": "../formats/test_replacement_journal.py",
     "SCT940": "../unit/test_check.py",
+    "SCT941": "../formats/test_onnx_functions.py",
     "SCT999": "test_unreadable.py",
 }
 """Rules whose cases are no case files: those about files that cannot be read, options, runtimes."""

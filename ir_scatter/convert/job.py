@@ -78,13 +78,23 @@ def run_job(job: Job) -> Done:
     _demand_devices(job.devices)
     if job.source == "-":
         raise UsageError("standard input cannot be converted, expected the path of a model")
+    finished = _finish_source(job)
     model = read(job.source)
     if job.output is not None and model.format != IR and is_ir_path(job.output):
         from ir_scatter.convert.to_ir import run_to_ir
 
-        return run_to_ir(job, model)
-    demand_output(job, model, is_ir=model.format == IR)
-    return finish(job, convert(model, **job.options))
+        done = run_to_ir(job, model)
+    else:
+        demand_output(job, model, is_ir=model.format == IR)
+        done = finish(job, convert(model, **job.options))
+    return replace(done, remarks=finished + done.remarks)
+
+
+def _finish_source(job: Job) -> tuple[str, ...]:
+    """Replace those files of the source that a killed run did not get to, if anything is to be written."""
+    from ir_scatter.formats.replacement_journal import finish_reading
+
+    return () if job.is_dry or job.output is None else finish_reading(Path(job.source))
 
 
 def demand_output(job: Job, model: Model, *, is_ir: bool) -> None:
@@ -125,9 +135,9 @@ def finish(
     done = Done(conversion, None, remarks, devices, failed, diff)
     if job.output is None or job.is_dry or failed or files is None or not _is_wanted(job, conversion):
         return done
-    commit(files, Path(job.output), overwrite=job.overwrite or job.in_place)
+    finished = commit(files, Path(job.output), overwrite=job.overwrite or job.in_place)
     written = job.output if files.outputs else None
-    return replace(done, written=written, remarks=remarks + files.remarks)
+    return replace(done, written=written, remarks=remarks + files.remarks + finished)
 
 
 def _is_wanted(job: Job, conversion: Conversion) -> bool:

@@ -41,12 +41,11 @@ def write(conversion: "Conversion", path: Path, *, overwrite: bool, partial: boo
     if conversion.refused and not partial:
         raise UsageError(f"{len(conversion.refused)} nodes were refused, expected none or partial=True")
     files = make_files(conversion, path)
-    commit(files, path, overwrite=overwrite)
-    return files.remarks
+    return files.remarks + commit(files, path, overwrite=overwrite)
 
 
-def commit(files: Files, path: Path, *, overwrite: bool) -> None:
-    """Write files.
+def commit(files: Files, path: Path, *, overwrite: bool) -> tuple[str, ...]:
+    """Write files, and say which of those that a killed run left half replaced were finished before.
 
     Args:
         files: what `make_files` gives.
@@ -59,7 +58,7 @@ def commit(files: Files, path: Path, *, overwrite: bool) -> None:
     """
     outputs = files.outputs if overwrite else _demand_free(files.outputs, path)
     with _folders(files.folders):
-        replace_files(outputs)
+        return replace_files(outputs)
 
 
 def _demand_free(outputs: Sequence[Output], path: Path) -> list[Output]:

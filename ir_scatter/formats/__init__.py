@@ -51,6 +51,16 @@ def read_bytes(path: str) -> bytes:
     return _not_empty(path, data)
 
 
+def _read_whole(path: str) -> bytes:
+    """Return the bytes of a model, unless a killed conversion has replaced some of its files only."""
+    from ir_scatter.formats.replacement_journal import half_replaced
+
+    problem = half_replaced(Path(path))
+    if problem is not None:
+        raise UnreadableModel("half-replaced", problem, Location(path))
+    return read_bytes(path)
+
+
 def _not_empty(path: str, data: bytes) -> bytes:
     if not data:
         raise UnreadableModel("empty-file", "the file is empty", Location(path))
@@ -96,7 +106,7 @@ def read(
     Raises:
         UnreadableModel: with the reason and the place.
     """
-    raw = read_bytes(path) if data is None else _not_empty(path, data)
+    raw = _read_whole(path) if data is None else _not_empty(path, data)
     format, has_folder = format or detect(path, raw), data is None
     try:
         with collector_paused():

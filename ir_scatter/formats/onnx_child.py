@@ -6,6 +6,7 @@ functions twice). A forked child with limits keeps that away from the reader.
 """
 
 import contextlib
+import math
 import os
 import select
 import signal
@@ -21,10 +22,17 @@ from ir_scatter.formats.onnx_attributes import is_graph
 from ir_scatter.formats.onnx_index import graphs_of
 
 CPU_SECONDS = 20
-"""What one inference may take."""
+"""What one inference may take at most."""
 
 TOTAL_SECONDS = 60.0
-"""What all inferences of one model may take."""
+"""What all inferences of one model may take at most."""
+
+_SECONDS_PER_BYTE = 2e-5
+"""What an inference may take for each byte of the model without its weights, but for the first second: a
+hundred times what it takes where functions do not multiply."""
+
+_TOTAL_PER_ONE = 2.5
+"""How many times as much all inferences of a model may take together."""
 
 _LENGTH = struct.Struct("<Q")
 _CHUNK = 1 << 20
@@ -36,28 +44,39 @@ class InferenceBudget:
     """Runs inferences until their time is used up."""
 
     def __init__(self) -> None:
-        self._seconds = TOTAL_SECONDS
+        self._used = 0.0
+        self._total = 0.0
+        self._propagates = True
 
-    def infer(self, model: ModelProto) -> ModelProto | None:
-        """Return the model with inferred types, None if inference fails or may not go on.
+    def infer(self, model: ModelProto) -> tuple[ModelProto | None, bool]:
+        """Return the model with inferred types, None if inference fails; and whether time was up.
 
-        Where it fails with data propagation, it is tried without.
+        Where it fails with data propagation, it is tried without; once that has used up its time, all
+        others are tried without at once.
         """
         request = model.SerializeToString()
-        for propagate in (True, False):
-            if self._seconds <= 0:
-                return None
+        limit = min(CPU_SECONDS, max(1, math.ceil(len(request) * _SECONDS_PER_BYTE)))
+        self._total = max(self._total, min(TOTAL_SECONDS, _TOTAL_PER_ONE * limit))
+        is_late = False
+        for propagate in (True, False) if self._propagates else (False,):
+            left = self._total - self._used
+            if left <= 0:
+                is_late = True
+                break
             start = time.monotonic()
-            answer = _infer_bytes(request, propagate, self._seconds)
-            self._seconds -= time.monotonic() - start
+            answer = _infer_bytes(request, propagate, left, limit)
+            took = time.monotonic() - start
+            self._used += took
             if answer is not None:
                 result = ModelProto()
                 result.ParseFromString(answer)
-                return result
-        return None
+                return result, False
+            is_late = took >= min(limit, left) * 0.9
+            self._propagates = self._propagates and not is_late
+        return None, is_late
 
 
-def _infer_bytes(request: bytes, propagate: bool, seconds: float) -> bytes | None:
+def _infer_bytes(request: bytes, propagate: bool, seconds: float, limit: int) -> bytes | None:
     """Return the serialized model with inferred types, None if that does not work."""
     if not hasattr(os, "fork"):
         return _infer_here(request, propagate)
@@ -71,10 +90,10 @@ def _infer_bytes(request: bytes, propagate: bool, seconds: float) -> bytes | Non
         os.close(writer)
         return None
     if child == 0:
-        _answer_and_exit(request, propagate, writer)
+        _answer_and_exit(request, propagate, writer, limit)
     os.close(writer)
     try:
-        return _read_answer(reader, min(seconds, 2.0 * CPU_SECONDS))
+        return _read_answer(reader, min(seconds, 2.0 * limit))
     finally:
         os.close(reader)
         with contextlib.suppress(OSError):
@@ -111,11 +130,11 @@ def _trim(graph: GraphProto) -> None:
                 _trim(body)
 
 
-def _answer_and_exit(request: bytes, propagate: bool, writer: int) -> NoReturn:
+def _answer_and_exit(request: bytes, propagate: bool, writer: int, limit: int) -> NoReturn:
     """Infer, write the answer and leave at once: nothing of the parent may run here."""
     try:
         _silence()
-        _limit(len(request))
+        _limit(len(request), limit)
         answer = _infer_here(request, propagate)
         if answer is not None:
             rest = memoryview(_LENGTH.pack(len(answer)) + answer)
@@ -135,14 +154,14 @@ def _silence() -> None:
     os.dup2(nowhere, 2)
 
 
-def _limit(size: int) -> None:
+def _limit(size: int, seconds: int) -> None:
     """Bound processor time and memory, the latter beyond what the parent has mapped already."""
     import resource
 
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     with contextlib.suppress(OSError, ValueError):
         with open("/proc/self/statm", encoding="ascii") as file:
             mapped = int(file.read().split()[0]) * resource.getpagesize()

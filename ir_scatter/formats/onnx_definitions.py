@@ -15,8 +15,10 @@ from ir_scatter.formats.onnx_index import (
 from ir_scatter.formats.onnx_tensors import is_small_and_sound
 from ir_scatter.formats.onnx_types import normal_domain, text
 
-EXPANDED_NODES = 200_000
-"""Inference walks a function anew for every call: above this, functions are left out."""
+EXPANDED_NODES = 20_000
+_EXPANDED_PER_NODE = 100
+"""Inference walks a function anew for every call: above this, and above so many for each node that is
+written, functions are left out."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,11 +59,13 @@ class Definitions:
     Attributes:
         cycles: groups of functions that call each other.
         duplicates: names that more than one function has.
+        left_out: for how many graphs the functions that they call were too many.
     """
 
     def __init__(self, model: ModelProto) -> None:
         self.keys = frozenset(map(function_key, model.functions))
         self.duplicates: list[str] = []
+        self.left_out = 0
         self._by_key: dict[FunctionKey, Definition] = {}
         for function in model.functions:
             definition = _define(function, self.keys)
@@ -104,7 +108,10 @@ class Definitions:
             else:
                 sizes[definition.key] = definition.size + sum(sizes[key] for key in callees)
                 pending.pop()
-        if sum(sizes.get(key, 0) for key in called) > EXPANDED_NODES:
+        written = sum(len(graph.nodes) for graph in index.all_graphs())
+        written += sum(self._by_key[key].size for key in sizes)
+        if sum(sizes.get(key, 0) for key in called) > max(EXPANDED_NODES, _EXPANDED_PER_NODE * written):
+            self.left_out += 1
             return []
         return [self._prepare(self._by_key[key]) for key in self._by_key if key in sizes]
 

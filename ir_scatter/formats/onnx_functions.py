@@ -26,7 +26,11 @@ _SHARED = "any signature"
 
 
 class Instances:
-    """Follows the calls of a model and makes the graphs that they need."""
+    """Follows the calls of a model and makes the graphs that they need.
+
+    Attributes:
+        shared_calls: where the calls stand whose signature has no graph of its own.
+    """
 
     def __init__(self, definitions: Definitions, shared: Scope, inference: Inference) -> None:
         self._definitions = definitions
@@ -37,6 +41,7 @@ class Instances:
         }
         self._callers: dict[OnnxGraph, dict[str, Related]] = {}
         self._contents: dict[Constant, Hashable] = {}
+        self.shared_calls: set[str] = set()
 
     def functions(self, main: OnnxGraph) -> tuple[Function, ...]:
         """Return every function of the model, with the uses that start in the main graph.
@@ -88,6 +93,7 @@ class Instances:
         if signature in made:
             return made[signature]
         if len(made) - (_SHARED in made) >= INSTANCES:
+            self.shared_calls.add(call.scope)
             return self._shared_instance(definition)
         made[signature] = self._make(definition, bindings, arguments)
         return made[signature]

@@ -26,11 +26,14 @@ class Inference:
 
     Attributes:
         is_wanted: False if nobody will ask for a type.
+        count: how many were inferred, or were to be.
+        cut_short: of how many of them not all was looked at, because it would have taken too long.
     """
 
     def __init__(self, ir_version: int, *, is_wanted: bool) -> None:
         self.is_wanted = is_wanted
         self._ir_version = ir_version
+        self.count = self.cut_short = 0
         self._budget = InferenceBudget()
 
     def main_graph(
@@ -105,8 +108,11 @@ class Inference:
         domains = set().union(*(graph.domains for graph in index.all_graphs())) - {"ai.onnx"}
         for domain in sorted({*opsets, *domains}, key=repr):
             model.opset_import.add(domain=domain, version=opsets.get(domain, 1))
+        left_out = definitions.left_out
         model.functions.extend(definitions.needed_by(index))
-        result = self._budget.infer(model)
+        result, is_late = self._budget.infer(model)
+        self.count += 1
+        self.cut_short += is_late or definitions.left_out > left_out
         return NOTHING if result is None else _read_back(result.graph, index)
 
 

@@ -10,7 +10,7 @@ from ir_scatter.errors import UnreadableModel
 from ir_scatter.formats import UNKNOWN_OPERATORS, Operators, read_bytes
 from ir_scatter.formats.onnx_definitions import Definitions, opsets_of
 from ir_scatter.formats.onnx_external import ExternalFiles
-from ir_scatter.formats.onnx_functions import Instances
+from ir_scatter.formats.onnx_functions import INSTANCES, Instances
 from ir_scatter.formats.onnx_graph import OnnxGraph
 from ir_scatter.formats.onnx_index import GraphIndex, index_graph
 from ir_scatter.formats.onnx_infer import Inference
@@ -60,7 +60,8 @@ def _model(
     index = index_graph(proto.graph, definitions.keys)
     inference = Inference(proto.ir_version, is_wanted=_has_any(types, index, definitions))
     graph = _main_graph(proto, index, shared, definitions, inference, input_shapes)
-    functions = Instances(definitions, shared, inference).functions(graph)
+    instances = Instances(definitions, shared, inference)
+    functions = instances.functions(graph)
     names = [text(name) for name in index.inputs if name not in index.initializers]
     return Model(
         path=shared.path,
@@ -71,6 +72,7 @@ def _model(
         inputs=tuple(frozenset({name}) for name in names),
         opset_imports={text(domain): version for domain, version in shared.opsets.items()},
         find_defects=partial(_defects, graph, functions, definitions),
+        find_limits=partial(_limits, shared.path, instances, inference),
         source=proto,
     )
 
@@ -124,6 +126,20 @@ def _opsets(model: ModelProto) -> dict[str, int]:
     if not opsets and model.ir_version < _FIRST_WITH_OPSETS:
         return {"": 1}
     return opsets
+
+
+def _limits(path: str, instances: Instances, inference: Inference) -> Iterator[Defect]:
+    """Yield what was not looked at because functions call functions too often, or in too many ways."""
+    location = Location(path)
+    if instances.shared_calls:
+        count, known = len(instances.shared_calls), f"more than {INSTANCES} kinds of inputs and attributes"
+        calls = "1 call of a function is" if count == 1 else f"{count} calls of functions are"
+        message = f"{calls} not looked at one by one: a function is called with {known}"
+        yield Defect("not-looked-at", message, location)
+    if inference.cut_short:
+        graphs = f"{inference.cut_short} of {inference.count} graphs and uses of functions"
+        message = f"shapes in {graphs} are not known: to infer them takes longer than a file of this size may"
+        yield Defect("not-looked-at", message, location)
 
 
 def _defects(graph: OnnxGraph, functions: tuple[Function, ...], definitions: Definitions) -> Iterator[Defect]:

@@ -8,6 +8,7 @@ from ir_scatter.constants import Constant
 from ir_scatter.diagnostics import Location
 from ir_scatter.errors import UnreadableModel
 from ir_scatter.formats.onnx_attributes import bound
+from ir_scatter.formats.onnx_definitions import calls_of
 from ir_scatter.formats.onnx_graph import OnnxGraph
 from ir_scatter.formats.onnx_index import FunctionKey, function_key
 from ir_scatter.formats.onnx_types import declared, text
@@ -42,6 +43,29 @@ def wire(model: Model) -> Wiring:
     assert isinstance(model.graph, OnnxGraph)
     keys = dict.fromkeys(map(function_key, model.source.functions))
     return OnnxWiring(model.graph, dict(zip(keys, model.functions, strict=True)))
+
+
+def count_calls(model: Model) -> int:
+    """Return how often functions are called, the calls in functions counted as often as those are called."""
+    keys = dict.fromkeys(map(function_key, model.source.functions))
+    calls = {
+        key: calls_of(function.definition.index)
+        for key, function in zip(keys, model.functions, strict=True)
+        if isinstance(function.definition, OnnxGraph)
+    }
+    assert isinstance(model.graph, OnnxGraph)
+    counts: dict[FunctionKey, int] = {}
+    pending, opened = [*calls_of(model.graph.index)], set[FunctionKey]()
+    while pending:
+        key = pending[-1]
+        left = [one for one in calls[key] if one not in counts and one not in opened]
+        if key in counts or not left:
+            counts[key] = 1 + sum(counts.get(one, 0) for one in calls[key])
+            pending.pop()
+        else:
+            opened.add(key)
+            pending += dict.fromkeys(left)
+    return sum(counts[key] for key in calls_of(model.graph.index))
 
 
 class OnnxWiring(Wiring):

@@ -41,11 +41,11 @@ class InvariantInputs:
         ports: dict[bytes, int] = {}
         for number, port in enumerate(self._graph.layer(self._key).inputs):
             ports.setdefault(port.id, number)
-        replaced = {shortest(edge.get("to-layer", "")) for edge in layer.iterfind("back_edges/edge")}
+        replaced = {shortest(edge.get("to-layer")) for edge in layer.iterfind("back_edges/edge")}
         found: dict[str, int] = {}
         for entry in layer.iterfind(f"{self._prefix}port_map/input"):
-            external = shortest(entry.get("external_port_id", ""))
-            internal = shortest(entry.get("internal_layer_id", ""))
-            if entry.get("axis") is None and internal not in replaced and external in ports:
+            external = shortest(entry.get("external_port_id"))
+            internal = shortest(entry.get("internal_layer_id"))
+            if "axis" not in entry.attributes and internal not in replaced and external in ports:
                 found[internal.decode("utf-8", "replace")] = ports[external]
         return found

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator, Set
 from typing import NamedTuple
 
-from ir_scatter.formats.openvino_tags import Kind, Tag, attributes, tags, unescaped
+from ir_scatter.formats.openvino_tags import Kind, Tag, attributes, tags
+from ir_scatter.formats.xml_characters import unescaped
 from ir_scatter.formats.xml_exact import shortest
 from ir_scatter.formats.xml_index import EDGE_ATTRIBUTES, Body, Edge
 

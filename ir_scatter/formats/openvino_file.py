@@ -98,7 +98,7 @@ class IrConstant(Constant):
 
 def byte_range(layer: LayerText) -> tuple[int, int] | None:
     """Return offset and size of a Const, None unless both are numbers."""
-    offset, size = (layer.attributes.get(name, "").strip() for name in ("offset", "size"))
+    offset, size = (layer.attributes.get(name, "").strip().removeprefix("+") for name in ("offset", "size"))
     if not all(text.isascii() and text.isdigit() and len(text) < 20 for text in (offset, size)):
         return None
     return int(offset), int(size)

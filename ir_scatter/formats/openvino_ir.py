@@ -14,6 +14,7 @@ from ir_scatter.formats.openvino_file import IrFile
 from ir_scatter.formats.openvino_graph import IrGraph
 from ir_scatter.formats.openvino_structure import find_defects
 from ir_scatter.formats.weights import Weights
+from ir_scatter.formats.xml_characters import unescaped
 from ir_scatter.formats.xml_exact import exact_index
 from ir_scatter.formats.xml_index import Body
 from ir_scatter.formats.xml_quick import quick_index
@@ -145,7 +146,7 @@ def _check_version(attributes: bytes, location: Location) -> None:
     if version is None:
         message = f"<net> has no version, expected {expected}"
         raise UnreadableModel("unsupported-ir-version", message, location)
-    text = version.decode("utf-8", "replace")
+    text = unescaped(version).decode("utf-8", "replace")
     if not _INTEGER.fullmatch(text) or int(text) not in VERSIONS:
         message = f"the IR's version is {shown(text)!r}, expected {expected}"
         if _INTEGER.fullmatch(text) and int(text) < min(VERSIONS):

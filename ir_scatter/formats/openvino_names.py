@@ -2,7 +2,8 @@
 
 import re
 
-from ir_scatter.formats.openvino_tags import attributes, escaped, start_tag, unescaped
+from ir_scatter.formats.openvino_tags import attributes, escaped, start_tag
+from ir_scatter.formats.xml_characters import unescaped
 from ir_scatter.formats.xml_index import Body
 
 _USUAL = re.compile(rb'<layer id="[^"]*" name="([^"&\t\r\n]*)"')

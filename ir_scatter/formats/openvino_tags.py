@@ -6,16 +6,13 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from lxml import etree
-
-_TOKEN = re.compile(
+TOKEN = re.compile(
     rb"<(?:!--.*?--|!\[CDATA\[.*?\]\]|\?.*?\?"
     rb"""|(/?)([^\s/>]+)[^"'>]*+(?:(?:"[^"]*"|'[^']*')[^"'>]*+)*+)>""",
     re.DOTALL,
 )
-_ATTRIBUTE = re.compile(rb"""([^\s=/"'<>]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+ATTRIBUTE = re.compile(rb"""([^\s=/"'<>]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _USUAL_LAYER = re.compile(rb'<layer id="[^"]*" name="([^"]*)" type="([^"]*)" version="([^"]*)">')
-_SPECIAL = re.compile(rb"[&\t\r\n]")
 _ESCAPES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
     | {space: f"&#{ord(space)};" for space in "\t\r\n"}
@@ -67,7 +64,7 @@ class LayerTag(NamedTuple):
 
 def tags(data: bytes, start: int, end: int) -> Iterator[Tag]:
     """Yield the tags of a piece of XML; comments and the like are passed over."""
-    for match in _TOKEN.finditer(data, start, end):
+    for match in TOKEN.finditer(data, start, end):
         name = match[2]
         if name is not None:
             is_empty = data[match.end() - 2] == ord("/")
@@ -104,7 +101,7 @@ def attributes(data: bytes, tag: Tag) -> dict[bytes, Attribute]:
     """Return the attributes of a tag."""
     first = tag.start + 1 + len(tag.name)
     found = {}
-    for match in _ATTRIBUTE.finditer(data, first, tag.end):
+    for match in ATTRIBUTE.finditer(data, first, tag.end):
         number = 3 if match[2] is None else 2
         found[match[1]] = Attribute(match.start(number), match.end(number), match[number])
     return found
@@ -120,15 +117,6 @@ def layer_tag(data: bytes, start: int) -> LayerTag:
         return LayerTag(tag.end, data[end : end + 1], found)
     places = [Attribute(*match.span(number), match[number]) for number in (1, 2, 3)]
     return LayerTag(match.end(), b'"', dict(zip((b"name", b"type", b"version"), places, strict=True)))
-
-
-def unescaped(raw: bytes) -> bytes:
-    """Return what the text of an attribute's value means."""
-    if not _SPECIAL.search(raw):
-        return raw
-    mark = b"'" if b'"' in raw else b'"'
-    value = etree.fromstring(b"<a b=%b%b%b/>" % (mark, raw, mark)).get("b")
-    return value.encode() if value is not None else b""
 
 
 @lru_cache(1 << 8)

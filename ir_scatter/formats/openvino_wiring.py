@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from ir_scatter.constants import Constant
 from ir_scatter.elements import ElementType
@@ -11,7 +11,7 @@ from ir_scatter.formats.openvino_bodies import text_without_bodies
 from ir_scatter.formats.openvino_file import CONST, PARAMETER
 from ir_scatter.formats.openvino_graph import IrGraph
 from ir_scatter.formats.xml_exact import shortest
-from ir_scatter.formats.xml_layer import layer_tree
+from ir_scatter.formats.xml_layer import Element, layer_tree
 from ir_scatter.model import Model, Node, Value
 from ir_scatter.shapes import Shape
 from ir_scatter.wiring import (
@@ -29,9 +29,6 @@ from ir_scatter.wiring import (
     Source,
     Wiring,
 )
-
-if TYPE_CHECKING:
-    from lxml import etree
 
 _RESULT = b"result"
 _BRANCHES = {True: "then", False: "else"}
@@ -102,7 +99,7 @@ class IrWiring(Wiring):
         """Return the numbers of the inputs and of the outputs by the layers' ids."""
         return _numbered(self._parameters), _numbered(self._results)
 
-    def _branch(self, node: Node, element: "etree._Element", name: str) -> Call:
+    def _branch(self, node: Node, element: Element, name: str) -> Call:
         body = self._body(node, f"{name}_body")
         inputs, outputs = body.numbers()
         outer_inputs, outer_outputs = self._port_numbers(node)
@@ -116,7 +113,7 @@ class IrWiring(Wiring):
             targets[number] = _look_up(outputs, _id(entry, "internal_layer_id"), node)
         return Call(body, tuple(_complete(sources, node)), tuple(_complete(targets, node)))
 
-    def _repeat(self, node: Node, element: "etree._Element", *, has_trips: bool) -> Repeat:
+    def _repeat(self, node: Node, element: Element, *, has_trips: bool) -> Repeat:
         body = self._body(node, "body")
         inputs, outputs = body.numbers()
         outer_inputs, outer_outputs = self._port_numbers(node)
@@ -181,7 +178,7 @@ class IrWiring(Wiring):
         source = next(iter(self._ir.body.producers(layer).values()), None)
         if source is None or source[0] not in self._ir.body.layers:
             raise _misfit(self._ir.node(layer), "nothing is connected to the Result")
-        own = _split_names(self._element(layer).get("output_names", ""))
+        own = _split_names(self._element(layer).get("output_names"))
         names = own or self._tensor_names(source[0]).get(source[1], [])
         ports = self._ir.layer(source[0]).outputs
         name = min(names, default="") or self._ir.node(source[0]).name
@@ -203,11 +200,11 @@ class IrWiring(Wiring):
     def _tensor_names(self, layer: bytes) -> dict[bytes, list[str]]:
         """Return the names of the tensors at the output ports of a layer."""
         return {
-            shortest(port.get("id", "")): _split_names(port.get("names", ""))
+            shortest(port.get("id")): _split_names(port.get("names"))
             for port in self._element(layer).iterfind("output/port")
         }
 
-    def _element(self, layer: bytes) -> "etree._Element":
+    def _element(self, layer: bytes) -> Element:
         """Return a layer without its bodies."""
         body, data = self._ir.body, self._ir.file.text.data
         _, start, end = body.layers[layer]
@@ -233,13 +230,11 @@ def _split_names(text: str) -> list[str]:
     return [name.replace("\\,", ",") for name in names if name]
 
 
-def _id(entry: "etree._Element", name: str) -> bytes:
-    return shortest(entry.get(name, ""))
+def _id(entry: Element, name: str) -> bytes:
+    return shortest(entry.get(name))
 
 
-def _body_input(
-    entry: "etree._Element", outer: Mapping[bytes, int], successor: int | None, node: Node
-) -> BodyInput:
+def _body_input(entry: Element, outer: Mapping[bytes, int], successor: int | None, node: Node) -> BodyInput:
     if entry.get("purpose") == "current_iteration":
         return BodyInput(Source.ITERATION)
     number = _look_up(outer, _id(entry, "external_port_id"), node)
@@ -251,8 +246,8 @@ def _body_input(
     return BodyInput(Source.WHOLE, number)
 
 
-def _slice(entry: "etree._Element", node: Node) -> Slice | None:
-    if entry.get("axis") is None:
+def _slice(entry: Element, node: Node) -> Slice | None:
+    if "axis" not in entry.attributes:
         return None
     words = {"axis": 0, "start": 0, "end": -1, "stride": 1, "part_size": 1}
     try:

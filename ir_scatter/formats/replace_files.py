@@ -1,25 +1,26 @@
 """Files that appear whole or not at all.
 
 What is new is written beside its target under no name, where the system has such files, or under a
-temporary one. Only when all of it is on the disk do the targets change, one rename behind the other.
+temporary one. Only when all of it is on the disk do the targets change, one rename behind the other,
+as `replacement_journal` has it: no other run comes between, and what a kill cuts short is finished later.
 """
 
 import errno
 import os
-import signal
 import stat
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from ir_scatter.errors import CannotWrite
+from ir_scatter.formats import replacement_journal as journal
+from ir_scatter.formats.late_signals import without_signals
+from ir_scatter.formats.replacement_journal import Rename
 from ir_scatter.formats.temporary_files import name_file, open_beside, remove, remove_stale, temporary_name
 
 _CHUNK = 1 << 26
 _BUFFER = 1 << 18
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _IRREGULAR = "it is no regular file"
 _NO_KERNEL_COPY = frozenset(
     {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.ETXTBSY, errno.EBADF}
@@ -43,12 +44,16 @@ class Output:
     copied_size: int | None = None
 
 
-def replace_files(outputs: Sequence[Output]) -> None:
+def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
     """Write files, replacing those that exist: all of them or none.
 
-    They change in the given order, with nothing in between but the renames themselves: only a kill
-    in the microseconds between two renames leaves the first one new and the second one old. Files
-    that exist keep their permissions.
+    They change in the given order, with nothing in between but the renames themselves. A kill in the
+    microseconds between two renames leaves the first one new and the second one old, and a list of what
+    is left to do: the next run that writes one of the files does it first. Files that exist keep their
+    permissions.
+
+    Returns:
+        A sentence for each such list that was found.
 
     Raises:
         CannotWrite: with the file and the reason; nothing has changed, and no temporary file is left.
@@ -56,15 +61,23 @@ def replace_files(outputs: Sequence[Output]) -> None:
     targets = [_Target(output) for output in outputs]
     if len({target.path for target in targets}) < len(targets):
         raise CannotWrite("the same file is to be written twice, expected different ones")
+    paths = [target.path for target in targets]
     with ExitStack() as opened:
+        with journal.locked(path.parent for path in paths):
+            finished = journal.finish(paths)
+            for target in targets:
+                target.clean()
         for target in targets:
             target.prepare(opened)
         changing = [target for target in targets if target.file >= 0]
-        backups = [target.back_up(opened) if len(changing) > 1 else None for target in changing]
-        with _without_signals():
-            _rename_all(changing, backups)
+        with journal.locked(path.parent for path in paths), without_signals():
+            finished += journal.finish(paths)
+            backups = [target.back_up(opened) if len(changing) > 1 else None for target in changing]
+            if changing:
+                _rename_all(changing, backups)
     for folder in {target.path.parent for target in changing}:
         _sync_folder(folder)
+    return finished
 
 
 class _Target:
@@ -84,7 +97,7 @@ class _Target:
         self.file = -1
         self.temporary: Path | None = None
         self.mode: int | None = None
-        with self._explained():
+        with self.explained():
             self._check()
 
     def _check(self) -> None:
@@ -103,17 +116,22 @@ class _Target:
         self.mode = stat.S_IMODE(status.st_mode)
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def explained(self) -> Iterator[None]:
+        """Say of an error of the system which file cannot be written."""
         try:
             yield
         except OSError as error:
             raise CannotWrite(f"{self.output.path} cannot be written: {_reason(error)}") from None
 
+    def clean(self) -> None:
+        """Remove what runs that were killed have left of this file."""
+        with self.explained():
+            remove_stale(self.path)
+
     def prepare(self, opened: ExitStack) -> None:
         """Write what is new beside the target, down to the disk; nothing if the file is to stay as it is."""
         source = self.output.copied
-        with self._explained():
-            remove_stale(self.path)
+        with self.explained():
             if source and not self.output.content and _is_same(source, self.path):
                 self._check_size(source, self.path.stat().st_size)
                 return
@@ -121,7 +139,7 @@ class _Target:
         opened.callback(self._discard)
         if source:
             self._copy(source)
-        with self._explained():
+        with self.explained():
             _write(self.file, self.output.content)
             if self.mode is not None:
                 os.fchmod(self.file, self.mode)
@@ -133,7 +151,7 @@ class _Target:
         except OSError as error:
             raise CannotWrite(f"{source} cannot be read: {_reason(error)}") from None
         try:
-            with self._explained():
+            with self.explained():
                 if self.mode is not None:
                     _forget_pages(self.path)
                 size = _copy(origin, self.file)
@@ -156,21 +174,31 @@ class _Target:
         opened.callback(remove, name)
         return name
 
-    def rename(self) -> None:
-        """Put what is new in its place."""
-        with self._explained():
+    def named(self) -> Rename:
+        """Give what is new a name, and return how it comes to its place."""
+        with self.explained():
             if self.temporary is None:
                 self.temporary = name_file(self.file, self.path)
+        assert self.temporary is not None
+        return Rename(
+            self.temporary, self.path, journal.identity(self.temporary), journal.identity(self.path)
+        )
+
+    def rename(self) -> None:
+        """Put what is new in its place."""
+        assert self.temporary is not None
+        with self.explained():
             os.replace(self.temporary, self.path)
             self.temporary = None
 
-    def restore(self, backup: Path | None) -> None:
-        """Put back what was there before."""
-        with suppress(OSError):
-            if backup is not None:
-                os.replace(backup, self.path)
-            elif self.mode is None:
-                self.path.unlink()
+    def back(self, backup: Path | None) -> Rename | None:
+        """Return what puts back what was there before; None if it has no name any more."""
+        found = journal.identity(self.path)
+        if self.temporary is not None:
+            return Rename(None, self.path, found, None)
+        if backup is None and self.mode is not None:
+            return None
+        return Rename(backup, self.path, None if backup is None else journal.identity(backup), found)
 
     def _discard(self) -> None:
         os.close(self.file)
@@ -180,37 +208,29 @@ class _Target:
 
 def _rename_all(targets: Sequence[_Target], backups: Sequence[Path | None]) -> None:
     """Rename one after the other; if one cannot be, put back those before it."""
-    done: list[tuple[_Target, Path | None]] = []
+    renames = [target.named() for target in targets]
+    if len(targets) > 1:
+        with targets[-1].explained():
+            journal.begin(renames)
     try:
-        for target, backup in zip(targets, backups, strict=True):
+        for target in targets:
             target.rename()
-            done.append((target, backup))
-    except CannotWrite:
-        for target, backup in reversed(done):
-            target.restore(backup)
+    except BaseException:
+        _turn_back(targets, backups, renames[-1])
+        journal.end(renames)
         raise
+    journal.end(renames)
 
 
-@contextmanager
-def _without_signals() -> Iterator[None]:
-    """Let signals wait that a user or a build sends to end the process.
-
-    To block them would not do: another thread, one of a library, would take them.
-    """
-    seen: list[int] = []
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        before = {number: signal.getsignal(number) for number in _ENDING}
-    known = {number: handler for number, handler in before.items() if handler is not None}
-    try:
-        for number in known:
-            signal.signal(number, lambda number, _: seen.append(number))
-        yield
-    finally:
-        for number, handler in known.items():
-            signal.signal(number, handler)
-        for late in seen:
-            signal.raise_signal(late)
+def _turn_back(targets: Sequence[_Target], backups: Sequence[Path | None], last: Rename) -> None:
+    """Put back what was there before, as far as that is possible."""
+    back = [target.back(backup) for target, backup in zip(targets, backups, strict=True)]
+    known = [one for one in reversed(back) if one is not None]
+    with suppress(OSError):
+        if len(targets) > 1:
+            journal.turn_back(known, last)
+        for one in known:
+            one.perform()
 
 
 def _is_same(left: Path, right: Path) -> bool:

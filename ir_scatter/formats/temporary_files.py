@@ -62,6 +62,11 @@ def temporary_name(path: Path) -> Path:
     return path.with_name(f"{_prefix(path)}{os.urandom(4).hex()}.tmp")
 
 
+def is_temporary_name(name: Path, path: Path) -> bool:
+    """Tell whether a file may have got its name from `temporary_name`."""
+    return name.name.startswith(_prefix(path)) and name.name.endswith(".tmp")
+
+
 def remove_stale(path: Path) -> None:
     """Remove the temporary files for `path` of runs that were killed."""
     prefix = _prefix(path)

@@ -6,6 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from xml.parsers import expat
 
+from ir_scatter.formats.openvino_tags import attributes as written_attributes
+from ir_scatter.formats.openvino_tags import start_tag
+from ir_scatter.formats.xml_characters import unescaped, well_formed
 from ir_scatter.formats.xml_index import EDGE_ATTRIBUTES, Body, Edge
 
 _TAG_END = re.compile(rb"""[^"'>]*+(?:(?:"[^"]*"|'[^']*')[^"'>]*+)*+>""")
@@ -26,18 +29,29 @@ def edge_places(data: bytes, body: Body) -> dict[Edge, int]:
     """
     found: dict[Edge, int] = {}
     path: list[str] = []
+    text = well_formed(data)
 
     def start(name: str, attributes: dict[str, str]) -> None:
         if len(path) == 2 and path[1] == "edges" and name == "edge":
-            found.setdefault(_ends(attributes), body.start + parser.CurrentByteIndex)
+            place = body.start + parser.CurrentByteIndex
+            found.setdefault(_ends(attributes if text is data else _attributes(data, place)), place)
         path.append(name)
 
     parser = expat.ParserCreate("utf-8")
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda _: path.pop()
     with suppress(expat.ExpatError):
-        parser.Parse(data[body.start : body.end], True)
+        parser.Parse(text[body.start : body.end], True)
     return found
+
+
+def _attributes(data: bytes, start: int) -> dict[str, str]:
+    """Return what the attributes of a tag mean, where expat was shown fillers."""
+    found = written_attributes(data, start_tag(data, start))
+    return {
+        name.decode("utf-8", "replace"): unescaped(value.raw).decode("utf-8", "replace")
+        for name, value in found.items()
+    }
 
 
 def _ends(attributes: Mapping[str, str]) -> Edge:
@@ -62,7 +76,7 @@ class _Layer:
 
 
 class _Exact:
-    """Handlers of expat, and what is open at the moment.
+    """Handlers of expat, which is shown `text`, and what is open at the moment.
 
     `path` holds one word per open element: "body" (the net's or a layer's), "layers", "layer",
     "edges", or "" for anything else, inside which nothing counts.
@@ -70,6 +84,7 @@ class _Exact:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
+        self.text = well_formed(data)
         self.net: Body | None = None
         self.path: list[str] = []
         self.bodies: list[Body] = []
@@ -82,13 +97,15 @@ class _Exact:
 
     def run(self) -> Body:
         """Parse the file and return the index."""
-        for start in range(0, len(self.data), _CHUNK):
-            self.parser.Parse(self.data[start : start + _CHUNK], False)
+        for start in range(0, len(self.text), _CHUNK):
+            self.parser.Parse(self.text[start : start + _CHUNK], False)
         self.parser.Parse(b"", True)
         assert self.net is not None
         return self.net
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if self.text is not self.data:
+            attributes = _attributes(self.data, self.parser.CurrentByteIndex)
         parent = self.path[-1] if self.path else None
         kind = ""
         if parent is None:

@@ -1,16 +1,17 @@
 """One layer of an IR, parsed from its own bytes.
 
 Most layers are read with three regular expressions; what those do not take to the last byte is
-given to lxml. Both give the same.
+read tag by tag. Both give the same.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lxml import etree
-
 from ir_scatter.elements import ElementType, from_precision
+from ir_scatter.formats.openvino_tags import ATTRIBUTE, TOKEN
+from ir_scatter.formats.xml_characters import unescaped
 from ir_scatter.formats.xml_exact import shortest
 from ir_scatter.shapes import Bounds, Shape, parse_dim
 
@@ -30,6 +31,7 @@ _PORT = re.compile(
 )
 _OUTPUT, _OUTPUT_END, _LAYER_END = b"<output>", b"</output>", b"</layer>"
 _DIM = re.compile(r"<dim>([^<]*)</dim>")
+_CDATA = b"<![CDATA["
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,18 +62,67 @@ class LayerText(NamedTuple):
     outputs: tuple[PortText, ...]
 
 
-def layer_tree(text: bytes) -> "etree._Element":
-    """Parse a layer of a file that is known to be well-formed.
+@dataclass(slots=True, eq=False)
+class Element:
+    """An element of a layer.
 
-    Namespaces mean nothing, whether they are declared or not. The limits of libxml2 on the length of
-    texts have been applied to the file.
+    Attributes:
+        name: with its prefix, which means nothing.
+        attributes: by name.
+        text: the first text in it that is more than space, which is all that OpenVINO reads.
+        children: the elements in it.
     """
-    parser = etree.XMLParser(recover=True, huge_tree=True, resolve_entities=False, no_network=True)
-    layer = etree.fromstring(text, parser)
-    for element in layer.iter(etree.Element) if b"xmlns" in text else ():
-        if element.prefix is None:
-            element.tag = etree.QName(element).localname
-    return layer
+
+    name: str
+    attributes: dict[str, str]
+    text: str | None = None
+    children: "list[Element]" = field(default_factory=list)
+
+    def get(self, name: str, default: str = "") -> str:
+        """Return an attribute."""
+        return self.attributes.get(name, default)
+
+    def find(self, name: str) -> "Element | None":
+        """Return the first child of a name."""
+        return next((child for child in self.children if child.name == name), None)
+
+    def iterfind(self, path: str) -> "Iterator[Element]":
+        """Yield the elements at a path, "input/port"."""
+        name, _, rest = path.partition("/")
+        for child in self.children:
+            if child.name == name:
+                if rest:
+                    yield from child.iterfind(rest)
+                else:
+                    yield child
+
+
+def layer_tree(text: bytes) -> Element:
+    """Parse a layer of a file that is known to be well-formed."""
+    root = Element("", {})
+    opened, position = [root], 0
+    for match in TOKEN.finditer(text):
+        current = opened[-1]
+        if current.text is None and text[position : match.start()].strip():
+            current.text = _decoded(unescaped(text[position : match.start()]))
+        position = match.end()
+        token = match[0]
+        if match[2] is None:
+            if current.text is None and token.startswith(_CDATA):
+                current.text = _decoded(token[len(_CDATA) : -len(b"]]>")])
+        elif match[1]:
+            opened.pop()
+        else:
+            found = ATTRIBUTE.findall(token, 1 + len(match[2]))
+            attributes = {_decoded(name): _decoded(unescaped(one or other)) for name, one, other in found}
+            current.children.append(Element(_decoded(match[2]), attributes))
+            if not token.endswith(b"/>"):
+                opened.append(current.children[-1])
+    return root.children[0]
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
 
 
 def tensor_names(text: bytes) -> tuple[str, ...]:
@@ -79,7 +130,7 @@ def tensor_names(text: bytes) -> tuple[str, ...]:
     if b"names=" not in text:
         return ()
     layer = layer_tree(text)
-    found = [port.get("names", "") for port in layer.findall("output/port")]
+    found = [port.get("names") for port in layer.iterfind("output/port")]
     names = [name for text in found for name in re.split(r"(?<!\\),", text)]
     return tuple(name.replace("\\,", ",") for name in names if name)
 
@@ -174,9 +225,9 @@ class LayerParser:
         layer = layer_tree(text)
         data = layer.find("data")
         return LayerText(
-            layer.get("name", ""),
-            layer.get("version"),
-            {} if data is None else {str(key): str(value) for key, value in data.attrib.items()},
+            layer.get("name"),
+            layer.attributes.get("version"),
+            {} if data is None else data.attributes,
             _tree_ports(layer.find("input")),
             _tree_ports(layer.find("output")),
         )
@@ -196,16 +247,12 @@ def _skip(text: bytes, position: int, opening: bytes, closing: bytes) -> int:
     return match.end() if match else position
 
 
-def _tree_ports(parent: "etree._Element | None") -> tuple[PortText, ...]:
-    if parent is None:
-        return ()
+def _tree_ports(parent: Element | None) -> tuple[PortText, ...]:
     return tuple(
-        _port(
-            port.get("id", ""),
-            port.get("precision", ""),
-            [(dim.text or "") for dim in port.findall("dim")],
-        )
-        for port in parent.findall("port")
+        [
+            _port(port.get("id"), port.get("precision"), [dim.text or "" for dim in port.iterfind("dim")])
+            for port in (parent.iterfind("port") if parent else ())
+        ]
     )
 
 
@@ -221,6 +268,7 @@ def _port(id: str, precision: str, texts: list[str]) -> PortText:
 
 
 def _stored_dim(text: str) -> int | Bounds:
-    if not (text.isascii() and text.isdigit()) and text != "-1":
+    digits = text.removeprefix("+")
+    if not (digits.isascii() and digits.isdigit()) and text != "-1":
         raise ValueError(text)
-    return parse_dim(text)
+    return parse_dim(digits if text != "-1" else text)

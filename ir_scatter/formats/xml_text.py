@@ -10,6 +10,7 @@ from lxml import etree
 
 from ir_scatter.diagnostics import Location
 from ir_scatter.errors import UnreadableModel
+from ir_scatter.formats.xml_characters import well_formed
 
 MAX_DEPTH = 256
 
@@ -99,6 +100,8 @@ class XmlText:
     def check_well_formed(self) -> None:
         """Demand well-formed XML nested at most 256 deep; note whether it has asides.
 
+        Characters that `save_model` writes although XML does not have them are let pass.
+
         Raises:
             UnreadableModel: with the place where it is not.
         """
@@ -106,7 +109,7 @@ class XmlText:
         target: Any = asides  # the stubs ask for every event
         parser = etree.XMLParser(target=target, resolve_entities=False, no_network=True)
         try:
-            etree.fromstring(self.data, parser)
+            etree.fromstring(well_formed(self.data), parser)
         except etree.XMLSyntaxError as error:
             raise self._malformed(error) from None
         self.has_asides = asides.found or (b"!" in self.data and b"<![CDATA[" in self.data)

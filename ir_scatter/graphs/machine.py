@@ -23,7 +23,7 @@ from ir_scatter.wiring import BodyInput, Call, Choice, GraphInput, Key, Repeat, 
 Cell = TypeVar("Cell")
 
 MOST_ITERATIONS = 1_000_000
-"""A loop that runs longer is taken for one that never ends."""
+"""A loop that runs longer, together with those around it and in it, is taken for one that never ends."""
 
 _SMALL = 1 << 20
 """Bytes up to which a constant stays in memory once it was read."""
@@ -37,12 +37,14 @@ class Machine(ABC, Generic[Cell]):
 
     Attributes:
         plans: of every graph.
-        most_iterations: a loop that runs longer is taken for one that never ends.
+        most_iterations: if loops run longer, all together, they are taken for ones that never end.
+        iterations: how long they have run.
     """
 
     def __init__(self, plans: Plans) -> None:
         self.plans = plans
         self.most_iterations = MOST_ITERATIONS
+        self.iterations = 0
         self._constants: dict[Constant, Cell] = {}
 
     @abstractmethod
@@ -67,6 +69,7 @@ class Machine(ABC, Generic[Cell]):
 
     def run(self, plan: Plan, cells: Sequence[Cell | None]) -> list[Cell | None]:
         """Compute a graph; graphs inside graphs wait on a stack of our own."""
+        self.iterations = 0
         stack: list[Frame[Cell]] = [self._graph(plan, list(cells))]
         sent: list[Cell | None] | None = None
         while stack:
@@ -163,8 +166,9 @@ class _Loop(Generic[Cell]):
         limit, goes_on, done = self._limit(), self._begins(), 0
         outputs: list[Cell | None] | None = None
         while goes_on and (limit is None or done < limit):
-            if done == self.machine.most_iterations:
-                raise self.machine.endless(self.step, done)
+            if self.machine.iterations == self.machine.most_iterations:
+                raise self.machine.endless(self.step, self.machine.iterations)
+            self.machine.iterations += 1
             outputs = yield self.plan, [*self._inputs(done, goes_on), *self.captured]
             done += 1
             self._keep(outputs)

@@ -28,6 +28,9 @@ Work: TypeAlias = PlainOp | Lookup | Nested | UnknownOp
 """A plain operator, the row of a scatter operator, the graphs inside a node, or nothing known."""
 
 _Opened: TypeAlias = tuple[Link, tuple[Key | None, ...], Work]
+MOST_CALLS = 20_000
+"""Functions that call functions twice each soon stand for more."""
+
 _NAMED = 3
 """Unknown operators that a message names."""
 
@@ -76,7 +79,11 @@ Plans: TypeAlias = Mapping[Wiring, Plan]
 
 
 def wire(model: Model) -> Wiring:
-    """Return how the values of a model flow."""
+    """Return how the values of a model flow.
+
+    Raises:
+        UnknownOperator: functions that call functions stand for more graphs than can be computed.
+    """
     from ir_scatter.formats import IR
 
     if model.format == IR:
@@ -85,6 +92,10 @@ def wire(model: Model) -> Wiring:
         return openvino_wiring.wire(model)
     from ir_scatter.formats import onnx_wiring
 
+    count = onnx_wiring.count_calls(model)
+    if count > MOST_CALLS:
+        message = f"functions are called {count} times, calls in calls counted, expected at most {MOST_CALLS}"
+        raise UnknownOperator(f"NumPy does not compute it: {message}", Location(model.path))
     return onnx_wiring.wire(model)
 
 

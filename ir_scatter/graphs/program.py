@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ir_scatter.diagnostics import Location, Severity
-from ir_scatter.errors import BrokenModel, EvaluationFailed
+from ir_scatter.errors import BrokenModel, EvaluationFailed, UnknownOperator, UnreadableModel
 from ir_scatter.graphs.feeds import check_feeds
 from ir_scatter.graphs.nodes import ArrayMachine
 from ir_scatter.graphs.plan import Plan, Plans, make_plans, wire
@@ -82,11 +82,15 @@ def make_sketch(model: "Model | str | Path") -> Sketch:
     """Return what is known of a model, whatever operators it has and whichever rules it breaks.
 
     Raises:
-        UnreadableModel: it cannot be read, or an output of it comes from nowhere.
+        UnreadableModel: it cannot be read, an output of it comes from nowhere, or functions that call
+            functions stand for more graphs than can be looked at.
     """
     known = model if isinstance(model, Model) else read(model)
     with collector_paused():
-        main = wire(known)
+        try:
+            main = wire(known)
+        except UnknownOperator as error:
+            raise UnreadableModel("not-looked-at", str(error), error.location) from None
         plans = make_plans(main, known.path, is_sketch=True)
     return Sketch(known.path, plans[main], plans)
 

@@ -16,6 +16,7 @@ from ir_scatter.formats.openvino_ir_writer import IrText, write_ir
 from ir_scatter.fragment import Fragment, NewConstant, NewNode, Patch
 from ir_scatter.model import OPENVINO, Model, Node, Value
 from ir_scatter.shapes import Shape
+from tests.formats.ir_files import for_lxml, meant
 from tests.formats.test_xml_index import number
 
 SCATTER = frozenset({"ScatterUpdate", "ScatterElementsUpdate", "ScatterNDUpdate"})
@@ -99,7 +100,7 @@ def places(model: Model, types: frozenset[str] = SCATTER) -> set[Place]:
 def demand_nothing_else(before: bytes, after: bytes, replaced: set[Place]) -> None:
     """Demand that two IRs are the same but for some layers, new layers, and the edges into either."""
     parser = etree.XMLParser(remove_blank_text=True, recover=True)
-    old, now = (etree.fromstring(text, parser) for text in (before, after))
+    old, now = (etree.fromstring(for_lxml(text.decode()).encode(), parser) for text in (before, after))
     names = [layer.get("name", "") for layer in now.iter("layer")]
     taken = Counter(layer.get("name", "") for layer in old.iter("layer"))
     added = Counter(names) - taken
@@ -132,7 +133,7 @@ def _demand_same_layers(old: etree._Element, now: etree._Element, replaced: set[
             assert _tag(before) == _tag(after)
             for one, other in zip(before, after, strict=True):
                 if "body" in str(one.tag) and one is before.find(str(one.tag)):
-                    name = before.get("name") or f"layer_{_id(before)}"
+                    name = meant(before.get("name") or f"layer_{_id(before)}")
                     inner = f"{scope}{name}:{one.tag}/"
                     _demand_same_body(one, other, replaced, inner)
                 else:

@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -211,3 +212,31 @@ def all_bodies(body: Body) -> Iterator[Body]:
     for inner in body.bodies.values():
         for one in inner.values():
             yield from all_bodies(one)
+
+
+CONTROLS = [chr(number) for number in range(1, 32) if chr(number) not in "\t\r\n"] + ["\ufffe", "\uffff"]
+STAND_INS = {letter: chr(0xE000 + ord(letter) % 256) for letter in CONTROLS}
+
+
+def for_lxml(text: str) -> str:
+    """Put private characters in the place of those that OpenVINO writes and XML does not have."""
+    for letter, other in STAND_INS.items():
+        reference = f"&#{ord(other)};"
+        text = text.replace(f"&#{ord(letter):02};", reference).replace(f"&#x{ord(letter):X};", reference)
+        text = text.replace(letter, other)
+    return text
+
+
+def restored(found: Any) -> Any:
+    """Put back the characters that `for_lxml` replaced."""
+    if isinstance(found, str):
+        return meant(found)
+    if isinstance(found, bytes):
+        return meant(found.decode()).encode()
+    if isinstance(found, dict):
+        return {restored(key): restored(value) for key, value in found.items()}
+    return tuple(map(restored, found)) if isinstance(found, tuple | list) else found
+
+
+def meant(text: str) -> str:
+    return text.translate({ord(other): letter for letter, other in STAND_INS.items()})

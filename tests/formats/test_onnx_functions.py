@@ -1,10 +1,20 @@
 """Local functions: one graph per signature, attributes of the call, recursion."""
 
+import re
+import time
+from pathlib import Path
+
 import numpy as np
+import pytest
 from onnx import AttributeProto, ModelProto, TensorProto, helper, parser
 
+import ir_scatter
 from ir_scatter.constants import Constant
+from ir_scatter.diagnostics import Severity
+from ir_scatter.errors import UnknownOperator, UnreadableModel
 from ir_scatter.formats import onnx_functions, onnx_model
+from ir_scatter.graphs.program import make_sketch
+from ir_scatter.inspect import inspect
 from ir_scatter.model import Model
 from ir_scatter.shapes import show
 
@@ -281,3 +291,82 @@ def test_a_tensor_attribute_of_the_call() -> None:
     assert array is not None
     assert array.tolist() == [3, 5]
     assert next(model.functions[0].definition.walk()).outputs[0].constant is None
+
+
+def _growing(height: int) -> ModelProto:
+    """Return a model whose functions each call the next one twice, with inputs of different sizes."""
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("my", 1)]
+    functions = []
+    for level in range(height):
+        call = {"op_type": f"f{level + 1}", "domain": "my"}
+        if level == height - 1:
+            call = {"op_type": "ScatterElements", "domain": ""}
+        nodes = [
+            helper.make_node("Concat", ["x"] * (3 + level), ["more"], axis=0),
+            helper.make_node(inputs=["x", "i", "u"], outputs=["a"], **call),
+            helper.make_node(inputs=["more", "i", "u"], outputs=["b"], **call),
+            helper.make_node("Concat", ["a", "b"], ["y"], axis=0),
+        ]
+        functions.append(helper.make_function("my", f"f{level}", ["x", "i", "u"], ["y"], nodes, opsets))
+    inputs = [
+        helper.make_tensor_value_info(name, type, [size])
+        for name, type, size in (
+            ("x", TensorProto.FLOAT, 4),
+            ("i", TensorProto.INT64, 2),
+            ("u", TensorProto.FLOAT, 2),
+        )
+    ]
+    call = helper.make_node("f0", ["x", "i", "u"], ["y"], domain="my")
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None])]
+    graph = helper.make_graph([call], "g", inputs, outputs)
+    return helper.make_model(graph, ir_version=10, opset_imports=opsets, functions=functions)
+
+
+@pytest.mark.parametrize("height", [12, 18, 24])
+def test_functions_that_multiply_end_soon_and_with_a_sentence(height: int, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(_growing(height).SerializeToString())
+    assert path.stat().st_size < 6000
+    start = time.perf_counter()
+    model = ir_scatter.read(path)
+    found = ir_scatter.validate(model)
+    assert inspect(model)
+    ir_scatter.convert(model, "ScatterND")
+    assert time.perf_counter() - start < 15
+    notes = [one for one in found if one.code == "SCT941"]
+    assert notes
+    assert {one.severity for one in found} == {Severity.NOTE}
+    assert re.fullmatch(
+        r"shapes in \d+ of \d+ graphs and uses of functions are not known: .*", notes[-1].message
+    )
+    if height > 12:
+        message = (
+            f"functions are called {2**height - 1} times, calls in calls counted, expected at most 20000"
+        )
+        with pytest.raises(UnknownOperator, match=message):
+            ir_scatter.evaluate_model(model, {})
+        with pytest.raises(UnreadableModel, match=message):
+            make_sketch(model)
+
+
+def test_what_was_looked_at_has_no_note() -> None:
+    for proto in (_tower(5), _growing(4)):
+        model = read_proto(proto)
+        list(model.walk())
+        assert list(model.find_limits()) == []
+
+
+def test_calls_that_share_a_graph_are_counted() -> None:
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("my", 1)]
+    node = helper.make_node("Relu", ["v"], ["w"])
+    function = helper.make_function("my", "f", ["v"], ["w"], [node], opsets[:1])
+    count = onnx_functions.INSTANCES + 3
+    inputs = [helper.make_tensor_value_info(f"x{i}", TensorProto.FLOAT, [i + 1]) for i in range(count)]
+    calls = [helper.make_node("f", [f"x{i}"], [f"y{i}"], domain="my") for i in range(count)]
+    graph = helper.make_graph(calls, "g", inputs, [])
+    proto = helper.make_model(graph, ir_version=10, opset_imports=opsets, functions=[function])
+    (limit,) = read_proto(proto).find_limits()
+    assert limit.message == (
+        "3 calls of functions are not looked at one by one: a function is called with more than 64 kinds of "
+        "inputs and attributes"
+    )
