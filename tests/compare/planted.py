@@ -36,6 +36,7 @@ class Planted(Runner):
 
     Attributes:
         order: "last" of several updates of an element stays, or the "first".
+        sums: "reversed" to add the updates of floating-point types from the last to the first.
         node: changes the result of a node, and with it everything behind it.
         tap: changes what is told of a node alone.
         output: changes what is told of an output alone; None to leave it out.
@@ -48,13 +49,14 @@ class Planted(Runner):
         name: str = "planted",
         *,
         order: str = "last",
+        sums: str = "forward",
         node: Change = unchanged,
         tap: Change = unchanged,
         output: Change = unchanged,
         ending: Callable[[bool, int], Status] = lambda *_: Status.OK,
         silent: Sequence[str] = (),
     ) -> None:
-        self.name, self.order = name, order
+        self.name, self.order, self.sums = name, order, sums
         self.node, self.tap, self.output, self.ending, self.silent = node, tap, output, ending, silent
         self._runs = Counter[bool]()
         self._programs: dict[str, tuple[Program, dict[Tap, Any]]] = {}
@@ -128,6 +130,8 @@ class _Machine(ArrayMachine):
         site = site_of(step)
         if site.reduction is Reduction.NONE and self._runner.order == "first":
             found = _first_wins(step, cells)
+        if site.reduction is Reduction.SUM and self._runner.sums == "reversed" and found.dtype.kind == "f":
+            found = _backwards(step, cells)
         found = self._runner.node(scope, found, self._is_tapped, self._number)
         assert found is not None
         told = self._runner.tap(scope, found, self._is_tapped, self._number)
@@ -139,6 +143,26 @@ class _Machine(ArrayMachine):
 
 
 def _first_wins(step: Step, cells: Sequence[Array | None]) -> Array:
+    data, met = _met(step, cells)
+    found = data.copy()
+    for position, update in reversed(met):
+        found[position] = update
+    return found
+
+
+def _backwards(step: Step, cells: Sequence[Array | None]) -> Array:
+    data, met = _met(step, cells)
+    found = data.copy()
+    if not site_of(step).attribute("use_init_val") and "use_init_val" in step.node.attributes:
+        for position, _ in met:
+            found[position] = 0
+    for position, update in reversed(met):
+        found[position] = found[position] + update
+    return found
+
+
+def _met(step: Step, cells: Sequence[Array | None]) -> tuple[Array, list[Any]]:
+    """Return data, and each update with the position that it is for."""
     site = site_of(step)
     roles = {port.role: cell for port, cell in zip(site.spec.ports, cells, strict=False)}
     data, indices, updates = (roles.get(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES))
@@ -148,11 +172,8 @@ def _first_wins(step: Step, cells: Sequence[Array | None]) -> Array:
         of_axis = site.spec.axis.attribute
         given = site.attribute(of_axis) if of_axis else roles[Role.AXIS]
         axis = int(np.asarray(given).reshape(-1)[0])
-    found = data.copy()
     mode = site.attribute("mode") if site.spec.attribute("mode") else "linear"
-    for position, update in reversed(hits(step.node.type, data, indices, updates, axis, mode)):
-        found[position] = update
-    return found
+    return data, hits(step.node.type, data, indices, updates, axis, mode)
 
 
 def elsewhere(value: Any) -> Any:
