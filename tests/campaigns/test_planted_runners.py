@@ -24,7 +24,7 @@ from ir_scatter.compare.request import Voices
 from ir_scatter.runners.outcome import Status
 from ir_scatter_cli.main import main
 from tests.campaigns.scale import cases, generator
-from tests.compare.planted import Change, Planted, elsewhere, unchanged
+from tests.compare.planted import Change, Planted, elsewhere
 from tests.ops import naive_scatter
 from tests.rules.ir_text import IrText, Output
 
@@ -653,13 +653,11 @@ def test_planted_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures
         )
 
 
-def test_the_campaign_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its oracle finds a referee that excuses too much, and one that excuses too little."""
+def test_models_with_every_kind_of_mark_are_drawn(tmp_path: Path) -> None:
     seen = set()
-    for number in cases(40):
-        drawn = draw(generator("an oracle", number), tmp_path / str(number))
+    for number in range(40):
+        drawn = draw(generator("planted runners", number), tmp_path / str(number))
         for value in drawn.outputs:
-            seen |= {(one.is_open, one.choices is None) for one in value.marks.flat}
             assert value.array.shape == value.marks.shape
+            seen |= {(one.is_open, one.choices is None) for one in value.marks.flat}
     assert seen == {(False, True), (True, True), (True, False)}
-    assert unchanged("", np.zeros(1), False, 0) is not None

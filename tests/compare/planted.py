@@ -184,7 +184,8 @@ def elsewhere(value: Any) -> Any:
         return value + "!"
     if isinstance(value, np.integer):
         return value + 20 if value < 50 else value - 20
-    return type(value)(-3 * float(value) - 37 if np.isfinite(float(value)) else 37)
+    number = float(value)
+    return type(value)(-3 * number + (37 if number < 0 else -37) if np.isfinite(number) else 37)
 
 
 def at(
