@@ -1,4 +1,4 @@
-"""Which plain operators only move elements, and which make shapes fit each other."""
+"""Which plain operators only move elements, work on each alone, and make shapes fit each other."""
 
 _FIRST = (0,)
 _CHOSEN = (1, 2)
@@ -17,6 +17,25 @@ _BROADCASTING = _DIVISIONS | {
     *("less", "lessorequal", "lessequal", "greater", "greaterorequal", "greaterequal", "equal", "notequal"),
     *("and", "or", "xor", "logicaland", "logicalor", "logicalxor", "where", "select"),
 }
+_COMBINING = _BROADCASTING | {
+    *("squareddifference", "sum", "mean", "bitshift", "bitwiseand", "bitwiseor", "bitwisexor"),
+    *("bitwiseleftshift", "bitwiserightshift"),
+}
+"""Each element of the output is made of those of all inputs in the same place."""
+
+_FIRST_BY_ELEMENT = frozenset(
+    {
+        "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwisenot", "ceil", "ceiling", "celu",
+        "clamp", "clip", "cos", "cosh", "elu", "erf", "exp", "fakequantize", "floor", "gelu", "hardsigmoid",
+        "hardswish", "hsigmoid", "hswish", "isfinite", "isinf", "isnan", "leakyrelu", "log", "logicalnot",
+        "mish", "neg", "negative", "not", "prelu", "reciprocal", "relu", "round", "selu", "shrink",
+        "sigmoid", "sign", "sin", "sinh", "softplus", "softsign", "sqrt", "swish", "tan", "tanh",
+        "thresholdedrelu",
+    }
+)  # fmt: skip
+"""Each element of the output is made of that of the first input in the same place; other inputs are
+parameters of all elements."""
+
 _COPIES = frozenset({"identity", "convert", "cast", "convertlike", "castlike"})
 
 
@@ -34,3 +53,10 @@ def broadcasts(type: str) -> bool:
 def copies(type: str) -> bool:
     """Tell whether an operator gives the numbers of its first input, maybe in another type."""
     return type.lower() in _COPIES
+
+
+def works_by_element(type: str, count: int) -> tuple[int, ...]:
+    """Return the inputs of `count` whose elements meet in the output's element of the same place."""
+    if type.lower() in _COMBINING:
+        return tuple(range(count))
+    return (0,) if type.lower() in _FIRST_BY_ELEMENT else ()

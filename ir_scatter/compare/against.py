@@ -54,10 +54,10 @@ def _case(
     """Run one case, judge what was saved of it once more, and compare the two."""
     settings = session.settings
     new = session.run_case(number, feeds) if is_run else ()
-    session.again(number, old, with_outputs=not is_run)
-    contested = session.contested_outputs(number)
+    session.again(number, feeds, old, with_outputs=not is_run)
+    open = session.open_outputs(number)
     for subject, reference in _pairs(new, old) if is_run else ():
-        found = compare_pair(subject, reference, number, settings.tolerances, contested=contested)
+        found = compare_pair(subject, reference, number, settings.tolerances, open, open)
         session.of_outputs += map(without_arrays, found)
     if settings.keeps_runs and not is_run:
         session.runs.append(tuple(old))

@@ -1,131 +1,123 @@
-"""Which outputs of a model depend on a node."""
+"""Which outputs of a node with bodies depend on other nodes or values, where nothing can be computed."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from ir_scatter.compare.scopes import printed
-from ir_scatter.errors import Error
-from ir_scatter.graphs.plan import wire
-from ir_scatter.model import Model
-from ir_scatter.wiring import Call, Choice, Key, Link, Nested, Repeat, Source, Wiring
+from ir_scatter.wiring import Call, Choice, Key, Nested, Repeat, Source, Wiring
 
 _Depends = Callable[[Key | None], bool]
 
 
-def downstream_outputs(model: Model, scopes: Collection[str]) -> frozenset[str]:
-    """Return the names of the outputs that depend on nodes, as `evaluate_model` calls them.
+def reached(
+    nested: Nested,
+    inputs: Sequence[Key | None],
+    count: int,
+    scopes: Collection[str],
+    depends: _Depends,
+) -> list[bool]:
+    """Tell of each output of a node whether it depends on one of some nodes, or on some values.
 
     Args:
-        model: as it was read.
+        nested: the bodies of the node.
+        inputs: of the node.
+        count: of its outputs.
         scopes: the nodes as `validate` prints them; they may be in bodies and functions.
+        depends: tells it of the node's inputs, and of what its bodies take from outside.
     """
-    if not scopes:
-        return frozenset()
-    try:
-        main = wire(model)
-        depends = _Graph(frozenset(scopes), main, frozenset(), frozenset()).depends
-        return frozenset(output.name for output in main.outputs if depends(output.key))
-    except Error:
-        return frozenset()
+    if isinstance(nested, Call):
+        return _call(inputs, nested, scopes, depends)
+    if isinstance(nested, Choice):
+        return _choice(inputs, nested, count, scopes, depends)
+    return _repeat(inputs, nested, count, scopes, depends)
 
 
-class _Graph:
-    """A graph of which some inputs, and some values around it, depend on one of the nodes."""
+def _call(inputs: Sequence[Key | None], call: Call, scopes: Collection[str], depends: _Depends) -> list[bool]:
+    open = (
+        number
+        for number, outer in enumerate(call.inputs)
+        if outer is not None and outer < len(inputs) and depends(inputs[outer])
+    )
+    found = _body(call.body, frozenset(open), scopes, depends)
+    return [found[number] for number in call.outputs]
 
-    def __init__(
-        self, scopes: frozenset[str], wiring: Wiring, inputs: frozenset[int], captured: frozenset[Key]
-    ) -> None:
-        self._scopes, self._wiring = scopes, wiring
-        given = {input.key: number in inputs for number, input in enumerate(wiring.inputs)}
-        self._known: dict[Key, bool] = given | {key: key in captured for key in wiring.captured}
 
-    def outputs(self) -> list[bool]:
-        """Tell of each output whether it depends on one of the nodes."""
-        return [self.depends(output.key) for output in self._wiring.outputs]
+def _choice(
+    inputs: Sequence[Key | None], choice: Choice, count: int, scopes: Collection[str], depends: _Depends
+) -> list[bool]:
+    """Either branch may be taken; if a node decides which, everything depends on it."""
+    if depends(inputs[choice.condition]):
+        return [True] * count
+    branches = [_call(inputs, branch, scopes, depends) for branch in choice.branches.values()]
+    return [any(pair) for pair in zip(*branches, strict=False)]
 
-    def depends(self, key: Key) -> bool:
-        """Tell whether a value depends on one of the nodes; without recursion, as chains are long."""
-        pending, opened = [key], set[Key]()
-        while pending:
-            current = pending[-1]
-            if current in self._known:
-                pending.pop()
-                continue
-            link = self._wiring.link(current)
-            if link is None or printed(link.node.scope, self._scopes) is not None:
-                self._known[current] = link is not None
-                continue
-            nested = self._wiring.nested(link.node)
-            sources = [key for key in (*link.inputs, *_captured(nested)) if key is not None]
-            missing = [source for source in sources if source not in self._known]
-            if missing and current not in opened:
-                opened.add(current)
-                pending += missing
-                continue
-            self._enter(link, nested, current)
-        return self._known[key]
 
-    def _enter(self, link: Link, nested: Nested | None, current: Key) -> None:
-        """Enter the outputs of a node whose inputs are known."""
-
-        def known(key: Key | None) -> bool:
-            return key is not None and self._known.get(key, False)
-
-        if nested is None:
-            found = [any(map(known, link.inputs))] * len(link.outputs)
-        elif isinstance(nested, Call):
-            found = self._call(link, nested, known)
-        elif isinstance(nested, Choice):
-            found = self._choice(link, nested, known)
-        else:
-            found = self._repeat(link, nested, known)
-        for key, depends in zip(link.outputs, found, strict=False):
-            if key is not None:
-                self._known.setdefault(key, depends)
-        self._known.setdefault(current, any(found))
-
-    def _body(self, wiring: Wiring, inputs: frozenset[int], known: _Depends) -> list[bool]:
-        captured = frozenset(key for key in wiring.captured if known(key))
-        return _Graph(self._scopes, wiring, inputs, captured).outputs()
-
-    def _call(self, link: Link, call: Call, known: _Depends) -> list[bool]:
-        inputs = (
+def _repeat(
+    inputs: Sequence[Key | None], loop: Repeat, count: int, scopes: Collection[str], depends: _Depends
+) -> list[bool]:
+    """Go through the body until what one iteration hands to the next changes nothing any more."""
+    control = [inputs[number] for number in (loop.trips, loop.condition) if number is not None]
+    outer = [None if input.outer is None else inputs[input.outer] for input in loop.inputs]
+    open = {number for number, key in enumerate(outer) if depends(key)}
+    while True:
+        found = _body(loop.body, frozenset(open), scopes, depends)
+        more = {
             number
-            for number, outer in enumerate(call.inputs)
-            if outer is not None and outer < len(link.inputs) and known(link.inputs[outer])
-        )
-        found = self._body(call.body, frozenset(inputs), known)
-        return [found[number] for number in call.outputs]
-
-    def _choice(self, link: Link, choice: Choice, known: _Depends) -> list[bool]:
-        """Either branch may be taken; if a node decides which, everything depends on it."""
-        if known(link.inputs[choice.condition]):
-            return [True] * len(link.outputs)
-        branches = [self._call(link, branch, known) for branch in choice.branches.values()]
-        return [any(pair) for pair in zip(*branches, strict=False)]
-
-    def _repeat(self, link: Link, loop: Repeat, known: _Depends) -> list[bool]:
-        """Go through the body until what one iteration hands to the next changes nothing any more."""
-        control = [link.inputs[number] for number in (loop.trips, loop.condition) if number is not None]
-        outer = [None if input.outer is None else link.inputs[input.outer] for input in loop.inputs]
-        inputs = {number for number, key in enumerate(outer) if known(key)}
-        while True:
-            found = self._body(loop.body, frozenset(inputs), known)
-            more = {
-                number
-                for number, input in enumerate(loop.inputs)
-                if input.source is Source.CARRIED and input.successor is not None and found[input.successor]
-            }
-            if more <= inputs:
-                break
-            inputs |= more
-        if any(map(known, control)) or (loop.goes_on is not None and found[loop.goes_on]):
-            return [True] * len(link.outputs)
-        initial = {
-            input.successor
             for number, input in enumerate(loop.inputs)
-            if input.source is Source.CARRIED and number in inputs
+            if input.source is Source.CARRIED and input.successor is not None and found[input.successor]
         }
-        return [found[output.inner] or output.inner in initial for output in loop.outputs]
+        if more <= open:
+            break
+        open |= more
+    if any(map(depends, control)) or (loop.goes_on is not None and found[loop.goes_on]):
+        return [True] * count
+    initial = {
+        input.successor
+        for number, input in enumerate(loop.inputs)
+        if input.source is Source.CARRIED and number in open
+    }
+    return [found[output.inner] or output.inner in initial for output in loop.outputs]
+
+
+def _body(wiring: Wiring, inputs: frozenset[int], scopes: Collection[str], depends: _Depends) -> list[bool]:
+    """Tell of each output of a body whether it depends on a node, or on what is given to the body."""
+    known: dict[Key, bool] = {input.key: number in inputs for number, input in enumerate(wiring.inputs)}
+    known |= {key: depends(key) for key in wiring.captured}
+    return [_depends(output.key, wiring, known, scopes) for output in wiring.outputs]
+
+
+def _depends(key: Key, wiring: Wiring, known: dict[Key, bool], scopes: Collection[str]) -> bool:
+    """Tell whether a value in a body depends on one of the nodes; without recursion, as chains are long."""
+    pending, opened = [key], set[Key]()
+    while pending:
+        current = pending[-1]
+        if current in known:
+            pending.pop()
+            continue
+        link = wiring.link(current)
+        if link is None or printed(link.node.scope, scopes) is not None:
+            known[current] = link is not None
+            continue
+        nested = wiring.nested(link.node)
+        sources = [key for key in (*link.inputs, *_captured(nested)) if key is not None]
+        missing = [source for source in sources if source not in known]
+        if missing and current not in opened:
+            opened.add(current)
+            pending += missing
+            continue
+
+        def tell(key: Key | None) -> bool:
+            return key is not None and known.get(key, False)
+
+        count = len(link.outputs)
+        if nested is None:
+            found = [any(map(tell, link.inputs))] * count
+        else:
+            found = reached(nested, link.inputs, count, scopes, tell)
+        for output, depends in zip(link.outputs, found, strict=False):
+            if output is not None:
+                known.setdefault(output, depends)
+        known.setdefault(current, any(found))
+    return known[key]
 
 
 def _captured(nested: Nested | None) -> list[Key]:

@@ -179,7 +179,10 @@ def _compare_one(path: str, job: Job, voices: Voices, *, is_first: bool) -> Comp
     if second.differs:
         return second
     remark = "results differed in processes that had run other models, and do not in fresh ones"
-    return replace(second, remarks=(*second.remarks, remark))
+    found = replace(second, remarks=(*second.remarks, remark))
+    changed = [one for one in first.comparisons if one.subject == one.reference]  # one process, two results
+    odd = [one for one in first.odd if one.runners in {(each.subject,) for each in changed}]
+    return replace(found, comparisons=(*found.comparisons, *changed), odd=(*found.odd, *odd))
 
 
 def _folder(path: str, taken: set[str]) -> str:

@@ -59,6 +59,10 @@ class Unjudged:
     """An execution that NumPy has nothing to say of, and why."""
 
     reason: str
+    node: str
+    tensor: str
+    operator: str
+    execution: Execution
 
 
 def scatter_nodes(model: Model) -> Iterator[TappedNode]:
@@ -79,7 +83,8 @@ class NodeJudge:
     """Judges what came out of taps.
 
     Attributes:
-        contested: by the number of the inputs, the nodes whose result the document leaves open.
+        contested: by the number of the inputs, the nodes whose result the document leaves open: where
+            that is in each of their computations.
     """
 
     def __init__(self, nodes: Mapping[Tap, TappedNode], tolerances: Tolerances) -> None:
@@ -91,7 +96,7 @@ class NodeJudge:
         """
         self._nodes = {(tap.scope, tap.output, tap.callers): one for tap, one in nodes.items()}
         self._tolerances = tolerances
-        self.contested: dict[int, set[str]] = {}
+        self.contested: dict[int, dict[str, list[Array]]] = {}
 
     def knows(self, tap: Tap) -> bool:
         """Tell whether the model has the node."""
@@ -124,11 +129,12 @@ class NodeJudge:
             if isinstance(error, IllegalCase):
                 yield Guarded(runner, scope, known.operator, case, kind_of(error), str(error))
             else:
-                yield Unjudged(str(error))
+                yield Unjudged(str(error), scope, known.output, known.operator, execution)
             return
-        if contested:
-            self.contested.setdefault(case, set()).add(scope)
-            yield repeated(runner, scope, known.operator, case, contested, expected.size)
+        if contested is not None:
+            self._keep(case, scope, contested)
+            count = int(np.count_nonzero(contested))
+            yield repeated(runner, scope, known.operator, case, count, expected.size)
         yield Comparison(
             Level.NODE,
             scope,
@@ -145,6 +151,12 @@ class NodeJudge:
             caller=execution.caller,
         )
 
+    def _keep(self, case: int, scope: str, contested: "Array") -> None:
+        """Remember where a node is contested, each place once."""
+        seen = self.contested.setdefault(case, {}).setdefault(scope, [])
+        if not any(np.array_equal(contested, one) for one in seen):
+            seen.append(contested)
+
     def _measured(
         self,
         known: TappedNode,
@@ -152,8 +164,8 @@ class NodeJudge:
         operator: str,
         arguments: dict[str, Any],
         precision: str,
-    ) -> "tuple[Measure, Array, int]":
-        """Return how an output differs, what was expected, and how many of its elements are contested.
+    ) -> "tuple[Measure, Array, Array | None]":
+        """Return how an output differs, what was expected, and where it is contested, None for nowhere.
 
         Raises:
             Error: the inputs break the document.
@@ -164,7 +176,7 @@ class NodeJudge:
             values = evaluate(operator, **arguments)
             if are_equal(got, values):
                 tolerance = asked or default_tolerance(values, precision, is_node=True)
-                return Measure(Verdict.EQUAL, values.size, tolerance=tolerance), values, 0
+                return Measure(Verdict.EQUAL, values.size, tolerance=tolerance), values, None
         expected = evaluate_detailed(operator, **arguments)
         values = expected.values
         is_comparable = got.shape == values.shape and got.dtype == values.dtype
@@ -177,7 +189,7 @@ class NodeJudge:
             bound=None if asked else 2 * expected.rounding_bound * _coarser(values, precision),
             contested=allowed,
         )
-        return found, values, int(np.count_nonzero(expected.contested))
+        return found, values, expected.contested if expected.contested.any() else None
 
 
 def repeated(runner: str, scope: str, operator: str, case: int, count: int, total: int) -> Guarded:

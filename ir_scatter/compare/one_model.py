@@ -1,22 +1,24 @@
 """One model on several runners: inputs, runs, taps, and what is said of them."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ir_scatter.compare.background import Background
-from ir_scatter.compare.downstream import downstream_outputs
+from ir_scatter.compare.contested import OpenOutput
 from ir_scatter.compare.nodes import NodeJudge, Unjudged, nodes_by_tap
 from ir_scatter.compare.odd import find_odd
 from ir_scatter.compare.outputs import compare_outputs, compare_runs
 from ir_scatter.compare.precision import computed_in, facts_about
-from ir_scatter.compare.said import Changed, changed_by_taps, foreseen_by, is_guard_wanted
+from ir_scatter.compare.repeats import by_repetition, merged
+from ir_scatter.compare.said import foreseen_by, is_guard_wanted
 from ir_scatter.compare.session import NEVER, Compared, NotTapped, Settings, without_arrays, worse
-from ir_scatter.compare.verdicts import Comparison, Guarded, Odd
-from ir_scatter.compare.voices import NumpyVoice
+from ir_scatter.compare.tap_changes import Changed, TapChanges, changed_by_taps
+from ir_scatter.compare.verdicts import Comparison, Guarded, Odd, Verdict
+from ir_scatter.compare.voices import NUMPY, NumpyVoice
 from ir_scatter.compare.watching import Sight
 from ir_scatter.model import Model, Node
 from ir_scatter.runners.outcome import NodeFacts, Outcome, Status, Tapped
@@ -30,7 +32,10 @@ _HOPELESS = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
 """Whoever ends like this is not asked again."""
 
 
-_Said = list[Comparison | Guarded | NotTapped | Changed]
+UNANSWERED = "the runner gave no answer for it"
+"""Why a node has no level of its own that was asked for, and of which nothing came."""
+
+_Said = list[Comparison | Guarded | NotTapped | Unjudged]
 
 
 def compare(
@@ -119,60 +124,85 @@ class Session:
         self.about: dict[str, tuple[str, ...]] = {}
         self.runs: list[tuple[Outcome, ...]] = []
         self._judging = Background()
-        self._foreseen: dict[int, set[str]] = {}
+        self._feeds: dict[int, Mapping[str, Array]] = {}
+        self._sights: dict[int, Sight] = {}
+        self._open: dict[int, Mapping[str, OpenOutput]] = {}
         self._precisions: dict[str, str] = {}
         self._scopes = {name: one.node.scope for one in self.nodes.values() for name in one.names}
 
     def run_case(self, number: int, feeds: "Mapping[str, Array]") -> tuple[Outcome, ...]:
         """Run all voices on one set of inputs; NumPy computes and judges while the others run."""
         running = self.numpy.start(feeds) if self.numpy.is_wanted else None
-        judging, found = list[Future[_Said]](), list[Outcome]()
-        said: _Said = []
+        judging, found = list[tuple[Outcome, list[Future[list[_Said]]]]](), list[Outcome]()
+        changes: list[Changed] = []
         for runner in self.runners:
-            plain, tapped = self._run(runner, feeds)
-            if tapped is not None:
-                said += changed_by_taps(plain, tapped)
+            plain, futures = self._run(runner, feeds), list[Future[list[_Said]]]()
+            kept = [plain]
+            for tapped in self._runs_with_taps(runner, feeds, plain):
+                changes += changed_by_taps(plain, tapped)
                 whole = replace(plain, tapped=tapped.tapped)
-                judging.append(self._judging.submit(partial(self._judged, whole, number)))
-                plain = whole if self.settings.keeps_runs else plain
-            found.append(plain)
-        said += [one for future in judging for one in future.result()]
-        if running is None and is_guard_wanted(found, said):
+                futures.append(self._judging.submit(partial(self._judged, whole, number)))
+                if self.settings.keeps_runs:
+                    kept.append(tapped)
+            judging.append((plain, futures))
+            found.append(_with_taps(*kept))
+        said = [
+            one
+            for plain, futures in judging
+            for one in merged([said for future in futures for said in future.result()], plain.runner, number)
+        ]
+        is_changed = any(
+            one.measured(self.settings.tolerances).verdict is Verdict.MISMATCH for one in changes
+        )
+        if running is None and (is_changed or is_guard_wanted(found, said)):
             running = self.numpy.start(feeds)
-        outcomes, sight = found, Sight()
+        outcomes, sight, numpy = found, Sight(), None
         if running is not None:
             numpy = self.numpy.finish(running, self.settings.timeout)
             outcomes = [numpy, *found] if self.numpy.is_wanted else found
             sight = Sight() if numpy.status is Status.TIMEOUT else running.sight
-        self._enter(number, outcomes, [*foreseen_by(sight, number), *said], sight.contested)
+        self._feeds[number], self._sights[number] = feeds, sight
+        self._enter(number, outcomes, [*foreseen_by(sight, number), *said], changes, numpy)
         if self.settings.keeps_runs:
             self.runs.append(tuple(outcomes))
         return tuple(outcomes)
 
-    def again(self, number: int, outcomes: Sequence[Outcome], *, with_outputs: bool) -> None:
+    def again(
+        self, number: int, feeds: "Mapping[str, Array]", outcomes: Sequence[Outcome], *, with_outputs: bool
+    ) -> None:
         """Judge what was saved.
 
         Args:
             number: of the case.
+            feeds: its inputs.
             outcomes: of all runners in that case.
             with_outputs: whether to compare their outputs with each other, too.
         """
-        said = [found for one in outcomes for found in self._judged(one, number)]
-        self._enter(number, outcomes, said, set(), with_outputs=with_outputs)
+        self._feeds.setdefault(number, feeds)
+        said: _Said = []
+        for one in outcomes:
+            said += merged(self._judged(one, number), one.runner, number)
+        changes = [
+            change
+            for one in outcomes
+            for run in one.tapped_runs
+            for change in changed_by_taps(one, replace(one, runs=(run,)))
+        ]
+        numpy = next((one for one in outcomes if one.runner.endswith(NUMPY)), None)
+        self._enter(number, outcomes, said, changes, numpy, with_outputs=with_outputs)
 
     def close(self) -> None:
         """End the threads when they have nothing more to do."""
         self.numpy.close()
         self._judging.close()
 
-    def _run(self, runner: "Runner", feeds: "Mapping[str, Array]") -> tuple[Outcome, Outcome | None]:
-        """Run one runner, without taps and with them."""
+    def _run(self, runner: "Runner", feeds: "Mapping[str, Array]") -> Outcome:
+        """Run one runner without taps."""
         settings = self.settings
         known = self.outcomes.get(runner.name)
         if known is not None and known.status in _HOPELESS:
-            return known, None
-        options = {"precision": settings.precision, "timeout": settings.timeout}
-        plain = runner.run(self.path, feeds, repeat=settings.repeat, profile=True, **options)  # type: ignore[arg-type]
+            return known
+        plain = runner.run(self.path, feeds, repeat=settings.repeat, profile=True, **self._options)
         if plain.facts and runner.name not in self.facts:
             self.facts[runner.name] = facts_about(plain.facts, self._scopes)
             self._precisions[runner.name] = computed_in(plain.facts)
@@ -181,32 +211,53 @@ class Session:
         if plain.precision == "default":
             plain = replace(plain, precision=self._precisions.get(runner.name) or plain.precision)
         if plain.status is Status.UNAVAILABLE:
-            return replace(plain, message=_with_remedy(runner, plain.message)), None
+            return replace(plain, message=_with_remedy(runner, plain.message))
         remarks: tuple[str, ...] = getattr(runner, "remarks", ())
         if remarks and plain.status is Status.OK:
             self.about[runner.name] = remarks
-        if plain.status is not Status.OK or not self.nodes:
-            return plain, None
-        taps, memory = tuple(self.nodes), settings.tap_memory
-        tapped = runner.run(self.path, feeds, taps=taps, tap_memory=memory, **options)  # type: ignore[arg-type]
-        if tapped.status is not Status.OK:
-            reason = f"the run with taps: {tapped.status} {tapped.message}".rstrip()
-            tapped = replace(tapped, tapped=tuple(Tapped(tap, problem=reason) for tap in taps))
-        return plain, tapped
+        return plain
 
-    def _judged(self, outcome: Outcome, number: int) -> "_Said":
-        """Return what is to be said of tapped nodes; one that the model does not have is passed over."""
+    def _runs_with_taps(
+        self, runner: "Runner", feeds: "Mapping[str, Array]", plain: Outcome
+    ) -> Iterator[Outcome]:
+        """Run one runner with taps, as often as without, until it fails."""
+        taps = tuple(self.nodes)
+        for _ in range(self.settings.repeat if plain.status is Status.OK and taps else 0):
+            tapped = runner.run(
+                self.path, feeds, taps=taps, tap_memory=self.settings.tap_memory, **self._options
+            )
+            if tapped.status is not Status.OK:
+                reason = f"the run with taps: {tapped.status} {tapped.message}".rstrip()
+                yield replace(tapped, runs=(), tapped=tuple(Tapped(tap, problem=reason) for tap in taps))
+                return
+            answered = {one.tap for one in tapped.tapped}
+            silent = tuple(Tapped(tap, problem=UNANSWERED) for tap in taps if tap not in answered)
+            yield replace(tapped, tapped=(*tapped.tapped, *silent))
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"precision": self.settings.precision, "timeout": self.settings.timeout}
+
+    def _judged(self, outcome: Outcome, number: int) -> "list[_Said]":
+        """Return what is to be said of tapped nodes, for each run with taps.
+
+        A node that the model does not have is passed over.
+        """
+        return [
+            [one for tapped in repetition for one in self._judged_node(tapped, outcome, number)]
+            for repetition in by_repetition(outcome.tapped)
+        ]
+
+    def _judged_node(self, tapped: Tapped, outcome: Outcome, number: int) -> "_Said":
         said: _Said = []
-        for tapped in outcome.tapped:
-            if not self.judge.knows(tapped.tap):
-                continue
-            if tapped.problem or not tapped.executions:
-                said.append(NotTapped(outcome.runner, tapped.tap.scope, tapped.problem or NEVER))
-            for found in self.judge.judge(tapped, outcome.runner, number, outcome.precision):
-                if isinstance(found, Unjudged):
-                    said.append(NotTapped(outcome.runner, tapped.tap.scope, found.reason))
-                else:
-                    said.append(without_arrays(found) if isinstance(found, Comparison) else found)
+        if not self.judge.knows(tapped.tap):
+            return said
+        if tapped.problem or not tapped.executions:
+            said.append(NotTapped(outcome.runner, tapped.tap.scope, tapped.problem or NEVER))
+        for found in self.judge.judge(tapped, outcome.runner, number, outcome.precision):
+            if isinstance(found, Unjudged):
+                said.append(NotTapped(outcome.runner, tapped.tap.scope, found.reason))
+            said.append(without_arrays(found) if isinstance(found, Comparison) else found)
         return said
 
     def _enter(
@@ -214,7 +265,8 @@ class Session:
         number: int,
         outcomes: Sequence[Outcome],
         said: "_Said",
-        foreseen: set[str],
+        changes: Sequence[Changed],
+        numpy: Outcome | None,
         *,
         with_outputs: bool = True,
     ) -> None:
@@ -222,40 +274,56 @@ class Session:
         for outcome in outcomes:
             self.outcomes[outcome.runner] = worse(self.outcomes.get(outcome.runner), outcome)
         settings = self.settings
-        self._foreseen.setdefault(number, set()).update(foreseen)
-        contested = self.contested_outputs(number)
-        of_outputs = list(self._of_outputs(number, outcomes, contested)) if with_outputs else []
+        self._open.pop(number, None)
         of_nodes = [one for one in said if isinstance(one, Comparison)]
-        for found in (of_outputs, of_nodes):
-            self.odd += find_odd(found, outcomes, settings.tolerances)
+        of_outputs = list(self._of_outputs(number, outcomes)) if with_outputs else []
+        odd = [
+            one for found in (of_outputs, of_nodes) for one in find_odd(found, outcomes, settings.tolerances)
+        ]
+        told = TapChanges(number, settings.tolerances, numpy, of_outputs, odd, said).tell(
+            changes, lambda: self.open_outputs(number)
+        )
+        of_outputs += told.comparisons
+        self.odd += [*odd, *told.odd]
+        self.remarks |= dict.fromkeys(told.remarks)
         self.of_outputs += map(without_arrays, of_outputs)
         self.of_nodes += of_nodes
         for one in said:
             if isinstance(one, NotTapped):
                 self.not_tapped.setdefault((one.runner, one.node), one)
-            elif isinstance(one, Changed):
-                self.remarks[one.sentence(is_contested=one.output in contested)] = None
         guarded = dict.fromkeys(one for one in said if isinstance(one, Guarded))
         self.guarded += guarded
         if any(one.is_illegal for one in guarded):
             for runner in self.runners:  # some plugins write outside of their memory then
                 runner.close()
 
-    def _of_outputs(
-        self, number: int, outcomes: Sequence[Outcome], contested: Collection[str]
-    ) -> Iterator[Comparison]:
+    def _of_outputs(self, number: int, outcomes: Sequence[Outcome]) -> Iterator[Comparison]:
         """Yield the comparisons of outputs of one case."""
         settings = self.settings
-        yield from compare_outputs(
-            outcomes, number, settings.tolerances, contested=contested, pairwise=settings.pairwise
-        )
+        found = list(compare_outputs(outcomes, number, settings.tolerances, pairwise=settings.pairwise))
+        if any(one.measure.verdict is Verdict.MISMATCH for one in found):
+            open = self.open_outputs(number)
+            if open:
+                found = list(
+                    compare_outputs(
+                        outcomes, number, settings.tolerances, open=open, pairwise=settings.pairwise
+                    )
+                )
+        yield from found
         for voice in outcomes:
             yield from compare_runs(voice, number)
 
-    def contested_outputs(self, number: int) -> frozenset[str]:
-        """Return the outputs that the document leaves open for the inputs of a case."""
-        nodes = self._foreseen.get(number, set()) | self.judge.contested.get(number, set())
-        return downstream_outputs(self.model, nodes)
+    def open_outputs(self, number: int) -> Mapping[str, OpenOutput]:
+        """Return the outputs of which the document leaves something open for the inputs of a case."""
+        if number not in self._open:
+            sight, seeds = self._sights.get(number, Sight()), self.judge.contested.get(number, {})
+            is_open = sight.contested or seeds or sight.open
+            self._open[number] = (
+                self.numpy.open_outputs(self._feeds[number], sight, seeds, self.settings.timeout)
+                if is_open
+                else {}
+            )
+        return self._open[number]
 
     def result(self, feeds: "tuple[Mapping[str, Array], ...]") -> Compared:
         """Return what was found."""
@@ -290,3 +358,14 @@ def _type(node: Node) -> str:
     """Return the element type of the output, "" if it is not known."""
     type = node.outputs[0].element_type if node.outputs else None
     return "" if type is None else type.name
+
+
+def _with_taps(plain: Outcome, *tapped: Outcome) -> Outcome:
+    """Return an outcome with all that came of runs with taps."""
+    if not tapped:
+        return plain
+    return replace(
+        plain,
+        tapped=tuple(one for run in tapped for one in run.tapped),
+        tapped_runs=tuple(run.outputs for run in tapped if run.outputs),
+    )

@@ -1,10 +1,11 @@
 """The outputs of a model as several runners give them."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from ir_scatter.compare.contested import OpenOutput, excused
 from ir_scatter.compare.tensors import are_equal, measure
 from ir_scatter.compare.tolerances import Tolerances, coarser, default_tolerance
 from ir_scatter.compare.verdicts import Comparison, Level, Measure, Verdict
@@ -20,7 +21,7 @@ def compare_outputs(
     case: int,
     tolerances: Tolerances,
     *,
-    contested: Collection[str] = (),
+    open: Mapping[str, OpenOutput] | None = None,
     pairwise: bool = False,
 ) -> Iterator[Comparison]:
     """Yield a comparison for each output and each runner that is not the reference.
@@ -31,14 +32,14 @@ def compare_outputs(
         outcomes: in the order in which runners were named.
         case: the number of the inputs.
         tolerances: how far elements may be apart.
-        contested: outputs that depend on a node whose result the document leaves open.
+        open: the outputs of which the document leaves something open, by name.
         pairwise: whether every pair is compared.
     """
     ran = (one for one in outcomes if one.status is Status.OK)
     voices = sorted(ran, key=lambda one: not one.runner.endswith(NUMPY))
     pairs = combinations(voices, 2) if pairwise else ((voices[0], other) for other in voices[1:])
     for reference, subject in pairs:
-        yield from compare_pair(subject, reference, case, tolerances, contested=contested)
+        yield from compare_pair(subject, reference, case, tolerances, open or {}, open or {})
 
 
 def compare_pair(
@@ -46,10 +47,19 @@ def compare_pair(
     reference: Outcome,
     case: int,
     tolerances: Tolerances,
-    *,
-    contested: Collection[str] = (),
+    open: Mapping[str, OpenOutput],
+    open_in_reference: Mapping[str, OpenOutput],
 ) -> Iterator[Comparison]:
-    """Yield a comparison for each output of the reference, and for each that it lacks."""
+    """Yield a comparison for each output of the reference, and for each that it lacks.
+
+    Args:
+        subject: the runner that is judged.
+        reference: the runner that it is held against.
+        case: the number of the inputs.
+        tolerances: how far elements may be apart.
+        open: the outputs of which the document leaves something open, by name, in the subject's model.
+        open_in_reference: the same in the reference's model.
+    """
     for name, expected in reference.outputs.items():
         got = subject.outputs.get(name)
         if got is None:
@@ -58,8 +68,7 @@ def compare_pair(
             precision = coarser(subject.precision, reference.precision)
             allowed = tolerances.find((name,)) or default_tolerance(expected, precision)
             found = measure(got, expected, allowed)
-        if found.verdict is Verdict.MISMATCH and name in contested and not found.remark:
-            found = replace(found, verdict=Verdict.CONTESTED)
+            found = excused(found, got, expected, open.get(name), open_in_reference.get(name))
         yield _comparison(name, case, subject, reference, found, got, expected)
     for name, extra in subject.outputs.items():
         if name not in reference.outputs:

@@ -119,6 +119,9 @@ def _told(one: Outcome, store: ArrayStore) -> dict[str, Any]:
         "versions": dict(one.versions),
         "outputs": [{name: store.add(array) for name, array in run.items()} for run in one.runs],
         "tapped": [_tapped(tapped, store) for tapped in one.tapped],
+        "tapped_outputs": [
+            {name: store.add(array) for name, array in run.items()} for run in one.tapped_runs
+        ],
     }
 
 
@@ -181,6 +184,7 @@ def _outcome(told: Mapping[str, Any], shelf: ArrayShelf) -> Outcome:
         float(told["seconds"]),
         str(told["precision"]),
         _words(told["versions"]),
+        tuple({name: shelf.get(one) for name, one in run.items()} for run in told.get("tapped_outputs", ())),
     )
 
 

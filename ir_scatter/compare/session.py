@@ -31,7 +31,7 @@ class Settings:
     Attributes:
         seed: for generated inputs.
         cases: on how many inputs; those that are given are the first.
-        repeat: how often each runner runs each of them.
+        repeat: how often each runner runs each of them, without taps and with them.
         values: "plain" or "edge".
         input_shapes: shapes for inputs of the model by name.
         tolerances: how far elements may be apart.
@@ -135,4 +135,4 @@ def worse(known: Outcome | None, found: Outcome) -> Outcome:
     """Return the outcome that is told of a runner: the first that was not ok; without its arrays."""
     if known is not None and (known.status is not Status.OK or found.status is Status.OK):
         return known
-    return replace(found, runs=(), tapped=(), facts=())
+    return replace(found, runs=(), tapped=(), tapped_runs=(), facts=())

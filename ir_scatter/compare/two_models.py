@@ -2,17 +2,19 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ir_scatter.compare.downstream import downstream_outputs
+from ir_scatter.compare.contested import OpenOutput, excused
 from ir_scatter.compare.nodes import NodeJudge, nodes_by_tap
 from ir_scatter.compare.one_model import make_cases
 from ir_scatter.compare.outputs import compare_pair, compare_runs
 from ir_scatter.compare.session import Compared, Settings, without_arrays, worse
 from ir_scatter.compare.verdicts import Comparison, Verdict
 from ir_scatter.compare.voices import NumpyVoice
-from ir_scatter.errors import BadFeed
+from ir_scatter.compare.watching import Seeds, Sight
+from ir_scatter.errors import BadFeed, Error
 from ir_scatter.model import Model
 from ir_scatter.runners.outcome import Outcome, Status
 
@@ -69,9 +71,9 @@ def _on(
     """Return what a runner makes of both models, and how that differs."""
     pair = voice.run(feeds)
     found = list(_compared(pair, case, settings, models))
-    if any(one.measure.verdict is Verdict.MISMATCH for one in found):
-        contested = voice.contested(feeds)
-        found = [_excused(one, contested) for one in found]
+    if any(one.measure.verdict is Verdict.MISMATCH and one.expected is not None for one in found):
+        before, after = (voice.open_outputs(*both) for both in zip(models, feeds, strict=True))
+        found = [_excused(one, after, before) for one in found]
     told = [
         outcome if outcome.status is Status.OK else _at(model, outcome)
         for model, outcome in zip(models, pair, strict=True)
@@ -84,22 +86,15 @@ class _Voice(ABC):
 
     def __init__(self, models: Sequence[Model], settings: Settings) -> None:
         self.models, self.settings = models, settings
+        self.evaluators = {model: NumpyVoice(model, is_wanted=True) for model in models}
 
     @abstractmethod
     def run(self, feeds: "Sequence[_Feeds]") -> list[Outcome]:
         """Return what comes of the first model, and of the second."""
 
-    def contested(self, feeds: "Sequence[_Feeds]") -> set[str]:
-        """Return the outputs of either model that the document leaves open for these inputs."""
-        return {
-            name
-            for model, given in zip(self.models, feeds, strict=True)
-            for name in downstream_outputs(model, self.contested_nodes(model, given))
-        }
-
     @abstractmethod
-    def contested_nodes(self, model: Model, feeds: "_Feeds") -> set[str]:
-        """Return the scatter nodes in which several updates meet without a reduction."""
+    def open_outputs(self, model: Model, feeds: "_Feeds") -> Mapping[str, OpenOutput]:
+        """Return the outputs of a model of which the document leaves something open for these inputs."""
 
 
 class _NumpyVoice(_Voice):
@@ -107,19 +102,18 @@ class _NumpyVoice(_Voice):
 
     def __init__(self, models: Sequence[Model], settings: Settings) -> None:
         super().__init__(models, settings)
-        self._voices = {model: NumpyVoice(model, is_wanted=True) for model in models}
-        self._seen: dict[Model, set[str]] = {}
+        self._sights: dict[Model, Sight] = {}
 
     def run(self, feeds: "Sequence[_Feeds]") -> list[Outcome]:
         found = []
         for model, given in zip(self.models, feeds, strict=True):
-            running = self._voices[model].start(given)
-            found.append(self._voices[model].finish(running, self.settings.timeout))
-            self._seen[model] = running.sight.contested
+            running = self.evaluators[model].start(given)
+            found.append(self.evaluators[model].finish(running, self.settings.timeout))
+            self._sights[model] = Sight() if found[-1].status is Status.TIMEOUT else running.sight
         return found
 
-    def contested_nodes(self, model: Model, feeds: "_Feeds") -> set[str]:
-        return self._seen[model]
+    def open_outputs(self, model: Model, feeds: "_Feeds") -> Mapping[str, OpenOutput]:
+        return self.evaluators[model].open_outputs(feeds, self._sights[model], {}, self.settings.timeout)
 
 
 class _RunnerVoice(_Voice):
@@ -145,8 +139,17 @@ class _RunnerVoice(_Voice):
             )
         return found
 
-    def contested_nodes(self, model: Model, feeds: "_Feeds") -> set[str]:
-        """Tap them; this is asked only when something differs."""
+    def open_outputs(self, model: Model, feeds: "_Feeds") -> Mapping[str, OpenOutput]:
+        """Ask NumPy, and where it cannot compute the model tap the nodes; only when something differs."""
+        evaluator, timeout = self.evaluators[model], self.settings.timeout
+        running, sight = evaluator.start(feeds), Sight()
+        with suppress(Error):
+            if evaluator.finish(running, timeout).status is not Status.TIMEOUT:
+                sight = running.sight
+        seeds = {} if sight.open is not None else self._seeds(model, feeds)
+        return evaluator.open_outputs(feeds, sight, seeds, timeout)
+
+    def _seeds(self, model: Model, feeds: "_Feeds") -> Seeds:
         nodes = nodes_by_tap(model)
         judge = NodeJudge(nodes, self.settings.tolerances)
         precision = self.settings.precision
@@ -155,7 +158,7 @@ class _RunnerVoice(_Voice):
         )
         for tapped in outcome.tapped:
             list(judge.judge(tapped, outcome.runner, 0, outcome.precision))
-        return judge.contested.get(0, set())
+        return judge.contested.get(0, {})
 
 
 def _at(model: Model, outcome: Outcome) -> Outcome:
@@ -172,7 +175,7 @@ def _compared(
     reference, subject = pair
     before, after = (model.path for model in models)
     if reference.status is Status.OK and subject.status is Status.OK:
-        for one in compare_pair(subject, reference, case, settings.tolerances):
+        for one in compare_pair(subject, reference, case, settings.tolerances, {}, {}):
             yield replace(one, subject_model=after, reference_model=before)
     for outcome, path in ((reference, before), (subject, after)):
         if outcome.status is Status.OK:
@@ -180,11 +183,13 @@ def _compared(
                 yield replace(one, subject_model=path, reference_model=path)
 
 
-def _excused(one: Comparison, contested: set[str]) -> Comparison:
-    found = one.measure
-    if found.verdict is not Verdict.MISMATCH or found.remark or one.tensor not in contested:
+def _excused(
+    one: Comparison, open: Mapping[str, OpenOutput], open_before: Mapping[str, OpenOutput]
+) -> Comparison:
+    if one.got is None or one.expected is None or one.measure.verdict is not Verdict.MISMATCH:
         return one
-    return replace(one, measure=replace(found, verdict=Verdict.CONTESTED))
+    of_both = open.get(one.tensor), open_before.get(one.tensor)
+    return replace(one, measure=excused(one.measure, one.got, one.expected, *of_both))
 
 
 def _fitting(feeds: "_Feeds", models: Sequence[Model]) -> "_Feeds":

@@ -58,6 +58,25 @@ class Worst:
 
 
 @dataclass(frozen=True, slots=True)
+class Excuse:
+    """What of an output was not judged, because contested elements come before it.
+
+    Attributes:
+        elements: how many; None if not even the shape is certain.
+        why: why more is excused than the elements that a contested one reaches by operators that move
+            elements or work on each of them; "" if nothing more is.
+    """
+
+    elements: int | None
+    why: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether tensors are excused as a whole, and not single elements."""
+        return bool(self.why)
+
+
+@dataclass(frozen=True, slots=True)
 class Measure:
     """How two tensors differ.
 
@@ -65,7 +84,8 @@ class Measure:
         verdict: in one word.
         elements: how many there are.
         mismatched: how many are outside of the tolerance.
-        contested: how many more than one update writes without a reduction.
+        contested: of a node, how many more than one update writes without a reduction; of an output, how
+            many are not judged because such an element reaches them.
         max_abs: the greatest absolute difference; infinite where only one is finite.
         max_rel: the greatest difference relative to the reference.
         max_ulp: the greatest number of representable values in between.
@@ -74,6 +94,7 @@ class Measure:
         infinities: infinite elements in the subject and in the reference.
         tolerance: what was allowed.
         remark: why tensors could not be compared element by element; "" if they were.
+        excuse: why elements of an output that differ are not judged; None if all are.
     """
 
     verdict: Verdict
@@ -88,11 +109,12 @@ class Measure:
     infinities: tuple[int, int] = (0, 0)
     tolerance: Tolerance = Tolerance()
     remark: str = ""
+    excuse: Excuse | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """One tensor of one runner, held against that of another.
+    """One tensor of one runner, held against that of another, or of another of its own runs.
 
     Attributes:
         level: what is compared.
@@ -110,6 +132,9 @@ class Comparison:
         subject_model: where two models are compared, that of the subject.
         reference_model: and that of the reference.
         caller: for a node of a function the scope of the node that called it.
+        tapped: whether one of two runs of the same runner that are compared had taps.
+        wrong_runs: of a node that was computed several times, in how many runs it was wrong, of how many;
+            None if it was the same each time.
     """
 
     level: Level
@@ -127,6 +152,8 @@ class Comparison:
     subject_model: str = ""
     reference_model: str = ""
     caller: str = ""
+    tapped: bool = False
+    wrong_runs: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +181,7 @@ class Guarded:
 
 @dataclass(frozen=True, slots=True)
 class Odd:
-    """The one of three or more voices that says something else.
+    """The one of three or more voices that says something else, or one that contradicts itself.
 
     Attributes:
         level: where.

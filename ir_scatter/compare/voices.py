@@ -5,11 +5,13 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TookTooLong
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ir_scatter.compare.background import Background
-from ir_scatter.compare.watching import Sight, foresee, run_watched
+from ir_scatter.compare.contested import OpenOutput
+from ir_scatter.compare.watching import Seeds, Sight, foresee, run_watched
 from ir_scatter.errors import BadFeed, BrokenModel, Error, EvaluationFailed, UnknownOperator
 from ir_scatter.model import Model
 from ir_scatter.ops import scatter_types
@@ -70,6 +72,46 @@ class NumpyVoice:
         assert self._outcome is not None
         return replace(self._outcome, message=self._shortened(self._outcome.message))
 
+    def open_outputs(
+        self, feeds: "Mapping[str, Array]", sight: Sight, seeds: Seeds, timeout: float
+    ) -> Mapping[str, OpenOutput]:
+        """Return the outputs of which something is open, by name.
+
+        That is what came of the computation, if there was one; else as much as can be told without.
+
+        Args:
+            feeds: of the case.
+            sight: what was seen in that case.
+            seeds: what runners saw of contested nodes in it.
+            timeout: in seconds, for the computation.
+        """
+        has_begun = self._outcome is not None and self._outcome.status is Status.TIMEOUT
+        if sight.open is None and not has_begun and self._is_computable:
+            running = self.start(feeds)
+            with suppress(Error):
+                has_begun = self.finish(running, timeout).status is Status.TIMEOUT
+            sight = sight if has_begun else running.sight
+        if sight.open is not None:
+            return sight.open
+        sketch = self._sketched()
+        if sketch is None:
+            return {}
+        found = Sight(self._nodes)
+        if not has_begun:
+            future = self._background.submit(lambda: foresee(sketch, feeds, found, seeds))
+            with suppress(TookTooLong, Error):
+                future.result(timeout)
+        if found.open is None:
+            found = Sight(self._nodes)
+            with suppress(Error):
+                foresee(sketch, feeds, found, seeds, computes=False)
+        return found.open or {}
+
+    @property
+    def _is_computable(self) -> bool:
+        """Tell whether it was not found out that NumPy cannot compute the model."""
+        return not isinstance(self._program, Error)
+
     def close(self) -> None:
         """Let the thread end."""
         self._background.close()
@@ -116,6 +158,14 @@ class NumpyVoice:
 
     def _foresee(self, feeds: "Mapping[str, Array]", sight: Sight) -> None:
         """Watch the indices of a model that cannot be computed, as far as they can be."""
+        sketch = self._sketched()
+        if sketch is None:
+            return
+        foresee(sketch, feeds, sight)
+        sight.open = None  # as it does not know what runners saw
+
+    def _sketched(self) -> "Sketch | None":
+        """Return what is known of a model that cannot be computed; None if that is nothing."""
         from ir_scatter.graphs.program import make_sketch
 
         if self._sketch is None:
@@ -123,9 +173,7 @@ class NumpyVoice:
                 self._sketch = make_sketch(self._model)
             except Error as error:
                 self._sketch = error
-        if isinstance(self._sketch, Error):
-            return
-        foresee(self._sketch, feeds, sight)
+        return None if isinstance(self._sketch, Error) else self._sketch
 
     def _shortened(self, message: str) -> str:
         """Leave out the path, which everybody knows."""

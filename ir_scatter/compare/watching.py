@@ -1,31 +1,51 @@
-"""NumPy computes a model and watches the indices of its scatter nodes, before a plugin gets them."""
+"""NumPy computes a model, watches the indices of its scatter nodes, and follows contested elements."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ir_scatter.compare.contested import (
+    COMPUTED,
+    Marked,
+    Open,
+    OpenOutput,
+    Register,
+    scattered,
+    shape_of,
+    spread,
+    whole,
+)
+from ir_scatter.compare.downstream import reached
 from ir_scatter.compare.scopes import printed
 from ir_scatter.elements import dtype
 from ir_scatter.errors import Error, IllegalCase
-from ir_scatter.evaluate import evaluate, evaluate_detailed
+from ir_scatter.evaluate.case import prepare, run
+from ir_scatter.evaluate.detailed import detail
 from ir_scatter.facts import Facts
 from ir_scatter.graphs.failures import failure
 from ir_scatter.graphs.feeds import check_feeds
-from ir_scatter.graphs.machine import load
-from ir_scatter.graphs.nodes import ArrayMachine, arguments_of, by_role, compute_node, site_of
+from ir_scatter.graphs.machine import Frame, Machine
+from ir_scatter.graphs.nodes import arguments_of, by_role, compute_node, site_of
 from ir_scatter.graphs.plan import Plan, Plans, Step
 from ir_scatter.graphs.program import Program, Sketch
 from ir_scatter.model import Value
 from ir_scatter.ops import Lookup
 from ir_scatter.ops.plain import PlainOp
+from ir_scatter.ops.plain.case import kind
 from ir_scatter.ops.spec import Reduction, Role
 from ir_scatter.shapes import static
-from ir_scatter.wiring import Key
+from ir_scatter.wiring import Call, Choice, Key, Repeat
 
 if TYPE_CHECKING:
     from ir_scatter.constants import Array
+    from ir_scatter.evaluate.case import Case
+    from ir_scatter.evaluate.detailed import DetailedResult
+
+Seeds = Mapping[str, "Sequence[Array]"]
+"""By the scope of a scatter node: where runners found it contested, once for each computation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +74,12 @@ class Sight:
     Attributes:
         nodes: those that there are, as `validate` prints them.
         seen: what is to be said of some of them.
+        open: the outputs of the model of which something is open, by name; None if that is not known.
     """
 
     nodes: Collection[str] = ()
     seen: dict[str, Seen] = field(default_factory=dict)
+    open: Mapping[str, OpenOutput] | None = None
 
     def add(self, one: Seen) -> None:
         """Enter what is to be said of a node; the first illegal computation is the one that counts."""
@@ -84,131 +106,290 @@ def run_watched(program: Program, feeds: Mapping[str, Any], sight: Sight) -> "di
         BadFeed: the feeds are not what the model asks for.
         EvaluationFailed: a node cannot be computed with the values that reach it.
     """
-    return program.run(feeds, _Watcher(program.plans, sight))
+    watcher = _Watcher(program.plans, sight)
+    cells = watcher.run(program.plan, [Marked(array) for array in check_feeds(program.inputs, feeds)])
+    sight.open = _open(program.plan, cells, watcher.register)
+    return program.named([None if cell is None else cell.array for cell in cells])
 
 
-class _Watcher(ArrayMachine):
+def _open(plan: Plan, cells: Sequence[Marked | None], register: Register) -> dict[str, OpenOutput]:
+    """Return the outputs of which something is open."""
+    return {
+        output.name: OpenOutput(cell.open, register)
+        for output, cell in zip(plan.outputs, cells, strict=True)
+        if cell is not None and cell.open is not None
+    }
+
+
+class _Marking(Machine[Marked]):
+    """Moves marks where arrays are moved."""
+
+    def __init__(self, plans: Plans) -> None:
+        super().__init__(plans)
+        self.register = Register()
+        self._undecided: dict[Step, str] = {}
+
+    def lift(self, array: "Array") -> Marked:
+        """Make a cell of an array that no input has a part in."""
+        return Marked(array)
+
+    def array(self, cell: Marked) -> "Array":
+        """Return the array."""
+        assert cell.array is not None
+        return cell.array
+
+    def move(self, function: "Callable[..., Array]", *cells: Marked) -> Marked:
+        """Move elements, and the numbers of those that are open."""
+        array = function(*map(self.array, cells))
+        marks = [cell.open for cell in cells if cell.open is not None]
+        if not marks:
+            return Marked(array)
+        why = next((one.why for one in marks if one.why), "")
+        if any(one.origins is None for one in marks):
+            return Marked(array, Open(None, why))
+        numbers = [
+            np.zeros(self.array(cell).shape, np.int64)
+            if cell.open is None or cell.open.origins is None
+            else cell.open.origins
+            for cell in cells
+        ]
+        return Marked(array, Open(function(*numbers), why))
+
+    def scalar(self, step: Step, cell: Marked | None, what: str) -> Any:
+        """Return one element that decides what is computed; if it is open, everything behind it is."""
+        if cell is not None and cell.open is not None:
+            self._undecided[step] = (
+                f"{what} of {step.node.type} {step.node.scope} depends on a contested element"
+            )
+        return super().scalar(step, cell, what)
+
+    def step(self, step: Step, cells: list[Marked | None]) -> Frame[Marked]:
+        """Compute a node; as a generator, which asks for bodies to be computed."""
+        found = yield from super().step(step, cells)
+        why = self._undecided.pop(step, None)
+        if why is None:
+            return found
+        return [None if cell is None else Marked(cell.array, Open(None, why)) for cell in found]
+
+
+class _Watcher(_Marking):
     """Computes, and enters what it sees."""
 
     def __init__(self, plans: Plans, sight: Sight) -> None:
         super().__init__(plans)
         self._sight = sight
 
-    def compute(self, step: Step, cells: "list[Array | None]") -> "Sequence[Array | None]":
+    def compute(self, step: Step, cells: list[Marked | None]) -> Sequence[Marked | None]:
         """Return the outputs of a node without bodies."""
         if isinstance(step.work, Lookup):
-            return [_watched(step, cells, self._sight)]
-        return super().compute(step, cells)
+            return [_watched(step, cells, self._sight, self.register)]
+        arrays = compute_node(step, [None if cell is None else cell.array for cell in cells])
+        if all(cell is None or cell.open is None for cell in cells):
+            return [Marked(array) for array in arrays]
+        return [Marked(array, open) for array, open in zip(arrays, spread(step, cells, arrays), strict=False)]
 
 
-def _watched(step: Step, cells: "Sequence[Array | None]", sight: Sight) -> "Array":
+def _watched(step: Step, cells: Sequence[Marked | None], sight: Sight, register: Register) -> Marked:
     """Return the output of a scatter node."""
     site = site_of(step)
     scope, text = step.node.scope, str(site.spec.key)
+    marked = by_role(site.lookup, cells)
     try:
-        operator, arguments = arguments_of(site, by_role(site.lookup, cells))
-        if site.reduction is not Reduction.NONE:
-            return evaluate(operator, **arguments)
-        found = evaluate_detailed(operator, **arguments)
+        arrays = {role: cell.array for role, cell in marked.items() if cell.array is not None}
+        operator, arguments = arguments_of(site, arrays)
+        case = _case(operator, **arguments)
+        result = detail(case) if _may_be_contested(case) else None
+        values = run(case) if result is None else result.values
     except Error as error:
         if isinstance(error, IllegalCase):
             sight.add(Seen(scope, text, error))
         raise failure(step, str(error), breaks_rule=isinstance(error, IllegalCase)) from error
     except MemoryError as error:
         raise failure(step, "there is not enough memory") from error
-    count = int(np.count_nonzero(found.contested))
-    if count:
-        sight.add(Seen(scope, text, None, count, found.values.size))
-    return found.values
+    if result is not None and site.reduction is Reduction.NONE and result.contested.any():
+        sight.add(Seen(scope, text, None, int(np.count_nonzero(result.contested)), values.size))
+    marks = {role.value: cell.open for role, cell in marked.items() if cell.open is not None}
+    return Marked(values, _scattered(step, case, result, marks, register))
 
 
-def foresee(sketch: Sketch, feeds: Mapping[str, Any], sight: Sight) -> None:
-    """Compute as much of the main graph as NumPy knows, for the indices alone.
+def _case(
+    operator: str, *, data: Any, indices: Any, updates: Any, axis: Any = None, **attributes: Any
+) -> "Case":
+    return prepare(operator, data, indices, updates, axis, attributes)
+
+
+def _may_be_contested(case: "Case") -> bool:
+    """Tell whether some element may have several values: repeated ones, and in extremes those beside NaN."""
+    if case.task.reduction in {Reduction.MIN, Reduction.MAX} and kind(case.data) == "float":
+        return bool((case.data != case.data).any() or (case.updates != case.updates).any())
+    return case.task.reduction is Reduction.NONE
+
+
+def _scattered(
+    step: Step,
+    case: "Case",
+    result: "DetailedResult | None",
+    marks: Mapping[str, Open],
+    register: Register,
+) -> Open | None:
+    """Return what of the output of a scatter node is open."""
+    if not marks.keys() <= {Role.DATA.value, Role.UPDATES.value}:
+        role = next(role for role in marks if role not in {Role.DATA.value, Role.UPDATES.value})
+        why = f"{role} of {step.node.type} {step.node.scope} depend on a contested element"
+        is_free = any(one.origins is None for one in marks.values())
+        return Open(None, why) if is_free else whole(why, case.data.shape)
+    if any(one.origins is None for one in marks.values()):
+        return Open(None, next((one.why for one in marks.values() if one.why), ""))
+    return scattered(case, result, marks, register)
+
+
+def foresee(
+    sketch: Sketch,
+    feeds: Mapping[str, Any],
+    sight: Sight,
+    seeds: Seeds | None = None,
+    *,
+    computes: bool = True,
+) -> None:
+    """Compute as much of the main graph as NumPy knows: for its indices, and for what is open.
 
     Args:
         sketch: a model with operators that NumPy does not compute, or one that breaks rules.
         feeds: arrays by any name of an input.
         sight: gets what is seen.
+        seeds: what runners saw of contested nodes.
+        computes: False to follow contested elements alone.
 
     Raises:
         BadFeed: the feeds are not what the model asks for.
     """
     arrays = check_feeds(sketch.inputs, feeds)
-    _Foresight(sketch.plan, sight).run(arrays)
+    foresight = _Foresight(sketch, sight, seeds or {}, computes=computes)
+    cells = foresight.run(sketch.plan, [Marked(array) for array in arrays])
+    sight.open = _open(sketch.plan, cells, foresight.register)
 
 
 class _Unknown(Exception):
     """Something about a node cannot be known before it is computed."""
 
 
-class _Foresight:
-    """Computes a graph of which some values stay unknown."""
+class _Foresight(_Marking):
+    """Computes a graph of which some values stay unknown, and no body."""
 
-    def __init__(self, plan: Plan, sight: Sight) -> None:
-        self._plan, self._sight = plan, sight
+    def __init__(self, sketch: Sketch, sight: Sight, seeds: Seeds, *, computes: bool) -> None:
+        super().__init__(sketch.plans)
+        self._sight, self._seeds, self._computes = sight, seeds, computes
         self._facts = Facts()
-        self._values: dict[Key, Array] = {}
 
-    def run(self, arrays: "Sequence[Array | None]") -> None:
-        """Compute what can be computed."""
-        for input, array in zip(self._plan.inputs, arrays, strict=True):
-            if array is not None:
-                self._values[input.key] = array
-        for step in self._plan.steps:
-            for key, array in zip(step.outputs, self._outputs(step), strict=False):
-                if key is not None and array is not None:
-                    self._values[key] = array
-            for key in step.done:
-                self._values.pop(key, None)
-
-    def _outputs(self, step: Step) -> "Sequence[Array | None]":
-        is_scatter = isinstance(step.work, Lookup)
-        if not is_scatter and not isinstance(step.work, PlainOp):
-            return ()
-        if not all(key is None or self._is_known(key) for key in step.inputs):
-            if is_scatter:
-                self._look(step)
-            return ()
+    def fetch(self, plan: Plan, values: dict[Key, Marked | None], key: Key) -> Marked | None:
+        """Return the cell of a key; what cannot be had is not known."""
+        if key not in plan.constants:
+            return values.get(key)
         try:
-            cells = [None if key is None else self._fetch(key) for key in step.inputs]
-            return [_watched(step, cells, self._sight)] if is_scatter else compute_node(step, cells)
-        except (Error, MemoryError):  # then what comes of it is not known
-            return ()
+            return super().fetch(plan, values, key)
+        except Error:
+            return Marked(None)
 
-    def _is_known(self, key: Key) -> bool:
-        return key in self._values or key in self._plan.constants
+    def step(self, step: Step, cells: list[Marked | None]) -> Frame[Marked]:
+        """Return what is known of the outputs of a node."""
+        yield from ()  # no body is asked for
+        if isinstance(step.work, Call | Choice | Repeat):
+            return self._nested(step, step.work, cells)
+        return self.compute(step, cells)
 
-    def _fetch(self, key: Key) -> "Array":
-        constant = self._plan.constants.get(key)
-        return self._values[key] if constant is None else load(constant)
+    def compute(self, step: Step, cells: list[Marked | None]) -> "list[Marked | None]":
+        """Return what is known of the outputs of a node without bodies."""
+        if isinstance(step.work, Lookup):
+            return [self._scatter(step, cells)]
+        arrays: Sequence[Array | None] = [None] * len(step.outputs)
+        if isinstance(step.work, PlainOp) and self._computes and _are_known(cells):
+            with suppress(Error, MemoryError):  # then what comes of it is not known
+                arrays = compute_node(step, [None if cell is None else cell.array for cell in cells])
+        known = [self._shaped(step, number, cell) for number, cell in enumerate(cells)]
+        marks = spread(step, known, arrays)
+        missing = [None] * (len(marks) - len(arrays))
+        return [Marked(array, open) for array, open in zip([*arrays, *missing], marks, strict=False)]
 
-    def _look(self, step: Step) -> None:
-        """Look at the indices of a node whose data or updates are not known, but what they look like."""
+    def _nested(
+        self, step: Step, work: "Call | Choice | Repeat", cells: list[Marked | None]
+    ) -> "list[Marked | None]":
+        open = {
+            key
+            for key, cell in zip(step.inputs, cells, strict=True)
+            if key is not None and cell is not None and cell.open is not None
+        }
+        count = len(step.outputs)
+        found = reached(work, step.inputs, count, frozenset(self._seeds), open.__contains__)
+        why = f"what {step.node.type} {step.node.scope} computes depends on a contested element"
+        return [
+            Marked(None, whole(why, shape_of(step, number, None)) if depends else None)
+            for number, depends in enumerate(found)
+        ]
+
+    def _scatter(self, step: Step, cells: list[Marked | None]) -> Marked:
+        """Watch a scatter node, or look at its indices alone; or take what runners saw."""
+        assert isinstance(step.work, Lookup)
+        if self._computes:
+            try:
+                if _are_known(cells):
+                    return _watched(step, cells, self._sight, self.register)
+                looked = _watched(step, self._alike(step, cells), self._sight, self.register)
+            except (Error, MemoryError, _Unknown):  # what is to be said was entered
+                pass
+            else:
+                return Marked(None, _without_values(looked.open))
+        marks = [cell.open for cell in cells if cell is not None and cell.open is not None]
+        seen = self._seeds.get(printed(step.node.scope, self._seeds) or "", ())
+        if not marks and not seen:
+            return Marked(None)
+        if not marks and len({one.shape for one in seen}) == 1:
+            return Marked(None, Open(np.where(np.any(seen, axis=0), np.int64(COMPUTED), np.int64(0))))
+        why = f"behind {step.node.type} {step.node.scope} every element may depend on a contested one"
+        return Marked(None, whole(why, shape_of(step, 0, None)))
+
+    def _alike(self, step: Step, cells: Sequence[Marked | None]) -> list[Marked | None]:
+        """Return the inputs of a scatter node; unknown data and updates as something that looks like them."""
         assert isinstance(step.work, Lookup)
         assert step.work.spec is not None
-        ports = zip(step.work.spec.ports, step.node.inputs, step.inputs, strict=False)
-        try:
-            cells = [self._cell(port.role, input.value, key) for port, input, key in ports]
-            _watched(step, cells, self._sight)
-        except (Error, MemoryError, _Unknown):  # what is to be said was entered
-            return
+        roles = [port.role for port in step.work.spec.ports]
+        found = list(cells)
+        for number, cell in enumerate(cells):
+            if cell is None or cell.array is not None:
+                continue
+            if number >= len(roles) or roles[number] not in {Role.DATA, Role.UPDATES}:
+                raise _Unknown
+            value = step.node.inputs[number].value
+            found[number] = Marked(self._like(value), cell.open)
+        return found
 
-    def _cell(self, role: Role, value: Value | None, key: Key | None) -> "Array | None":
-        """Return an input of a scatter node, or something that looks like it."""
-        if key is None or self._is_known(key):
-            return None if key is None else self._fetch(key)
-        if role in {Role.DATA, Role.UPDATES} and value is not None:
-            return self._like(value)
-        raise _Unknown
-
-    def _like(self, value: Value) -> "Array":
+    def _like(self, value: Value | None) -> "Array":
         """Return zeros of the type and shape of a value; they take no memory.
 
         Raises:
             _Unknown: type or shape are not known.
         """
-        shape = static(self._facts.shape(value))
-        type = None if value.element_type is None else dtype(value.element_type)
+        shape = None if value is None else static(self._facts.shape(value))
+        type = None if value is None or value.element_type is None else dtype(value.element_type)
         if shape is None or type is None or type.hasobject:
             raise _Unknown
         return np.broadcast_to(np.zeros((), type), shape)
+
+    def _shaped(self, step: Step, number: int, cell: Marked | None) -> Marked | None:
+        """Give a value that is not known, and of which nothing is open, the shape that it will have."""
+        if cell is None or cell.shape is not None or cell.open is not None:
+            return cell
+        inputs = step.node.inputs
+        value = inputs[number].value if number < len(inputs) else None
+        shape = None if value is None else static(self._facts.shape(value))
+        return cell if shape is None else Marked(None, None, shape)
+
+
+def _are_known(cells: Sequence[Marked | None]) -> bool:
+    return all(cell is None or cell.array is not None for cell in cells)
+
+
+def _without_values(open: Open | None) -> Open | None:
+    """Say nothing of the values that contested elements may have."""
+    if open is None or open.origins is None:
+        return open
+    return Open(np.where(open.origins != 0, np.int64(COMPUTED), np.int64(0)), open.why)

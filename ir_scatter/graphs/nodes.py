@@ -1,7 +1,7 @@
 """Computes one node without bodies: a plain operator, or one of the scatter family."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ir_scatter.constants import Constant
 from ir_scatter.errors import Error, IllegalCase
@@ -18,7 +18,7 @@ from ir_scatter.site import Site
 MOST_ELEMENTS = 1 << 31
 """No output of a plain operator is larger: such a shape is taken for a mistake."""
 
-Evaluate = Callable[..., Array]
+_Cell = TypeVar("_Cell")
 
 
 class ArrayMachine(Machine[Array]):
@@ -85,7 +85,7 @@ def site_of(step: Step) -> Site:
     return Site(step.node, step.work, Facts())
 
 
-def by_role(lookup: Lookup, arrays: Sequence[Array | None]) -> dict[Role, Array]:
+def by_role(lookup: Lookup, arrays: Sequence[_Cell | None]) -> dict[Role, _Cell]:
     """Return the inputs that are there by role."""
     assert lookup.spec is not None
     pairs = zip(lookup.spec.ports, arrays, strict=False)

@@ -1,6 +1,6 @@
 """A model made ready to be run, as often as one likes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,19 +36,25 @@ class Program:
         """Return what must be fed."""
         return self.plan.inputs
 
-    def run(self, feeds: Mapping[str, Any], machine: ArrayMachine | None = None) -> dict[str, Array]:
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Compute the outputs by name.
 
         Args:
             feeds: arrays by any name of an input.
-            machine: what computes the plans of this program, if it is to do more than that.
 
         Raises:
             BadFeed: they are not what the model asks for.
             EvaluationFailed: a node cannot be computed with the values that reach it.
         """
         arrays = check_feeds(self.inputs, feeds)
-        cells = (machine or ArrayMachine(self.plans)).run(self.plan, arrays)
+        return self.named(ArrayMachine(self.plans).run(self.plan, arrays))
+
+    def named(self, cells: Sequence[Array | None]) -> dict[str, Array]:
+        """Return the outputs by name.
+
+        Raises:
+            EvaluationFailed: one of them is not there.
+        """
         found = {}
         for output, array in zip(self.plan.outputs, cells, strict=True):
             if array is None:

@@ -6,11 +6,13 @@ from typing import Any
 
 from ir_scatter.compare.job import Done
 from ir_scatter.compare.session import Compared
-from ir_scatter.compare.verdicts import Comparison, Guarded, Odd, Verdict
+from ir_scatter.compare.verdicts import Comparison, Excuse, Guarded, Odd, Verdict
 from ir_scatter.elements import ELEMENT_TYPES
 from ir_scatter.runners.outcome import NodeFacts, Outcome
 
 _SCHEMA = 1
+REACHED = "operators that move elements or work on each of them carry contested elements there"
+"""Why single elements are excused."""
 
 
 def document(
@@ -113,6 +115,7 @@ def _comparison(one: Comparison) -> dict[str, Any]:
         "nans": list(found.nans),
         "infinities": list(found.infinities),
         "remark": found.remark,
+        "excuse": found.excuse and _excuse(found.excuse),
     }
     if one.operator:
         document["operator"] = one.operator
@@ -120,9 +123,18 @@ def _comparison(one: Comparison) -> dict[str, Any]:
         document["caller"] = one.caller
     if one.place:
         document["place"] = list(one.place)
+    if one.tapped:
+        document["tapped"] = True
+    if one.wrong_runs is not None:
+        document["wrong_runs"] = {"wrong": one.wrong_runs[0], "of": one.wrong_runs[1]}
     if one.subject_model:
         document |= {"subject_model": one.subject_model, "reference_model": one.reference_model}
     return document
+
+
+def _excuse(one: Excuse) -> dict[str, Any]:
+    """Return what of an output is not judged; `elements` is null if even the shape is open."""
+    return {"whole": one.is_whole, "elements": one.elements, "reason": one.why or REACHED}
 
 
 def _guarded(one: Guarded) -> dict[str, Any]:

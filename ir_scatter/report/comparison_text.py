@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ir_scatter.compare.odd import shown
 from ir_scatter.compare.session import Compared, NotTapped
-from ir_scatter.compare.verdicts import Comparison, Guarded, Level, Verdict
+from ir_scatter.compare.verdicts import Comparison, Excuse, Guarded, Level, Verdict
 from ir_scatter.report.characters import visible
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.facts_table import facts_table
@@ -89,7 +89,8 @@ def _who(one: Comparison) -> str:
     caller = f" called by {one.caller}" if one.caller else ""
     case = f" in case {one.case}" if one.case else ""
     if one.subject == one.reference and one.subject_model == one.reference_model:
-        return f"{one.subject}{place}{caller}{case}"
+        against = f" against {one.subject} with taps" if one.measure.verdict is Verdict.MISMATCH else ""
+        return f"{one.subject}{against}{place}{caller}{case}"
     return f"{one.subject} against {one.reference}{place}{caller}{case}"
 
 
@@ -97,16 +98,20 @@ def _how(one: Comparison) -> str:
     """Return how a tensor differs."""
     found = one.measure
     if found.remark:
-        return found.remark
+        return f"{found.remark}; {excuse_text(found.excuse)}" if found.excuse else found.remark
     parts = []
     if found.verdict is Verdict.NONDETERMINISTIC:
-        parts.append("changes from run to run")
+        parts.append("changes when nodes are tapped" if one.tapped else "changes from run to run")
     elif found.mismatched:
         parts.append(f"{found.mismatched} of {found.elements} elements differ")
-    if found.contested:
+    if found.excuse is not None:
+        parts.append(excuse_text(found.excuse))
+    elif found.contested:
         parts.append(f"{counted(found.contested, 'element')} with a value that the document allows")
     elif found.verdict is Verdict.CONTESTED:
         parts.append("an upstream node leaves the result open")
+    if one.wrong_runs is not None:
+        parts.append(f"in {one.wrong_runs[0]} of {one.wrong_runs[1]} runs")
     if found.worst is not None:
         element = f"{list(found.worst.index)} is" if found.worst.index else "it is"
         parts.append(f"{element} {shown(found.worst.got)}, expected {shown(found.worst.expected)}")
@@ -116,6 +121,15 @@ def _how(one: Comparison) -> str:
         if got != expected:
             parts.append(f"{got} {noun}, expected {expected}")
     return "; ".join(parts)
+
+
+def excuse_text(excuse: Excuse) -> str:
+    """Return what of an output is not judged, and why."""
+    start = "an upstream node leaves the result open"
+    if excuse.elements is None:
+        return f"{start}, its shape as well: {excuse.why}"
+    where = f"{start} in {counted(excuse.elements, 'element')}"
+    return f"{where}: {excuse.why}" if excuse.is_whole else where
 
 
 def _indices(guarded: Sequence[Guarded]) -> Iterator[str]:

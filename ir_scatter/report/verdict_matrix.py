@@ -65,8 +65,8 @@ def _rest(rows: Sequence[_Row], columns: Iterable[_Column]) -> tuple[object, ...
 
 
 def _column(one: Comparison, found: Sequence[Comparison]) -> _Column:
-    """Return the column; what changes from run to run goes where the runner is judged anyway."""
-    if one.measure.verdict is not Verdict.NONDETERMINISTIC:
+    """Return the column; a runner against itself goes where the runner is judged anyway."""
+    if one.subject != one.reference:
         return one.subject, one.reference
     pairs = ((other.subject, other.reference) for other in found if other.subject == one.subject)
     return next((pair for pair in pairs if pair[0] != pair[1]), (one.subject, one.reference))

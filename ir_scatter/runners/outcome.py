@@ -118,6 +118,8 @@ class Outcome:
         seconds: what reading, compiling and the first run took in the runtime's process.
         precision: what was asked for, "f32"; "model" where a runtime computes in the model's types.
         versions: of the packages involved.
+        tapped_runs: the outputs of runs with taps, by those who keep them beside `runs`; `tapped` then has
+            the taps of all of these runs, one after the other.
     """
 
     runner: str
@@ -129,6 +131,7 @@ class Outcome:
     seconds: float = 0.0
     precision: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
+    tapped_runs: "tuple[Mapping[str, Array], ...]" = ()
 
     @property
     def outputs(self) -> "Mapping[str, Array]":

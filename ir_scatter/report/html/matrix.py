@@ -147,9 +147,9 @@ def _cell(row: _Collected, column: Column) -> Cell:
         return Cell()
     verdict = max((one.measure.verdict for one in [*found, *changes]), key=_ORDER.index)
     alike = [one for one in [*found, *changes] if one.measure.verdict is verdict]
-    total = len(changes if verdict is Verdict.NONDETERMINISTIC else found)
+    total = len(changes if all(one.subject == one.reference for one in alike) else found)
     note = _note(verdict, alike, total)
-    if changes and verdict is not Verdict.NONDETERMINISTIC:
+    if changes and not any(one in alike for one in changes):
         note += ", changes from run to run"
     return Cell(verdict.value, verdict.value, note.removeprefix(", "))
 

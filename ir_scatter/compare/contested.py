@@ -1,0 +1,392 @@
+"""What of a model's outputs the document leaves open: elements that a contested one can reach.
+
+Where several updates meet in an element without a reduction, any of them may stay. Operators that move
+elements, and those that work element by element, hand that on for single elements: what moves is a
+number for each element, beside the element. Behind every other operator a whole tensor is open.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ir_scatter.cases.movement import copies, moved_inputs, works_by_element
+from ir_scatter.compare.tensors import measure
+from ir_scatter.compare.verdicts import Excuse, Measure, Tolerance, Verdict
+from ir_scatter.errors import Error
+from ir_scatter.evaluate.case import Case
+from ir_scatter.graphs.nodes import compute_node
+from ir_scatter.graphs.plan import Step
+from ir_scatter.ops.kernels.hits import count_hits
+from ir_scatter.ops.kernels.scatter import scatter
+from ir_scatter.ops.plain import PlainOp
+from ir_scatter.ops.plain_shapes import SHAPE_READERS
+from ir_scatter.ops.spec import Reduction
+from ir_scatter.shapes import static
+
+if TYPE_CHECKING:
+    from ir_scatter.constants import Array
+    from ir_scatter.evaluate.detailed import DetailedResult
+
+COMPUTED = -1
+"""The number of an element that was computed from a contested one, or may be one: nothing is known of it."""
+
+_CHOICES = frozenset({"where", "select"})
+_TYPES_ONLY = frozenset({"convertlike", "castlike"})
+_FIXED_SHAPE = frozenset({"gather", "gathernd", "gatherelements", "where", "select", "concat"})
+"""Of the operators that move elements those whose values have no part in the shape of the output."""
+_FREE_SHAPE = frozenset({"nonzero", "range", "constantofshape"})
+"""Operators that NumPy computes and that make shapes out of values."""
+_ROUNDS = 16
+"""So many copies of one contested element are looked at; further ones are open."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Open:
+    """What of a tensor is open.
+
+    Attributes:
+        origins: i64 of the tensor's shape: 0 for an element that is not open, the number of a contested
+            element that only was moved, or `COMPUTED`. None if not even the shape is certain.
+        why: which operator made more of it open than the elements that are reached; "" if none did.
+    """
+
+    origins: "Array | None"
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marked:
+    """A tensor on its way through a model.
+
+    Attributes:
+        array: the tensor; None if it is not known.
+        open: what of it is; None for nothing.
+        declared: its shape where the tensor is not known but that is.
+    """
+
+    array: "Array | None"
+    open: Open | None = None
+    declared: tuple[int, ...] | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """Return the shape, None if it is not known."""
+        known = self.array
+        if known is None and self.open is not None:
+            known = self.open.origins
+        return self.declared if known is None else tuple(known.shape)
+
+
+class Register:
+    """Gives contested elements their numbers, and knows which values each of them may have."""
+
+    def __init__(self) -> None:
+        self._results: list[tuple[int, DetailedResult]] = []
+        self._next = 1
+
+    def add(self, result: "DetailedResult") -> "Array":
+        """Return the numbers of all elements of a result."""
+        start, count = self._next, result.values.size
+        self._results.append((start, result))
+        self._next += count
+        return np.arange(start, start + count, dtype=np.int64).reshape(result.values.shape)
+
+    def allowed(self, numbers: "Array", values: "Array", tolerance: Tolerance) -> "Array":
+        """Tell for each contested element whether a value is one of those that the document allows.
+
+        Args:
+            numbers: of the elements; one may occur more than once.
+            values: as many.
+            tolerance: how far they may be off.
+        """
+        found = np.ones(numbers.shape, np.bool_)
+        for start, result in self._results:
+            size, type = result.values.size, result.values.dtype
+            chosen = np.flatnonzero((numbers >= start) & (numbers < start + size))
+            if chosen.size and type == values.dtype:
+                found[chosen] = _allowed(result, numbers[chosen] - start, values[chosen], tolerance)
+        return found
+
+
+def _allowed(result: "DetailedResult", places: "Array", values: "Array", tolerance: Tolerance) -> "Array":
+    """Look at elements of one result: each once in a round."""
+    found = np.ones(places.shape, np.bool_)
+    order = np.argsort(places, kind="stable")
+    ordered = places[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    rounds = np.empty(places.shape, np.int64)
+    rounds[order] = np.arange(places.size) - np.repeat(starts, np.diff(np.r_[starts, places.size]))
+    for number in range(min(int(rounds.max()) + 1, _ROUNDS)):
+        now = rounds == number
+        probe = np.array(result.values, order="C", copy=True)
+        probe.reshape(-1)[places[now]] = values[now]
+        allowed = result.allows(probe, tolerance.absolute, tolerance.relative)
+        found[now] = allowed.reshape(-1)[places[now]]
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenOutput:
+    """What of an output of a model is open.
+
+    Attributes:
+        open: its elements.
+        register: which values contested elements may have.
+    """
+
+    open: Open
+    register: Register
+
+    @property
+    def excuse(self) -> Excuse:
+        """Return what is said of it."""
+        origins = self.open.origins
+        count = None if origins is None else int(np.count_nonzero(origins))
+        return Excuse(count, self.open.why)
+
+    def where(self, tolerance: Tolerance, *arrays: "Array") -> "Array":
+        """Tell which elements are open; those that none of the allowed updates can have become are not.
+
+        Args:
+            tolerance: how far numbers may be off.
+            arrays: what was computed.
+        """
+        origins, shape = self.open.origins, arrays[0].shape
+        if origins is None:
+            return np.ones(shape, np.bool_)
+        if origins.shape != shape:
+            return np.zeros(shape, np.bool_)
+        numbers = origins.reshape(-1)
+        found = numbers != 0
+        moved = np.flatnonzero(numbers > 0)
+        for array in arrays if moved.size else ():
+            found[moved] &= self.register.allowed(numbers[moved], array.reshape(-1)[moved], tolerance)
+        where: Array = found.reshape(shape)
+        return where
+
+
+def excused(
+    found: Measure,
+    got: "Array",
+    expected: "Array",
+    of_subject: OpenOutput | None,
+    of_reference: OpenOutput | None,
+) -> Measure:
+    """Leave out of a mismatch what the document leaves open.
+
+    Args:
+        found: how an output differs.
+        got: the subject's.
+        expected: the reference's.
+        of_subject: what is open in the subject's model; None for nothing.
+        of_reference: what is open in that of the reference, which may be the same.
+    """
+    if found.verdict is not Verdict.MISMATCH or (of_subject is None and of_reference is None):
+        return found
+    sides = [(of_subject, [got]), (of_reference, [expected])]
+    if of_subject is of_reference:
+        sides = [(of_subject, [got, expected])]
+    known = [(one, arrays) for one, arrays in sides if one is not None]
+    excuse = max((one.excuse for one, _ in known), key=lambda one: (one.is_whole, bool(one.elements)))
+    if found.remark:
+        is_open = any(one.open.origins is None for one, _ in known) and got.dtype == expected.dtype
+        return replace(found, verdict=Verdict.CONTESTED, excuse=excuse) if is_open else found
+    where = np.zeros(got.shape, np.bool_)
+    for one, arrays in known:
+        where |= one.where(found.tolerance, *arrays)
+    rest = measure(got, expected, found.tolerance, contested=where)
+    if rest.verdict is Verdict.MISMATCH:
+        return replace(rest, excuse=excuse)
+    return replace(found, verdict=Verdict.CONTESTED, contested=rest.contested, excuse=excuse)
+
+
+def spread(step: Step, cells: Sequence[Marked | None], arrays: "Sequence[Array | None]") -> list[Open | None]:
+    """Return what of the outputs of a node is open; of one without bodies that is no scatter node.
+
+    Args:
+        step: the node.
+        cells: its inputs.
+        arrays: its outputs, as far as they are known.
+    """
+    type, count = step.node.type.lower(), len(step.outputs)
+    touched = [number for number, cell in enumerate(cells) if cell is not None and cell.open is not None]
+    if type in _TYPES_ONLY:
+        touched = [number for number in touched if number == 0]
+    if not touched:
+        return [None] * count
+    is_free = any(_origins(cells[number]) is None for number in touched)
+    if type in SHAPE_READERS and not is_free:
+        return [None] * count
+    before = next((cell.open.why for cell in cells if cell and cell.open and cell.open.why), "")
+    found: Sequence[Array | None] | None = None
+    if not is_free:
+        found = _moved(step, type, cells, touched, arrays)
+    if found is not None:
+        return [Open(one, before) for one in found]
+    why = before or f"behind {step.node.type} {step.node.scope} every element may depend on a contested one"
+    if is_free or _makes_shapes(step, type, touched):
+        return [Open(None, why)] * count
+    return [whole(why, shape_of(step, number, array)) for number, array in _numbered(arrays, count)]
+
+
+def whole(why: str, shape: tuple[int, ...] | None) -> Open:
+    """Say that all of a tensor is open, its shape as well if that is not known."""
+    return Open(None if shape is None else np.broadcast_to(np.int64(COMPUTED), shape), why)
+
+
+def shape_of(step: Step, number: int, array: "Array | None") -> tuple[int, ...] | None:
+    """Return the shape of an output, computed or declared; None if it is not known."""
+    if array is not None:
+        return tuple(array.shape)
+    outputs = step.node.outputs
+    return static(outputs[number].shape) if number < len(outputs) else None
+
+
+def scattered(
+    case: Case, result: "DetailedResult | None", marks: Mapping[str, Open], register: Register
+) -> Open | None:
+    """Return what of the output of a scatter node is open, whose indices are certain.
+
+    Args:
+        case: its inputs.
+        result: its output; None if nothing about it can be contested.
+        marks: what is open of "data" and "updates".
+        register: gives numbers to elements that are contested here.
+    """
+    contested = None if result is None or not result.contested.any() else result.contested
+    if contested is None and not marks:
+        return None
+    data, updates = (
+        _numbers(marks.get(role), array.shape)
+        for role, array in (("data", case.data), ("updates", case.updates))
+    )
+    why = next((one.why for one in marks.values() if one.why), "")
+    if case.task.reduction is Reduction.NONE:
+        found = scatter(case.task, data, case.indices, updates)
+    else:
+        found = np.where(data != 0, np.int64(COMPUTED), np.int64(0))
+        if not case.task.keeps_initial:
+            found[count_hits(case.task, data.shape, case.indices, updates.shape) > 0] = 0
+        found[_any_update(case, data.shape, updates)] = COMPUTED
+    if contested is not None:
+        assert result is not None
+        found[contested] = register.add(result)[contested]
+        found[contested & _any_update(case, data.shape, updates)] = COMPUTED
+    return Open(found, why) if found.any() else None
+
+
+def _any_update(case: Case, shape: tuple[int, ...], updates: "Array") -> "Array":
+    """Tell which elements are hit by an update that is open."""
+    task = replace(case.task, reduction=Reduction.MAX, keeps_initial=True)
+    marks = (updates != 0).astype(np.int8)
+    found: Array = scatter(task, np.zeros(shape, np.int8), case.indices, marks) != 0
+    return found
+
+
+def _moved(
+    step: Step,
+    type: str,
+    cells: Sequence[Marked | None],
+    touched: Sequence[int],
+    arrays: "Sequence[Array | None]",
+) -> "Sequence[Array] | None":
+    """Return the numbers of the elements of the outputs, None if single elements cannot be followed."""
+    if copies(type):
+        return [_copied(cells[0], arrays[0] if arrays else None)]
+    moving = moved_inputs(type, len(cells)) if isinstance(step.work, PlainOp) else ()
+    if moving and type not in _CHOICES:
+        return _followed(step, cells, moving) if set(touched) <= set(moving) else None
+    if type in _CHOICES and isinstance(step.work, PlainOp):
+        return _chosen(step, cells)
+    by_element = works_by_element(type, len(cells))
+    if not by_element or not set(touched) <= set(by_element):
+        return None
+    return _by_element([cells[number] for number in by_element], step)
+
+
+def _copied(cell: Marked | None, output: "Array | None") -> "Array":
+    """Follow elements whose type may change: in another one they are not what they were."""
+    assert cell is not None
+    origins = _origins(cell)
+    assert origins is not None
+    if cell.array is not None and output is not None and cell.array.dtype == output.dtype:
+        return np.asarray(origins)
+    return np.where(origins != 0, np.int64(COMPUTED), np.int64(0))
+
+
+def _followed(step: Step, cells: Sequence[Marked | None], moving: Sequence[int]) -> "Sequence[Array] | None":
+    """Let an operator that moves elements move their numbers."""
+    inputs = [None if cell is None else cell.array for cell in cells]
+    for number in moving:
+        cell = cells[number]
+        if cell is not None:
+            shape = cell.shape
+            if shape is None:
+                return None
+            inputs[number] = _numbers(cell.open, shape)
+    if any(cell is not None and array is None for cell, array in zip(cells, inputs, strict=True)):
+        return None
+    try:
+        return compute_node(step, inputs)
+    except (Error, MemoryError):
+        return None
+
+
+def _chosen(step: Step, cells: Sequence[Marked | None]) -> "Sequence[Array] | None":
+    """Follow a choice between two tensors: an open condition may choose either."""
+    condition = cells[0]
+    if condition is None or condition.array is None or len(cells) != 3:
+        return _by_element(cells, step)
+    found = _followed(step, cells, (1, 2))
+    if found is None or condition.open is None:
+        return found
+    try:
+        return [np.where(np.broadcast_to(_origins(condition) != 0, found[0].shape), COMPUTED, found[0])]
+    except ValueError:
+        return None
+
+
+def _by_element(cells: Sequence[Marked | None], step: Step) -> "Sequence[Array] | None":
+    """Return which elements of the output are made of open ones, if shapes meet at their ends."""
+    shapes = [None if cell is None else cell.shape for cell in cells]
+    known = [shape for shape in shapes if shape is not None]
+    if len(known) != len(cells):
+        return None
+    if len(set(known)) > 1 and str(step.node.attributes.get("auto_broadcast", "numpy")).lower() != "numpy":
+        return None
+    try:
+        shape = np.broadcast_shapes(*known)
+    except ValueError:
+        return None
+    found = np.zeros(shape, np.bool_)
+    for cell in cells:
+        if cell is not None and cell.open is not None:
+            found |= np.broadcast_to(_origins(cell) != 0, shape)
+    return [np.where(found, np.int64(COMPUTED), np.int64(0))]
+
+
+def _makes_shapes(step: Step, type: str, touched: Sequence[int]) -> bool:
+    """Tell whether open values have a part in the shape of an output."""
+    if not isinstance(step.work, PlainOp):
+        return False
+    moving = moved_inputs(type, len(step.inputs))
+    if moving and type not in _FIXED_SHAPE:
+        return not set(touched) <= set(moving)
+    return type in _FREE_SHAPE
+
+
+def _origins(cell: Marked | None) -> Any:
+    return None if cell is None or cell.open is None else cell.open.origins
+
+
+def _numbers(open: Open | None, shape: tuple[int, ...]) -> "Array":
+    """Return a number for each element, zeros for a tensor of which nothing is open."""
+    if open is None or open.origins is None:
+        return np.broadcast_to(np.int64(0), shape)
+    return open.origins
+
+
+def _numbered(arrays: "Sequence[Array | None]", count: int) -> "list[tuple[int, Array | None]]":
+    return [(number, arrays[number] if number < len(arrays) else None) for number in range(count)]

@@ -1,0 +1,212 @@
+"""A runner that computes whole models, bodies included, and is wrong where it is told to be."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ir_scatter.compare.nodes import nodes_by_tap
+from ir_scatter.graphs import prepare
+from ir_scatter.graphs.feeds import check_feeds
+from ir_scatter.graphs.nodes import ArrayMachine, site_of
+from ir_scatter.graphs.plan import Step
+from ir_scatter.graphs.program import Program
+from ir_scatter.ops import Lookup
+from ir_scatter.ops.spec import Reduction, Role
+from ir_scatter.runners.outcome import Execution, Outcome, Status, Tap, Tapped
+from ir_scatter.runners.runner import TAP_MEMORY, TIME_LIMIT, Availability, Runner
+from ir_scatter.validate import read
+from tests.ops.naive_scatter import hits
+
+Array = npt.NDArray[Any]
+Change = Callable[[str, Array, bool, int], "Array | None"]
+"""Given a name, what is right, whether there are taps, and the number of the run: what is answered."""
+
+
+def unchanged(name: str, array: Array, is_tapped: bool, number: int) -> Array:
+    return array
+
+
+class Planted(Runner):
+    """Computes with NumPy, in the order of updates that it likes.
+
+    Attributes:
+        order: "last" of several updates of an element stays, or the "first".
+        sums: "reversed" to add the updates of floating-point types from the last to the first.
+        node: changes the result of a node, and with it everything behind it.
+        tap: changes what is told of a node alone.
+        output: changes what is told of an output alone; None to leave it out.
+        ending: how a run ends, by whether there are taps and its number.
+        silent: nodes of which nothing is told when they are tapped.
+    """
+
+    def __init__(
+        self,
+        name: str = "planted",
+        *,
+        order: str = "last",
+        sums: str = "forward",
+        node: Change = unchanged,
+        tap: Change = unchanged,
+        output: Change = unchanged,
+        ending: Callable[[bool, int], Status] = lambda *_: Status.OK,
+        silent: Sequence[str] = (),
+    ) -> None:
+        self.name, self.order, self.sums = name, order, sums
+        self.node, self.tap, self.output, self.ending, self.silent = node, tap, output, ending, silent
+        self._runs = Counter[bool]()
+        self._programs: dict[str, tuple[Program, dict[Tap, Any]]] = {}
+
+    def versions(self) -> Mapping[str, str]:
+        return {self.name: "1"}
+
+    def availability(self) -> Availability:
+        return Availability(self.name, True)
+
+    def run(
+        self,
+        model_path: str | Path,
+        feeds: Mapping[str, Array],
+        *,
+        taps: Sequence[Tap] = (),
+        precision: str = "f32",
+        repeat: int = 1,
+        profile: bool = False,
+        tap_memory: int = TAP_MEMORY,
+        timeout: float = TIME_LIMIT,
+    ) -> Outcome:
+        base = Outcome(self.name, Status.OK, precision=precision, versions=self.versions())
+        runs, tapped = [], ()
+        for _ in range(repeat):
+            number = self._runs[bool(taps)]
+            self._runs[bool(taps)] += 1
+            status = self.ending(bool(taps), number)
+            if status is not Status.OK:
+                return replace(base, status=status, message="as it was told")
+            outputs, tapped = self._once(str(model_path), feeds, taps, number)
+            runs.append(outputs)
+        return replace(base, runs=tuple(runs), tapped=tapped)
+
+    def _once(
+        self, path: str, feeds: Mapping[str, Array], taps: Sequence[Tap], number: int
+    ) -> tuple[dict[str, Array], tuple[Tapped, ...]]:
+        if path not in self._programs:
+            model = read(path)
+            self._programs[path] = prepare(model), dict(nodes_by_tap(model))
+        program, nodes = self._programs[path]
+        machine = _Machine(program, self, bool(taps), number)
+        found = program.named(machine.run(program.plan, check_feeds(program.inputs, feeds)))
+        outputs = {
+            name: told
+            for name, array in found.items()
+            if (told := self.output(name, array, bool(taps), number)) is not None
+        }
+        tapped = [
+            Tapped(tap, tuple(machine.seen.get(nodes[tap].node.scope, ())))
+            for tap in taps
+            if tap.scope not in self.silent
+        ]
+        return outputs, tuple(tapped)
+
+
+class _Machine(ArrayMachine):
+    """Remembers what its scatter nodes did; of a node in a loop the places are counted."""
+
+    def __init__(self, program: Program, runner: Planted, is_tapped: bool, number: int) -> None:
+        super().__init__(program.plans)
+        self._runner, self._is_tapped, self._number = runner, is_tapped, number
+        self.seen: dict[str, list[Execution]] = {}
+
+    def compute(self, step: Step, cells: list[Array | None]) -> Sequence[Array | None]:
+        (found, *rest) = super().compute(step, cells)
+        if not isinstance(step.work, Lookup):
+            return [found, *rest]
+        assert found is not None
+        scope = step.node.scope
+        site = site_of(step)
+        if site.reduction is Reduction.NONE and self._runner.order == "first":
+            found = _first_wins(step, cells)
+        if site.reduction is Reduction.SUM and self._runner.sums == "reversed" and found.dtype.kind == "f":
+            found = _backwards(step, cells)
+        found = self._runner.node(scope, found, self._is_tapped, self._number)
+        assert found is not None
+        told = self._runner.tap(scope, found, self._is_tapped, self._number)
+        assert told is not None
+        seen = self.seen.setdefault(scope, [])
+        place = (len(seen),) if ":" in scope and "_branch" not in scope else ()
+        seen.append(Execution(place, tuple(cells), told))
+        return [found]
+
+
+def _first_wins(step: Step, cells: Sequence[Array | None]) -> Array:
+    data, met = _met(step, cells)
+    found = data.copy()
+    for position, update in reversed(met):
+        found[position] = update
+    return found
+
+
+def _backwards(step: Step, cells: Sequence[Array | None]) -> Array:
+    data, met = _met(step, cells)
+    found = data.copy()
+    if not site_of(step).attribute("use_init_val") and "use_init_val" in step.node.attributes:
+        for position, _ in met:
+            found[position] = 0
+    for position, update in reversed(met):
+        found[position] = found[position] + update
+    return found
+
+
+def _met(step: Step, cells: Sequence[Array | None]) -> tuple[Array, list[Any]]:
+    """Return data, and each update with the position that it is for."""
+    site = site_of(step)
+    roles = {port.role: cell for port, cell in zip(site.spec.ports, cells, strict=False)}
+    data, indices, updates = (roles.get(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES))
+    assert data is not None
+    axis: Any = 0
+    if site.spec.axis is not None:
+        of_axis = site.spec.axis.attribute
+        given = site.attribute(of_axis) if of_axis else roles[Role.AXIS]
+        axis = int(np.asarray(given).reshape(-1)[0])
+    mode = site.attribute("mode") if site.spec.attribute("mode") else "linear"
+    return data, hits(step.node.type, data, indices, updates, axis, mode)
+
+
+def elsewhere(value: Any) -> Any:
+    """Return another element of the same type, far beyond rounding."""
+    if isinstance(value, np.bool_):
+        return ~value
+    if isinstance(value, str):
+        return value + "!"
+    if isinstance(value, np.integer):
+        return value + 20 if value < 50 else value - 20
+    number = float(value)
+    return type(value)(-3 * number + (37 if number < 0 else -37) if np.isfinite(number) else 37)
+
+
+def at(
+    place: int, *, name: str = "", tapped: bool | None = None, runs: Sequence[int] | None = None
+) -> Change:
+    """Return what changes one element.
+
+    Args:
+        place: where, in row-major order.
+        name: of the output or node; "" for each.
+        tapped: only with taps, only without them; None for both.
+        runs: in which runs; None for all.
+    """
+
+    def change(found: str, array: Array, is_tapped: bool, number: int) -> Array:
+        if (name and found != name) or (tapped is not None and is_tapped is not tapped):
+            return array
+        if runs is not None and number not in runs:
+            return array
+        changed = array.copy()
+        changed.reshape(-1)[place] = elsewhere(changed.reshape(-1)[place])
+        return changed
+
+    return change

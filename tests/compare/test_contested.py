@@ -1,0 +1,350 @@
+"""What contested elements excuse: those that they can reach, and no other."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ir_scatter.compare.against import compare_against
+from ir_scatter.compare.one_model import compare
+from ir_scatter.compare.request import Voices
+from ir_scatter.compare.saved import save
+from ir_scatter.compare.session import Compared, Settings
+from ir_scatter.compare.two_models import compare_two
+from ir_scatter.compare.verdicts import Comparison, Level, Verdict
+from ir_scatter.report.comparison_json import document
+from ir_scatter.report.comparison_text import text as report
+from ir_scatter.runners.outcome import Status
+from ir_scatter.validate import read
+from tests.compare.fake import FakeRunner
+from tests.compare.planted import Planted, at
+from tests.rules.ir_text import IrText
+from tests.unit.nested_onnx import save as save_onnx
+
+HEADER = '<ir_version: 10, opset_import: ["" : 18]>\n'
+SIGNATURE = "model (int32[6] data, int64[3, 1] indices, int32[3] new, int32[6] other)"
+FEEDS: dict[str, Any] = {
+    "data": np.arange(10, 16, dtype=np.int32),
+    "indices": np.array([[2], [2], [4]]),
+    "new": np.array([7, 8, 9], np.int32),
+    "other": np.arange(100, 106, dtype=np.int32),
+}
+"""Element 2 is contested, and may be 7 or 8."""
+
+
+def write(folder: Path, shape: str, *lines: str, signature: str = SIGNATURE) -> Path:
+    body = "\n".join(lines)
+    text = f"{HEADER}{signature} => ({shape} out) {{\n{body}\n}}"
+    return save_onnx(text, folder / "model.onnx")
+
+
+def compared(
+    path: Path, *runners: Planted, feeds: Any = None, numpy: bool = True, **settings: Any
+) -> Compared:
+    return compare(path, runners, Settings(**settings), with_numpy=numpy, feeds=feeds or FEEDS)
+
+
+def of_outputs(found: Compared, subject: str = "planted") -> list[Comparison]:
+    return [one for one in found.comparisons if one.level is Level.MODEL and one.subject == subject]
+
+
+SCATTER = "s = ScatterND (data, indices, new)"
+BY_ELEMENT = {
+    "itself": ("int32[6]", ["out = ScatterND (data, indices, new)"], {2}),
+    "added": ("int32[6]", [SCATTER, "out = Add (s, other)"], {2}),
+    "unary": ("int32[6]", [SCATTER, "out = Neg (s)"], {2}),
+    "converted": ("float[6]", [SCATTER, "out = Cast <to = 1> (s)"], {2}),
+    "reshaped": ("int32[2, 3]", [SCATTER, "c = Constant <value_ints = [2, 3]> ()", "out = Reshape (s, c)"], {2}),
+    "transposed": (
+        "int32[3, 2]",
+        [SCATTER, "c = Constant <value_ints = [2, 3]> ()", "r = Reshape (s, c)", "out = Transpose (r)"],
+        {4},
+    ),
+    "joined": ("int32[12]", [SCATTER, "out = Concat <axis = 0> (other, s)"], {8}),
+    "picked": (
+        "int32[4]",
+        [SCATTER, "c = Constant <value_ints = [5, 2, 2, 0]> ()", "out = Gather (s, c)"],
+        {1, 2},
+    ),
+    "repeated": ("int32[2, 6]", [SCATTER, "c = Constant <value_ints = [2, 6]> ()", "out = Expand (s, c)"], {2, 8}),
+    "chosen": (
+        "int32[6]",
+        [SCATTER, "big = Greater (other, data)", "out = Where (big, s, data)"],
+        {2},
+    ),
+    "a condition": (
+        "int32[6]",
+        [SCATTER, "c = Constant <value_int = 0> ()", "i = Cast <to = 6> (c)", "b = Greater (s, i)", "out = Where (b, data, other)"],
+        {2},
+    ),
+    "scattered as data": (
+        "int32[6]",
+        [SCATTER, "c = Constant <value_ints = [0, 5, 3]> ()", "out = ScatterElements (s, c, new)"],
+        {2},
+    ),
+    "overwritten": (
+        "int32[6]",
+        [SCATTER, "c = Constant <value_ints = [0, 2, 3]> ()", "out = ScatterElements (s, c, new)"],
+        set(),
+    ),
+    "scattered as updates": (
+        "int32[6]",
+        [SCATTER, "c = Constant <value_ints = [5, 4, 3, 2, 1, 0]> ()", "out = ScatterElements (other, c, s)"],
+        {3},
+    ),
+    "added as updates": (
+        "int32[6]",
+        [SCATTER, "c = Constant <value_ints = [5, 4, 3, 3, 1, 0]> ()", 'out = ScatterElements <reduction = "add"> (other, c, s)'],
+        {3},
+    ),
+    "its shape": ("int64[1]", [SCATTER, "out = Shape (s)"], set()),
+}  # fmt: skip
+WHOLE = {
+    "a sum": ("int32[1]", [SCATTER, "out = ReduceSum (s)"], "behind ReduceSum out every element may depend"),
+    "a running sum": (
+        "int32[6]",
+        [SCATTER, "c = Constant <value_int = 0> ()", "out = CumSum (s, c)"],
+        "behind CumSum out every element may depend",
+    ),
+    "indices": (
+        "int32[6]",
+        [
+            SCATTER,
+            "c = Constant <value_int = 7> ()",
+            "seven = Cast <to = 6> (c)",
+            "i = Sub (s, seven)",
+            "six = Constant <value_int = 6> ()",
+            "six2 = Cast <to = 6> (six)",
+            "m = Mod (i, six2)",
+            "out = Gather (other, m)",
+        ],
+        "behind Gather out every element may depend",
+    ),
+    "indices of a scatter node": (
+        "int32[6]",
+        [
+            SCATTER,
+            "c = Constant <value_int = 6> ()",
+            "six = Cast <to = 6> (c)",
+            "m = Mod (s, six)",
+            "out = ScatterElements (other, m, data)",
+        ],
+        "indices of ScatterElements out depend on a contested element",
+    ),
+    "a condition of a body": (
+        "int32[6]",
+        [
+            SCATTER,
+            "c = Constant <value_ints = [2]> ()",
+            "two = Gather (s, c)",
+            "e = Constant <value_ints = [8]> ()",
+            "eight = Cast <to = 6> (e)",
+            "b = Equal (two, eight)",
+            "out = If (b) <then_branch = t () => (int32[6] x) { x = Neg (data) }, "
+            "else_branch = e () => (int32[6] y) { y = Abs (data) }>",
+        ],
+        "the condition of If out depends on a contested element",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BY_ELEMENT)
+def test_exactly_the_elements_that_are_reached_are_excused(tmp_path: Path, name: str) -> None:
+    shape, lines, reached = BY_ELEMENT[name]
+    path = write(tmp_path, shape, *lines)
+    size = compared(path, Planted(order="first")).comparisons[0].measure.elements
+    (right,) = of_outputs(compared(path, Planted(order="first")))
+    assert not right.measure.verdict.is_difference
+    if right.measure.verdict is Verdict.CONTESTED:
+        assert right.measure.excuse is not None
+        assert (right.measure.contested, right.measure.excuse.elements) == (len(reached), len(reached))
+        assert not right.measure.excuse.is_whole
+    for place in range(size):
+        found = compared(path, Planted(order="first", output=at(place)))
+        (one,) = of_outputs(found)
+        # one of the candidates does not come out of such a change, so even what only moves is found
+        is_computed = name in {"added", "unary", "converted", "a condition", "added as updates"}
+        assert one.measure.verdict is (
+            Verdict.CONTESTED if place in reached and is_computed else Verdict.MISMATCH
+        ), place
+        if place not in reached:
+            assert one.measure.worst is not None
+            assert one.measure.mismatched == 1
+            assert np.ravel_multi_index(one.measure.worst.index, one.got.shape) == place  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_behind_other_operators_a_tensor_is_excused_as_a_whole_and_the_report_says_so(
+    tmp_path: Path, name: str
+) -> None:
+    shape, lines, why = WHOLE[name]
+    path = write(tmp_path, shape, *lines)
+    right = compared(path, Planted(order="first"))
+    assert not right.differs
+    found = compared(path, Planted(output=at(0)))
+    (one,) = of_outputs(found)
+    assert one.measure.verdict is Verdict.CONTESTED
+    assert not found.differs
+    told = next(row for row in document(found, {})["comparisons"] if row["level"] == "model")
+    assert told["excuse"]["whole"] is True
+    assert told["excuse"]["reason"].startswith(why)
+    assert f": {why}" in report(found)
+
+
+def test_the_report_says_that_single_elements_are_excused(tmp_path: Path) -> None:
+    shape, lines, _ = BY_ELEMENT["added"]
+    path = write(tmp_path, shape, *lines)
+    found = compared(path, Planted(order="first"))
+    rows = [row for row in document(found, {})["comparisons"] if row["level"] == "model"]
+    assert rows[0]["excuse"] == {
+        "whole": False,
+        "elements": 1,
+        "reason": "operators that move elements or work on each of them carry contested elements there",
+    }
+    assert "an upstream node leaves the result open in 1 element" in report(found)
+    wrong = compared(path, Planted(order="first", output=at(5)))
+    rows = [row for row in document(wrong, {})["comparisons"] if row["level"] == "model"]
+    assert (rows[0]["verdict"], rows[0]["mismatched"], rows[0]["contested"]) == ("mismatch", 1, 1)
+    assert rows[0]["worst"]["index"] == [5]
+    none = document(compared(path, Planted()), {})["comparisons"][0]
+    assert (none["verdict"], none["excuse"]) == ("equal", None)
+
+
+def test_a_shape_that_depends_on_a_contested_element_is_open(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        "int64[1, N]",
+        SCATTER,
+        "c = Constant <value_int = 8> ()",
+        "eight = Cast <to = 6> (c)",
+        "b = Sub (s, eight)",
+        "out = NonZero (b)",
+    )
+    found = compared(path, Planted(order="first"))
+    (one,) = of_outputs(found)
+    assert one.measure.verdict is Verdict.CONTESTED
+    assert document(found, {})["comparisons"][0]["excuse"]["elements"] is None
+    assert "its shape as well" in report(found)
+
+
+def test_loops_and_branches_are_followed(tmp_path: Path) -> None:
+    loop = write(
+        tmp_path,
+        "int32[6]",
+        "n = Constant <value_int = 2> ()",
+        "go = Constant <value_int = 1> ()",
+        "start = Cast <to = 9> (go)",
+        "out = Loop (n, start, data) <body = body (int64 step, bool again, int32[6] old)"
+        " => (bool on, int32[6] next) {",
+        "on = Identity (again)",
+        "s = ScatterND (old, indices, new)",
+        "next = Add (s, other)",
+        "}>",
+    )
+    for place in range(6):
+        (one,) = of_outputs(compared(loop, Planted(order="first", output=at(place))))
+        assert one.measure.verdict is (Verdict.CONTESTED if place == 2 else Verdict.MISMATCH), place
+    branch = write(
+        tmp_path,
+        "int32[6]",
+        "b = Cast <to = 9> (flag)",
+        "out = If (b) <then_branch = t () => (int32[6] x) { x = ScatterND (data, indices, new) }, "
+        "else_branch = e () => (int32[6] y) { y = Abs (data) }>",
+        signature=SIGNATURE.replace("other)", "other, int32[1] flag)"),
+    )
+    for flag in (0, 1):
+        feeds = {**FEEDS, "flag": np.array([flag], np.int32)}
+        (one,) = of_outputs(compared(branch, Planted(order="first"), feeds=feeds))
+        assert one.measure.verdict is (Verdict.CONTESTED if flag else Verdict.EQUAL)
+        (one,) = of_outputs(compared(branch, Planted(order="first", output=at(1)), feeds=feeds))
+        assert one.measure.verdict is Verdict.MISMATCH
+
+
+def test_runners_are_held_against_each_other_in_the_same_way(tmp_path: Path) -> None:
+    shape, lines, _ = BY_ELEMENT["added"]
+    path = write(tmp_path, shape, *lines)
+    for place, verdict in ((2, Verdict.CONTESTED), (3, Verdict.MISMATCH)):
+        runners = Planted("a"), Planted("b", order="first", output=at(place))
+        found = compared(path, *runners, numpy=False)
+        (one,) = of_outputs(found, "b")
+        assert (one.reference, one.measure.verdict) == ("a", verdict)
+
+
+def test_where_numpy_cannot_compute_the_model(tmp_path: Path) -> None:
+    """What runners saw of a node, and what is known of the operators behind it."""
+
+    def model(*, indices: str) -> str:
+        ir = IrText()
+        raw, given = ir.parameter("data", shape=(6,)), ir.parameter("indices", "i64", (3, 1))
+        new = ir.parameter("updates", shape=(3,))
+        places = (
+            given if indices == "known" else ir.add("places", "Unheard", "opset1", [given], [("i64", (3, 1))])
+        )
+        before = ir.add("before", "Unheard", "opset1", [raw], [("f32", (6,))])
+        written = ir.add("s", "ScatterNDUpdate", "opset4", [before, places, new], [("f32", (6,))])
+        near = ir.add("near", "Sigmoid", "opset1", [written], [("f32", (6,))])
+        far = ir.add("far", "Softmax", "opset1", [written], [("f32", (6,))])
+        ir.add("result_near", "Result", "opset1", [near], [])
+        ir.add("result_far", "Result", "opset1", [far], [])
+        return ir.write(tmp_path)
+
+    data = np.arange(6, dtype=np.float32)
+    feeds = {"data": data, "indices": FEEDS["indices"], "updates": np.array([7, 8, 9], np.float32)}
+
+    class Odd(FakeRunner):
+        def __init__(self, name: str, place: int) -> None:
+            super().__init__(name)
+            self.place = place
+
+        def run(self, *arguments: Any, **named: Any) -> Any:
+            found = super().run(*arguments, **named)
+            outputs = {"near": data.copy(), "far": data.copy()}
+            outputs["near"][self.place] += 20
+            outputs["far"][self.place] += 20
+            return replace(found, runs=(outputs,) * len(found.runs))
+
+    for known in ("known", "unknown"):
+        path = model(indices=known)
+        for place in range(6):
+            found = compare(path, [Odd("a", 2), Odd("b", place)], Settings(), feeds=feeds)
+            assert found.outcomes[0].status is Status.UNSUPPORTED
+            of = {one.tensor: one.measure.verdict for one in of_outputs(found, "b")}
+            expected = Verdict.EQUAL if place == 2 else Verdict.MISMATCH
+            assert of["near"] is expected, (known, place)
+            assert of["far"] is (Verdict.EQUAL if place == 2 else Verdict.CONTESTED)
+
+
+def test_two_models_and_saved_results(tmp_path: Path) -> None:
+    shape, lines, _ = BY_ELEMENT["joined"]
+    path = write(tmp_path, shape, *lines)
+
+    class Changing(Planted):
+        """Resolves one way in the first model, the other way in the second."""
+
+        def run(self, *arguments: Any, **named: Any) -> Any:
+            self.order = "first" if str(arguments[0]).endswith("other.onnx") else "last"
+            return super().run(*arguments, **named)
+
+    other = save_onnx_copy(path, tmp_path / "other.onnx")
+    for place, verdict in ((None, Verdict.CONTESTED), (1, Verdict.MISMATCH), (9, Verdict.MISMATCH)):
+        wrong = at(place, runs=[1]) if place is not None else at(0, runs=[])
+        found = compare_two(
+            [read(path), read(other)], [Changing(output=wrong)], Settings(), with_numpy=False, feeds=FEEDS
+        )
+        assert [one.measure.verdict for one in found.comparisons] == [verdict]
+        kept = compared(path, Planted(order="first", output=wrong_always(place)), keeps_runs=True)
+        save(kept, tmp_path / "results")
+        again = compare_against(tmp_path / "results", read(path), Voices((), False), Settings())
+        (one,) = of_outputs(again, "saved:planted")
+        assert one.measure.verdict is verdict
+
+
+def wrong_always(place: int | None) -> Any:
+    return at(0, runs=[]) if place is None else at(place)
+
+
+def save_onnx_copy(path: Path, other: Path) -> Path:
+    other.write_bytes(path.read_bytes())
+    return other

@@ -1,0 +1,330 @@
+"""A runner that says something else when nodes are tapped, and nodes that change from run to run."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ir_scatter import runners
+from ir_scatter.compare import job as jobs
+from ir_scatter.compare.against import compare_against
+from ir_scatter.compare.one_model import compare
+from ir_scatter.compare.request import Voices
+from ir_scatter.compare.saved import save
+from ir_scatter.compare.session import Compared, Settings
+from ir_scatter.compare.verdicts import Comparison, Level, Verdict
+from ir_scatter.report.comparison_json import document
+from ir_scatter.report.comparison_text import text
+from ir_scatter.report.html import render
+from ir_scatter.runners.outcome import Status, Tapped
+from ir_scatter.validate import read
+from tests.compare.planted import Planted, at
+from tests.compare.test_contested import BY_ELEMENT, FEEDS, write
+from tests.rules.ir_text import IrText
+
+PLAIN = {**FEEDS, "indices": np.array([[2], [3], [4]])}
+"""Nothing is contested."""
+
+
+def model(folder: Path) -> Path:
+    shape, lines, _ = BY_ELEMENT["added"]
+    return write(folder, shape, *lines)
+
+
+def compared(
+    path: Path, *runners: Planted, numpy: bool = True, feeds: Any = None, **settings: Any
+) -> Compared:
+    return compare(path, runners, Settings(**settings), with_numpy=numpy, feeds=feeds or PLAIN)
+
+
+def differences(found: Compared) -> list[tuple[Level, str, str, Verdict]]:
+    return [
+        (one.level, one.subject, one.reference, one.measure.verdict)
+        for one in found.comparisons
+        if one.measure.verdict.is_difference
+    ]
+
+
+def test_only_the_run_without_taps_is_wrong(tmp_path: Path) -> None:
+    found = compared(model(tmp_path), Planted(output=at(3, tapped=False)))
+    assert differences(found) == [(Level.MODEL, "planted", "numpy", Verdict.MISMATCH)]
+    assert [odd.message for odd in found.odd] == [
+        "planted contradicts itself when nodes are tapped: [3] is 111 with taps and 91 without; "
+        "by the document it is 111: right with taps, wrong without"
+    ]
+
+
+def test_numpy_tells_even_if_nobody_asked_for_it(tmp_path: Path) -> None:
+    found = compared(model(tmp_path), Planted(output=at(3, tapped=False)), numpy=False)
+    assert differences(found) == [(Level.MODEL, "planted", "numpy", Verdict.MISMATCH)]
+
+
+def test_only_the_run_with_taps_is_wrong(tmp_path: Path) -> None:
+    found = compared(model(tmp_path), Planted(output=at(3, tapped=True)))
+    assert differences(found) == [(Level.MODEL, "planted", "planted", Verdict.NONDETERMINISTIC)]
+    assert found.odd[0].runners == ("planted",)
+    assert "nondeterministic: out on planted: changes when nodes are tapped; [3] is 91, expected 111" in text(
+        found
+    )
+    (row,) = [row for row in document(found, {})["comparisons"] if row["verdict"] == "nondeterministic"]
+    assert (row["tapped"], row["worst"]) == (True, {"index": [3], "got": 91, "expected": 111})
+    assert "without taps and with them" in render([found])
+
+
+def test_one_runner_that_contradicts_itself_is_named_beside_others(tmp_path: Path) -> None:
+    found = compared(model(tmp_path), Planted("a"), Planted("b", output=at(3, tapped=True)), Planted("c"))
+    assert [odd.runners for odd in found.odd] == [("b",)]
+    both = compared(model(tmp_path), Planted("a"), Planted("b", output=at(3, tapped=False)), Planted("c"))
+    assert [odd.runners for odd in both.odd] == [("b",)]
+    assert any("b contradicts itself" in remark for remark in both.remarks)
+
+
+def test_an_output_that_is_missing_with_taps(tmp_path: Path) -> None:
+    path = write(
+        tmp_path, "int32[6] more, int32[6]", "more = Neg (data)", "out = ScatterND (data, indices, new)"
+    )
+
+    def lacking(name: str, array: Any, is_tapped: bool, number: int) -> Any:
+        return None if is_tapped and name == "more" else array
+
+    found = compared(path, Planted(output=lacking))
+    assert differences(found) == [(Level.MODEL, "planted", "planted", Verdict.NONDETERMINISTIC)]
+    assert "is missing when nodes are tapped" in text(found)
+
+
+def test_contested_elements_may_change_and_others_may_not(tmp_path: Path) -> None:
+    path = model(tmp_path)
+
+    class Turning(Planted):
+        def run(self, *arguments: Any, **named: Any) -> Any:
+            self.order = "first" if named.get("taps") else "last"
+            return super().run(*arguments, **named)
+
+    found = compared(path, Turning(), feeds=FEEDS)
+    assert not found.differs
+    assert found.remarks == (
+        "planted: output out changes by up to 1 when nodes are tapped: indices repeat before it",
+    )
+    wrong = compared(path, Turning(output=at(0, tapped=True)), feeds=FEEDS)
+    assert differences(wrong) == [(Level.MODEL, "planted", "planted", Verdict.NONDETERMINISTIC)]
+
+
+def unheard(folder: Path) -> str:
+    """Write a model behind whose scatter node stands an operator that NumPy does not compute."""
+    ir = IrText()
+    data, indices = ir.parameter("data", "i32", (6,)), ir.parameter("indices", "i64", (3, 1))
+    written = ir.add(
+        "s", "ScatterNDUpdate", "opset4", [data, indices, ir.parameter("new", "i32", (3,))], [("i32", (6,))]
+    )
+    out = ir.add("out", "Unheard", "opset1", [written], [("i32", (6,))])
+    ir.add("result", "Result", "opset1", [out], [])
+    return ir.write(folder)
+
+
+class Unheard(Planted):
+    """Knows that operator: it gives what it gets."""
+
+    def __init__(self, path: Path, **named: Any) -> None:
+        super().__init__(**named)
+        self.path = path
+
+    def run(self, model_path: Any, feeds: Any, **named: Any) -> Any:
+        known = {name: array for name, array in feeds.items() if name != "other"}
+        found = super().run(self.path, known, **named)
+        taps = [replace(one, tap=tap) for tap, one in zip(named.get("taps", ()), found.tapped, strict=False)]
+        return replace(found, tapped=tuple(taps))
+
+
+@pytest.mark.parametrize("is_node_wrong", [False, True])
+def test_where_numpy_cannot_tell_the_node_level_may(tmp_path: Path, is_node_wrong: bool) -> None:
+    known = IrText()
+    ports = [known.parameter("data", "i32", (6,)), known.parameter("indices", "i64", (3, 1))]
+    ports.append(known.parameter("new", "i32", (3,)))
+    written = known.add("s", "ScatterNDUpdate", "opset4", ports, [("i32", (6,))])
+    known.add("out", "Result", "opset1", [written], [])
+    runner = Unheard(
+        Path(known.write(tmp_path, "known")),
+        output=at(3, tapped=False),
+        **({"tap": at(0)} if is_node_wrong else {}),
+    )
+    feeds = {name: array for name, array in PLAIN.items() if name != "other"}
+
+    found = compare(unheard(tmp_path), [runner], Settings(), feeds=feeds)
+    assert found.outcomes[0].status is Status.UNSUPPORTED
+    of_outputs = [one for one in found.comparisons if one.level is Level.MODEL]
+    assert [one.measure.verdict for one in of_outputs] == [
+        Verdict.NONDETERMINISTIC if is_node_wrong else Verdict.MISMATCH
+    ]
+    assert of_outputs[0].tapped
+    assert found.differs
+    if not is_node_wrong:
+        assert "on planted against planted with taps: 1 of 6 elements differ" in text(found)
+        assert found.odd[0].message.endswith("with taps every scatter node is right")
+
+
+def test_saved_results_are_judged_once_more(tmp_path: Path) -> None:
+    path = model(tmp_path)
+    for runner, verdict in (
+        (Planted(output=at(3, tapped=True)), Verdict.NONDETERMINISTIC),
+        (Planted(tap=at(3, runs=[1])), Verdict.MISMATCH),
+    ):
+        found = compared(path, runner, keeps_runs=True, repeat=3)
+        save(found, tmp_path / "results")
+        again = compare_against(tmp_path / "results", read(path), Voices((), False), Settings())
+        assert [one.measure.verdict for one in again.comparisons if one.measure.verdict.is_difference] == [
+            verdict
+        ]
+        assert again.differs
+
+
+def test_one_of_many_models_that_contradicts_itself_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process of its own it does not, which makes it no better."""
+    paths = []
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        paths.append(str(model(tmp_path / name)))
+
+    class Once(Planted):
+        def run(self, *arguments: Any, **named: Any) -> Any:
+            self.output = at(3, tapped=True, runs=[1])  # of the second model, and not again
+            return super().run(*arguments, **named)
+
+    runner = Once()
+    monkeypatch.setattr(jobs, "find_voices", lambda *_, **__: Voices((runner,), True))
+    first, second = jobs.run_job(jobs.Job(models=tuple(paths), each=True)).found
+    assert not first.differs
+    assert second.differs
+    assert [odd.runners for odd in second.odd] == [("planted",)]
+
+
+def of_nodes(found: Compared) -> list[Comparison]:
+    return [one for one in found.comparisons if one.level is Level.NODE]
+
+
+def test_each_repetition_with_taps_is_judged(tmp_path: Path) -> None:
+    path = model(tmp_path)
+    for run in range(3):
+        found = compared(path, Planted(tap=at(3, runs=[run])), repeat=3)
+        (one,) = of_nodes(found)
+        assert (one.measure.verdict, one.measure.mismatched, one.wrong_runs) == (Verdict.MISMATCH, 1, (1, 3))
+        assert found.differs
+        assert "in 1 of 3 runs" in text(found)
+        row = document(found, {})["comparisons"][-1]
+        assert row["wrong_runs"] == {"wrong": 1, "of": 3}
+    (one,) = of_nodes(compared(path, Planted(tap=at(3)), repeat=3))
+    assert (one.measure.verdict, one.wrong_runs) == (Verdict.MISMATCH, None)
+    assert not compared(path, Planted(), repeat=3).differs
+
+
+def test_contested_elements_may_change_from_one_repetition_to_the_next(tmp_path: Path) -> None:
+    class Turning(Planted):
+        count = 0
+
+        def run(self, *arguments: Any, **named: Any) -> Any:
+            self.count += 1
+            self.order = "first" if self.count % 2 else "last"
+            return super().run(*arguments, **named)
+
+    found = compared(model(tmp_path), Turning(), feeds=FEEDS, repeat=4)
+    assert {one.measure.verdict for one in of_nodes(found)} == {Verdict.CONTESTED}
+    assert not found.differs
+    wrong = compared(model(tmp_path), Turning(tap=at(0, runs=[2])), feeds=FEEDS, repeat=4)
+    assert of_nodes(wrong)[0].measure.verdict is Verdict.MISMATCH
+
+
+def test_a_run_with_taps_that_fails_ends_the_repetitions(tmp_path: Path) -> None:
+    ending = lambda is_tapped, number: Status.CRASHED if is_tapped and number == 1 else Status.OK  # noqa: E731
+    found = compared(model(tmp_path), Planted(ending=ending), repeat=3)
+    assert [one.measure.verdict for one in of_nodes(found)] == [Verdict.EQUAL]
+    assert [(one.node, one.reason) for one in found.not_tapped] == [
+        ("s", "the run with taps: crashed as it was told")
+    ]
+
+
+def test_a_node_of_which_nothing_is_told_is_listed(tmp_path: Path) -> None:
+    found = compared(model(tmp_path), Planted(silent=["s"]))
+    assert [(one.node, one.reason) for one in found.not_tapped] == [("s", "the runner gave no answer for it")]
+
+
+def test_results_that_nobody_can_judge_are_held_against_each_other(tmp_path: Path) -> None:
+    """Inputs of a type that the operator does not take: NumPy says nothing of them."""
+
+    class Mistyped(Planted):
+        def run(self, *arguments: Any, **named: Any) -> Any:
+            found = super().run(*arguments, **named)
+            tapped = [
+                Tapped(
+                    one.tap, tuple(replace(each, inputs=(None, *each.inputs[1:])) for each in one.executions)
+                )
+                for one in found.tapped
+            ]
+            return replace(found, tapped=tuple(tapped))
+
+    path = model(tmp_path)
+    assert not compared(path, Mistyped(), repeat=2).differs
+    found = compared(path, Mistyped(tap=at(3, runs=[1])), repeat=2)
+    assert differences(found) == [(Level.NODE, "planted", "planted", Verdict.NONDETERMINISTIC)]
+
+
+@pytest.mark.openvino
+def test_the_cpu_plugin_updates_an_input_of_a_body_in_place(tmp_path: Path) -> None:
+    """With taps it does not, which is how 31 in place of 11 was seen, and passed over."""
+    ir = IrText()
+    parts, data = ir.parameter("parts", "i32", (3, 2)), ir.parameter("data", "i32", (2,))
+    body = IrText(ir.weights)
+    part, old = body.parameter("part", "i32", (1, 2)), body.parameter("old", "i32", (2,))
+    indices, axis = body.const("indices", "i64", [0]), body.const("axis", "i64", 0)
+    ten = body.const("ten", "i32", [10])
+    written = body.add(
+        "written",
+        "ScatterElementsUpdate",
+        "opset12",
+        [old, indices, ten, axis],
+        [("i32", (2,))],
+        {"reduction": "sum"},
+    )
+    both = body.add("both", "Add", "opset1", [part, written], [("i32", (1, 2))])
+    last = body.add("last", "Result", "opset1", [written], [])
+    each = body.add("each", "Result", "opset1", [both], [])
+    cut = 'axis="0" start="0" end="-1" stride="1" part_size="1"'
+    maps = (
+        f'<port_map><input external_port_id="0" internal_layer_id="{part.layer}" {cut}/>'
+        f'<input external_port_id="1" internal_layer_id="{old.layer}"/>'
+        f'<output external_port_id="2" internal_layer_id="{last.layer}"/>'
+        f'<output external_port_id="3" internal_layer_id="{each.layer}" {cut}/></port_map><back_edges/>'
+    )
+    done = ir.add(
+        "done",
+        "TensorIterator",
+        "opset1",
+        [parts, data],
+        [("i32", (2,)), ("i32", (3, 2))],
+        inside=maps + body.body("body"),
+    )
+    ir.add("r0", "Result", "opset1", [done], [])
+    ir.add("r1", "Result", "opset1", [replace(done, port=done.port + 1, dims=(3, 2))], [])
+    feeds = {"parts": np.zeros((3, 2), np.int32), "data": np.array([1, 5], np.int32)}
+    for numpy in (True, False):
+        found = run(ir.write(tmp_path), ["openvino:CPU"], feeds, numpy=numpy)
+        wrong = differences(found)
+        assert wrong, found.remarks
+        assert {(level, verdict) for level, _, _, verdict in wrong} == {(Level.MODEL, Verdict.MISMATCH)}
+        worst = next(one.measure.worst for one in found.comparisons if one.measure.worst)
+        assert (worst.got, worst.expected) == (31, 11)
+        assert any("contradicts itself" in odd.message for odd in found.odd)
+
+
+def run(path: str, names: list[str], feeds: Any, *, numpy: bool) -> Compared:
+    voices = [runners.find(name) for name in names]
+    for voice in voices:
+        if voice.problem():  # type: ignore[attr-defined]
+            pytest.skip(f"{voice.name} is not installed")
+    try:
+        return compare(path, voices, Settings(), with_numpy=numpy, feeds=feeds)
+    finally:
+        for voice in voices:
+            voice.close()
