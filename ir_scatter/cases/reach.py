@@ -33,7 +33,7 @@ def values_that_matter(plan: Plan, plans: Plans) -> set[Key]:
 
 def values_that_decide(plan: Plan, plans: Plans) -> set[Key]:
     """Return the values of the main graph from which positions, sizes or conditions may follow."""
-    return Backward(plans, _deciding, _reads_values, asks_conditions=True).values(plan)
+    return Backward(plans, _deciding, reads_values, asks_conditions=True).values(plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +117,13 @@ class Backward:
         yield from (key for key in plan.captured if key in inner)
 
 
-def _reads_values(step: Step) -> bool:
+def reads_values(step: Step) -> bool:
+    """Tell whether a node looks at the numbers of its inputs, and not at their shapes alone."""
     return not (isinstance(step.work, PlainOp) and step.work.reads_shapes_only)
 
 
 def _is_computed(step: Step) -> bool:
-    return not isinstance(step.work, UnknownOp) and _reads_values(step)
+    return not isinstance(step.work, UnknownOp) and reads_values(step)
 
 
 def _deciding(step: Step) -> Iterator[Key]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ir_scatter.cases.cells import Cell, Stuck, Traced, hollow
+from ir_scatter.cases.features import Planner, settled
 from ir_scatter.cases.mending import grow, make_room, mend
 from ir_scatter.cases.numbers import LARGEST, clip_to_type, draw, dtype_of
 from ir_scatter.cases.reach import values_of_positions, values_that_matter
@@ -27,6 +28,10 @@ _FEWEST_RUNS = 8
 _MOST_STEPS, _MOST_SKETCHED = 1_000_000, 50_000
 """A search ends after so many runs that computed so many nodes in all."""
 
+_ROUNDS = 3
+_MOST_VARIED, _FEWEST_VARIED = 64, 4
+"""How often, and with how many runs, indices are made to try what they may be."""
+
 _STUCK_STARTS = 1
 """After this start no other values are tried for nodes that cannot be computed."""
 
@@ -47,6 +52,7 @@ class Found:
     """Inputs whose positions are legal.
 
     Attributes:
+        run: what found them.
         arrays: in the order of the inputs.
         repeated: where targets repeat though they should not.
         stuck: how many nodes could not be computed.
@@ -54,6 +60,7 @@ class Found:
         too_small: how many sizes are exceeded by positions in the model itself.
     """
 
+    run: "Run"
     arrays: list[Array]
     repeated: list[Use]
     stuck: int = 0
@@ -144,6 +151,36 @@ class Search:
         """Run the model."""
         self._runs += 1
         return Run(self, arrays)
+
+    def vary(self, found: Found, random: np.random.Generator, number: int) -> Found:
+        """Let indices try what they may be: negative, first, last and repeated ones.
+
+        Args:
+            found: legal inputs.
+            random: where randomness comes from.
+            number: of the draw; three in a row try everything.
+        """
+        runs = min(_MOST_VARIED, max(_MOST_STEPS // max(len(self.model.plan.steps), 1), _FEWEST_VARIED))
+        for _ in range(_ROUNDS):
+            before, best = found.run, found
+            changes = list(before.planner(random).changes(number))
+
+            def is_good(values: Array) -> bool:
+                nonlocal best, runs
+                runs -= 1
+                run = self.trace(before.with_values(values))
+                tried = run.found() if not run.bad else None
+                is_fit = tried is not None and run.is_as_good_as(before)
+                best = tried if is_fit and tried is not None else best
+                return is_fit
+
+            settled(changes, before.terms.values, is_good, runs)
+            if best is found and (not changes or runs <= 0):
+                break
+            found = best
+            if runs <= 0:
+                break
+        return found
 
     def _values(self, shapes: Sequence[tuple[int, ...]]) -> Found | None:
         """Return inputs of these shapes; None if there are none, or if sizes were changed first."""
@@ -253,6 +290,16 @@ class Run:
         """Return the uses whose positions are not legal."""
         return [use for use in self.uses if not use.is_legal and use.is_strict]
 
+    def is_as_good_as(self, other: "Run") -> bool:
+        """Tell whether nothing stands in the way that does not stand in the way of another run."""
+        pairs = (
+            (self.stuck, other.stuck),
+            (self.illegal, other.illegal),
+            (self.repeated, other.repeated),
+            (self.too_small, other.too_small),
+        )
+        return all(len(mine) <= len(theirs) for mine, theirs in pairs) and self.is_blind <= other.is_blind
+
     @property
     def repeated(self) -> list[Use]:
         """Return the uses whose targets repeat though they should not."""
@@ -262,15 +309,27 @@ class Run:
         """Return the arrays, None if they are not to be taken."""
         if self.stuck and self.search.is_strict:
             return None
-        return Found(self.arrays, self.repeated, len(self.stuck), self.is_blind, len(self.too_small))
+        return Found(self, self.arrays, self.repeated, len(self.stuck), self.is_blind, len(self.too_small))
 
     def solve(self, wanted: Sequence[Use]) -> list[Array]:
         """Return arrays with other positions for some uses."""
-        search, arrays = self.search, list(self.arrays)
+        lows, highs = self._ends()
+        return self.with_values(solve(self.search.random, self.terms, self.uses, lows, highs, wanted))
+
+    def planner(self, random: np.random.Generator) -> Planner:
+        """Return what plans other indices for these uses."""
+        return Planner(random, self.terms, self.uses, *self._ends())
+
+    def _ends(self) -> tuple[Array, Array]:
+        """Return the least and the greatest value of each element that its type can hold."""
+        search, counts = self.search, np.diff(self.starts)
         ends = [clip_to_type(search.types[number], -_FARTHEST, _FARTHEST) for number in search.traced]
-        counts = np.diff(self.starts)
         lows, highs = (np.repeat([end[side] for end in ends], counts) for side in (0, 1))
-        values = solve(search.random, self.terms, self.uses, lows, highs, wanted)
+        return lows, highs
+
+    def with_values(self, values: Array) -> list[Array]:
+        """Return the inputs with other values of the elements that positions are made of."""
+        search, arrays = self.search, list(self.arrays)
         for at, number in enumerate(search.traced):
             array = arrays[number]
             part = values[self.starts[at] : self.starts[at + 1]].reshape(array.shape)

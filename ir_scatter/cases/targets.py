@@ -93,7 +93,7 @@ def _index_use(step: Step, site: Site, cell: Traced, axis: int | None, highs: li
     terms = np.full(indices.shape, NO_TERM) if cell.terms is None else cell.terms
     values, of_inputs = columns(indices, depth), columns(terms, depth)
     wraps = site.spec.index_range is IndexRange.WRAPPING
-    front = np.where(of_inputs == NO_TERM, -np.array(highs, np.int64) - 1, 0) if wraps else 0
+    front = -np.array(highs, np.int64) - 1 if wraps else 0
     is_within_range = is_within(values, front, np.array(highs, np.int64))
     is_left_alone = (of_inputs == NO_TERM) & (cell.is_opaque or not cell.is_input)
     is_legal = bool((is_within_range | is_left_alone).all()) or depth == 0
@@ -114,6 +114,9 @@ def _index_use(step: Step, site: Site, cell: Traced, axis: int | None, highs: li
         is_legal,
         is_unique,
         is_repeated,
+        is_scatter=True,
+        wraps=wraps,
+        may_repeat=site.reduction not in {None, Reduction.NONE},
     )
 
 

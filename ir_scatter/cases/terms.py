@@ -62,6 +62,9 @@ class Use:
         is_unique: whether targets should differ.
         is_repeated: whether targets repeat in this run though they should not.
         is_strict: whether it must be legal; otherwise other numbers may be of no use, and no more.
+        is_scatter: whether they are the indices of a scatter node.
+        wraps: whether numbers below 0 count from the end.
+        may_repeat: whether the document says what comes out if targets repeat.
     """
 
     name: str
@@ -75,6 +78,14 @@ class Use:
     is_unique: bool = False
     is_repeated: bool = False
     is_strict: bool = True
+    is_scatter: bool = False
+    wraps: bool = False
+    may_repeat: bool = False
+
+    @property
+    def least(self) -> Array:
+        """Return the least legal coordinates, those that count from the end included."""
+        return self.lows - (self.highs + 1) if self.wraps else self.lows
 
     @property
     def positions(self) -> int:
@@ -93,7 +104,7 @@ class Use:
 
     def describe(self) -> str:
         """Say which positions are not legal."""
-        spans = ", ".join(f"{low} to {high}" for low, high in zip(self.lows, self.highs, strict=True))
+        spans = ", ".join(f"{low} to {high}" for low, high in zip(self.least, self.highs, strict=True))
         return f"positions between {self.values.min()} and {self.values.max()}, expected {spans}"
 
     @property
