@@ -125,9 +125,8 @@ class Planner:
         self.uses = [use for use in uses if use.is_scatter and use.has_terms and len(use.terms)]
         self.values = terms.values.copy()
         self._lows, self._highs = lows, highs
-        if self.uses:
-            for use in uses:
-                self._lows, self._highs = narrowed(terms, use, use.least, self._lows, self._highs)
+        for use in uses if self.uses else ():
+            self._lows, self._highs = narrowed(terms, use, use.least, self._lows, self._highs)
         self._is_taken = np.zeros(len(self.values), bool)
 
     def changes(self, number: int) -> Iterator[Change]:

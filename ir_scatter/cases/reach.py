@@ -26,6 +26,11 @@ def values_of_positions(plan: Plan, plans: Plans) -> set[Key]:
     return Backward(plans, _positions, _is_computed).values(plan)
 
 
+def values_of_trips(plan: Plan, plans: Plans) -> set[Key]:
+    """Return the values of the main graph that say how often loops run, or from which that is computed."""
+    return Backward(plans, _trips, _is_computed).values(plan)
+
+
 def values_that_matter(plan: Plan, plans: Plans) -> set[Key]:
     """Return the values of the main graph that must be known to know positions, sizes and conditions."""
     return Backward(plans, _deciding, _is_computed, asks_conditions=True).values(plan)
@@ -137,6 +142,13 @@ def _deciding(step: Step) -> Iterator[Key]:
         numbers = (work.trips, work.condition)
     keys = (step.inputs[number] for number in numbers if number is not None)
     yield from (key for key in keys if key is not None)
+
+
+def _trips(step: Step) -> Iterator[Key]:
+    """Yield the input of a loop that says how often it runs."""
+    key = step.inputs[step.work.trips] if isinstance(step.work, Repeat) and step.work.trips is not None else None
+    if key is not None:
+        yield key
 
 
 def _positions(step: Step) -> Iterator[Key]:

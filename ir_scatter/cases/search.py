@@ -9,9 +9,9 @@ from ir_scatter.cases.cells import Cell, Stuck, Traced, hollow
 from ir_scatter.cases.features import Planner, settled
 from ir_scatter.cases.mending import grow, make_room, mend
 from ir_scatter.cases.numbers import LARGEST, clip_to_type, draw, dtype_of
-from ir_scatter.cases.reach import values_of_positions, values_that_matter
+from ir_scatter.cases.reach import values_of_positions, values_of_trips, values_that_matter
 from ir_scatter.cases.sizes import MOST_ELEMENTS, Sizes
-from ir_scatter.cases.solving import solve
+from ir_scatter.cases.solving import narrowed, solve
 from ir_scatter.cases.terms import Terms, Use
 from ir_scatter.cases.tracing import Scope, TracingMachine
 from ir_scatter.elements import ElementType
@@ -24,6 +24,9 @@ from ir_scatter.wiring import GraphInput
 _MENDS = 32
 _PASSES = 12
 _SOFT_PASSES = 3
+_FROM_FRONT = 6
+"""Up to this pass indices are sought that count from the front: few models have none."""
+
 _FEWEST_RUNS = 8
 _MOST_STEPS, _MOST_SKETCHED = 1_000_000, 50_000
 """A search ends after so many runs that computed so many nodes in all."""
@@ -37,14 +40,14 @@ _STUCK_STARTS = 1
 
 _FARTHEST = 2**31 - 1
 _STARTS = (
-    ((-LARGEST, LARGEST), (0, 7)),
-    ((1, LARGEST), (0, 3)),
-    ((1, LARGEST), (1, 2)),
-    ((0, 3), (0, 1)),
-    ((1, LARGEST), (1, 1)),
-    ((0, LARGEST), (0, 0)),
+    ((-LARGEST, LARGEST), (0, 7), (1, 3)),
+    ((1, LARGEST), (0, 3), (1, 1)),
+    ((1, LARGEST), (1, 2), (0, 1)),
+    ((0, 3), (0, 1), (1, 2)),
+    ((1, LARGEST), (1, 1), (1, 1)),
+    ((0, LARGEST), (0, 0), (0, 0)),
 )
-"""Ranges to begin with: of ordinary numbers, and of numbers that indices are made of."""
+"""Ranges to begin with: of ordinary numbers, of numbers that indices are made of, of trip counts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,6 +101,7 @@ class Search:
         self.model, self.inputs, self.sizes, self.random = model, inputs, sizes, random
         self.is_strict = isinstance(model, Program)
         keys = values_of_positions(model.plan, model.plans)
+        self._trips = values_of_trips(model.plan, model.plans)
         self.types = [_type_of(input) for input in inputs]
         self.traced = [
             number
@@ -106,7 +110,7 @@ class Search:
         ]
         self.mattering = None if self.is_strict else keys | values_that_matter(model.plan, model.plans)
         self.reason = ""
-        self._runs = 0
+        self._runs = self._computed = 0
 
     def run(self) -> Found:
         """Return the first inputs without repeated targets, or else the best that are legal.
@@ -145,12 +149,14 @@ class Search:
 
     def _is_over(self) -> bool:
         most = _MOST_STEPS if self.is_strict else _MOST_SKETCHED
-        return self._runs >= _FEWEST_RUNS and self._runs * len(self.model.plan.steps) >= most
+        return self._runs >= _FEWEST_RUNS and self._computed >= most
 
     def trace(self, arrays: list[Array]) -> "Run":
         """Run the model."""
         self._runs += 1
-        return Run(self, arrays)
+        run = Run(self, arrays)
+        self._computed += run.computed
+        return run
 
     def vary(self, found: Found, random: np.random.Generator, number: int) -> Found:
         """Let indices try what they may be: negative, first, last and repeated ones.
@@ -160,7 +166,7 @@ class Search:
             random: where randomness comes from.
             number: of the draw; three in a row try everything.
         """
-        runs = min(_MOST_VARIED, max(_MOST_STEPS // max(len(self.model.plan.steps), 1), _FEWEST_VARIED))
+        runs = min(_MOST_VARIED, max(_MOST_STEPS // max(found.run.computed, 1), _FEWEST_VARIED))
         for _ in range(_ROUNDS):
             before, best = found.run, found
             changes = list(before.planner(random).changes(number))
@@ -185,8 +191,8 @@ class Search:
     def _values(self, shapes: Sequence[tuple[int, ...]]) -> Found | None:
         """Return inputs of these shapes; None if there are none, or if sizes were changed first."""
         legal: Found | None = None
-        for start, (ordinary, of_positions) in enumerate(_STARTS):
-            arrays = self._draw(shapes, ordinary, of_positions)
+        for start, ranges in enumerate(_STARTS):
+            arrays = self._draw(shapes, *ranges)
             for number in range(_PASSES):
                 run = self.trace(arrays)
                 if run.stuck:
@@ -205,7 +211,7 @@ class Search:
                 is_hopeless = bool(number and run.stuck and not run.illegal and not self.is_strict)
                 if is_hopeless or not any(use.has_terms for use in wanted) or self._is_over():
                     break
-                arrays = run.solve(wanted)
+                arrays = run.solve(wanted, wraps=number >= _FROM_FRONT)
             if legal is not None and (not legal.stuck or start == _STUCK_STARTS):
                 return legal
         return legal
@@ -219,14 +225,20 @@ class Search:
         return not run.stuck and not run.bad and sum(make_room(self.sizes, use) for use in run.repeated) > 0
 
     def _draw(
-        self, shapes: Sequence[tuple[int, ...]], ordinary: tuple[int, int], of_positions: tuple[int, int]
+        self,
+        shapes: Sequence[tuple[int, ...]],
+        ordinary: tuple[int, int],
+        of_positions: tuple[int, int],
+        of_trips: tuple[int, int],
     ) -> list[Array]:
         arrays = []
         for number, (type, shape) in enumerate(zip(self.types, shapes, strict=True)):
+            is_trips = self.inputs[number].key in self._trips
             if number not in self.traced:
-                arrays.append(draw(self.random, type, shape, low=ordinary[0], high=ordinary[1]))
+                low, high = of_trips if is_trips else ordinary
+                arrays.append(draw(self.random, type, shape, low=low, high=high))
                 continue
-            low, high = clip_to_type(type, *of_positions)
+            low, high = clip_to_type(type, *(of_trips if is_trips else of_positions))
             whole = self.random.integers(low, high + 1, shape)
             arrays.append(
                 (whole.astype(np.float32) if type.kind == "float" else whole).astype(dtype_of(type))
@@ -243,6 +255,7 @@ class Run:
         stuck: the nodes that could not be computed; the run ends with the first if it is strict.
         is_blind: whether some shape was not known.
         too_small: sizes that positions in the model itself exceed, with how large they must be.
+        computed: how many nodes were computed.
     """
 
     def __init__(self, search: Search, arrays: list[Array]) -> None:
@@ -259,6 +272,7 @@ class Run:
             machine.run(model.plan, self._cells())
         except Stuck as stuck:
             self.stuck.append(stuck)
+        self.computed = machine.computed
         self.is_blind = machine.is_blind
         self.too_small = machine.too_small
 
@@ -311,10 +325,12 @@ class Run:
             return None
         return Found(self, self.arrays, self.repeated, len(self.stuck), self.is_blind, len(self.too_small))
 
-    def solve(self, wanted: Sequence[Use]) -> list[Array]:
-        """Return arrays with other positions for some uses."""
+    def solve(self, wanted: Sequence[Use], *, wraps: bool) -> list[Array]:
+        """Return arrays with other positions for some uses; `wraps` for ones that count from the end too."""
         lows, highs = self._ends()
-        return self.with_values(solve(self.search.random, self.terms, self.uses, lows, highs, wanted))
+        for use in self.uses:
+            lows, highs = narrowed(self.terms, use, use.least if wraps else use.lows, lows, highs)
+        return self.with_values(solve(self.search.random, self.terms, lows, highs, wanted))
 
     def planner(self, random: np.random.Generator) -> Planner:
         """Return what plans other indices for these uses."""

@@ -16,7 +16,6 @@ _MOST_COMPARED = 1 << 24
 def solve(
     random: np.random.Generator,
     terms: Terms,
-    uses: Sequence[Use],
     lows: Array,
     highs: Array,
     wanted: Sequence[Use],
@@ -26,14 +25,11 @@ def solve(
     Args:
         random: where randomness comes from.
         terms: what the uses speak of.
-        uses: every use of this run.
-        lows: the least value of each element that its type can hold.
+        lows: the least value that each element can have.
         highs: the greatest.
         wanted: the uses whose elements are drawn again.
     """
-    solver = _Solver(random, terms, lows.copy(), highs.copy())
-    for use in uses:
-        solver.lows, solver.highs = narrowed(terms, use, use.lows, solver.lows, solver.highs)
+    solver = _Solver(random, terms, lows, highs)
     for use in sorted(wanted, key=lambda use: not use.is_unique):
         solver.draw(use)
     return solver.values

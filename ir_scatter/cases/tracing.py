@@ -106,6 +106,7 @@ class TracingMachine(NestedTracing):
 
     def compute(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
         """Return the outputs of a node without bodies."""
+        self.computed += 1
         if step in self._shapes_only and isinstance(step.work, PlainOp):
             first = cells[0] if cells else None
             if step.work.name.lower() in KEEPERS and isinstance(first, Traced) and first.array.size > _FEW:
