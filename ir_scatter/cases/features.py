@@ -84,16 +84,17 @@ class _Rows:
         """Tell whether a target is named twice."""
         return len(np.unique(self.targets)) < len(self.numbers)
 
-    def holds(self, feature: Feature) -> Array:
+    def holds(self, feature: Feature, *, may_wrap: bool) -> Array:
         """Return [n]: which rows have a feature, in all coordinates that can be decided."""
+        numbers = self.numbers % self.sizes if may_wrap else self.numbers
         if feature is Feature.REPEATED:
             targets = self.targets
             _, inverse, counts = np.unique(targets, return_inverse=True, return_counts=True)
             return np.asarray(counts[inverse.reshape(-1)] > 1)
         wanted = {
             Feature.NEGATIVE: self.numbers < 0,
-            Feature.FIRST: self.numbers == 0,
-            Feature.LAST: self.numbers == self.use.highs,
+            Feature.FIRST: numbers == 0,
+            Feature.LAST: numbers == self.use.highs,
         }[feature]
         return np.asarray((wanted | ~self.is_steered).all(axis=1) & self.is_steered.any(axis=1))
 
@@ -122,7 +123,11 @@ class Planner:
         self, random: np.random.Generator, terms: Terms, uses: Sequence[Use], lows: Array, highs: Array
     ) -> None:
         self.random, self.terms = random, terms
-        self.uses = [use for use in uses if use.is_scatter and use.has_terms and len(use.terms)]
+        self.uses = [
+            use
+            for use in uses
+            if use.is_scatter and use.has_terms and len(use.terms) and not use.are_equal
+        ]
         self.values = terms.values.copy()
         self._lows, self._highs = lows, highs
         for use in uses if self.uses else ():
@@ -135,10 +140,12 @@ class Planner:
             rows = _Rows(use, self.terms, self.values)
             if not rows.is_steered.any() or (rows.sizes < 1).any() or not rows.is_legal:
                 continue
-            for feature in _ORDERS[number % len(_ORDERS)]:
+            order = _ORDERS[number % len(_ORDERS)]
+            may_wrap = Feature.NEGATIVE in order and use.wraps
+            for feature in order:
                 if self._is_possible(use, feature):
-                    yield from self._place(rows, feature)
-            if Feature.NEGATIVE in _ORDERS[number % len(_ORDERS)] and use.wraps:
+                    yield from self._place(rows, feature, may_wrap=may_wrap and feature is not order[0])
+            if may_wrap:
                 yield from self._flip(rows)
 
     def _is_possible(self, use: Use, feature: Feature) -> bool:
@@ -146,9 +153,9 @@ class Planner:
             return use.wraps
         return feature is not Feature.REPEATED or (use.may_repeat and not use.is_unique and use.lane_size > 1)
 
-    def _place(self, rows: _Rows, feature: Feature) -> Iterator[Change]:
-        """Bring one feature in, if it is not there."""
-        holding = np.flatnonzero(rows.holds(feature))
+    def _place(self, rows: _Rows, feature: Feature, *, may_wrap: bool) -> Iterator[Change]:
+        """Bring one feature in, if it is not there; with `may_wrap` counted from either end."""
+        holding = np.flatnonzero(rows.holds(feature, may_wrap=may_wrap))
         if len(holding):
             kept = holding[:2] if feature is Feature.REPEATED else holding[:1]
             self._is_taken[rows.elements[kept][rows.is_steered[kept]]] = True
@@ -180,8 +187,7 @@ class Planner:
             return use.highs
         if feature is Feature.NEGATIVE:
             choices = (own % sizes - sizes, own % sizes - sizes, -np.ones_like(own), -sizes)
-            chosen = choices[0] if use.is_unique else choices[int(self.random.integers(len(choices)))]
-            return np.asarray(chosen)
+            return np.asarray(choices[int(self.random.integers(len(choices)))])
         others = np.flatnonzero(use.lanes == use.lanes[row])
         others = others[others != row]
         is_taken = (rows.is_steered[others] & self._is_taken[rows.elements[others]]).any(axis=1)
@@ -249,6 +255,34 @@ class Planner:
             yield change
         else:
             self._enter(rows, Change(change.elements, old))
+
+
+def has_equal_lanes(use: Use) -> bool:
+    """Tell whether the targets of all lanes are equal where they must be."""
+    if not use.are_equal:
+        return True
+    table = _by_lane(use, use.values)
+    return bool((table == table[:1]).all())
+
+
+def equal_lanes(terms: Terms, uses: Sequence[Use]) -> Array:
+    """Return values of all elements with which every lane names what the first one does."""
+    values = terms.values.copy()
+    for use in uses:
+        if not use.are_equal or not len(use.values):
+            continue
+        elements, slopes, offsets = (_by_lane(use, array) for array in terms.look_up(use.terms))
+        wanted = np.broadcast_to(_by_lane(use, use.values)[:1], elements.shape)
+        is_steered = (elements >= 0) & (slopes != 0)
+        rest = (wanted - offsets)[is_steered]
+        values[elements[is_steered]] = rest // slopes[is_steered]
+    return values
+
+
+def _by_lane(use: Use, array: Array) -> Array:
+    """Return what there is for each target as a table of lanes."""
+    lanes = int(use.lanes.max(initial=0)) + 1
+    return array[np.argsort(use.lanes, kind="stable")].reshape(lanes, -1)
 
 
 def settled(

@@ -1,18 +1,18 @@
 """Tries sizes for the inputs of a model, and for each of them values."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ir_scatter.cases.cells import Cell, Stuck, Traced, hollow
-from ir_scatter.cases.features import Planner, settled
+from ir_scatter.cases.features import Planner, equal_lanes, has_equal_lanes, settled
 from ir_scatter.cases.mending import grow, make_room, mend
 from ir_scatter.cases.numbers import LARGEST, clip_to_type, draw, dtype_of
 from ir_scatter.cases.reach import values_of_positions, values_of_trips, values_that_matter
 from ir_scatter.cases.sizes import MOST_ELEMENTS, Sizes
 from ir_scatter.cases.solving import narrowed, solve
-from ir_scatter.cases.terms import Terms, Use
+from ir_scatter.cases.terms import Constraint, Terms, Use
 from ir_scatter.cases.tracing import Scope, TracingMachine
 from ir_scatter.elements import ElementType
 from ir_scatter.errors import NoInputs
@@ -84,6 +84,7 @@ class Search:
         inputs: those that must be given.
         sizes: of their dimensions.
         random: where randomness comes from.
+        constraints: what indices must be beyond what their operators demand, by scatter node.
         is_strict: whether every node must be computed.
         types: of the inputs.
         traced: the numbers of the inputs that positions are made of.
@@ -97,7 +98,9 @@ class Search:
         inputs: Sequence[GraphInput],
         sizes: Sizes,
         random: np.random.Generator,
+        constraints: Mapping[str, Constraint] | None = None,
     ) -> None:
+        self.constraints = constraints or {}
         self.model, self.inputs, self.sizes, self.random = model, inputs, sizes, random
         self.is_strict = isinstance(model, Program)
         keys = values_of_positions(model.plan, model.plans)
@@ -166,6 +169,7 @@ class Search:
             random: where randomness comes from.
             number: of the draw; three in a row try everything.
         """
+        found = self._with_equal_lanes(found)
         runs = min(_MOST_VARIED, max(_MOST_STEPS // max(found.run.computed, 1), _FEWEST_VARIED))
         for _ in range(_ROUNDS):
             before, best = found.run, found
@@ -187,6 +191,17 @@ class Search:
             if runs <= 0:
                 break
         return found
+
+    def _with_equal_lanes(self, found: Found) -> Found:
+        """Make the targets of all lanes equal where they must be; tell of nodes where that is not found."""
+        if not any(use.are_equal for use in found.run.uses):
+            return found
+        run = self.trace(found.run.with_values(equal_lanes(found.run.terms, found.run.uses)))
+        tried = run.found() if not run.bad else None
+        if tried is not None and run.is_as_good_as(found.run) and all(map(has_equal_lanes, run.uses)):
+            return tried
+        unequal = [use for use in found.run.uses if not has_equal_lanes(use)]
+        return replace(found, repeated=[*found.repeated, *unequal])
 
     def _values(self, shapes: Sequence[tuple[int, ...]]) -> Found | None:
         """Return inputs of these shapes; None if there are none, or if sizes were changed first."""
@@ -264,7 +279,7 @@ class Run:
         self.starts = np.cumsum([0, *map(len, flat)]).tolist()
         self.terms = Terms(np.concatenate([np.empty(0, np.int64), *flat]))
         model = search.model
-        scope = Scope(search.sizes.symbols(), search.is_strict, model.plan, search.mattering)
+        scope = Scope(search.sizes.symbols(), search.is_strict, model.plan, search.mattering, search.constraints)
         machine = TracingMachine(model.plans, self.terms, scope)
         self.uses: list[Use] = machine.uses
         self.stuck: list[Stuck] = machine.stuck

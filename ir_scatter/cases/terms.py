@@ -46,6 +46,21 @@ class Terms:
         return self._elements[0][numbers], self._slopes[0][numbers], self._offsets[0][numbers]
 
 
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What indices of one scatter node must be, beyond what its operator demands.
+
+    Attributes:
+        are_unique: no two name the same target.
+        are_non_negative: none counts from the end.
+        are_equal: along every axis but the one they count on, they are equal.
+    """
+
+    are_unique: bool = False
+    are_non_negative: bool = False
+    are_equal: bool = False
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Use:
     """A place where numbers must lie in a range, and maybe differ.
@@ -65,6 +80,7 @@ class Use:
         is_scatter: whether they are the indices of a scatter node.
         wraps: whether numbers below 0 count from the end.
         may_repeat: whether the document says what comes out if targets repeat.
+        are_equal: whether the targets of all lanes should be equal.
     """
 
     name: str
@@ -81,6 +97,7 @@ class Use:
     is_scatter: bool = False
     wraps: bool = False
     may_repeat: bool = False
+    are_equal: bool = False
 
     @property
     def least(self) -> Array:
