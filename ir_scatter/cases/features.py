@@ -28,12 +28,17 @@ class Feature(Enum):
     REPEATED = auto()
 
 
-_ORDERS = (
+_ONE = ((Feature.NEGATIVE,), (Feature.FIRST,), (Feature.LAST,))
+_FEW = ((Feature.NEGATIVE, Feature.REPEATED), (Feature.FIRST, Feature.LAST), (Feature.NEGATIVE,))
+_MANY = (
     (Feature.NEGATIVE, Feature.REPEATED, Feature.FIRST, Feature.LAST),
     (Feature.FIRST, Feature.LAST),
-    (Feature.LAST, Feature.NEGATIVE, Feature.REPEATED, Feature.FIRST),
+    (Feature.LAST, Feature.NEGATIVE, Feature.REPEATED),
 )
-"""What draws try, one after the other; the second has nothing that some runtimes refuse."""
+"""What three draws try, one after the other, with one target, up to three, or more.
+
+The second has nothing that some runtimes refuse, and other numbers have room as well.
+"""
 
 
 class Change(NamedTuple):
@@ -65,6 +70,11 @@ class _Rows:
         """Compute the coordinates again."""
         steered = self._values[self.elements] * self.slopes + self.offsets
         self.numbers = np.where(self.is_steered, steered, self.use.values)
+
+    @property
+    def free_count(self) -> int:
+        """Return how many rows can be chosen one by one."""
+        return len(np.unique(self.elements[self.is_steered.any(axis=1)], axis=0))
 
     @property
     def targets(self) -> Array:
@@ -140,7 +150,8 @@ class Planner:
             rows = _Rows(use, self.terms, self.values)
             if not rows.is_steered.any() or (rows.sizes < 1).any() or not rows.is_legal:
                 continue
-            order = _ORDERS[number % len(_ORDERS)]
+            orders = {1: _ONE, 2: _FEW, 3: _FEW}.get(rows.free_count, _MANY)
+            order = orders[number % len(orders)]
             may_wrap = Feature.NEGATIVE in order and use.wraps
             for feature in order:
                 if self._is_possible(use, feature):
