@@ -6,7 +6,7 @@ import numpy as np
 
 from ir_scatter.cases.movement import copies
 from ir_scatter.cases.numbers import clip_to_type, dtype_of
-from ir_scatter.cases.reach import Backward, values_that_decide
+from ir_scatter.cases.reach import Backward, reads_values, values_that_decide
 from ir_scatter.cases.search import Found, Search
 from ir_scatter.elements import ElementType
 from ir_scatter.graphs.plan import Step, UnknownOp
@@ -86,7 +86,10 @@ def _eligible(search: Search) -> list[int]:
 
     If none gets there without operators that NumPy does not compute, those that get there with them.
     """
-    decisive = values_that_decide(search.model.plan, search.model.plans)
+    plan, plans = search.model.plan, search.model.plans
+    decisive = values_that_decide(plan, plans)
+    if not search.is_strict:  # nothing else would tell that a number has no whole one
+        decisive = decisive | Backward(plans, _made_whole, reads_values).values(plan)
     for through_unknown in (False, True):
         reached = _written(search, through_unknown=through_unknown) - decisive
         found = [number for number, input in enumerate(search.inputs) if input.key in reached]
@@ -116,6 +119,12 @@ def _sources(step: Step) -> Iterator[Key]:
     for port, key in zip(step.work.spec.ports, step.inputs, strict=False):
         if key is not None and port.role in {Role.DATA, Role.UPDATES}:
             yield key
+
+
+def _made_whole(step: Step) -> Iterator[Key]:
+    """Yield the input of a node that makes whole numbers of others."""
+    if _is_lossy(step):
+        yield from (key for key in step.inputs[:1] if key is not None)
 
 
 def _is_lossy(step: Step) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from ir_scatter.cases.edges import edge_feeds
 from ir_scatter.cases.search import Found, Search
 from ir_scatter.cases.sizes import Sizes, partial_shapes
+from ir_scatter.cases.terms import Constraint
 from ir_scatter.errors import NoInputs, UsageError
 from ir_scatter.graphs.plan import Plan
 from ir_scatter.graphs.program import Program, Sketch, make_sketch
@@ -53,7 +54,8 @@ def make_feeds(
 
     Every input that indices are made of gets values for which all indices and positions of all nodes
     are in range, and the targets of scatter nodes without reduction differ where there is room and
-    such values are found. Inputs that say sizes get those that the model has declared, or small ones.
+    such values are found. Indices of scatter nodes try what their operator allows: three draws of
+    consecutive seeds hold a negative one, 0, the last one, and with a reduction a repeated one. Inputs that say sizes get those that the model has declared, or small ones.
     Dynamic dimensions become small numbers that fit each other. Other whole numbers are between -8
     and 8, floating-point numbers multiples of 1/8 in that range. Inputs of an ONNX model that have an
     initializer are left out.
@@ -83,15 +85,26 @@ def draw_feeds(
     seed: int = 0,
     input_shapes: Mapping[str, Shape] | None = None,
     values: str = PLAIN,
+    constraints: Mapping[str, Constraint] | None = None,
 ) -> Drawn:
-    """Draw legal inputs, and say where targets repeat; see `make_feeds`."""
+    """Draw legal inputs, and say where targets repeat; see `make_feeds`.
+
+    Args:
+        model: a model, or what `prepare` made of it.
+        seed: for the random numbers.
+        input_shapes: shapes of inputs by any of their names.
+        values: "plain" or "edge".
+        constraints: what indices must be beyond what their operators demand, by scatter node; nodes for
+            which no such inputs are found are told with those whose targets repeat.
+    """
     if values not in VALUES:
         raise UsageError(f"values is {values!r}, expected {', '.join(VALUES)}")
     known = model if isinstance(model, Program) else make_sketch(model)
     inputs = [input for input in known.inputs if input.default is None]
     shapes = partial_shapes(inputs, input_shapes or {})
     with collector_paused():
-        search, found = _search(known, inputs, shapes, seed)
+        search, found = _search(known, inputs, shapes, seed, constraints)
+        found = search.vary(found, np.random.default_rng([seed, 2]), seed)
         arrays = found.arrays
         if values == EDGE:
             arrays = edge_feeds(search, found, np.random.default_rng([seed, 1]))
@@ -100,7 +113,11 @@ def draw_feeds(
 
 
 def _search(
-    model: Program | Sketch, inputs: Sequence[GraphInput], shapes: Sequence[Shape], seed: int
+    model: Program | Sketch,
+    inputs: Sequence[GraphInput],
+    shapes: Sequence[Shape],
+    seed: int,
+    constraints: Mapping[str, Constraint] | None,
 ) -> tuple[Search, Found]:
     """Return the first inputs that every node takes, or else the best."""
     unknown = [input.names[0] for input, shape in zip(inputs, shapes, strict=True) if shape is None]
@@ -108,7 +125,7 @@ def _search(
     failed: NoInputs | None = None
     avoided = set() if all(map(is_static, shapes)) else _sizes_in(model.plan)
     for tried in _with_ranks(model.plan, inputs, shapes):
-        search = Search(model, inputs, Sizes(tried, avoided), np.random.default_rng(seed))
+        search = Search(model, inputs, Sizes(tried, avoided), np.random.default_rng(seed), constraints)
         try:
             found = search.run()
         except NoInputs as error:

@@ -17,8 +17,11 @@ from ir_scatter.wiring import BodyInput, Choice, GraphInput, Repeat, Source
 _MOST_ITERATIONS = (256, 16, 4)
 """A loop that runs longer is followed through its body once: for a loop in no other, in one, in two.
 
-So is every loop inside of these.
+So is every loop inside of these. One that has few nodes may run longer.
 """
+
+_MOST_INSIDE = 20_000
+"""Up to so many nodes of bodies are computed in one run before loops may not run longer."""
 
 
 class NestedTracing(Machine[Cell]):
@@ -28,6 +31,7 @@ class NestedTracing(Machine[Cell]):
         symbols: the sizes of dimensions by their symbols.
         is_strict: whether a node that cannot be computed ends the run.
         stuck: the nodes that could not be computed.
+        computed: how many nodes were computed.
     """
 
     symbols: Mapping[str, int]
@@ -36,6 +40,7 @@ class NestedTracing(Machine[Cell]):
     def __init__(self, plans: Plans) -> None:
         super().__init__(plans)
         self.stuck: list[Stuck] = []
+        self.computed = 0
         self._depth = 0
 
     def array(self, cell: Cell) -> Array:
@@ -74,9 +79,11 @@ class NestedTracing(Machine[Cell]):
     def _repeat(self, step: Step, work: Repeat, cells: list[Cell | None]) -> Frame[Cell]:
         """Compute a loop, or if that is not possible its body once."""
         self._depth += 1
+        around = self.most_iterations
         try:
             if self._depth <= len(_MOST_ITERATIONS):
-                self.most_iterations = _MOST_ITERATIONS[self._depth - 1]
+                room = (_MOST_INSIDE - self.computed) // max(len(self.plans[work.body].steps), 1)
+                self.most_iterations = max(_MOST_ITERATIONS[self._depth - 1], room)
                 return (yield from super().step(step, cells))
         except Unclear:
             pass
@@ -84,7 +91,7 @@ class NestedTracing(Machine[Cell]):
             self.stuck.append(Stuck(step, [], error))
         finally:
             self._depth -= 1
-            self.most_iterations = _MOST_ITERATIONS[max(self._depth - 1, 0)]
+            self.most_iterations = around
         return (yield from self._once(step, work, cells))
 
     def _either(self, step: Step, work: Choice, cells: list[Cell | None]) -> Frame[Cell]:

@@ -7,8 +7,11 @@ import numpy as np
 
 from ir_scatter.cases.breaking import WAYS, break_case, index_limits
 from ir_scatter.cases.case import Case
+from ir_scatter.cases.features import Planner
 from ir_scatter.cases.numbers import clip_to_type, draw
 from ir_scatter.cases.shapes import CaseShapes, draw_shapes
+from ir_scatter.cases.targets import lanes_of
+from ir_scatter.cases.terms import Terms, Use
 from ir_scatter.elements import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.errors import UsageError
 from ir_scatter.ops.plain.case import Array
@@ -19,6 +22,7 @@ BROKEN = tuple(WAYS)
 
 _TRIES = 200
 _MANY = 1000
+_FARTHEST = 2**31 - 1
 _NEGATIVE, _WRITTEN = 0.3, 0.5
 """How often an index that may be negative is, and how often a default is written."""
 
@@ -147,7 +151,7 @@ def draw_indices(random: np.random.Generator, case: Case, shapes: CaseShapes, *,
         is_unique: whether targets must differ.
     """
     assert shapes.indices is not None
-    limits = [max(case.data.shape[case.axis_from_front], 1) if s is None else s for s in index_limits(case)]
+    limits = _limits(case)
     if 0 in shapes.indices or not limits:
         found = np.zeros(shapes.indices, np.int64)
     elif case.spec.layout is Layout.TUPLES:
@@ -168,3 +172,48 @@ def draw_indices(random: np.random.Generator, case: Case, shapes: CaseShapes, *,
         sizes = np.array(limits if case.spec.layout is Layout.TUPLES else limits[0], np.int64)
         found = np.where(is_negative, found - sizes, found)
     return np.asarray(found).astype(dtype(case.index_type))
+
+
+def _limits(case: Case) -> list[int]:
+    """Return the sizes that indices count on; that of the dimension where any is legal."""
+    return [max(case.data.shape[case.axis_from_front], 1) if s is None else s for s in index_limits(case)]
+
+
+def try_features(
+    random: np.random.Generator, case: Case, indices: Array, number: int, *, is_unique: bool
+) -> Array:
+    """Return indices that try what the operator allows: three draws in a row hold all that there is.
+
+    Args:
+        random: where randomness comes from.
+        case: what the indices belong to.
+        indices: legal ones, with which it is begun.
+        number: of the draw.
+        is_unique: whether targets must differ.
+    """
+    layout = case.spec.layout
+    depth = indices.shape[-1] if layout is Layout.TUPLES else 1
+    if not indices.size:
+        return indices
+    sizes = _limits(case)
+    flat, numbers = indices.astype(np.int64).reshape(-1), np.arange(indices.size).reshape(-1, depth)
+    use = Use(
+        name="",
+        terms=numbers + 1,
+        values=flat.reshape(-1, depth),
+        lows=np.zeros(depth, np.int64),
+        highs=np.array(sizes, np.int64) - 1,
+        lanes=lanes_of(layout, case.axis_from_front, indices),
+        shape=indices.shape,
+        is_legal=True,
+        is_unique=is_unique,
+        is_scatter=True,
+        wraps=case.spec.index_range is IndexRange.WRAPPING,
+        may_repeat=not is_unique and case.reduction is not Reduction.NONE,
+    )
+    low, high = clip_to_type(case.index_type, -_FARTHEST, _FARTHEST)
+    ends = (np.full(indices.size, end, np.int64) for end in (low, high))
+    planner = Planner(random, Terms(flat), [use], *ends)
+    for _ in planner.changes(number):
+        pass
+    return planner.values.reshape(indices.shape).astype(indices.dtype)

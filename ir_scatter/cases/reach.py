@@ -26,6 +26,11 @@ def values_of_positions(plan: Plan, plans: Plans) -> set[Key]:
     return Backward(plans, _positions, _is_computed).values(plan)
 
 
+def values_of_trips(plan: Plan, plans: Plans) -> set[Key]:
+    """Return the values of the main graph that say how often loops run, or from which that is computed."""
+    return Backward(plans, _trips, _is_computed).values(plan)
+
+
 def values_that_matter(plan: Plan, plans: Plans) -> set[Key]:
     """Return the values of the main graph that must be known to know positions, sizes and conditions."""
     return Backward(plans, _deciding, _is_computed, asks_conditions=True).values(plan)
@@ -33,7 +38,7 @@ def values_that_matter(plan: Plan, plans: Plans) -> set[Key]:
 
 def values_that_decide(plan: Plan, plans: Plans) -> set[Key]:
     """Return the values of the main graph from which positions, sizes or conditions may follow."""
-    return Backward(plans, _deciding, _reads_values, asks_conditions=True).values(plan)
+    return Backward(plans, _deciding, reads_values, asks_conditions=True).values(plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +122,13 @@ class Backward:
         yield from (key for key in plan.captured if key in inner)
 
 
-def _reads_values(step: Step) -> bool:
+def reads_values(step: Step) -> bool:
+    """Tell whether a node looks at the numbers of its inputs, and not at their shapes alone."""
     return not (isinstance(step.work, PlainOp) and step.work.reads_shapes_only)
 
 
 def _is_computed(step: Step) -> bool:
-    return not isinstance(step.work, UnknownOp) and _reads_values(step)
+    return not isinstance(step.work, UnknownOp) and reads_values(step)
 
 
 def _deciding(step: Step) -> Iterator[Key]:
@@ -136,6 +142,13 @@ def _deciding(step: Step) -> Iterator[Key]:
         numbers = (work.trips, work.condition)
     keys = (step.inputs[number] for number in numbers if number is not None)
     yield from (key for key in keys if key is not None)
+
+
+def _trips(step: Step) -> Iterator[Key]:
+    """Yield the input of a loop that says how often it runs."""
+    key = step.inputs[step.work.trips] if isinstance(step.work, Repeat) and step.work.trips is not None else None
+    if key is not None:
+        yield key
 
 
 def _positions(step: Step) -> Iterator[Key]:

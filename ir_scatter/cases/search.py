@@ -1,17 +1,18 @@
 """Tries sizes for the inputs of a model, and for each of them values."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ir_scatter.cases.cells import Cell, Stuck, Traced, hollow
+from ir_scatter.cases.features import Planner, equal_lanes, has_equal_lanes, settled
 from ir_scatter.cases.mending import grow, make_room, mend
 from ir_scatter.cases.numbers import LARGEST, clip_to_type, draw, dtype_of
-from ir_scatter.cases.reach import values_of_positions, values_that_matter
+from ir_scatter.cases.reach import values_of_positions, values_of_trips, values_that_matter
 from ir_scatter.cases.sizes import MOST_ELEMENTS, Sizes
-from ir_scatter.cases.solving import solve
-from ir_scatter.cases.terms import Terms, Use
+from ir_scatter.cases.solving import narrowed, solve
+from ir_scatter.cases.terms import Constraint, Terms, Use
 from ir_scatter.cases.tracing import Scope, TracingMachine
 from ir_scatter.elements import ElementType
 from ir_scatter.errors import NoInputs
@@ -23,23 +24,30 @@ from ir_scatter.wiring import GraphInput
 _MENDS = 32
 _PASSES = 12
 _SOFT_PASSES = 3
+_FROM_FRONT = 6
+"""Up to this pass indices are sought that count from the front: few models have none."""
+
 _FEWEST_RUNS = 8
 _MOST_STEPS, _MOST_SKETCHED = 1_000_000, 50_000
 """A search ends after so many runs that computed so many nodes in all."""
+
+_ROUNDS = 3
+_MOST_VARIED, _FEWEST_VARIED = 64, 4
+"""How often, and with how many runs, indices are made to try what they may be."""
 
 _STUCK_STARTS = 1
 """After this start no other values are tried for nodes that cannot be computed."""
 
 _FARTHEST = 2**31 - 1
 _STARTS = (
-    ((-LARGEST, LARGEST), (0, 7)),
-    ((1, LARGEST), (0, 3)),
-    ((1, LARGEST), (1, 2)),
-    ((0, 3), (0, 1)),
-    ((1, LARGEST), (1, 1)),
-    ((0, LARGEST), (0, 0)),
+    ((-LARGEST, LARGEST), (0, 7), (1, 3)),
+    ((1, LARGEST), (0, 3), (1, 1)),
+    ((1, LARGEST), (1, 2), (0, 1)),
+    ((0, 3), (0, 1), (1, 2)),
+    ((1, LARGEST), (1, 1), (1, 1)),
+    ((0, LARGEST), (0, 0), (0, 0)),
 )
-"""Ranges to begin with: of ordinary numbers, and of numbers that indices are made of."""
+"""Ranges to begin with: of ordinary numbers, of numbers that indices are made of, of trip counts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +55,7 @@ class Found:
     """Inputs whose positions are legal.
 
     Attributes:
+        run: what found them.
         arrays: in the order of the inputs.
         repeated: where targets repeat though they should not.
         stuck: how many nodes could not be computed.
@@ -54,6 +63,7 @@ class Found:
         too_small: how many sizes are exceeded by positions in the model itself.
     """
 
+    run: "Run"
     arrays: list[Array]
     repeated: list[Use]
     stuck: int = 0
@@ -74,6 +84,7 @@ class Search:
         inputs: those that must be given.
         sizes: of their dimensions.
         random: where randomness comes from.
+        constraints: what indices must be beyond what their operators demand, by scatter node.
         is_strict: whether every node must be computed.
         types: of the inputs.
         traced: the numbers of the inputs that positions are made of.
@@ -87,10 +98,13 @@ class Search:
         inputs: Sequence[GraphInput],
         sizes: Sizes,
         random: np.random.Generator,
+        constraints: Mapping[str, Constraint] | None = None,
     ) -> None:
+        self.constraints = constraints or {}
         self.model, self.inputs, self.sizes, self.random = model, inputs, sizes, random
         self.is_strict = isinstance(model, Program)
         keys = values_of_positions(model.plan, model.plans)
+        self._trips = values_of_trips(model.plan, model.plans)
         self.types = [_type_of(input) for input in inputs]
         self.traced = [
             number
@@ -99,7 +113,7 @@ class Search:
         ]
         self.mattering = None if self.is_strict else keys | values_that_matter(model.plan, model.plans)
         self.reason = ""
-        self._runs = 0
+        self._runs = self._computed = 0
 
     def run(self) -> Found:
         """Return the first inputs without repeated targets, or else the best that are legal.
@@ -138,18 +152,62 @@ class Search:
 
     def _is_over(self) -> bool:
         most = _MOST_STEPS if self.is_strict else _MOST_SKETCHED
-        return self._runs >= _FEWEST_RUNS and self._runs * len(self.model.plan.steps) >= most
+        return self._runs >= _FEWEST_RUNS and self._computed >= most
 
     def trace(self, arrays: list[Array]) -> "Run":
         """Run the model."""
         self._runs += 1
-        return Run(self, arrays)
+        run = Run(self, arrays)
+        self._computed += run.computed
+        return run
+
+    def vary(self, found: Found, random: np.random.Generator, number: int) -> Found:
+        """Let indices try what they may be: negative, first, last and repeated ones.
+
+        Args:
+            found: legal inputs.
+            random: where randomness comes from.
+            number: of the draw; three in a row try everything.
+        """
+        found = self._with_equal_lanes(found)
+        runs = min(_MOST_VARIED, max(_MOST_STEPS // max(found.run.computed, 1), _FEWEST_VARIED))
+        for _ in range(_ROUNDS):
+            before, best = found.run, found
+            changes = list(before.planner(random).changes(number))
+
+            def is_good(values: Array) -> bool:
+                nonlocal best, runs
+                runs -= 1
+                run = self.trace(before.with_values(values))
+                tried = run.found() if not run.bad else None
+                is_fit = tried is not None and run.is_as_good_as(before)
+                best = tried if is_fit and tried is not None else best
+                return is_fit
+
+            settled(changes, before.terms.values, is_good, runs)
+            if best is found and (not changes or runs <= 0):
+                break
+            found = best
+            if runs <= 0:
+                break
+        return found
+
+    def _with_equal_lanes(self, found: Found) -> Found:
+        """Make the targets of all lanes equal where they must be; tell of nodes where that is not found."""
+        if not any(use.are_equal for use in found.run.uses):
+            return found
+        run = self.trace(found.run.with_values(equal_lanes(found.run.terms, found.run.uses)))
+        tried = run.found() if not run.bad else None
+        if tried is not None and run.is_as_good_as(found.run) and all(map(has_equal_lanes, run.uses)):
+            return tried
+        unequal = [use for use in found.run.uses if not has_equal_lanes(use)]
+        return replace(found, repeated=[*found.repeated, *unequal])
 
     def _values(self, shapes: Sequence[tuple[int, ...]]) -> Found | None:
         """Return inputs of these shapes; None if there are none, or if sizes were changed first."""
         legal: Found | None = None
-        for start, (ordinary, of_positions) in enumerate(_STARTS):
-            arrays = self._draw(shapes, ordinary, of_positions)
+        for start, ranges in enumerate(_STARTS):
+            arrays = self._draw(shapes, *ranges)
             for number in range(_PASSES):
                 run = self.trace(arrays)
                 if run.stuck:
@@ -168,7 +226,7 @@ class Search:
                 is_hopeless = bool(number and run.stuck and not run.illegal and not self.is_strict)
                 if is_hopeless or not any(use.has_terms for use in wanted) or self._is_over():
                     break
-                arrays = run.solve(wanted)
+                arrays = run.solve(wanted, wraps=number >= _FROM_FRONT)
             if legal is not None and (not legal.stuck or start == _STUCK_STARTS):
                 return legal
         return legal
@@ -182,14 +240,20 @@ class Search:
         return not run.stuck and not run.bad and sum(make_room(self.sizes, use) for use in run.repeated) > 0
 
     def _draw(
-        self, shapes: Sequence[tuple[int, ...]], ordinary: tuple[int, int], of_positions: tuple[int, int]
+        self,
+        shapes: Sequence[tuple[int, ...]],
+        ordinary: tuple[int, int],
+        of_positions: tuple[int, int],
+        of_trips: tuple[int, int],
     ) -> list[Array]:
         arrays = []
         for number, (type, shape) in enumerate(zip(self.types, shapes, strict=True)):
+            is_trips = self.inputs[number].key in self._trips
             if number not in self.traced:
-                arrays.append(draw(self.random, type, shape, low=ordinary[0], high=ordinary[1]))
+                low, high = of_trips if is_trips else ordinary
+                arrays.append(draw(self.random, type, shape, low=low, high=high))
                 continue
-            low, high = clip_to_type(type, *of_positions)
+            low, high = clip_to_type(type, *(of_trips if is_trips else of_positions))
             whole = self.random.integers(low, high + 1, shape)
             arrays.append(
                 (whole.astype(np.float32) if type.kind == "float" else whole).astype(dtype_of(type))
@@ -206,6 +270,7 @@ class Run:
         stuck: the nodes that could not be computed; the run ends with the first if it is strict.
         is_blind: whether some shape was not known.
         too_small: sizes that positions in the model itself exceed, with how large they must be.
+        computed: how many nodes were computed.
     """
 
     def __init__(self, search: Search, arrays: list[Array]) -> None:
@@ -214,7 +279,7 @@ class Run:
         self.starts = np.cumsum([0, *map(len, flat)]).tolist()
         self.terms = Terms(np.concatenate([np.empty(0, np.int64), *flat]))
         model = search.model
-        scope = Scope(search.sizes.symbols(), search.is_strict, model.plan, search.mattering)
+        scope = Scope(search.sizes.symbols(), search.is_strict, model.plan, search.mattering, search.constraints)
         machine = TracingMachine(model.plans, self.terms, scope)
         self.uses: list[Use] = machine.uses
         self.stuck: list[Stuck] = machine.stuck
@@ -222,6 +287,7 @@ class Run:
             machine.run(model.plan, self._cells())
         except Stuck as stuck:
             self.stuck.append(stuck)
+        self.computed = machine.computed
         self.is_blind = machine.is_blind
         self.too_small = machine.too_small
 
@@ -253,6 +319,16 @@ class Run:
         """Return the uses whose positions are not legal."""
         return [use for use in self.uses if not use.is_legal and use.is_strict]
 
+    def is_as_good_as(self, other: "Run") -> bool:
+        """Tell whether nothing stands in the way that does not stand in the way of another run."""
+        pairs = (
+            (self.stuck, other.stuck),
+            (self.illegal, other.illegal),
+            (self.repeated, other.repeated),
+            (self.too_small, other.too_small),
+        )
+        return all(len(mine) <= len(theirs) for mine, theirs in pairs) and self.is_blind <= other.is_blind
+
     @property
     def repeated(self) -> list[Use]:
         """Return the uses whose targets repeat though they should not."""
@@ -262,15 +338,29 @@ class Run:
         """Return the arrays, None if they are not to be taken."""
         if self.stuck and self.search.is_strict:
             return None
-        return Found(self.arrays, self.repeated, len(self.stuck), self.is_blind, len(self.too_small))
+        return Found(self, self.arrays, self.repeated, len(self.stuck), self.is_blind, len(self.too_small))
 
-    def solve(self, wanted: Sequence[Use]) -> list[Array]:
-        """Return arrays with other positions for some uses."""
-        search, arrays = self.search, list(self.arrays)
+    def solve(self, wanted: Sequence[Use], *, wraps: bool) -> list[Array]:
+        """Return arrays with other positions for some uses; `wraps` for ones that count from the end too."""
+        lows, highs = self._ends()
+        for use in self.uses:
+            lows, highs = narrowed(self.terms, use, use.least if wraps else use.lows, lows, highs)
+        return self.with_values(solve(self.search.random, self.terms, lows, highs, wanted))
+
+    def planner(self, random: np.random.Generator) -> Planner:
+        """Return what plans other indices for these uses."""
+        return Planner(random, self.terms, self.uses, *self._ends())
+
+    def _ends(self) -> tuple[Array, Array]:
+        """Return the least and the greatest value of each element that its type can hold."""
+        search, counts = self.search, np.diff(self.starts)
         ends = [clip_to_type(search.types[number], -_FARTHEST, _FARTHEST) for number in search.traced]
-        counts = np.diff(self.starts)
         lows, highs = (np.repeat([end[side] for end in ends], counts) for side in (0, 1))
-        values = solve(search.random, self.terms, self.uses, lows, highs, wanted)
+        return lows, highs
+
+    def with_values(self, values: Array) -> list[Array]:
+        """Return the inputs with other values of the elements that positions are made of."""
+        search, arrays = self.search, list(self.arrays)
         for at, number in enumerate(search.traced):
             array = arrays[number]
             part = values[self.starts[at] : self.starts[at + 1]].reshape(array.shape)

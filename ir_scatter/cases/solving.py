@@ -16,7 +16,6 @@ _MOST_COMPARED = 1 << 24
 def solve(
     random: np.random.Generator,
     terms: Terms,
-    uses: Sequence[Use],
     lows: Array,
     highs: Array,
     wanted: Sequence[Use],
@@ -26,17 +25,38 @@ def solve(
     Args:
         random: where randomness comes from.
         terms: what the uses speak of.
-        uses: every use of this run.
-        lows: the least value of each element that its type can hold.
+        lows: the least value that each element can have.
         highs: the greatest.
         wanted: the uses whose elements are drawn again.
     """
-    solver = _Solver(random, terms, lows.copy(), highs.copy())
-    for use in uses:
-        solver.narrow(use)
+    solver = _Solver(random, terms, lows, highs)
     for use in sorted(wanted, key=lambda use: not use.is_unique):
         solver.draw(use)
     return solver.values
+
+
+def narrowed(terms: Terms, use: Use, least: Array, lows: Array, highs: Array) -> tuple[Array, Array]:
+    """Return the ranges of all elements with what a use demands of its own.
+
+    A demand that contradicts others is left out.
+
+    Args:
+        terms: what the use speaks of.
+        use: the use.
+        least: the least coordinates that it takes.
+        lows: the least values of all elements.
+        highs: the greatest.
+    """
+    elements, slopes, offsets = terms.look_up(use.terms)
+    ends = (np.broadcast_to(ends, elements.shape) for ends in (least, use.highs))
+    is_term = (elements >= 0) & (slopes != 0)
+    elements, slopes, offsets, low, high = (array[is_term] for array in (elements, slopes, offsets, *ends))
+    first, last = (low - offsets) / slopes, (high - offsets) / slopes
+    new_lows, new_highs = lows.copy(), highs.copy()
+    np.maximum.at(new_lows, elements, np.ceil(np.minimum(first, last)).astype(np.int64))
+    np.minimum.at(new_highs, elements, np.floor(np.maximum(first, last)).astype(np.int64))
+    fits = new_lows <= new_highs
+    return np.where(fits, new_lows, lows), np.where(fits, new_highs, highs)
 
 
 class _Solver:
@@ -51,23 +71,6 @@ class _Solver:
         self.random, self.terms, self.lows, self.highs = random, terms, lows, highs
         self.values = terms.values.copy()
         self.is_fixed = np.zeros(len(self.values), bool)
-
-    def narrow(self, use: Use) -> None:
-        """Take in what a use demands of its elements; a demand that contradicts others is left out."""
-        elements, slopes, offsets = self.terms.look_up(use.terms)
-        lows, highs = (np.broadcast_to(ends, elements.shape) for ends in (use.lows, use.highs))
-        is_term = (elements >= 0) & (slopes != 0)
-        elements, slopes, offsets, lows, highs = (
-            array[is_term] for array in (elements, slopes, offsets, lows, highs)
-        )
-        first, last = (lows - offsets) / slopes, (highs - offsets) / slopes
-        least = np.ceil(np.minimum(first, last)).astype(np.int64)
-        most = np.floor(np.maximum(first, last)).astype(np.int64)
-        new_lows, new_highs = self.lows.copy(), self.highs.copy()
-        np.maximum.at(new_lows, elements, least)
-        np.minimum.at(new_highs, elements, most)
-        fits = new_lows <= new_highs
-        self.lows, self.highs = np.where(fits, new_lows, self.lows), np.where(fits, new_highs, self.highs)
 
     def draw(self, use: Use) -> None:
         """Draw the elements of a use that were not drawn yet."""

@@ -5,7 +5,7 @@ import numpy as np
 from ir_scatter.cases.asked import Asked, is_unclear
 from ir_scatter.cases.cells import Traced
 from ir_scatter.cases.limits import sizes_of
-from ir_scatter.cases.terms import NO_TERM, Use
+from ir_scatter.cases.terms import NO_TERM, Constraint, Use
 from ir_scatter.cases.uses import columns, holds_positions, is_within
 from ir_scatter.graphs.nodes import by_role, site_of
 from ir_scatter.graphs.plan import Step
@@ -16,10 +16,17 @@ from ir_scatter.shapes import Shape
 from ir_scatter.site import Site
 
 
-def scatter_use(asked: Asked) -> list[tuple[int, Use]]:
+_FREE = Constraint()
+
+
+def scatter_use(asked: Asked, constraint: Constraint = _FREE) -> list[tuple[int, Use]]:
     """Return the uses of axis and indices, and the numbers of these inputs.
 
     Nothing is said of inputs whose shapes do not fit each other: the node will refuse them.
+
+    Args:
+        asked: the node.
+        constraint: what its indices must be as well.
     """
     step = asked.step
     assert isinstance(step.work, Lookup)
@@ -41,7 +48,7 @@ def scatter_use(asked: Asked) -> list[tuple[int, Use]]:
         return uses
     highs = _highs(site, data, cell.array, operands.get(Role.UPDATES), axis)
     if highs is not None:
-        uses.append((number, _index_use(step, site, cell, axis, highs)))
+        uses.append((number, _index_use(step, site, cell, axis, highs, constraint)))
     return uses
 
 
@@ -88,16 +95,20 @@ def _highs(
     return [size - 1]
 
 
-def _index_use(step: Step, site: Site, cell: Traced, axis: int | None, highs: list[int]) -> Use:
+def _index_use(
+    step: Step, site: Site, cell: Traced, axis: int | None, highs: list[int], constraint: Constraint
+) -> Use:
     layout, depth, indices = site.spec.layout, len(highs), cell.array
     terms = np.full(indices.shape, NO_TERM) if cell.terms is None else cell.terms
     values, of_inputs = columns(indices, depth), columns(terms, depth)
-    wraps = site.spec.index_range is IndexRange.WRAPPING
-    front = np.where(of_inputs == NO_TERM, -np.array(highs, np.int64) - 1, 0) if wraps else 0
+    is_documented = step.node.opset in site.spec.opsets
+    wraps = site.spec.index_range is IndexRange.WRAPPING and is_documented and not constraint.are_non_negative
+    front = -np.array(highs, np.int64) - 1 if wraps else 0
     is_within_range = is_within(values, front, np.array(highs, np.int64))
     is_left_alone = (of_inputs == NO_TERM) & (cell.is_opaque or not cell.is_input)
     is_legal = bool((is_within_range | is_left_alone).all()) or depth == 0
-    is_unique = site.reduction is Reduction.NONE and layout is not Layout.SEQUENCE
+    is_unique = site.reduction is Reduction.NONE or constraint.are_unique
+    is_unique = is_unique and layout is not Layout.SEQUENCE
     is_repeated = False
     if is_unique and bool(is_within_range.all()) and not is_unclear(cell):
         limits = [high + 1 for high in highs]
@@ -109,15 +120,19 @@ def _index_use(step: Step, site: Site, cell: Traced, axis: int | None, highs: li
         values,
         np.zeros(depth, np.int64),
         np.array(highs, np.int64),
-        _lanes(layout, axis, indices) if depth else np.zeros(0, np.int64),
+        lanes_of(layout, axis, indices) if depth else np.zeros(0, np.int64),
         indices.shape,
         is_legal,
         is_unique,
         is_repeated,
+        is_scatter=True,
+        wraps=wraps,
+        may_repeat=site.reduction not in {None, Reduction.NONE} and not constraint.are_unique,
+        are_equal=constraint.are_equal and layout is Layout.ELEMENTS,
     )
 
 
-def _lanes(layout: Layout, axis: int | None, indices: Array) -> Array:
+def lanes_of(layout: Layout, axis: int | None, indices: Array) -> Array:
     """Number the targets that can meet each other: for one index per element, those of one lane."""
     if layout is Layout.TUPLES:
         return np.zeros(indices.size // max(indices.shape[-1], 1), np.int64)

@@ -46,6 +46,21 @@ class Terms:
         return self._elements[0][numbers], self._slopes[0][numbers], self._offsets[0][numbers]
 
 
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What indices of one scatter node must be, beyond what its operator demands.
+
+    Attributes:
+        are_unique: no two name the same target.
+        are_non_negative: none counts from the end.
+        are_equal: along every axis but the one they count on, they are equal.
+    """
+
+    are_unique: bool = False
+    are_non_negative: bool = False
+    are_equal: bool = False
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Use:
     """A place where numbers must lie in a range, and maybe differ.
@@ -62,6 +77,10 @@ class Use:
         is_unique: whether targets should differ.
         is_repeated: whether targets repeat in this run though they should not.
         is_strict: whether it must be legal; otherwise other numbers may be of no use, and no more.
+        is_scatter: whether they are the indices of a scatter node.
+        wraps: whether numbers below 0 count from the end.
+        may_repeat: whether the document says what comes out if targets repeat.
+        are_equal: whether the targets of all lanes should be equal.
     """
 
     name: str
@@ -75,6 +94,15 @@ class Use:
     is_unique: bool = False
     is_repeated: bool = False
     is_strict: bool = True
+    is_scatter: bool = False
+    wraps: bool = False
+    may_repeat: bool = False
+    are_equal: bool = False
+
+    @property
+    def least(self) -> Array:
+        """Return the least legal coordinates, those that count from the end included."""
+        return self.lows - (self.highs + 1) if self.wraps else self.lows
 
     @property
     def positions(self) -> int:
@@ -93,7 +121,7 @@ class Use:
 
     def describe(self) -> str:
         """Say which positions are not legal."""
-        spans = ", ".join(f"{low} to {high}" for low, high in zip(self.lows, self.highs, strict=True))
+        spans = ", ".join(f"{low} to {high}" for low, high in zip(self.least, self.highs, strict=True))
         return f"positions between {self.values.min()} and {self.values.max()}, expected {spans}"
 
     @property

@@ -1,7 +1,7 @@
 """Runs a model and follows, element by element, where its indices come from."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ir_scatter.cases.mending import named_positions
 from ir_scatter.cases.movement import copies, moved_inputs
 from ir_scatter.cases.nested import NestedTracing
 from ir_scatter.cases.targets import scatter_use
-from ir_scatter.cases.terms import NO_TERM, Terms, Use
+from ir_scatter.cases.terms import NO_TERM, Constraint, Terms, Use
 from ir_scatter.cases.uses import need_uses, repaired
 from ir_scatter.errors import EvaluationFailed, UnreadableModel
 from ir_scatter.graphs.nodes import compute_node
@@ -25,6 +25,7 @@ from ir_scatter.ops.plain.case import Array
 from ir_scatter.ops.spec import Reduction, Role
 from ir_scatter.wiring import Key
 
+_FREE = Constraint()
 _FEW = 64
 """Up to so many elements numbers are computed even if nobody needs them."""
 
@@ -38,12 +39,14 @@ class Scope:
         is_strict: whether a node that cannot be computed ends the run.
         main: the main graph.
         mattering: the values of the main graph whose numbers must be known; None for all.
+        constraints: what indices must be beyond what their operators demand, by scatter node.
     """
 
     symbols: Mapping[str, int]
     is_strict: bool
     main: Plan
     mattering: Collection[Key] | None = None
+    constraints: Mapping[str, Constraint] = field(default_factory=dict)
 
 
 class TracingMachine(NestedTracing):
@@ -106,6 +109,7 @@ class TracingMachine(NestedTracing):
 
     def compute(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
         """Return the outputs of a node without bodies."""
+        self.computed += 1
         if step in self._shapes_only and isinstance(step.work, PlainOp):
             first = cells[0] if cells else None
             if step.work.name.lower() in KEEPERS and isinstance(first, Traced) and first.array.size > _FEW:
@@ -172,7 +176,7 @@ class TracingMachine(NestedTracing):
         """Note where positions are asked for, and put legal ones in the place of others."""
         step = asked.step
         if isinstance(step.work, Lookup):
-            found = scatter_use(asked)
+            found = scatter_use(asked, self.scope.constraints.get(step.node.scope, _FREE))
         else:
             needs = needs_of(step.node.domain, step.node.type)
             found = list(need_uses(asked, needs)) if needs else []

@@ -10,6 +10,7 @@ from ir_scatter.cases.bounds import limits_of
 from ir_scatter.cases.cells import Traced
 from ir_scatter.cases.limits import Limits
 from ir_scatter.cases.terms import NO_TERM, Use
+from ir_scatter.facts import opset_number
 from ir_scatter.graphs.plan import Step
 from ir_scatter.ops.needs import Need, Numbers
 from ir_scatter.ops.plain.case import Array, kind
@@ -36,8 +37,10 @@ def need_uses(asked: Asked, needs: Sequence[Need]) -> Iterator[tuple[int, Use]]:
 def _use(step: Step, need: Need, limits: Limits, array: Array, terms: Array) -> Use:
     lows, highs = np.array(limits.lows, np.int64), np.array(limits.highs, np.int64)
     values, of_inputs = columns(array, len(lows)), columns(terms, len(lows))
-    is_certain = of_inputs != NO_TERM
-    is_legal = bool((is_within(values, lows, highs) | ~is_certain).all())
+    is_certain, opset = of_inputs != NO_TERM, opset_number(step.node)
+    wraps = None not in {need.wraps_since, opset} and (opset or 0) >= (need.wraps_since or 0)
+    least = lows - (highs + 1) if wraps else lows
+    is_legal = bool((is_within(values, least, highs) | ~is_certain).all())
     if limits.are_different and is_legal and bool(is_certain.all()):
         is_legal = len(np.unique(values)) == values.size
     return Use(
@@ -51,6 +54,7 @@ def _use(step: Step, need: Need, limits: Limits, array: Array, terms: Array) -> 
         is_legal,
         is_unique=limits.are_different,
         is_strict=need.is_strict,
+        wraps=wraps,
     )
 
 
@@ -84,7 +88,7 @@ def is_within(values: Array, lows: Any, highs: Any) -> Array:
 def repaired(use: Use, array: Array) -> Array:
     """Return legal positions instead of those that are not."""
     highest = np.maximum(use.highs, use.lows)
-    values = np.where(is_within(use.values, use.lows, highest), use.values, use.lows)
+    values = np.where(is_within(use.values, use.least, highest), use.values, use.lows)
     is_roomy = use.is_unique and len(use.lows) == 1 and len(values) <= use.positions
     if is_roomy and len(np.unique(values)) != values.size:
         values = use.lows + np.arange(len(values)).reshape(-1, 1)

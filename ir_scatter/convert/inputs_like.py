@@ -9,7 +9,7 @@ import numpy as np
 
 from ir_scatter.cases import Case
 from ir_scatter.cases.numbers import draw
-from ir_scatter.cases.operators import draw_indices
+from ir_scatter.cases.operators import draw_indices, try_features
 from ir_scatter.cases.shapes import CaseShapes
 from ir_scatter.convert.engine import Promises
 from ir_scatter.convert.shapes_like import Misfit, draw_shapes_like
@@ -55,19 +55,22 @@ def draw_inputs(
     way: Sequence[Rewrite],
     site: Site,
     promises: Promises,
+    number: int,
     *,
     keeps_constants: bool,
     is_tight: bool = False,
 ) -> Given:
     """Draw inputs that are legal and keep what is proven and promised of the node.
 
-    Targets differ where nothing says what happens when they do not.
+    Targets differ where nothing says what happens when they do not. Three cases in a row hold
+    negative, first, last and repeated indices where all of that is allowed.
 
     Args:
         random: where randomness comes from.
         way: the rewrites, which have conditions.
         site: the node.
         promises: what the user vouches for.
+        number: of the case.
         keeps_constants: whether indices that are constant stay as they are.
         is_tight: whether every dimension that is not known is to be the least possible one.
 
@@ -87,7 +90,7 @@ def draw_inputs(
         return _given(site, case)
     indices = _constant(site, shapes, wanted) if keeps_constants else None
     if indices is None:
-        indices = _indices(random, view, case, shapes, wanted, is_unique=is_unique)
+        indices = _indices(random, view, case, shapes, wanted, number, is_unique=is_unique)
     return _given(site, replace(case, indices=indices))
 
 
@@ -126,6 +129,7 @@ def _indices(
     case: Case,
     shapes: CaseShapes,
     wanted: set[Condition],
+    number: int,
     *,
     is_unique: bool,
 ) -> Array:
@@ -135,11 +139,14 @@ def _indices(
     if Condition.EQUAL in wanted and case.spec.layout is Layout.ELEMENTS:
         column = tuple(dim if axis == shapes.axis else min(dim, 1) for axis, dim in enumerate(shapes.indices))
         one = CaseShapes(shapes.data, column, column, shapes.axis)
-        found = np.broadcast_to(draw_indices(random, case, one, is_unique=is_unique), shapes.indices)
+        found = draw_indices(random, case, one, is_unique=is_unique)
+        found = try_features(random, case, found, number, is_unique=is_unique)
+        found = np.broadcast_to(found, shapes.indices)
     else:
         found = draw_indices(random, case, shapes, is_unique=is_unique)
+        found = try_features(random, case, found, number, is_unique=is_unique)
     is_signed = case.index_type.kind == "signed"
-    if (view.may_be_negative and not view.keeps_negative) or not found.size or not is_signed:
+    if view.may_be_negative or not found.size or not is_signed:
         return found
     sizes = shapes.data[: shapes.indices[-1]] if shapes.axis is None else shapes.data[shapes.axis]
     return targets.from_front(found, sizes).astype(found.dtype)

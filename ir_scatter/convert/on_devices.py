@@ -13,6 +13,7 @@ from ir_scatter.convert.conversion import Conversion, Refused
 from ir_scatter.diagnostics import Location
 from ir_scatter.errors import Error
 from ir_scatter.formats import IR
+from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.runners.outcome import Outcome, Status
 from ir_scatter.shapes import show, show_numbers
@@ -20,6 +21,7 @@ from ir_scatter.validate import read, validate
 
 if TYPE_CHECKING:
     from ir_scatter.cases.feeds import Drawn
+    from ir_scatter.cases.terms import Constraint
     from ir_scatter.constants import Array
     from ir_scatter.runners.runner import Runner
 
@@ -73,7 +75,8 @@ def verify_on(conversion: Conversion, devices: Sequence[str], before: str | None
 def compare_models(conversion: Conversion, old: str, new: Path, found: "Sequence[Runner]") -> OnDevices:
     """Run two models on runners and compare their outputs; see `verify_on`."""
     try:
-        cases = [_draw(old, conversion.seed + number) for number in range(CASES)]
+        constraints = {one.node.scope: _constraint(one.assumptions) for one in conversion.converted}
+        cases = [_draw(old, conversion.seed + number, constraints) for number in range(CASES)]
     except Error as error:
         failed = {runner.name: f"no inputs could be drawn: {error}" for runner in found}
         return OnDevices(conversion, {}, failed, tuple(_said(failed)))
@@ -96,12 +99,23 @@ def compare_models(conversion: Conversion, old: str, new: Path, found: "Sequence
     return OnDevices(told, equal, failed, (*remarks, *_said(failed)))
 
 
-def _draw(path: str, seed: int) -> "Drawn":
+def _constraint(assumptions: Sequence[str]) -> "Constraint":
+    """Return what inputs keep to, so that none is drawn for which the new model need not be right."""
+    from ir_scatter.cases.terms import Constraint
+
+    return Constraint(
+        are_unique=Condition.UNIQUE in assumptions,
+        are_non_negative=Condition.NON_NEGATIVE in assumptions,
+        are_equal=Condition.EQUAL in assumptions,
+    )
+
+
+def _draw(path: str, seed: int, constraints: "Mapping[str, Constraint]") -> "Drawn":
     """Draw inputs; nodes whose constant indices repeat a target are told with those that inputs make so."""
     from ir_scatter.cases.feeds import draw_feeds
     from ir_scatter.rules.repeated_targets import RULE
 
-    drawn = draw_feeds(path, seed)
+    drawn = draw_feeds(path, seed, constraints=constraints)
     constant = (one.node.name for one in validate(read(path)) if one.code == RULE.code and one.node)
     return replace(drawn, repeated=tuple(dict.fromkeys((*drawn.repeated, *constant))))
 

@@ -46,12 +46,12 @@ def prove(rewritten: Rewritten, site: Site, promises: Promises, cases: int, seed
     """
     random = np.random.default_rng(seed)
     done = elements = 0
-    for _ in range(cases):
+    for number in range(cases):
         if done and elements > MOST_ELEMENTS:
             break  # large nodes get one case
         try:
             keeps = rewritten.is_bound or done == 0
-            given = _draw(random, rewritten.way, site, promises, keeps_constants=keeps)
+            given = _draw(random, rewritten.way, site, promises, number, keeps_constants=keeps)
         except Misfit:
             return Refusal(Reason.BREAKS_RULES, "no legal shapes were found that the node can have")
         except TooLarge:
@@ -71,15 +71,16 @@ def _draw(
     way: Sequence[Rewrite],
     site: Site,
     promises: Promises,
+    number: int,
     *,
     keeps_constants: bool,
 ) -> Given:
     problem: Exception = Misfit()
-    for number in range(_TRIES):
+    for tried in range(_TRIES):
         try:
             return draw_inputs(
-                random, way, site, promises,
-                keeps_constants=keeps_constants, is_tight=number == _TRIES - 1,
+                random, way, site, promises, number,
+                keeps_constants=keeps_constants, is_tight=tried == _TRIES - 1,
             )  # fmt: skip
         except Misfit as error:
             problem = error

@@ -98,6 +98,7 @@ class Need:
         low: the least number, where nothing else says it.
         high: the greatest; for dimensions: how many more or less there are.
         numbers: for which element types it holds.
+        wraps_since: the opset from which on a position below 0 counts from the end; None for no opset.
     """
 
     port: int
@@ -109,6 +110,7 @@ class Need:
     low: int = 0
     high: int = 0
     numbers: Numbers = Numbers.ANY
+    wraps_since: int | None = None
 
     @property
     def decides_shape(self) -> bool:

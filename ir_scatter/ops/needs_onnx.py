@@ -19,9 +19,9 @@ _REDUCTIONS = (
 )  # fmt: skip
 
 ROWS: dict[str, tuple[Need, ...]] = {
-    "Gather": (position(1),),
-    "GatherElements": (position(1),),
-    "GatherND": (Need(1, Meaning.COORDINATES),),
+    "Gather": (Need(1, Meaning.POSITION, wraps_since=11),),
+    "GatherElements": (Need(1, Meaning.POSITION, wraps_since=11),),
+    "GatherND": (Need(1, Meaning.COORDINATES, wraps_since=11),),
     "ArrayFeatureExtractor": (position(1, fixed(-1)),),
     "OneHot": (
         Need(0, Meaning.BELOW, of=1),

@@ -21,9 +21,12 @@ _REDUCTIONS = (
 )  # fmt: skip
 
 ROWS: dict[str, tuple[Need, ...]] = {
-    "gather": (position(1, Axis(None, port=2)), Need(2, Meaning.DIMENSION)),
+    "gather": (
+        Need(1, Meaning.POSITION, axis=Axis(None, port=2), wraps_since=8),
+        Need(2, Meaning.DIMENSION),
+    ),
     "gatherelements": (position(1),),
-    "gathernd": (Need(1, Meaning.COORDINATES),),
+    "gathernd": (Need(1, Meaning.COORDINATES, wraps_since=8),),
     "gathertree": (position(1, fixed(2)), Need(2, Meaning.COUNT, axis=_FIRST, low=1)),
     "onehot": (
         Need(0, Meaning.BELOW, of=1),

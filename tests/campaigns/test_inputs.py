@@ -1,0 +1,20 @@
+"""Inputs that we draw are legal: the model is computed on them, whatever its bodies do with indices."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ir_scatter import evaluate_model
+from ir_scatter.cases.feeds import make_feeds
+from tests.campaigns.body_models import write
+from tests.campaigns.scale import cases, generator
+
+
+@pytest.mark.parametrize("dialect", ["onnx", "ir"])
+def test_inputs_of_bodies_are_legal(dialect: str, tmp_path: Path, figures: "Counter[str]") -> None:
+    for number in cases(60):
+        chance = generator(f"inputs of {dialect}", number)
+        path, _ = write(chance, tmp_path, is_onnx=dialect == "onnx")
+        evaluate_model(path, make_feeds(path, number))
+        figures["models"] += 1
