@@ -180,6 +180,7 @@ class Session:
             self.devices[runner.name] = runner.availability()
         if plain.precision == "default":
             plain = replace(plain, precision=self._precisions.get(runner.name) or plain.precision)
+        self._note(plain)
         if plain.status is Status.UNAVAILABLE:
             return replace(plain, message=_with_remedy(runner, plain.message)), None
         remarks: tuple[str, ...] = getattr(runner, "remarks", ())
@@ -189,10 +190,16 @@ class Session:
             return plain, None
         taps, memory = tuple(self.nodes), settings.tap_memory
         tapped = runner.run(self.path, feeds, taps=taps, tap_memory=memory, **options)  # type: ignore[arg-type]
+        self._note(tapped)
         if tapped.status is not Status.OK:
             reason = f"the run with taps: {tapped.status} {tapped.message}".rstrip()
             tapped = replace(tapped, tapped=tuple(Tapped(tap, problem=reason) for tap in taps))
         return plain, tapped
+
+    def _note(self, outcome: Outcome) -> None:
+        """Enter what else a runner has to say of a run."""
+        for remark in outcome.remarks:
+            self.remarks[f"{outcome.runner}: {remark}"] = None
 
     def _judged(self, outcome: Outcome, number: int) -> "_Said":
         """Return what is to be said of tapped nodes; one that the model does not have is passed over."""

@@ -51,15 +51,23 @@ def compare_two(
         voices.insert(0, _NumpyVoice(models, settings))
     outcomes: dict[str, Outcome] = {}
     comparisons: list[Comparison] = []
+    remarks: dict[str, None] = {}
     for number, case in enumerate(cases):
         feeds_of = (case, _fitting(case, models))
         for voice in voices:
             pair, found = _on(voice, feeds_of, number, settings, models)
             for outcome in pair:
                 outcomes[outcome.runner] = worse(outcomes.get(outcome.runner), outcome)
+                remarks.update((f"{outcome.runner}: {remark}", None) for remark in outcome.remarks)
             comparisons += map(without_arrays, found)
     return Compared(
-        before.path, settings, tuple(outcomes.values()), tuple(comparisons), feeds=cases, other=after.path
+        before.path,
+        settings,
+        tuple(outcomes.values()),
+        tuple(comparisons),
+        remarks=tuple(remarks),
+        feeds=cases,
+        other=after.path,
     )
 
 

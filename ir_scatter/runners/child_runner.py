@@ -6,14 +6,16 @@ and a `module` whose `main` prepares its process and then calls that of `openvin
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ir_scatter.errors import BadFeed, UsageError
+from ir_scatter.formats import IR, NAMES, ONNX_FORMAT, format_of
 from ir_scatter.runners.ahead import Ahead
-from ir_scatter.runners.outcome import NodeFacts, Outcome, Status, Tap
+from ir_scatter.runners.outcome import OTHER_FORMAT, NodeFacts, Outcome, Status, Tap
 from ir_scatter.runners.runner import (
     MODEL_PRECISION,
     PRECISIONS,
@@ -39,6 +41,7 @@ class ChildRunner(Runner):
         has_precision: whether a precision can be asked for.
         questions_per_process: after how many of them a new process takes over.
         can_prepare: whether its process can make a model ready that it has no inputs for yet.
+        formats: of the files that it reads.
     """
 
     module: str
@@ -48,6 +51,7 @@ class ChildRunner(Runner):
     has_precision: bool = False
     questions_per_process: int | None = None
     can_prepare: bool = False
+    formats: tuple[str, ...] = (IR, ONNX_FORMAT)
     _ahead: Ahead | None = None
 
     def environment(self) -> Mapping[str, str]:
@@ -117,6 +121,11 @@ class ChildRunner(Runner):
         """Run a model; see `Runner.run`."""
         if precision not in PRECISIONS:
             raise UsageError(f"precision is {precision!r}, expected {', '.join(PRECISIONS)}")
+        if not self._problem and not self._reads(model_path):
+            known = " and ".join(NAMES[format] for format in self.formats)
+            found = NAMES[format_of(os.fspath(model_path))]
+            answer = {"status": Status.UNSUPPORTED, "message": f"the file is {found}, expected {known}"}
+            return replace(self._outcome(answer, [], (), feeds, precision), reason=OTHER_FORMAT)
         ahead = self._answer_ahead(model_path, precision)
         if ahead.get("status", Status.OK) != Status.OK:
             return self._outcome(ahead, [], (), feeds, precision)
@@ -159,6 +168,10 @@ class ChildRunner(Runner):
         is_this = ahead is not None and ahead.about == (os.path.abspath(model_path), precision)
         return answer if is_this and answer is not None else {}
 
+    def _reads(self, model_path: "str | Path") -> bool:
+        """Tell whether a file is of a format that the runtime reads."""
+        return len(self.formats) == len(NAMES) or format_of(os.fspath(model_path)) in self.formats
+
     @cached_property
     def _problem(self) -> str:
         return self.problem()
@@ -178,8 +191,6 @@ class ChildRunner(Runner):
             answer, found = self.worker.ask({**self.options(), **question}, arrays, timeout)
         except Stopped as stopped:
             return {"status": stopped.status, "message": stopped.message}, []
-        if answer["status"] == "bad-feed":
-            raise BadFeed(answer["message"])
         if answer["status"] == "bug":
             raise RuntimeError(answer["message"])
         return answer, found

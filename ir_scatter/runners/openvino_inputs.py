@@ -33,10 +33,10 @@ def input_tensors(model: Any, feeds: Mapping[str, Array], path: str) -> list[Any
             raise _unknown(name, [parameter_names(parameter)[0] for parameter in parameters], path)
         other = given.setdefault(numbers[name], name)
         if other != name:
-            raise Failure("bad-feed", f"{other!r} and {name!r} are the same input, expected one of them")
+            raise Failure("refused", f"{other!r} and {name!r} are the same input, expected one of them")
     missing = [parameter_names(one)[0] for n, one in enumerate(parameters) if n not in given]
     if missing:
-        raise Failure("bad-feed", f"no array is given for {', '.join(missing)}")
+        raise Failure("refused", f"no array is given for {', '.join(missing)}")
     return [_tensor(one, given[n], feeds[given[n]]) for n, one in enumerate(parameters)]
 
 
@@ -78,11 +78,11 @@ def _tensor(parameter: Any, name: str, array: Array) -> Any:
     if expected is None:
         raise Failure("unsupported", f"{name} is {type}, which NumPy has no type for")
     if array.dtype != expected:
-        raise Failure("bad-feed", f"{name} is {array.dtype.name}, expected {expected.name}")
+        raise Failure("refused", f"{name} is {array.dtype.name}, expected {expected.name}")
     shape = parameter.get_partial_shape()
     if not fits(shape, array.shape):
         wanted = str(shape).replace(",", ", ")
-        raise Failure("bad-feed", f"{name} has shape {list(array.shape)}, expected {wanted}")
+        raise Failure("refused", f"{name} has shape {list(array.shape)}, expected {wanted}")
     return to_tensor(array, type)
 
 
@@ -115,7 +115,7 @@ def _unknown(name: str, known: Sequence[str], path: str) -> Failure:
         return Failure(
             "unsupported", f"OpenVINO takes input {name!r} for a constant, as it has an initializer"
         )
-    return Failure("bad-feed", f"the model has no input {name!r}, expected {', '.join(known) or 'none'}")
+    return Failure("refused", f"the model has no input {name!r}, expected {', '.join(known) or 'none'}")
 
 
 def _initializers(path: str) -> set[str]:

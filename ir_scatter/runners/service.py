@@ -24,7 +24,7 @@ class Failure(Exception):
     """A runtime does not do what it is asked to.
 
     Attributes:
-        status: the word of `Status` for it, or "bad-feed".
+        status: the word of `Status` for it.
         message: in the runtime's own words.
     """
 
