@@ -18,6 +18,7 @@ from ir_scatter.compare.session import NEVER, Compared, NotTapped, Settings, wit
 from ir_scatter.compare.verdicts import Comparison, Guarded, Odd
 from ir_scatter.compare.voices import NumpyVoice
 from ir_scatter.compare.watching import Sight
+from ir_scatter.errors import BadFeed
 from ir_scatter.model import Model, Node
 from ir_scatter.runners.outcome import NodeFacts, Outcome, Status, Tapped
 from ir_scatter.validate import read
@@ -129,7 +130,10 @@ class Session:
         judging, found = list[Future[_Said]](), list[Outcome]()
         said: _Said = []
         for runner in self.runners:
-            plain, tapped = self._run(runner, feeds)
+            try:
+                plain, tapped = self._run(runner, feeds)
+            except BadFeed as error:  # the feeds fit the model: this is between the runner and itself
+                plain, tapped = Outcome(runner.name, Status.REFUSED, str(error)), None
             if tapped is not None:
                 said += changed_by_taps(plain, tapped)
                 whole = replace(plain, tapped=tapped.tapped)

@@ -142,16 +142,21 @@ class _RunnerVoice(_Voice):
         for model, given in zip(self.models, feeds, strict=True):
             if found and found[0].status is Status.UNAVAILABLE:
                 return [*found, found[0]]
-            found.append(
-                self._runner.run(
-                    model.path,
-                    given,
-                    precision=self.settings.precision,
-                    repeat=self.settings.repeat,
-                    timeout=self.settings.timeout,
-                )
-            )
+            found.append(self._run(model, given))
         return found
+
+    def _run(self, model: Model, feeds: "_Feeds") -> Outcome:
+        settings = self.settings
+        try:
+            return self._runner.run(
+                model.path,
+                feeds,
+                precision=settings.precision,
+                repeat=settings.repeat,
+                timeout=settings.timeout,
+            )
+        except BadFeed as error:  # the feeds fit both models: this is between the runner and itself
+            return Outcome(self._runner.name, Status.REFUSED, str(error))
 
     def contested_nodes(self, model: Model, feeds: "_Feeds") -> set[str]:
         """Tap them; this is asked only when something differs."""

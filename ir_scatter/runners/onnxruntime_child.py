@@ -56,7 +56,9 @@ class _OnnxRuntime(OnnxAnswers):
         required = [(one, False) for one in session.get_inputs()]
         optional = [(one, True) for one in session.get_overridable_initializers()]
         return [
-            Expected(one.name, _type(one.type), tuple(one.shape), flag) for one, flag in required + optional
+            # no dimensions are those of a scalar, or of an input without a shape: it will see for itself
+            Expected(one.name, _type(one.type), tuple(one.shape) or None, flag)
+            for one, flag in required + optional
         ]
 
     def output_names(self, session: Any) -> list[str]:

@@ -1,11 +1,11 @@
 """Computes models by OpenVINO's constant folding: what happens in its process."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
 from ir_scatter.ops.plain.case import Array
-from ir_scatter.runners.openvino_inputs import input_tensors, output_names
+from ir_scatter.runners.openvino_inputs import input_names, input_tensors, output_names
 from ir_scatter.runners.openvino_messages import sentence, status
 from ir_scatter.runners.openvino_models import Models
 from ir_scatter.runners.openvino_taps import TappedModel, placed, tap
@@ -47,7 +47,8 @@ class _Folding:
 
         def attempt(bodies: bool) -> Done:
             tapped = tap(model, taps, bodies=bodies)
-            return _compute(tapped.model, tensors, question["repeat"], len(names), feeds, tapped)
+            found = input_names(model, feeds, path)
+            return _compute(tapped.model, tensors, question["repeat"], len(names), feeds, tapped, found)
 
         def plain() -> Done:
             return _compute(model, tensors, question["repeat"], len(names), feeds, None)
@@ -64,6 +65,7 @@ def _compute(
     outputs: int,
     feeds: Mapping[str, Array],
     tapped: TappedModel | None,
+    names: Sequence[Collection[str]] = (),
 ) -> Done:
     done = Done()
     for number in range(repeat):
@@ -73,7 +75,7 @@ def _compute(
         done.seconds = done.seconds or perf_counter() - started
         if tapped is not None and not number:
             done.arrays = [_array(sources[index]) for index in tapped.added]
-            done.taps = placed(tapped, model, feeds, len(done.arrays))
+            done.taps = placed(tapped, names, feeds, len(done.arrays))
             done.arrays += tapped.constants
     return done
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ir_scatter.runners.kept import Kept, identity
 from ir_scatter.runners.openvino_messages import sentence, status
+from ir_scatter.runners.openvino_v10 import restore
 from ir_scatter.runners.service import Failure
 
 _DEFAULT = "default"
@@ -53,7 +54,9 @@ class Models:
 
     def _read(self, path: str) -> Any:
         try:
-            return self.core.read_model(path)
+            model = self.core.read_model(path)
+            restore(model, path)
+            return model
         except Exception as error:  # whatever the runtime says is the answer
             raise Failure(status(error), sentence(error)) from None
 

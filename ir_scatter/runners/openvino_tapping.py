@@ -7,7 +7,7 @@ from typing import Any
 
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.runners.kept import identity
-from ir_scatter.runners.openvino_inputs import parameter_names
+from ir_scatter.runners.openvino_inputs import input_names
 from ir_scatter.runners.openvino_messages import sentence, status
 from ir_scatter.runners.openvino_models import Models
 from ir_scatter.runners.openvino_taps import TappedModel, placed, sizes, tap
@@ -33,6 +33,11 @@ class Question:
     feeds: Mapping[str, Array]
     tensors: Sequence[Any]
     outputs: int
+
+    @property
+    def names(self) -> list[list[str]]:
+        """Return every name of each Parameter."""
+        return input_names(self.model, self.feeds, self.asked["model"])
 
     @property
     def taps(self) -> tuple[tuple[str, str], ...]:
@@ -67,8 +72,7 @@ def prepare(models: Models, asked: Mapping[str, Any]) -> None:
 def _run_batches(models: Models, question: Question, *, bodies: bool) -> Done:
     """Run the model once for each batch of taps; its own outputs are those of the first batch."""
     whole = _tapped(models, question, question.taps, bodies=bodies)
-    shapes = {name: feed.shape for name, feed in zip(_names(question), question.feeds.values(), strict=True)}
-    cut = list(batches(sizes(whole, shapes), question.asked["tap_memory"]))
+    cut = list(batches(sizes(whole, _shapes(question)), question.asked["tap_memory"]))
     if len(cut) == 1:
         return _run(models, question, whole, (question.taps, bodies))
     merged = Done()
@@ -93,7 +97,7 @@ def _run(models: Models, question: Question, tapped: TappedModel | None, key: tu
             done.arrays = [_output(request, index) for index in tapped.added]
         done.seconds = done.seconds or perf_counter() - started
     if tapped is not None:
-        done.taps = placed(tapped, question.model, question.feeds, len(done.arrays))
+        done.taps = placed(tapped, question.names, question.feeds, len(done.arrays))
         done.arrays += tapped.constants
     return done
 
@@ -121,7 +125,12 @@ def _tapped(
     return found
 
 
-def _names(question: Question) -> list[str]:
-    """Return the name of the Parameter for each feed."""
-    known = {name: one for one in question.model.get_parameters() for name in parameter_names(one)}
-    return [str(known[name].get_friendly_name()) for name in question.feeds]
+def _shapes(question: Question) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the feeds by the names of the Parameters."""
+    parameters = question.model.get_parameters()
+    known = {name: one for one, names in zip(parameters, question.names, strict=True) for name in names}
+    return {
+        str(known[name].get_friendly_name()): array.shape
+        for name, array in question.feeds.items()
+        if name in known
+    }

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.elements import ELEMENT_TYPES
-from ir_scatter.runners.openvino_inputs import parameter_names
 from ir_scatter.runners.openvino_places import Owner, Place, Places
 from ir_scatter.runners.openvino_tensors import to_array, type_name
 from ir_scatter.runners.service import Failure
@@ -202,16 +201,17 @@ def _keys(owners: Sequence[Owner]) -> list[str]:
     return [f"{owner.node.get_name()}:{owner.kind}" for owner in owners]
 
 
-def placed(tapped: TappedModel, model: Any, feeds: Collection[str], added: int) -> list[dict[str, Any]]:
+def placed(
+    tapped: TappedModel, names: Sequence[Collection[str]], feeds: Collection[str], added: int
+) -> list[dict[str, Any]]:
     """Return the taps as `tapped.decode` takes them.
 
     Args:
         tapped: the changed model.
-        model: as it was read.
+        names: every name of each Parameter.
         feeds: the names that the caller used for the inputs.
         added: how many outputs there are; the constants come after them.
     """
-    names = [parameter_names(parameter) for parameter in model.get_parameters()]
 
     def place(value: list[Any]) -> list[Any]:
         kind, number = value[:2]
