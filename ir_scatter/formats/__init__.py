@@ -120,8 +120,11 @@ def read(
                 return read_ir(
                     path, raw, operators, has_folder=has_folder, shapes=shapes, input_shapes=input_shapes
                 )
-            from ir_scatter.formats.onnx_model import read as read_onnx
-
+            try:
+                from ir_scatter.formats.onnx_model import read as read_onnx
+            except Exception as error:  # a broken package may raise anything
+                reason = f"the package onnx cannot be imported: {type(error).__name__}: {error}"
+                raise UnreadableModel("unreadable-file", reason, Location(path)) from None
             return read_onnx(path, raw, types, operators, has_folder=has_folder, input_shapes=input_shapes)
     except UnreadableModel as error:
         error.format = format if error.is_model else None

@@ -64,6 +64,21 @@ def input_names(model: Any, feeds: Collection[str], path: str) -> list[list[str]
     return [same if own & set(same) else [*_origin(same[0], before), *same] for same in names]
 
 
+def shapes_by_parameter(
+    model: Any, names: Sequence[Collection[str]], feeds: Mapping[str, Array]
+) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the feeds by the names of the Parameters.
+
+    Args:
+        model: of OpenVINO.
+        names: every name of each Parameter.
+        feeds: by any of them.
+    """
+    pairs = zip(model.get_parameters(), names, strict=True)
+    known = {name: str(one.get_friendly_name()) for one, same in pairs for name in same}
+    return {known[name]: array.shape for name, array in feeds.items() if name in known}
+
+
 def _origin(name: str, before: Mapping[str, str]) -> list[str]:
     """Return the input that a value of an ONNX model comes from, by the first inputs of nodes."""
     seen = {name}

@@ -44,13 +44,16 @@ class Models:
         Raises:
             Failure: the device is missing, or does not take the model.
         """
-
-        def make() -> tuple[Any, Any]:
-            compiled = self._compile(model, device, precision, profile=profile)
-            return compiled, compiled.create_infer_request()
-
-        found: tuple[Any, Any] = self.kept.get(("started", key, device, precision, profile), make)
+        found: tuple[Any, Any] = self.kept.get(
+            ("started", key, device, precision, profile),
+            lambda: self.make(model, device, precision, profile=profile),
+        )
         return found
+
+    def make(self, model: Any, device: str, precision: str, *, profile: bool) -> tuple[Any, Any]:
+        """Return the same as `start`, which nobody keeps."""
+        compiled = self._compile(model, device, precision, profile=profile)
+        return compiled, compiled.create_infer_request()
 
     def _read(self, path: str) -> Any:
         try:
