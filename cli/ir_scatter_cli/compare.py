@@ -84,7 +84,8 @@ def command(**options: Any) -> int:
     --on that is NumPy and every device found; `ir-scatter devices` lists them.
 
     Exit codes: 0 agreement; 1 a difference, a result that changes, or illegal indices; 2 wrong usage;
-    3 a file cannot be read or written; 4 a runner that was named could not run, and nothing differs.
+    3 a file cannot be read or written; 4 a runner that was named could not run, or nothing was compared
+    although one was named, and nothing differs.
     """
     try:
         return _run(options)
@@ -214,5 +215,6 @@ def _exit_code(done: "Done", *, is_named: bool) -> int:
         return exits.FINDINGS
     if done.failures:
         return exits.USAGE
-    failed = any(one.failed and (is_named or not one.comparisons) for one in done.found)
-    return exits.RUNTIME if failed else exits.OK
+    from ir_scatter.compare.session import has_failed
+
+    return exits.RUNTIME if is_named and has_failed(done.found) else exits.OK

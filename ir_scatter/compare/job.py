@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.compare.one_model import compare, names_of
 from ir_scatter.compare.request import Voices, find_voices
-from ir_scatter.compare.session import Compared, Settings
+from ir_scatter.compare.session import Compared, Settings, with_nothing_said
 from ir_scatter.compare.two_models import compare_two
 from ir_scatter.errors import CannotWrite, Error, UnreadableModel, UsageError
 from ir_scatter.files import find_files
@@ -139,6 +139,7 @@ def _one(job: Job, models: list[Model], voices: Voices) -> Done:
     else:
         path = job.models[0]
         found = compare(path, voices.runners, settings, with_numpy=with_numpy, feeds=feeds, model=models[0])
+    found = with_nothing_said(found)
     writing = _Writing(job)
     writing.write(found, "")
     return Done((found,), (), voices.skipped, tuple(writing.written), tuple(writing.failed))
@@ -149,7 +150,7 @@ def _each(job: Job, voices: Voices, seen: Callable[[object], None] | None) -> Do
     folders: set[str] = set()
     for source in find_files(job.models, ()).sources:
         try:
-            one = _compare_one(source.path, job, voices, is_first=not found)
+            one = with_nothing_said(_compare_one(source.path, job, voices, is_first=not found))
         except UnreadableModel as error:
             if source.is_named or error.is_model:
                 failures.append(Failure(source.path, error.message, is_unreadable=True))

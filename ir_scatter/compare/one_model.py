@@ -20,6 +20,7 @@ from ir_scatter.compare.tap_changes import Changed, TapChanges, changed_by_taps
 from ir_scatter.compare.verdicts import Comparison, Guarded, Odd, Verdict
 from ir_scatter.compare.voices import NUMPY, NumpyVoice
 from ir_scatter.compare.watching import Sight
+from ir_scatter.errors import BadFeed
 from ir_scatter.model import Model, Node
 from ir_scatter.runners.outcome import NodeFacts, Outcome, Status, Tapped
 from ir_scatter.validate import read
@@ -136,7 +137,11 @@ class Session:
         judging, found = list[tuple[Outcome, list[Future[list[_Said]]]]](), list[Outcome]()
         changes: list[Changed] = []
         for runner in self.runners:
-            plain, futures = self._run(runner, feeds), list[Future[list[_Said]]]()
+            try:
+                plain = self._run(runner, feeds)
+            except BadFeed as error:  # the feeds fit the model: this is between the runner and itself
+                plain = Outcome(runner.name, Status.REFUSED, str(error))
+            futures = list[Future[list[_Said]]]()
             kept = [plain]
             for tapped in self._runs_with_taps(runner, feeds, plain):
                 changes += changed_by_taps(plain, tapped)
@@ -210,6 +215,7 @@ class Session:
             self.devices[runner.name] = runner.availability()
         if plain.precision == "default":
             plain = replace(plain, precision=self._precisions.get(runner.name) or plain.precision)
+        self._note(plain)
         if plain.status is Status.UNAVAILABLE:
             return replace(plain, message=_with_remedy(runner, plain.message))
         remarks: tuple[str, ...] = getattr(runner, "remarks", ())
@@ -226,6 +232,7 @@ class Session:
             tapped = runner.run(
                 self.path, feeds, taps=taps, tap_memory=self.settings.tap_memory, **self._options
             )
+            self._note(tapped)
             if tapped.status is not Status.OK:
                 reason = f"the run with taps: {tapped.status} {tapped.message}".rstrip()
                 yield replace(tapped, runs=(), tapped=tuple(Tapped(tap, problem=reason) for tap in taps))
@@ -237,6 +244,11 @@ class Session:
     @property
     def _options(self) -> dict[str, Any]:
         return {"precision": self.settings.precision, "timeout": self.settings.timeout}
+
+    def _note(self, outcome: Outcome) -> None:
+        """Enter what else a runner has to say of a run."""
+        for remark in outcome.remarks:
+            self.remarks[f"{outcome.runner}: {remark}"] = None
 
     def _judged(self, outcome: Outcome, number: int) -> "list[_Said]":
         """Return what is to be said of tapped nodes, for each run with taps.

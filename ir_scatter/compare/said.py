@@ -7,12 +7,14 @@ from ir_scatter.compare.session import NEVER, NotTapped
 from ir_scatter.compare.verdicts import Guarded
 from ir_scatter.compare.voices import NUMPY
 from ir_scatter.compare.watching import Sight
-from ir_scatter.runners.outcome import Outcome, Status
+from ir_scatter.runners.outcome import OTHER_FORMAT, Outcome, Status
 
 
 def is_guard_wanted(outcomes: Sequence[Outcome], said: Sequence[object]) -> bool:
     """Tell whether NumPy must look at indices itself, as runners did not show all of them."""
-    is_failed = any(one.status not in {Status.OK, Status.UNAVAILABLE} for one in outcomes)
+    is_failed = any(
+        one.status not in {Status.OK, Status.UNAVAILABLE} and one.reason != OTHER_FORMAT for one in outcomes
+    )
     return is_failed or any(isinstance(one, NotTapped) and one.reason != NEVER for one in said)
 
 

@@ -113,6 +113,8 @@ def _told(one: Outcome, store: ArrayStore) -> dict[str, Any]:
     return {
         "runner": one.runner,
         "status": one.status.value,
+        "reason": one.reason,
+        "remarks": list(one.remarks),
         "message": one.message,
         "precision": one.precision,
         "seconds": one.seconds,
@@ -184,6 +186,8 @@ def _outcome(told: Mapping[str, Any], shelf: ArrayShelf) -> Outcome:
         float(told["seconds"]),
         str(told["precision"]),
         _words(told["versions"]),
+        None if told.get("reason") is None else str(told["reason"]),
+        tuple(map(str, told.get("remarks", ()))),
         tuple({name: shelf.get(one) for name, one in run.items()} for run in told.get("tapped_outputs", ())),
     )
 

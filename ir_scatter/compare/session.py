@@ -1,13 +1,13 @@
 """What is wanted of a comparison, and what came of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ir_scatter.compare.tolerances import Tolerances
 from ir_scatter.compare.verdicts import Comparison, Guarded, Odd, Verdict
 from ir_scatter.compare.voices import NUMPY
-from ir_scatter.runners.outcome import NodeFacts, Outcome, Status
+from ir_scatter.runners.outcome import OTHER_FORMAT, NodeFacts, Outcome, Status
 from ir_scatter.shapes import Shape
 
 if TYPE_CHECKING:
@@ -113,15 +113,50 @@ class Compared:
         return found or any(one.is_illegal for one in self.guarded)
 
     @property
+    def ran(self) -> tuple[str, ...]:
+        """Return the runners that ran the model."""
+        return tuple(one.runner for one in self.outcomes if one.status is Status.OK)
+
+    @property
     def failed(self) -> tuple[Outcome, ...]:
-        """Return the runners that could not run; that NumPy does not know an operator is no failure."""
+        """Return the runners that could not run.
+
+        That NumPy does not know an operator is no failure, nor that a runtime reads other files.
+        """
         return tuple(
             one
             for one in self.outcomes
             if one.status is not Status.OK
+            and one.reason != OTHER_FORMAT
             and not one.runner.startswith(SAVED)
             and not (one.runner == NUMPY and one.status is Status.UNSUPPORTED)
         )
+
+
+def has_failed(found: Sequence[Compared]) -> bool:
+    """Tell whether runners that were named did not do what they were named for.
+
+    That is so if one of them could not run, if none of them reads files of a model's format, and if
+    nothing was compared at all although there was something to compare.
+    """
+    for one in found:
+        if one.failed or (one.outcomes and all(said.reason == OTHER_FORMAT for said in one.outcomes)):
+            return True
+    is_nothing = not any(one.comparisons for one in found)
+    return bool(found) and is_nothing and not all(len(one.ran) > 1 for one in found)
+
+
+def with_nothing_said(found: Compared) -> Compared:
+    """Return a comparison that says so if nothing was compared, and why."""
+    if found.comparisons:
+        return found
+    ran = found.ran
+    reason = "no runner ran the model"
+    if len(ran) == 1:
+        reason = f"{ran[0]} alone ran the model, and no scatter node of it could be held against NumPy"
+    elif ran:
+        reason = "the model has no outputs and no scatter nodes"
+    return replace(found, remarks=(*found.remarks, f"nothing was compared: {reason}"))
 
 
 def without_arrays(one: Comparison) -> Comparison:

@@ -53,15 +53,23 @@ def compare_two(
         voices.insert(0, _NumpyVoice(models, settings))
     outcomes: dict[str, Outcome] = {}
     comparisons: list[Comparison] = []
+    remarks: dict[str, None] = {}
     for number, case in enumerate(cases):
         feeds_of = (case, _fitting(case, models))
         for voice in voices:
             pair, found = _on(voice, feeds_of, number, settings, models)
             for outcome in pair:
                 outcomes[outcome.runner] = worse(outcomes.get(outcome.runner), outcome)
+                remarks.update((f"{outcome.runner}: {remark}", None) for remark in outcome.remarks)
             comparisons += map(without_arrays, found)
     return Compared(
-        before.path, settings, tuple(outcomes.values()), tuple(comparisons), feeds=cases, other=after.path
+        before.path,
+        settings,
+        tuple(outcomes.values()),
+        tuple(comparisons),
+        remarks=tuple(remarks),
+        feeds=cases,
+        other=after.path,
     )
 
 
@@ -128,16 +136,21 @@ class _RunnerVoice(_Voice):
         for model, given in zip(self.models, feeds, strict=True):
             if found and found[0].status is Status.UNAVAILABLE:
                 return [*found, found[0]]
-            found.append(
-                self._runner.run(
-                    model.path,
-                    given,
-                    precision=self.settings.precision,
-                    repeat=self.settings.repeat,
-                    timeout=self.settings.timeout,
-                )
-            )
+            found.append(self._run(model, given))
         return found
+
+    def _run(self, model: Model, feeds: "_Feeds") -> Outcome:
+        settings = self.settings
+        try:
+            return self._runner.run(
+                model.path,
+                feeds,
+                precision=settings.precision,
+                repeat=settings.repeat,
+                timeout=settings.timeout,
+            )
+        except BadFeed as error:  # the feeds fit both models: this is between the runner and itself
+            return Outcome(self._runner.name, Status.REFUSED, str(error))
 
     def open_outputs(self, model: Model, feeds: "_Feeds") -> Mapping[str, OpenOutput]:
         """Ask NumPy, and where it cannot compute the model tap the nodes; only when something differs."""

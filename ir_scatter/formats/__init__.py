@@ -12,6 +12,11 @@ from ir_scatter.shapes import Shape
 
 IR = "openvino-ir"
 ONNX_FORMAT = "onnx"
+NAMES = {IR: "OpenVINO IR", ONNX_FORMAT: "ONNX"}
+"""What people call the formats."""
+
+_HEAD = 1024
+"""So many bytes tell a format."""
 
 
 class Operators(NamedTuple):
@@ -74,9 +79,18 @@ def detect(path: str, data: bytes) -> str:
     return IR if path.lower().endswith(".xml") else ONNX_FORMAT
 
 
+def format_of(path: str) -> str:
+    """Return the format of a file without reading more than its head; by its name if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return detect(path, file.read(_HEAD))
+    except (OSError, ValueError):
+        return detect(path, b"")
+
+
 def looks_like_xml(data: bytes) -> bool:
     """Tell whether the content begins like XML, whatever the file is called."""
-    head = data[:1024]
+    head = data[:_HEAD]
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return True
     return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<")
@@ -116,8 +130,11 @@ def read(
                 return read_ir(
                     path, raw, operators, has_folder=has_folder, shapes=shapes, input_shapes=input_shapes
                 )
-            from ir_scatter.formats.onnx_model import read as read_onnx
-
+            try:
+                from ir_scatter.formats.onnx_model import read as read_onnx
+            except Exception as error:  # a broken package may raise anything
+                reason = f"the package onnx cannot be imported: {type(error).__name__}: {error}"
+                raise UnreadableModel("unreadable-file", reason, Location(path)) from None
             return read_onnx(path, raw, types, operators, has_folder=has_folder, input_shapes=input_shapes)
     except UnreadableModel as error:
         error.format = format if error.is_model else None

@@ -86,6 +86,7 @@ def _outcome(one: Outcome) -> dict[str, Any]:
     return {
         "runner": one.runner,
         "status": one.status.value,
+        "reason": one.reason,
         "message": one.message,
         "precision": one.precision,
         "seconds": round(one.seconds, 6),

@@ -7,9 +7,10 @@ from ir_scatter.compare.session import Compared
 from ir_scatter.compare.verdicts import Level, Verdict
 from ir_scatter.compare.voices import NUMPY
 from ir_scatter.report.tables import Table, render
-from ir_scatter.runners.outcome import Status
+from ir_scatter.runners.outcome import OTHER_FORMAT, Status
 
 WORKS, REFUSES, DIFFERS = "works", "refuses", "differs"
+NOT_APPLICABLE = "n/a"
 
 
 def by_operator(found: Sequence[Compared], *, color: bool = False, width: int | None = None) -> str:
@@ -22,19 +23,20 @@ def matrix(found: Sequence[Compared]) -> Table:
 
     A node works on a runner if what the runner gives for it agrees with the document, or is one of
     several values that the document allows. A runner refuses all nodes of a model that it does not
-    run, for whatever reason; a node that could not be looked at does not count, nor a format that is
-    not the runner's.
+    run, for whatever reason, but a format that is not the runner's is not applicable; a node that could
+    not be looked at does not count.
     """
     counts: dict[tuple[str, str], Counter[str]] = {}
     runners: dict[str, None] = {}
     for one in found:
         for outcome in one.outcomes:
-            if outcome.runner == NUMPY or not _reads(outcome.runner, one.model):
+            if outcome.runner == NUMPY:
                 continue
             runners.setdefault(outcome.runner)
             if outcome.status is not Status.OK:
+                word = NOT_APPLICABLE if outcome.reason == OTHER_FORMAT else REFUSES
                 for operator in one.operators.values():
-                    counts.setdefault((operator, outcome.runner), Counter())[REFUSES] += 1
+                    counts.setdefault((operator, outcome.runner), Counter())[word] += 1
         for (operator, runner), word in _words(one).items():
             counts.setdefault((operator, runner[0]), Counter())[word] += 1
     names = sorted({operator for operator, _ in counts})
@@ -42,11 +44,6 @@ def matrix(found: Sequence[Compared]) -> Table:
         (name, *(_cell(counts.get((name, runner))) for runner in runners)) for name in names
     ]
     return Table(("operator", *runners), rows)
-
-
-def _reads(runner: str, model: str) -> bool:
-    """Tell whether a runner reads the format of a model at all: only OpenVINO reads an IR."""
-    return runner.startswith("openvino:") or not model.lower().endswith(".xml")
 
 
 def _words(one: Compared) -> dict[tuple[str, tuple[str, str]], str]:
@@ -65,4 +62,5 @@ def _words(one: Compared) -> dict[tuple[str, tuple[str, str]], str]:
 def _cell(counts: Counter[str] | None) -> str:
     if not counts:
         return ""
-    return ", ".join(f"{word} {counts[word]}" for word in (WORKS, REFUSES, DIFFERS) if counts[word])
+    words = [f"{word} {counts[word]}" for word in (WORKS, REFUSES, DIFFERS) if counts[word]]
+    return ", ".join(words) or NOT_APPLICABLE

@@ -1,12 +1,19 @@
 """Run a module of this library in a child process with a time limit."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 from typing import Any
 
 TIME_LIMIT = 300.0
+
+_START = (
+    "import json, runpy, sys; sys.path[:] = json.loads(sys.argv[2]); "
+    "runpy.run_module(sys.argv[1], run_name='__main__')"
+)
+"""Modules are looked for where this process finds them, not where it was called."""
 
 
 def ask(module: str, question: Any, time_limit: float = TIME_LIMIT) -> tuple[Any, str]:
@@ -19,7 +26,7 @@ def ask(module: str, question: Any, time_limit: float = TIME_LIMIT) -> tuple[Any
     """
     try:
         done = subprocess.run(
-            [sys.executable, "-m", module],
+            [sys.executable, "-P", "-c", _START, module, json.dumps(import_paths())],
             input=json.dumps(question).encode(),
             capture_output=True,
             timeout=time_limit,
@@ -36,3 +43,8 @@ def ask(module: str, question: Any, time_limit: float = TIME_LIMIT) -> tuple[Any
     except ValueError:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
         return None, lines[-1] if lines else f"the process ended with {done.returncode}"
+
+
+def import_paths() -> list[str]:
+    """Return where this process finds modules, so that another finds the same."""
+    return [path or os.getcwd() for path in sys.path]

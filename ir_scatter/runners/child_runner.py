@@ -5,15 +5,17 @@ and a `module` whose `main` prepares its process and then calls that of `openvin
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ir_scatter.errors import BadFeed, UsageError
+from ir_scatter.formats import IR, NAMES, ONNX_FORMAT, format_of
 from ir_scatter.runners.ahead import Ahead
-from ir_scatter.runners.outcome import NodeFacts, Outcome, Status, Tap
+from ir_scatter.runners.outcome import OTHER_FORMAT, NodeFacts, Outcome, Status, Tap, Tapped
 from ir_scatter.runners.runner import (
     MODEL_PRECISION,
     PRECISIONS,
@@ -39,6 +41,7 @@ class ChildRunner(Runner):
         has_precision: whether a precision can be asked for.
         questions_per_process: after how many of them a new process takes over.
         can_prepare: whether its process can make a model ready that it has no inputs for yet.
+        formats: of the files that it reads.
     """
 
     module: str
@@ -48,6 +51,7 @@ class ChildRunner(Runner):
     has_precision: bool = False
     questions_per_process: int | None = None
     can_prepare: bool = False
+    formats: tuple[str, ...] = (IR, ONNX_FORMAT)
     _ahead: Ahead | None = None
 
     def environment(self) -> Mapping[str, str]:
@@ -117,6 +121,11 @@ class ChildRunner(Runner):
         """Run a model; see `Runner.run`."""
         if precision not in PRECISIONS:
             raise UsageError(f"precision is {precision!r}, expected {', '.join(PRECISIONS)}")
+        if not self._problem and not self._reads(model_path):
+            known = " and ".join(NAMES[format] for format in self.formats)
+            found = NAMES[format_of(os.fspath(model_path))]
+            answer = {"status": Status.UNSUPPORTED, "message": f"the file is {found}, expected {known}"}
+            return replace(self._outcome(answer, [], (), feeds, precision), reason=OTHER_FORMAT)
         ahead = self._answer_ahead(model_path, precision)
         if ahead.get("status", Status.OK) != Status.OK:
             return self._outcome(ahead, [], (), feeds, precision)
@@ -129,10 +138,46 @@ class ChildRunner(Runner):
             "repeat": max(repeat, 1),
             "profile": profile,
             "tap_memory": tap_memory,
+            "part": 0,
         }
         answer, arrays = self._ask(question, _checked(feeds), timeout)
         answer["seconds"] = answer.get("seconds", 0.0) + ahead.get("seconds", 0.0)
-        return self._outcome(answer, arrays, taps, feeds, precision)
+        made = len(answer.get("tapped", ()))
+        first = self._outcome(answer, arrays, taps[:made], feeds, precision)
+        if first.status is not Status.OK or not taps:
+            return first
+        return self._rest(first, answer["too_large"], question, taps, feeds, timeout)
+
+    def _rest(
+        self,
+        first: Outcome,
+        too_large: int,
+        question: dict[str, Any],
+        taps: Sequence[Tap],
+        feeds: "Mapping[str, Array]",
+        timeout: float,
+    ) -> Outcome:
+        """Ask for the taps that the first answer has no room for, until all are there."""
+        found, remarks, seconds = list(first.tapped), dict.fromkeys(first.remarks), first.seconds
+        large = {found[0].tap.scope: too_large} if too_large else {}
+        while len(found) < len(taps):
+            rest = taps[len(found) :]
+            more = {"taps": question["taps"][len(found) :], "part": len(found), "repeat": 1}
+            answer, arrays = self._ask({**question, **more}, _checked(feeds), timeout)
+            made = len(answer.get("tapped", ()))
+            part = self._outcome(answer, arrays, rest[:made], feeds, first.precision)
+            if part.status is not Status.OK:
+                reason = f"the run with taps: {part.status} {part.message}".rstrip()
+                part = replace(part, tapped=tuple(Tapped(tap, problem=reason) for tap in rest))
+            elif answer["too_large"]:
+                large[rest[0].scope] = answer["too_large"]
+            found += part.tapped
+            remarks |= dict.fromkeys(part.remarks)
+            seconds += part.seconds
+        if large:
+            limit = f"more than --tap-memory allows ({question['tap_memory']})"
+            remarks[f"tapping {', '.join(large)} takes up to {max(large.values())} bytes, {limit}"] = None
+        return replace(first, tapped=tuple(found), remarks=tuple(remarks), seconds=seconds)
 
     def prepare(
         self, model_path: "str | Path", *, precision: str = "f32", timeout: float = TIME_LIMIT
@@ -159,6 +204,10 @@ class ChildRunner(Runner):
         is_this = ahead is not None and ahead.about == (os.path.abspath(model_path), precision)
         return answer if is_this and answer is not None else {}
 
+    def _reads(self, model_path: "str | Path") -> bool:
+        """Tell whether a file is of a format that the runtime reads."""
+        return len(self.formats) == len(NAMES) or format_of(os.fspath(model_path)) in self.formats
+
     @cached_property
     def _problem(self) -> str:
         return self.problem()
@@ -178,8 +227,6 @@ class ChildRunner(Runner):
             answer, found = self.worker.ask({**self.options(), **question}, arrays, timeout)
         except Stopped as stopped:
             return {"status": stopped.status, "message": stopped.message}, []
-        if answer["status"] == "bad-feed":
-            raise BadFeed(answer["message"])
         if answer["status"] == "bug":
             raise RuntimeError(answer["message"])
         return answer, found
@@ -205,7 +252,14 @@ class ChildRunner(Runner):
             answer.get("seconds", 0.0),
             precision if self.has_precision else MODEL_PRECISION,
             self._versions,
+            remarks=tuple(_remarks(answer)),
         )
+
+
+def _remarks(answer: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what else there is to say of a run."""
+    if "died" in answer:
+        yield f"{answer['died']}, after other work; a new one was started and did it"
 
 
 def _is_installed(name: str) -> bool:

@@ -24,6 +24,10 @@ class Kept:
             del self._things[other]
         return found
 
+    def forget(self, key: tuple[Hashable, ...]) -> None:
+        """Let go of what was made for a key."""
+        self._things.pop(key, None)
+
 
 def identity(path: str) -> tuple[Hashable, ...]:
     """Return what tells one state of a file, and of the weights beside it, from another."""

@@ -8,9 +8,9 @@ from typing import Any
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.runners.kept import Kept, identity
 from ir_scatter.runners.onnx_inputs import Expected, check
-from ir_scatter.runners.onnx_taps import AskedTap, TappedModel, tap
+from ir_scatter.runners.onnx_taps import AskedTap, TappedModel, sizes, tap
 from ir_scatter.runners.service import Failure
-from ir_scatter.runners.tapping import Done, batches, with_taps
+from ir_scatter.runners.tapping import Batch, Done, part_of, with_taps
 
 LONGEST_MESSAGE = 400
 
@@ -88,46 +88,52 @@ class OnnxAnswers(ABC):
     def _run_tapped(
         self, question: dict[str, Any], names: list[str], feeds: Mapping[str, Array], *, bodies: bool
     ) -> Done:
-        """Run the model with taps; of what was tapped, as much at once as memory allows."""
-        tapped, session = self._tapped(question, feeds, bodies=bodies)
+        """Run the model with as many taps, from the first on, as memory allows."""
+        path, asked = question["model"], _asked(question)
+        key = ("tapped", *identity(path), asked, frozenset(feeds), bodies)
+
+        def make(taps: tuple[AskedTap, ...]) -> TappedModel:
+            return tap(self.read(path), taps, frozenset(feeds), bodies=bodies, loops_join=self.loops_join)
+
+        def measure(model: Any, given: list[str]) -> list[Array]:
+            return self.infer(self.load_changed(model, path), given, feeds)
+
+        def all_of_them() -> tuple[TappedModel, Batch, list[Any]]:
+            found = make(asked)
+            return found, part_of(len(asked), lambda: sizes(found, asked, measure), question), []
+
+        tapped, batch, sessions = self._kept.get(key, all_of_them)
+        if batch.count < len(asked):
+            self._kept.forget(key)
+            tapped = make(asked[: batch.count])
+        session = sessions[0] if sessions else self.load_changed(tapped.model, path)
+        if batch.is_whole:
+            sessions[:] = [session]
         done = Done()
         started = perf_counter()
-        for number, batch in enumerate(batches(tapped.bytes_of, question["tap_memory"])):
-            taps = tapped.taps[batch]
-            wanted = [name for name in dict.fromkeys(_names(taps)) if name not in names]
-            found = self.infer(session, [*names, *wanted], feeds)
-            if not number:
-                done.runs.append(found[: len(names)])
-            done.seconds = done.seconds or perf_counter() - started
-            places = {name: at + len(done.arrays) for at, name in enumerate([*names, *wanted])}
-            done.arrays += found
-            done.taps += [_numbered(one, places) for one in taps]
+        wanted = [name for name in dict.fromkeys(_names(tapped.taps)) if name not in names]
+        found = self.infer(session, [*names, *wanted], feeds)
+        done.runs.append(found[: len(names)])
+        done.seconds = perf_counter() - started
+        places = {name: at for at, name in enumerate([*names, *wanted])}
+        done.arrays += found
+        done.taps += [_numbered(one, places) for one in tapped.taps]
         for _ in range(question["repeat"] - 1):
             done.runs.append(self.infer(session, names, feeds))
-        return done
+        return batch.entered(done)
 
-    def _tapped(
-        self, question: dict[str, Any], feeds: Mapping[str, Array], *, bodies: bool
-    ) -> tuple[TappedModel, Any]:
-        path = question["model"]
-        asked = tuple(
-            AskedTap(
-                scope,
-                output,
-                tuple(types),
-                tuple(None if shape is None else tuple(shape) for shape in shapes),
-                tuple(callers),
-            )
-            for scope, output, types, shapes, callers in question["taps"]
+
+def _asked(question: dict[str, Any]) -> tuple[AskedTap, ...]:
+    return tuple(
+        AskedTap(
+            scope,
+            output,
+            tuple(types),
+            tuple(None if shape is None else tuple(shape) for shape in shapes),
+            tuple(callers),
         )
-
-        def make() -> tuple[TappedModel, Any]:
-            tapped = tap(self.read(path), asked, frozenset(feeds), bodies=bodies, loops_join=self.loops_join)
-            return tapped, self.load_changed(tapped.model, path)
-
-        key = ("tapped", *identity(path), asked, frozenset(feeds), bodies)
-        found: tuple[TappedModel, Any] = self._kept.get(key, make)
-        return found
+        for scope, output, types, shapes, callers in question["taps"]
+    )
 
 
 def shortened(message: str) -> str:

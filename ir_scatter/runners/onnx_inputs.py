@@ -36,10 +36,10 @@ def check(inputs: Sequence[Expected], feeds: Mapping[str, Array]) -> None:
     for name in feeds:
         if name not in names:
             known = ", ".join(input.name for input in inputs if not input.is_optional) or "none"
-            raise Failure("bad-feed", f"the model has no input {name!r}, expected {known}")
+            raise Failure("refused", f"the model has no input {name!r}, expected {known}")
     missing = [input.name for input in inputs if input.name not in feeds and not input.is_optional]
     if missing:
-        raise Failure("bad-feed", f"no array is given for {', '.join(missing)}")
+        raise Failure("refused", f"no array is given for {', '.join(missing)}")
     for input in inputs:
         if input.name in feeds:
             _check_one(input, feeds[input.name])
@@ -50,11 +50,11 @@ def _check_one(input: Expected, array: Array) -> None:
     if expected is None:
         raise Failure("unsupported", f"input {input.name} is no tensor of a type that NumPy has")
     if array.dtype != expected:
-        raise Failure("bad-feed", f"{input.name} is {array.dtype.name}, expected {expected.name}")
+        raise Failure("refused", f"{input.name} is {array.dtype.name}, expected {expected.name}")
     if input.shape is None:
         return
     if len(input.shape) != array.ndim or any(
         isinstance(dim, int) and dim != size for dim, size in zip(input.shape, array.shape, strict=True)
     ):
         shown = ", ".join("?" if dim is None else str(dim) for dim in input.shape)
-        raise Failure("bad-feed", f"{input.name} has shape {list(array.shape)}, expected [{shown}]")
+        raise Failure("refused", f"{input.name} has shape {list(array.shape)}, expected [{shown}]")

@@ -1,5 +1,6 @@
 """The reference evaluator of the package onnx, with its own operators."""
 
+from ir_scatter.formats import ONNX_FORMAT
 from ir_scatter.runners.child_runner import ChildRunner
 from ir_scatter.runners.runner import Family, Runner
 
@@ -13,9 +14,11 @@ class OnnxReferenceRunner(ChildRunner):
     module = "ir_scatter.runners.onnx_reference_child"
     packages = ("onnx",)
     install = "pip install onnx"
+    formats = (ONNX_FORMAT,)
     remarks = (
         "It broadcasts illegal updates in silence.",
         "A Loop joins its scan outputs instead of stacking them, and fails if it never runs.",
+        "It keeps every value of a model until the end, whatever --tap-memory allows.",
     )
 
 

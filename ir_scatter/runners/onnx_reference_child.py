@@ -11,7 +11,7 @@ from ir_scatter.elements import ElementType, from_onnx_number
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.runners.onnx_answers import OnnxAnswers, shortened
 from ir_scatter.runners.onnx_inputs import Expected
-from ir_scatter.runners.service import Failure, serve
+from ir_scatter.runners.service import Failure, needs, serve
 
 _UNSUPPORTED = (NotImplementedError, ImportError)
 _UNSUPPORTED_WORDS = re.compile("no (?:registered )?implementation", re.IGNORECASE)
@@ -22,7 +22,10 @@ _TALK = re.compile(r", schema\.has_function.*", re.DOTALL)
 def main() -> None:
     """Serve."""
     runtime = _Reference()
-    serve({"run": runtime.run, "describe": runtime.describe})
+    serve(
+        {"run": runtime.run, "describe": runtime.describe},
+        needs("onnx.ModelProto", "onnx.reference.ReferenceEvaluator"),
+    )
 
 
 class _Reference(OnnxAnswers):

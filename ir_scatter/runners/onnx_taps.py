@@ -1,6 +1,6 @@
 """Makes what goes in and out of nodes outputs of an ONNX model; in the process of a runtime."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -55,12 +55,10 @@ class TappedModel:
     Attributes:
         model: a changed copy.
         taps: one for each tap, as `tapped.decode` takes them, arrays by the name of the output.
-        bytes_of: of each tap, as far as that is known.
     """
 
     model: ModelProto
     taps: list[dict[str, Any]] = field(default_factory=list)
-    bytes_of: list[int] = field(default_factory=list)
 
 
 def tap(
@@ -85,7 +83,7 @@ def tap(
     copy.CopyFrom(model)
     tapper = _Tapper(copy, feeds, loops_join=loops_join)
     found = [tapper.tap(one, bodies=bodies) for one in taps]
-    return TappedModel(copy, found, list(map(_bytes, taps)))
+    return TappedModel(copy, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,10 +262,58 @@ class _Tapper:
         return self._markers[id(level)]
 
 
-def _bytes(asked: AskedTap) -> int:
-    total = 0
-    for name, shape in zip(asked.types, asked.shapes, strict=True):
-        row = ELEMENT_TYPES.get(name)
-        if row is not None and shape is not None:
-            total += row.byte_size(prod(shape))
-    return total
+def sizes(
+    tapped: TappedModel,
+    taps: Sequence[AskedTap],
+    measure: Callable[[ModelProto, list[str]], Sequence[Sequence[int]]],
+) -> list[dict[str, int]] | None:
+    """Return of each tap the bytes of the values that are given out, by their names.
+
+    Args:
+        tapped: the model.
+        taps: what was asked for.
+        measure: runs a model with outputs that are shapes.
+
+    Returns:
+        None if they cannot be known, as where a loop stacks values.
+    """
+    types: dict[str, str] = {}
+    shapes: dict[str, Sequence[int] | None] = {}
+    names_of: list[list[str]] = []
+    for one, asked in zip(tapped.taps, taps, strict=True):
+        names_of.append([])
+        for run in one.get("runs", ()):
+            values = [*run["inputs"], run["output"]]
+            if len(values) != len(asked.types):
+                return None
+            for value, type, shape in zip(values, asked.types, asked.shapes, strict=True):
+                if value is None or value[0] != "each":
+                    continue
+                _, name, loops = value
+                if loops or type not in ELEMENT_TYPES:
+                    return None
+                names_of[-1].append(name)
+                types[name], shapes[name] = type, shapes.get(name) or shape
+    open_ones = [name for name, shape in shapes.items() if shape is None]
+    if open_ones:
+        shapes |= dict(zip(open_ones, measure(*_shapes_of(tapped.model, open_ones)), strict=True))
+    bytes_of = {
+        name: ELEMENT_TYPES[types[name]].byte_size(prod(map(int, shape)))
+        for name, shape in shapes.items()
+        if shape is not None
+    }
+    return [{name: bytes_of[name] for name in names} for names in names_of]
+
+
+def _shapes_of(model: ModelProto, names: Sequence[str]) -> tuple[ModelProto, list[str]]:
+    """Return a model that gives the shapes of some values of another, and the names of its outputs."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    additions = Additions(copy)
+    del copy.graph.output[:]
+    given = []
+    for name in names:
+        given.append(additions.name())
+        copy.graph.node.append(helper.make_node("Shape", [name], [given[-1]]))
+        copy.graph.output.append(helper.make_tensor_value_info(given[-1], TensorProto.INT64, None))
+    return copy, given

@@ -13,7 +13,7 @@ from ir_scatter.formats.weights import decode
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.runners.onnx_answers import OnnxAnswers, shortened
 from ir_scatter.runners.onnx_inputs import Expected
-from ir_scatter.runners.service import Failure, serve
+from ir_scatter.runners.service import Failure, needs, serve
 
 _PROVIDERS = ["CPUExecutionProvider"]
 _FATAL = 4
@@ -31,7 +31,10 @@ _FOLDER_OF_DATA = "session.model_external_initializers_file_folder_path"
 def main() -> None:
     """Serve."""
     runtime = _OnnxRuntime()
-    serve({"run": runtime.run, "describe": runtime.describe})
+    serve(
+        {"run": runtime.run, "describe": runtime.describe},
+        needs("onnxruntime.InferenceSession", "onnxruntime.OrtValue", "onnxruntime.get_device"),
+    )
 
 
 class _OnnxRuntime(OnnxAnswers):
@@ -56,7 +59,9 @@ class _OnnxRuntime(OnnxAnswers):
         required = [(one, False) for one in session.get_inputs()]
         optional = [(one, True) for one in session.get_overridable_initializers()]
         return [
-            Expected(one.name, _type(one.type), tuple(one.shape), flag) for one, flag in required + optional
+            # no dimensions are those of a scalar, or of an input without a shape: it will see for itself
+            Expected(one.name, _type(one.type), tuple(one.shape) or None, flag)
+            for one, flag in required + optional
         ]
 
     def output_names(self, session: Any) -> list[str]:

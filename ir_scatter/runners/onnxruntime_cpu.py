@@ -1,5 +1,6 @@
 """onnxruntime on the processor, with its graph optimizations as they are by default."""
 
+from ir_scatter.formats import ONNX_FORMAT
 from ir_scatter.runners.child_runner import ChildRunner
 from ir_scatter.runners.runner import Family, Runner
 
@@ -13,6 +14,7 @@ class OnnxRuntimeRunner(ChildRunner):
     module = "ir_scatter.runners.onnxruntime_child"
     packages = ("onnxruntime",)
     install = "pip install onnxruntime"
+    formats = (ONNX_FORMAT,)
 
 
 def _make(name: str) -> Runner | None:

@@ -9,7 +9,7 @@ from ir_scatter.runners.openvino_facts import node_facts
 from ir_scatter.runners.openvino_inputs import input_tensors, output_names
 from ir_scatter.runners.openvino_models import Models
 from ir_scatter.runners.openvino_tapping import Question, prepare, run_tapped
-from ir_scatter.runners.service import serve
+from ir_scatter.runners.service import needs, serve
 
 _PROPERTIES = {
     "full_name": "FULL_DEVICE_NAME",
@@ -21,7 +21,10 @@ _PROPERTIES = {
 def main() -> None:
     """Serve."""
     device = _Device()
-    serve({"run": device.run, "describe": device.describe, "prepare": device.prepare})
+    serve(
+        {"run": device.run, "describe": device.describe, "prepare": device.prepare},
+        needs("openvino.Core", "openvino.Tensor", "openvino.opset8"),
+    )
 
 
 class _Device:

@@ -1,17 +1,22 @@
 """Computes models by OpenVINO's constant folding: what happens in its process."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
 from ir_scatter.ops.plain.case import Array
-from ir_scatter.runners.openvino_inputs import input_tensors, output_names
+from ir_scatter.runners.openvino_inputs import (
+    input_names,
+    input_tensors,
+    output_names,
+    shapes_by_parameter,
+)
 from ir_scatter.runners.openvino_messages import sentence, status
 from ir_scatter.runners.openvino_models import Models
-from ir_scatter.runners.openvino_taps import TappedModel, placed, tap
+from ir_scatter.runners.openvino_taps import TappedModel, placed, sizes, tap
 from ir_scatter.runners.openvino_tensors import to_array
-from ir_scatter.runners.service import Failure, serve
-from ir_scatter.runners.tapping import Done, with_taps
+from ir_scatter.runners.service import Failure, needs, serve
+from ir_scatter.runners.tapping import Done, part_of, with_taps
 
 _CONSTANT = "Constant"
 
@@ -19,7 +24,10 @@ _CONSTANT = "Constant"
 def main() -> None:
     """Serve."""
     folding = _Folding()
-    serve({"run": folding.run, "describe": folding.describe})
+    serve(
+        {"run": folding.run, "describe": folding.describe},
+        needs("openvino.Core", "openvino.Tensor", "openvino.passes.ConstantFolding"),
+    )
 
 
 class _Folding:
@@ -43,11 +51,20 @@ class _Folding:
         tensors = input_tensors(model, feeds, path)
         names = output_names(model)
         taps = [(scope, output) for scope, output, *_ in question["taps"]]
+        found = input_names(model, feeds, path)
         read = perf_counter() - started
+
+        def shapes_of(changed: Any) -> list[Array]:
+            return [_array(source) for source in _fold(changed.clone(), tensors)]
 
         def attempt(bodies: bool) -> Done:
             tapped = tap(model, taps, bodies=bodies)
-            return _compute(tapped.model, tensors, question["repeat"], len(names), feeds, tapped)
+            shapes = shapes_by_parameter(model, found, feeds)
+            batch = part_of(len(taps), lambda: sizes(tapped, shapes, shapes_of), question)
+            if batch.count < len(taps):
+                tapped = tap(model, taps[: batch.count], bodies=bodies)
+            repeat = question["repeat"]
+            return batch.entered(_compute(tapped.model, tensors, repeat, len(names), feeds, tapped, found))
 
         def plain() -> Done:
             return _compute(model, tensors, question["repeat"], len(names), feeds, None)
@@ -64,6 +81,7 @@ def _compute(
     outputs: int,
     feeds: Mapping[str, Array],
     tapped: TappedModel | None,
+    names: Sequence[Collection[str]] = (),
 ) -> Done:
     done = Done()
     for number in range(repeat):
@@ -73,7 +91,7 @@ def _compute(
         done.seconds = done.seconds or perf_counter() - started
         if tapped is not None and not number:
             done.arrays = [_array(sources[index]) for index in tapped.added]
-            done.taps = placed(tapped, model, feeds, len(done.arrays))
+            done.taps = placed(tapped, names, feeds, len(done.arrays))
             done.arrays += tapped.constants
     return done
 

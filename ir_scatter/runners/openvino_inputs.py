@@ -1,9 +1,10 @@
 """The inputs and outputs of a model as OpenVINO has it, by the names that users know."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ir_scatter.elements import ELEMENT_TYPES, dtype
+from ir_scatter.formats import ONNX_FORMAT, format_of
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.runners.openvino_tensors import to_tensor, type_name
 from ir_scatter.runners.service import Failure
@@ -23,25 +24,71 @@ def input_tensors(model: Any, feeds: Mapping[str, Array], path: str) -> list[Any
     Raises:
         Failure: a feed is missing, superfluous, or of the wrong type or shape.
     """
-    parameters = model.get_parameters()
-    numbers = {name: n for n, parameter in enumerate(parameters) for name in parameter_names(parameter)}
+    parameters, names = model.get_parameters(), input_names(model, feeds, path)
+    numbers = {name: n for n, same in enumerate(names) for name in same}
     given: dict[int, str] = {}
     for name in feeds:
         if name not in numbers:
-            if _is_dropped(name, path):
+            failure = _unknown(name, [same[0] for same in names], _graph_of(path))
+            if failure is None:
                 continue
-            raise _unknown(name, [parameter_names(parameter)[0] for parameter in parameters], path)
+            raise failure
         other = given.setdefault(numbers[name], name)
         if other != name:
-            raise Failure("bad-feed", f"{other!r} and {name!r} are the same input, expected one of them")
-    missing = [parameter_names(one)[0] for n, one in enumerate(parameters) if n not in given]
+            raise Failure("refused", f"{other!r} and {name!r} are the same input, expected one of them")
+    missing = [same[0] for n, same in enumerate(names) if n not in given]
     if missing:
-        raise Failure("bad-feed", f"no array is given for {', '.join(missing)}")
+        raise Failure("refused", f"no array is given for {', '.join(missing)}")
     return [_tensor(one, given[n], feeds[given[n]]) for n, one in enumerate(parameters)]
 
 
-def parameter_names(parameter: Any) -> list[str]:
-    """Return every name of an input, the usual one first."""
+def input_names(model: Any, feeds: Collection[str], path: str) -> list[list[str]]:
+    """Return for each Parameter every name of that input, the usual one first.
+
+    Where a node of an ONNX model has no effect, as Dropout has none, OpenVINO gives the input in front
+    of it the name of the node's output, and forgets its own.
+
+    Args:
+        model: of OpenVINO.
+        feeds: the names that the caller uses.
+        path: of the file.
+    """
+    names = [_names(parameter) for parameter in model.get_parameters()]
+    if set(feeds) <= {name for same in names for name in same}:
+        return names
+    graph = _graph_of(path)
+    if graph is None:
+        return names
+    own = {value.name for value in graph.input}
+    before = {name: node.input[0] for node in graph.node if node.input for name in node.output[:1]}
+    return [same if own & set(same) else [*_origin(same[0], before), *same] for same in names]
+
+
+def shapes_by_parameter(
+    model: Any, names: Sequence[Collection[str]], feeds: Mapping[str, Array]
+) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the feeds by the names of the Parameters.
+
+    Args:
+        model: of OpenVINO.
+        names: every name of each Parameter.
+        feeds: by any of them.
+    """
+    pairs = zip(model.get_parameters(), names, strict=True)
+    known = {name: str(one.get_friendly_name()) for one, same in pairs for name in same}
+    return {known[name]: array.shape for name, array in feeds.items() if name in known}
+
+
+def _origin(name: str, before: Mapping[str, str]) -> list[str]:
+    """Return the input that a value of an ONNX model comes from, by the first inputs of nodes."""
+    seen = {name}
+    while before.get(name, name) not in seen:
+        name = before[name]
+        seen.add(name)
+    return [name]
+
+
+def _names(parameter: Any) -> list[str]:
     return list(dict.fromkeys([*sorted(parameter.output(0).get_names()), parameter.get_friendly_name()]))
 
 
@@ -50,10 +97,10 @@ def output_names(model: Any) -> list[str]:
     found: list[str] = []
     for result in model.get_results():
         name = _output_name(result)
-        if name in found:
+        if name in found and not result.get_friendly_name().endswith(_SINK):
             name = result.get_friendly_name()
-        while name in found:
-            name += "'"
+            while name in found:
+                name += "'"
         found.append(name)
     return found
 
@@ -78,11 +125,11 @@ def _tensor(parameter: Any, name: str, array: Array) -> Any:
     if expected is None:
         raise Failure("unsupported", f"{name} is {type}, which NumPy has no type for")
     if array.dtype != expected:
-        raise Failure("bad-feed", f"{name} is {array.dtype.name}, expected {expected.name}")
+        raise Failure("refused", f"{name} is {array.dtype.name}, expected {expected.name}")
     shape = parameter.get_partial_shape()
     if not fits(shape, array.shape):
         wanted = str(shape).replace(",", ", ")
-        raise Failure("bad-feed", f"{name} has shape {list(array.shape)}, expected {wanted}")
+        raise Failure("refused", f"{name} has shape {list(array.shape)}, expected {wanted}")
     return to_tensor(array, type)
 
 
@@ -96,33 +143,30 @@ def fits(partial: Any, shape: Sequence[int]) -> bool:
     )
 
 
-def _is_dropped(name: str, path: str) -> bool:
-    """Tell whether an ONNX model has an input that OpenVINO left out, as nothing needs it."""
-    if path.lower().endswith(".xml"):
-        return False
-    import onnx
+def _unknown(name: str, known: Sequence[str], graph: Any) -> Failure | None:
+    """Return what is wrong with a name that OpenVINO does not have; None if it needs no such input.
 
-    try:
-        graph = onnx.load(path, load_external_data=False).graph
-    except Exception:  # it is no ONNX model
-        return False
-    known = {value.name for value in graph.input} - {tensor.name for tensor in graph.initializer}
-    return name in known
-
-
-def _unknown(name: str, known: Sequence[str], path: str) -> Failure:
-    if not path.lower().endswith(".xml") and name in _initializers(path):
+    Args:
+        name: of a feed.
+        known: the names of the inputs.
+        graph: of the ONNX model, None for an IR.
+    """
+    if graph is not None and any(name == value.name for value in graph.input):
+        if all(name != tensor.name for tensor in graph.initializer):
+            return None
         return Failure(
             "unsupported", f"OpenVINO takes input {name!r} for a constant, as it has an initializer"
         )
-    return Failure("bad-feed", f"the model has no input {name!r}, expected {', '.join(known) or 'none'}")
+    return Failure("refused", f"the model has no input {name!r}, expected {', '.join(known) or 'none'}")
 
 
-def _initializers(path: str) -> set[str]:
+def _graph_of(path: str) -> Any:
+    """Return the graph of an ONNX file, None if it is an IR or cannot be read."""
+    if format_of(path) != ONNX_FORMAT:
+        return None
     import onnx
 
     try:
-        graph = onnx.load(path, load_external_data=False).graph
-    except Exception:  # it is no ONNX model
-        return set()
-    return {tensor.name for tensor in graph.initializer} & {value.name for value in graph.input}
+        return onnx.load(path, load_external_data=False).graph
+    except Exception:  # OpenVINO has read it somehow
+        return None

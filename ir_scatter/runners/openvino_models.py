@@ -6,6 +6,7 @@ from typing import Any
 
 from ir_scatter.runners.kept import Kept, identity
 from ir_scatter.runners.openvino_messages import sentence, status
+from ir_scatter.runners.openvino_v10 import restore
 from ir_scatter.runners.service import Failure
 
 _DEFAULT = "default"
@@ -43,17 +44,22 @@ class Models:
         Raises:
             Failure: the device is missing, or does not take the model.
         """
-
-        def make() -> tuple[Any, Any]:
-            compiled = self._compile(model, device, precision, profile=profile)
-            return compiled, compiled.create_infer_request()
-
-        found: tuple[Any, Any] = self.kept.get(("started", key, device, precision, profile), make)
+        found: tuple[Any, Any] = self.kept.get(
+            ("started", key, device, precision, profile),
+            lambda: self.make(model, device, precision, profile=profile),
+        )
         return found
+
+    def make(self, model: Any, device: str, precision: str, *, profile: bool) -> tuple[Any, Any]:
+        """Return the same as `start`, which nobody keeps."""
+        compiled = self._compile(model, device, precision, profile=profile)
+        return compiled, compiled.create_infer_request()
 
     def _read(self, path: str) -> Any:
         try:
-            return self.core.read_model(path)
+            model = self.core.read_model(path)
+            restore(model, path)
+            return model
         except Exception as error:  # whatever the runtime says is the answer
             raise Failure(status(error), sentence(error)) from None
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.runners.kept import identity
-from ir_scatter.runners.openvino_inputs import parameter_names
+from ir_scatter.runners.openvino_inputs import input_names, shapes_by_parameter
 from ir_scatter.runners.openvino_messages import sentence, status
 from ir_scatter.runners.openvino_models import Models
 from ir_scatter.runners.openvino_taps import TappedModel, placed, sizes, tap
 from ir_scatter.runners.openvino_tensors import to_array
 from ir_scatter.runners.service import Failure
-from ir_scatter.runners.tapping import Done, batches, with_taps
+from ir_scatter.runners.tapping import Done, part_of, with_taps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +35,11 @@ class Question:
     outputs: int
 
     @property
+    def names(self) -> list[list[str]]:
+        """Return every name of each Parameter."""
+        return input_names(self.model, self.feeds, self.asked["model"])
+
+    @property
     def taps(self) -> tuple[tuple[str, str], ...]:
         """Return scope and first output of the nodes that are asked for."""
         return tuple((scope, output) for scope, output, *_ in self.asked["taps"])
@@ -48,7 +53,7 @@ def run_tapped(models: Models, question: Question) -> Done:
     """
     return with_taps(
         len(question.taps),
-        lambda bodies: _run_batches(models, question, bodies=bodies),
+        lambda bodies: _run_batch(models, question, bodies=bodies),
         lambda: _run(models, question, None, ()),
     )
 
@@ -64,27 +69,45 @@ def prepare(models: Models, asked: Mapping[str, Any]) -> None:
     models.start(model, identity(path), asked["device"], asked["precision"], profile=asked["profile"])
 
 
-def _run_batches(models: Models, question: Question, *, bodies: bool) -> Done:
-    """Run the model once for each batch of taps; its own outputs are those of the first batch."""
-    whole = _tapped(models, question, question.taps, bodies=bodies)
-    shapes = {name: feed.shape for name, feed in zip(_names(question), question.feeds.values(), strict=True)}
-    cut = list(batches(sizes(whole, shapes), question.asked["tap_memory"]))
-    if len(cut) == 1:
-        return _run(models, question, whole, (question.taps, bodies))
-    merged = Done()
-    for batch in cut:
-        taps = question.taps[batch]
-        tapped = _tapped(models, question, taps, bodies=bodies)
-        merged.add(_run(models, question, tapped, (taps, bodies)))
-    return merged
+def _run_batch(models: Models, question: Question, *, bodies: bool) -> Done:
+    """Run the model with as many taps, from the first on, as memory allows."""
+    tapped = _tapped(models, question, question.taps, bodies=bodies)
+    shapes = shapes_by_parameter(question.model, question.names, question.feeds)
+    batch = part_of(
+        len(question.taps),
+        lambda: sizes(tapped, shapes, lambda model: _measured(models, question, model)),
+        question.asked,
+    )
+    taps = question.taps[: batch.count]
+    if batch.is_whole:
+        done = _run(models, question, tapped, (taps, bodies))
+    else:
+        key = ("tapped", *identity(question.asked["model"]), question.taps, bodies)
+        models.kept.forget(key)
+        tapped = tap(question.model, taps, bodies=bodies)
+        done = _run(models, question, tapped, None)
+    return batch.entered(done)
 
 
-def _run(models: Models, question: Question, tapped: TappedModel | None, key: tuple[Any, ...]) -> Done:
+def _measured(models: Models, question: Question, model: Any) -> list[Any]:
+    """Return the shapes that a model gives out."""
+    asked = question.asked
+    _, request = models.make(model, asked["device"], asked["precision"], profile=False)
+    _infer(request, question.tensors)
+    return [_output(request, index) for index in range(len(model.outputs))]
+
+
+def _run(models: Models, question: Question, tapped: TappedModel | None, key: tuple[Any, ...] | None) -> Done:
+    """Run the model, tapped or not; what runs it is kept under a key, if there is one."""
     started, asked = perf_counter(), question.asked
     model = question.model if tapped is None else tapped.model
-    whole_key = (*identity(asked["model"]), *key)
+    device, precision, profile = asked["device"], asked["precision"], asked["profile"]
     done = Done()
-    done.ran = models.start(model, whole_key, asked["device"], asked["precision"], profile=asked["profile"])
+    if key is None:
+        done.ran = models.make(model, device, precision, profile=profile)
+    else:
+        whole_key = (*identity(asked["model"]), *key)
+        done.ran = models.start(model, whole_key, device, precision, profile=profile)
     _, request = done.ran
     for number in range(asked["repeat"]):
         _infer(request, question.tensors)
@@ -93,7 +116,7 @@ def _run(models: Models, question: Question, tapped: TappedModel | None, key: tu
             done.arrays = [_output(request, index) for index in tapped.added]
         done.seconds = done.seconds or perf_counter() - started
     if tapped is not None:
-        done.taps = placed(tapped, question.model, question.feeds, len(done.arrays))
+        done.taps = placed(tapped, question.names, question.feeds, len(done.arrays))
         done.arrays += tapped.constants
     return done
 
@@ -119,9 +142,3 @@ def _tapped(
     key = ("tapped", *identity(question.asked["model"]), taps, bodies)
     found: TappedModel = models.kept.get(key, lambda: tap(question.model, taps, bodies=bodies))
     return found
-
-
-def _names(question: Question) -> list[str]:
-    """Return the name of the Parameter for each feed."""
-    known = {name: one for one in question.model.get_parameters() for name in parameter_names(one)}
-    return [str(known[name].get_friendly_name()) for name in question.feeds]

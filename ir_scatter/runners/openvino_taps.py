@@ -1,6 +1,7 @@
 """Makes what goes in and out of nodes outputs of the model: with OpenVINO's own API, in its process."""
 
-from collections.abc import Collection, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -8,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.elements import ELEMENT_TYPES
-from ir_scatter.runners.openvino_inputs import parameter_names
 from ir_scatter.runners.openvino_places import Owner, Place, Places
 from ir_scatter.runners.openvino_tensors import to_array, type_name
 from ir_scatter.runners.service import Failure
@@ -95,7 +95,7 @@ class _Tapper:
         node = source.get_node()
         if node.get_type_name() == "Constant":
             try:
-                self._result.constants.append(to_array(node.get_tensor_view()))
+                self._result.constants.append(to_array(node.get_tensor_view(), is_constant=True))
             except Failure as failure:
                 raise CannotTap(failure.message) from None
             return ["constant", len(self._result.constants) - 1]
@@ -202,16 +202,17 @@ def _keys(owners: Sequence[Owner]) -> list[str]:
     return [f"{owner.node.get_name()}:{owner.kind}" for owner in owners]
 
 
-def placed(tapped: TappedModel, model: Any, feeds: Collection[str], added: int) -> list[dict[str, Any]]:
+def placed(
+    tapped: TappedModel, names: Sequence[Collection[str]], feeds: Collection[str], added: int
+) -> list[dict[str, Any]]:
     """Return the taps as `tapped.decode` takes them.
 
     Args:
         tapped: the changed model.
-        model: as it was read.
+        names: every name of each Parameter.
         feeds: the names that the caller used for the inputs.
         added: how many outputs there are; the constants come after them.
     """
-    names = [parameter_names(parameter) for parameter in model.get_parameters()]
 
     def place(value: list[Any]) -> list[Any]:
         kind, number = value[:2]
@@ -225,33 +226,60 @@ def placed(tapped: TappedModel, model: Any, feeds: Collection[str], added: int) 
     ]
 
 
-def sizes(tapped: TappedModel, shapes: Mapping[str, Sequence[int]]) -> list[int]:
-    """Return the bytes of each tap, as far as the shapes of the feeds tell them.
+def sizes(
+    tapped: TappedModel,
+    shapes: Mapping[str, Sequence[int]],
+    measure: Callable[[Any], Sequence[Sequence[int]]],
+) -> list[dict[int, int]] | None:
+    """Return of each tap the bytes of the values that are given out, by their numbers.
 
     Args:
         tapped: the model.
         shapes: of the feeds, by the name of the Parameter.
+        measure: runs a model whose outputs are shapes.
+
+    Returns:
+        None if they cannot be known, as where a loop stacks values.
     """
     import openvino
 
     model = tapped.model
     if any(model.output(number).get_partial_shape().is_dynamic for number in tapped.added):
         model = model.clone()
-        try:
+        with contextlib.suppress(Exception):  # then the shapes that are known must do
             model.reshape({name: openvino.PartialShape(list(shape)) for name, shape in shapes.items()})
-        except Exception:  # then the shapes that are known must do
-            model = tapped.model
-    bytes_of = [_bytes(model.output(number)) for number in tapped.added]
-    found = []
-    for one in tapped.taps:
-        values = [*one.get("inputs", ()), *([one["output"]] if "output" in one else [])]
-        found.append(sum(bytes_of[value[1]] for value in values if value[0] == "each"))
-    return found
+    values_of = [
+        [value for value in (*one.get("inputs", ()), one.get("output")) if value and value[0] == "each"]
+        for one in tapped.taps
+    ]
+    loops = {number: depth for values in values_of for _, number, depth in values}
+    outputs = {number: model.output(tapped.added[number]) for number in loops}
+    open_ones = [number for number, output in outputs.items() if output.get_partial_shape().is_dynamic]
+    if any(loops[number] for number in open_ones):
+        return None
+    known = {
+        number: [dim.get_length() for dim in output.get_partial_shape()]
+        for number, output in outputs.items()
+        if number not in open_ones
+    }
+    if open_ones:
+        found = measure(_shapes_of(model, [tapped.added[number] for number in open_ones]))
+        known |= {number: list(map(int, shape)) for number, shape in zip(open_ones, found, strict=True)}
+    bytes_of = {number: _bytes(outputs[number], shape) for number, shape in known.items()}
+    return [{number: bytes_of[number] for _, number, _ in values} for values in values_of]
 
 
-def _bytes(output: Any) -> int:
-    shape = output.get_partial_shape()
+def _shapes_of(model: Any, numbers: Sequence[int]) -> Any:
+    """Return a model that gives the shapes of some outputs of another, and nothing else."""
+    import openvino
+    from openvino import opset8
+
+    model = model.clone()
+    results = model.get_results()
+    shapes = [_result(opset8.shape_of(results[number].input_value(0)).output(0)) for number in numbers]
+    return openvino.Model(shapes, model.get_parameters())
+
+
+def _bytes(output: Any, shape: Sequence[int]) -> int:
     row = ELEMENT_TYPES.get(type_name(output.get_element_type()))
-    if shape.is_dynamic or row is None:
-        return 0
-    return row.byte_size(prod(dim.get_length() for dim in shape))
+    return 0 if row is None else row.byte_size(prod(shape))

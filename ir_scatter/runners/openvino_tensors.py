@@ -40,11 +40,12 @@ def to_tensor(array: Array, name: str) -> Any:
     return tensor
 
 
-def to_array(tensor: Any, name: str = "") -> Array:
+def to_array(tensor: Any, name: str = "", *, is_constant: bool = False) -> Array:
     """Return a copy of a tensor.
 
     Args:
         tensor: of OpenVINO.
+        is_constant: whether it never changes, so that its own memory will do.
         name: of the element type, if it is not the tensor's own.
 
     Raises:
@@ -63,7 +64,7 @@ def to_array(tensor: Any, name: str = "") -> Array:
     array = decode(raw.data, row, shape)
     if array is None:
         raise Failure("unsupported", f"an output is {name}, which NumPy has no type for")
-    return array.copy()
+    return array if is_constant else array.copy()
 
 
 def _pack(flat: Array, row: ElementType) -> Array:

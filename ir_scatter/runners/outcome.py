@@ -15,6 +15,10 @@ NAMES_ARE_SCOPES = frozenset({"openvino-ir"})
 """Formats whose nodes are found by their scope alone: names in them are unique."""
 
 
+OTHER_FORMAT = "format"
+"""The reason of a runtime that cannot read files of the model's format, whatever they hold."""
+
+
 class Status(StrEnum):
     """How a run ended; every one of these is a result."""
 
@@ -118,6 +122,8 @@ class Outcome:
         seconds: what reading, compiling and the first run took in the runtime's process.
         precision: what was asked for, "f32"; "model" where a runtime computes in the model's types.
         versions: of the packages involved.
+        reason: "format" if it cannot read files of this format at all, None otherwise.
+        remarks: what else there is to say: that its process died and was started again.
         tapped_runs: the outputs of runs with taps, by those who keep them beside `runs`; `tapped` then has
             the taps of all of these runs, one after the other.
     """
@@ -131,6 +137,8 @@ class Outcome:
     seconds: float = 0.0
     precision: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
+    reason: str | None = None
+    remarks: tuple[str, ...] = ()
     tapped_runs: "tuple[Mapping[str, Array], ...]" = ()
 
     @property

@@ -98,8 +98,11 @@ class Runner(ABC):
             tap_memory: bytes of tapped tensors that may be held at once; more come in batches.
             timeout: in seconds, for everything together.
 
+        Returns:
+            How it ended. A feed that the runtime does not take is refused: whether feeds fit the model
+            as it was read is for the caller to say.
+
         Raises:
-            BadFeed: a feed is missing, superfluous, or of the wrong type or shape.
             UsageError: there is no such precision.
         """
 

@@ -1,11 +1,15 @@
 """Runs with as many taps as a model bears, and what is answered; in the process of a runtime."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ir_scatter.ops.plain.case import Array
-from ir_scatter.runners.service import Failure
+from ir_scatter.runners.service import ON_DISK, Failure
+
+HELD = 3
+"""So often a value is held that is given out: where the runtime computes it, as an output, and as a copy
+that is sent."""
 
 INSIDE = "it is inside a body"
 """The problem of a tap that was left out because outputs of bodies did not work."""
@@ -20,6 +24,8 @@ class Done:
         taps: one for each tap, as `tapped.decode` takes them; arrays by their number in `arrays`.
         arrays: the tapped ones.
         seconds: what the first run took, with everything before it.
+        too_large: the bytes that are held for taps, if they are more than is allowed.
+        is_part: whether there are more taps than were made, or were left for others.
         ran: what ran, for those who want to ask it more.
     """
 
@@ -27,15 +33,9 @@ class Done:
     taps: list[dict[str, Any]] = field(default_factory=list)
     arrays: list[Array] = field(default_factory=list)
     seconds: float = 0.0
+    too_large: int = 0
+    is_part: bool = False
     ran: Any = None
-
-    def add(self, other: "Done") -> None:
-        """Take in the taps of another batch; the outputs stay those of the first."""
-        if not self.taps:
-            self.runs, self.ran = other.runs, other.ran
-        self.taps += [shifted(tap, len(self.arrays)) for tap in other.taps]
-        self.arrays += other.arrays
-        self.seconds += other.seconds
 
     def answer(self, names: Sequence[str]) -> tuple[dict[str, Any], list[Array]]:
         """Return the answer to a question, and the arrays that go with it.
@@ -49,7 +49,14 @@ class Done:
             for run in range(len(self.runs))
         ]
         taps = [shifted(tap, len(found)) for tap in self.taps]
-        answer = {"status": "ok", "runs": runs, "seconds": self.seconds, "tapped": taps}
+        answer = {
+            "status": "ok",
+            "runs": runs,
+            "seconds": self.seconds,
+            "tapped": taps,
+            "too_large": self.too_large,
+            ON_DISK: self.is_part,
+        }
         return answer, found + self.arrays
 
 
@@ -81,15 +88,55 @@ def with_taps(count: int, attempt: Callable[[bool], Done], plain: Callable[[], D
     return done
 
 
-def batches(bytes_of: Sequence[int], limit: int) -> Iterator[slice]:
-    """Cut taps where together they would take more than is allowed."""
-    start, total = 0, 0
-    for number, size in enumerate(bytes_of):
-        if total + size > limit and number > start:
-            yield slice(start, number)
-            start, total = number, 0
-        total += size
-    yield slice(start, len(bytes_of))
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Taps that are made at once.
+
+    Attributes:
+        count: of them, from the first on.
+        is_whole: whether they are all that were asked for, in one question.
+        bytes: what the process holds for them; None if that cannot be known.
+        limit: what it may hold.
+    """
+
+    count: int
+    is_whole: bool
+    bytes: int | None
+    limit: int
+
+    def entered(self, done: Done) -> Done:
+        """Return what was done, with what is to be said of this."""
+        done.is_part = not self.is_whole
+        held = HELD * sum(array.nbytes for array in done.arrays) if self.bytes is None else self.bytes
+        done.too_large = held if held > self.limit else 0
+        return done
+
+
+def part_of(
+    count: int, values_of: Callable[[], Sequence[Mapping[Any, int]] | None], asked: Mapping[str, Any]
+) -> Batch:
+    """Return how many taps are made at once: those that memory allows, but at least one.
+
+    Args:
+        count: of those that are asked for.
+        values_of: gives of each tap the bytes of the values that must be given out, by what they are called;
+            None if that cannot be known: then each is made alone.
+        asked: the question.
+    """
+    limit, is_first = asked["tap_memory"], not asked["part"]
+    try:
+        known = values_of()
+    except Failure:  # the run itself will say it
+        known = None
+    if known is None:
+        return Batch(1, is_first and count == 1, None, limit)
+    held: dict[Any, int] = {}
+    for number, values in enumerate(known):
+        more = {**held, **values}
+        if number and HELD * sum(more.values()) > limit:
+            return Batch(number, False, HELD * sum(held.values()), limit)
+        held = more
+    return Batch(count, is_first, HELD * sum(held.values()), limit)
 
 
 def shifted(tap: dict[str, Any], by: int) -> dict[str, Any]:

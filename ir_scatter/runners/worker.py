@@ -16,8 +16,8 @@ from typing import IO, Any
 
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.runners import arena
+from ir_scatter.runners.child import import_paths
 from ir_scatter.runners.outcome import Status
-from ir_scatter.runners.service import import_paths
 
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
@@ -84,7 +84,7 @@ class Worker:
         """Return the answer and its arrays.
 
         A process that has worked before and crashes now may have been damaged then: the question is
-        asked once more, in a new one.
+        asked once more, in a new one. The answer then has under "died" how the other ended.
 
         Args:
             question: anything that JSON can say, with a word under "do".
@@ -101,7 +101,9 @@ class Worker:
             except Stopped as stopped:
                 if is_fresh or stopped.status is not Status.CRASHED:
                     raise
-            return self._ask(question, arrays, time_limit)
+                died = stopped.message
+            answer, found = self._ask(question, arrays, time_limit)
+            return {**answer, "died": died}, found
 
     def close(self) -> None:
         """End the process, if there is one."""
@@ -140,7 +142,7 @@ class _Process:
         self._noise = os.path.join(self._folders[-1], "noise")
         self.count = 0
         command = [
-            *(sys.executable, "-c", _START, module),
+            *(sys.executable, "-P", "-c", _START, module),
             *(json.dumps(import_paths()), json.dumps(self._folders)),
         ]
         try:

@@ -85,7 +85,71 @@ def test_nobody_named_means_whoever_is_here(cli: Cli, model: str, voices: Voices
     voices(a=FakeRunner("a"), bad=FakeRunner("bad", ending=Status.REFUSED))
     assert cli("compare", model).code == 0
     voices(bad=FakeRunner("bad", ending=Status.REFUSED))
-    assert cli("compare", model).code == 4  # nothing was compared, so nothing agrees
+    done = cli("compare", model)
+    assert done.code == 0  # nobody was named, so nobody is missed
+    assert "nothing was compared: numpy alone ran the model" in done.out
+
+
+def test_nothing_compared_is_no_success_of_a_runner_that_was_named(
+    cli: Cli, model: str, voices: Voices
+) -> None:
+    voices(a=FakeRunner("a"), gone=FakeRunner("gone", ending=Status.UNAVAILABLE, message="no driver"))
+    done = cli("compare", model, "--on", "numpy")
+    assert done.code == 4
+    assert "nothing was compared: numpy alone ran the model, and no scatter node" in done.out
+    assert done.out.endswith("\nnothing compared\n")
+    done = cli("compare", model, "--on", "gone", "--skip-missing", "--format", "json")
+    assert done.code == 4
+    assert told(done.out)["remarks"] == ["nothing was compared: no runner ran the model"]
+    voices()
+    assert cli("compare", model).code == 0
+    voices(a=FakeRunner("a"))
+    assert cli("compare", "--each", model, model, "--on", "numpy").code == 4
+    assert cli("compare", "--each", model, "--on", "a").code == 0
+    assert cli("compare", model, model, "--on", "a").code == 0
+
+
+OTHER_FORMAT = {"status": "unsupported", "reason": "format"}
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "onnx-reference"])
+def test_a_format_that_is_not_the_runtimes_is_no_failure_beside_others(
+    cli: Cli, model: str, voices: Voices, name: str
+) -> None:
+    voices(a=FakeRunner("a"))
+    alone = cli("compare", model, "--on", name, "--format", "json")
+    assert alone.code == 4
+    assert [OTHER_FORMAT.items() <= one.items() for one in told(alone.out)["outcomes"]] == [True]
+    both = cli("compare", model, "--on", "onnxruntime", "--on", "onnx-reference")
+    assert both.code == 4  # nobody reads it
+    beside = cli("compare", model, "--on", name, "--on", "a", "--on", "numpy", "--format", "json")
+    assert beside.code == 0
+    outcomes = {one["runner"]: one for one in told(beside.out)["outcomes"]}
+    assert OTHER_FORMAT.items() <= outcomes[name].items()
+    assert outcomes["a"]["reason"] is outcomes["numpy"]["reason"] is None
+    shown = cli("compare", model, "--on", name, "--on", "a", "--on", "numpy")
+    assert "the file is OpenVINO IR, expected ONNX" in shown.out
+    assert cli("compare", model, "--on", name, "--on", "numpy").code == 4  # numpy has nobody to agree with
+
+
+def test_a_format_that_is_not_the_runtimes_in_many_models_and_in_two(
+    cli: Cli, model: str, voices: Voices, elsewhere: Path
+) -> None:
+    voices(a=FakeRunner("a"))
+    names = ("--on", "numpy", "--on", "a", "--on", "onnx-reference")
+    done = cli("compare", "--each", model, *names)
+    assert done.code == 0
+    assert [line.split() for line in done.out.splitlines() if line.startswith("ScatterUpdate-3")] == [
+        ["ScatterUpdate-3", "works", "1", "n/a"]
+    ]
+    assert cli("compare", "--each", model, "--on", "onnx-reference").code == 4
+    assert cli("compare", model, model, *names).code == 0
+    assert cli("compare", model, model, "--on", "onnx-reference").code == 4
+    assert cli("compare", model, *names, "--save", "kept").code == 0
+    assert cli("compare", model, *names, "--against", "kept").code == 0
+    then = told(cli("compare", model, "--on", "saved", "--against", "kept", "--format", "json").out)
+    reasons = {one["runner"]: one["reason"] for one in then["outcomes"]}
+    assert reasons == {"saved:numpy": None, "saved:a": None, "saved:onnx-reference": "format"}
 
 
 def test_missing_ones_are_passed_over_if_that_is_wanted(cli: Cli, model: str, voices: Voices) -> None:

@@ -42,6 +42,7 @@ def test_what_the_schema_has() -> None:
     assert document(EVERYTHING, VERSIONS)["outcomes"][0] == {
         "runner": "numpy",
         "status": "ok",
+        "reason": None,
         "message": "",
         "precision": "f32",
         "seconds": 0.5,

@@ -43,10 +43,10 @@ def test_whoever_does_not_run_a_model_refuses_its_nodes() -> None:
 
 
 def test_an_ir_says_nothing_of_a_runner_that_reads_none() -> None:
-    outcomes = [Outcome(CPU, Status.OK), Outcome(ORT, Status.UNSUPPORTED)]
+    outcomes = [Outcome(CPU, Status.OK), Outcome(ORT, Status.UNSUPPORTED, reason="format")]
     found = compared([node(CPU, Verdict.EQUAL)], outcomes)
-    assert matrix([found]).header == ("operator", CPU)
-    onnx = compared([], outcomes, "m.onnx")
+    assert cells(found) == [["ScatterUpdate-3", "works 1", "n/a"]]
+    onnx = compared([], [Outcome(CPU, Status.OK), Outcome(ORT, Status.UNSUPPORTED)], "m.onnx")
     assert cells(found, onnx) == [["ScatterUpdate-3", "works 1", "refuses 1"]]
 
 
