@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ir_scatter.compare.background import Background
 from ir_scatter.compare.contested import OpenOutput
 from ir_scatter.compare.watching import Seeds, Sight, foresee, run_watched
-from ir_scatter.errors import BadFeed, BrokenModel, Error, EvaluationFailed, UnknownOperator
+from ir_scatter.errors import BadFeed, BrokenModel, Error, EvaluationFailed, UnknownOperator, UnreadableModel
 from ir_scatter.model import Model
 from ir_scatter.ops import scatter_types
 from ir_scatter.runners.outcome import Outcome, Status
@@ -161,7 +161,8 @@ class NumpyVoice:
         sketch = self._sketched()
         if sketch is None:
             return
-        foresee(sketch, feeds, sight)
+        with suppress(EvaluationFailed, UnreadableModel):
+            foresee(sketch, feeds, sight)
         sight.open = None  # as it does not know what runners saw
 
     def _sketched(self) -> "Sketch | None":

@@ -319,7 +319,12 @@ class _Foresight(_Marking):
             if key is not None and cell is not None and cell.open is not None
         }
         count = len(step.outputs)
-        found = reached(work, step.inputs, count, frozenset(self._seeds), open.__contains__)
+        if not open and not self._seeds:
+            return [Marked(None)] * count
+        try:
+            found = reached(work, step.inputs, count, frozenset(self._seeds), open.__contains__)
+        except Error:  # its bodies do not fit together
+            found = [True] * count
         why = f"what {step.node.type} {step.node.scope} computes depends on a contested element"
         return [
             Marked(None, whole(why, shape_of(step, number, None)) if depends else None)

@@ -178,7 +178,8 @@ def scatter(draft: Draft, operator: str, data: Value, moved: Value | None = None
     """Add a scatter node whose indices repeat now and then; `moved` may be its updates."""
     chance, shape = draft.chance, data.array.shape
     type, word = operator.split("-")[0], chance.choice(SCATTERS[operator][2])
-    axis, attributes = 0, {}
+    axis = 0
+    attributes: dict[str, Any] = {}
     indices, of_updates = _indices(chance, type, shape)
     if type == "TensorScatter":
         attributes["mode"] = chance.choice(["linear", "circular"])
@@ -240,7 +241,7 @@ def scattered(known: dict[str, Any]) -> tuple[Array, Array]:
     arrays: dict[tuple[int, ...], list[Any]] = {}
     for table, source in ((by_target, updates.marks), (arrays, updates.array)):
         for position, one in naive_scatter.hits(type, data.array, known["indices"], source, axis, mode):
-            table.setdefault(position, []).append(one)  # type: ignore[attr-defined]
+            table.setdefault(position, []).append(one)
     found = data.marks.copy()
     for position, met in by_target.items():
         if word != "none":
@@ -293,7 +294,7 @@ def reshaped(draft: Draft, one: Value) -> Value:
     moved = [array.reshape(shape.array) for array in (one.array, one.marks)]
     return draft.add(
         "Reshape", ("Reshape", "opset1"), [one, shape], tuple(moved), None, {"special_zero": "false"}
-    )  # type: ignore[arg-type]
+    )
 
 
 def transposed(draft: Draft, one: Value) -> Value:
@@ -301,7 +302,7 @@ def transposed(draft: Draft, one: Value) -> Value:
     draft.chance.shuffle(order)
     moved = [array.transpose(order) for array in (one.array, one.marks)]
     given = [one, draft.constant(order)] if draft.is_ir else [one]
-    return draft.add("Transpose", ("Transpose", "opset1"), given, tuple(moved), {"perm": order})  # type: ignore[arg-type]
+    return draft.add("Transpose", ("Transpose", "opset1"), given, tuple(moved), {"perm": order})
 
 
 def joined(draft: Draft, one: Value) -> Value:
@@ -316,7 +317,7 @@ def picked(draft: Draft, one: Value) -> Value:
     places = draft.constant([draft.chance.randrange(size) for _ in range(draft.chance.randrange(1, 5))])
     moved = [array[places.array] for array in (one.array, one.marks)]
     given = [one, places, draft.constant(0)] if draft.is_ir else [one, places]
-    return draft.add("Gather", ("Gather", "opset8"), given, tuple(moved), {"axis": 0})  # type: ignore[arg-type]
+    return draft.add("Gather", ("Gather", "opset8"), given, tuple(moved), {"axis": 0})
 
 
 def repeated(draft: Draft, one: Value) -> Value:
@@ -331,7 +332,7 @@ def chosen(draft: Draft, one: Value) -> Value:
         [draft.chance.random() < 0.5 for _ in range(one.array.size)], one.array.shape, "boolean"
     )
     moved = [np.where(taken.array, getattr(one, what), getattr(other, what)) for what in ("array", "marks")]
-    return draft.add("Where", ("Select", "opset1"), [taken, one, other], tuple(moved))  # type: ignore[arg-type]
+    return draft.add("Where", ("Select", "opset1"), [taken, one, other], tuple(moved))
 
 
 def summed(draft: Draft, one: Value) -> Value:

@@ -80,7 +80,8 @@ class Planted(Runner):
         timeout: float = TIME_LIMIT,
     ) -> Outcome:
         base = Outcome(self.name, Status.OK, precision=precision, versions=self.versions())
-        runs, tapped = [], ()
+        runs = []
+        tapped: tuple[Tapped, ...] = ()
         for _ in range(repeat):
             number = self._runs[bool(taps)]
             self._runs[bool(taps)] += 1
