@@ -142,6 +142,8 @@ class ChildRunner(Runner):
         }
         answer, arrays = self._ask(question, _checked(feeds), timeout)
         answer["seconds"] = answer.get("seconds", 0.0) + ahead.get("seconds", 0.0)
+        if "died" in ahead:  # while it was made ready
+            answer.setdefault("died", ahead["died"])
         made = len(answer.get("tapped", ()))
         first = self._outcome(answer, arrays, taps[:made], feeds, precision)
         if first.status is not Status.OK or not taps:
