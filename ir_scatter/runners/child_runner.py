@@ -124,8 +124,8 @@ class ChildRunner(Runner):
         if not self._problem and not self._reads(model_path):
             known = " and ".join(NAMES[format] for format in self.formats)
             found = NAMES[format_of(os.fspath(model_path))]
-            answer = {"status": Status.UNSUPPORTED, "message": f"the file is {found}, expected {known}"}
-            return replace(self._outcome(answer, [], (), feeds, precision), reason=OTHER_FORMAT)
+            refusal = {"status": Status.UNSUPPORTED, "message": f"the file is {found}, expected {known}"}
+            return replace(self._outcome(refusal, [], (), feeds, precision), reason=OTHER_FORMAT)
         ahead = self._answer_ahead(model_path, precision)
         if ahead.get("status", Status.OK) != Status.OK:
             return self._outcome(ahead, [], (), feeds, precision)
@@ -142,6 +142,8 @@ class ChildRunner(Runner):
         }
         answer, arrays = self._ask(question, _checked(feeds), timeout)
         answer["seconds"] = answer.get("seconds", 0.0) + ahead.get("seconds", 0.0)
+        if "died" in ahead:  # while it was made ready
+            answer.setdefault("died", ahead["died"])
         made = len(answer.get("tapped", ()))
         first = self._outcome(answer, arrays, taps[:made], feeds, precision)
         if first.status is not Status.OK or not taps:

@@ -95,14 +95,15 @@ class OnnxAnswers(ABC):
         def make(taps: tuple[AskedTap, ...]) -> TappedModel:
             return tap(self.read(path), taps, frozenset(feeds), bodies=bodies, loops_join=self.loops_join)
 
-        def measure(model: Any, given: list[str]) -> list[Array]:
-            return self.infer(self.load_changed(model, path), given, feeds)
+        def measure(model: Any, given: list[str]) -> list[list[int]]:
+            return [found.tolist() for found in self.infer(self.load_changed(model, path), given, feeds)]
 
         def all_of_them() -> tuple[TappedModel, Batch, list[Any]]:
             found = make(asked)
             return found, part_of(len(asked), lambda: sizes(found, asked, measure), question), []
 
-        tapped, batch, sessions = self._kept.get(key, all_of_them)
+        kept: tuple[TappedModel, Batch, list[Any]] = self._kept.get(key, all_of_them)
+        tapped, batch, sessions = kept
         if batch.count < len(asked):
             self._kept.forget(key)
             tapped = make(asked[: batch.count])

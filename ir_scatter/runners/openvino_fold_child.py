@@ -54,8 +54,8 @@ class _Folding:
         found = input_names(model, feeds, path)
         read = perf_counter() - started
 
-        def shapes_of(changed: Any) -> list[Array]:
-            return [_array(source) for source in _fold(changed.clone(), tensors)]
+        def shapes_of(changed: Any) -> list[list[int]]:
+            return [_array(source).tolist() for source in _fold(changed.clone(), tensors)]
 
         def attempt(bodies: bool) -> Done:
             tapped = tap(model, taps, bodies=bodies)

@@ -1,8 +1,10 @@
 """What taps hold in the process of a runtime, and what is said where that is more than is allowed."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -11,7 +13,7 @@ from ir_scatter import read, runners
 from ir_scatter.compare.nodes import nodes_by_tap
 from ir_scatter.runners.child_runner import ChildRunner
 from ir_scatter.runners.outcome import Status
-from tests.unit.nested_ir import IrText
+from tests.rules.ir_text import IrText
 from tests.unit.nested_onnx import save
 
 NODES, SIDE = 12, 1024
@@ -110,7 +112,7 @@ def test_what_cannot_be_held_is_tapped_alone_and_said(name: str, tmp_path: Path)
     assert not runners.find(name).run(path, feeds, taps=taps).remarks
 
 
-def _small(name: str, folder: Path) -> tuple[str, dict[str, np.ndarray]]:
+def _small(name: str, folder: Path) -> tuple[str, dict[str, npt.NDArray[Any]]]:
     feeds = {"data": np.ones((4, 5), np.float32), "updates": np.full((1, 5), 2, np.float32)}
     if name.startswith("onnx"):
         text = """
@@ -149,7 +151,7 @@ through (float[3, 5] data, int64[1, 5] indices, float[1, 5] updates) => (float[3
 }
 """
     path = save(text, tmp_path / "through.onnx")
-    feeds = {
+    feeds: dict[str, npt.NDArray[Any]] = {
         "data": np.ones((3, 5), np.float32),
         "indices": np.zeros((1, 5), np.int64),
         "updates": np.full((1, 5), 2, np.float32),
