@@ -3,7 +3,7 @@
 Networks repeat themselves: what was found out about one node holds for every node of its form.
 """
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 Source: TypeAlias = Literal["nothing", "constant", "input", "node"]
@@ -13,6 +13,22 @@ Brief: TypeAlias = tuple[Source, tuple[Any, ...]]
 """Where a value comes from, and what decides all that can be known of it but for its numbers."""
 
 NOTHING: Brief = ("nothing", ())
+
+
+def are_plain(numbers: Collection[int], size: int) -> bool:
+    """Tell whether some indices are in range, not negative and all different."""
+    return min(numbers) >= 0 and max(numbers) < size and len({*numbers}) == len(numbers)
+
+
+def exactly(attributes: Mapping[str, Any]) -> Hashable | None:
+    """Return attributes so that 1, 1.0 and True differ; None if one holds a tensor or a graph."""
+    if not attributes:
+        return ()
+    for value in attributes.values():
+        parts = value if isinstance(value, list) else (value,)
+        if not all(isinstance(part, int | float | str | bytes) for part in parts):
+            return None
+    return tuple([(name, repr(value)) for name, value in attributes.items()])
 
 
 class Form(NamedTuple):

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from functools import cache
 
-from ir_scatter.forms import Form
+from ir_scatter.forms import Form, are_plain
 from ir_scatter.model import OpKey
 from ir_scatter.ops import SPECS
 from ir_scatter.ops.spec import Role
-from ir_scatter.site import Site, are_plain
+from ir_scatter.site import Site
 
 _WRITTEN = frozenset({Role.DATA, Role.INDICES, Role.UPDATES})
 

@@ -1,11 +1,13 @@
 """One scatter operator in one model, seen by role."""
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ir_scatter.elements import ElementType
 from ir_scatter.facts import Facts
+from ir_scatter.forms import are_plain, exactly
 from ir_scatter.lazy import lazy
 from ir_scatter.model import OPENVINO, Input, Node, Value
 from ir_scatter.ops import Lookup, targets
@@ -15,6 +17,9 @@ from ir_scatter.shapes import Shape, at_most, highest, static
 
 if TYPE_CHECKING:
     from ir_scatter.constants import Array
+
+
+_known = attrgetter("element_type", "shape", "stored_type", "stored_shape")
 
 
 @dataclass(slots=True, eq=False)
@@ -39,27 +44,6 @@ class Operand:
     def element_type(self) -> ElementType | None:
         """Return the type, None if it is not known."""
         return self.value.element_type or (self.input.stored_type if self.value.stored_type is None else None)
-
-
-def are_plain(numbers: Collection[int], size: int) -> bool:
-    """Tell whether some indices are in range, not negative and all different."""
-    return min(numbers) >= 0 and max(numbers) < size and len({*numbers}) == len(numbers)
-
-
-def _known_of(value: Value) -> tuple[Hashable, ...]:
-    """Return type and shape of a value, as they are known and as the file stores them."""
-    return value.element_type, value.shape, value.stored_type, value.stored_shape
-
-
-def _exactly(attributes: Mapping[str, Any]) -> Hashable | None:
-    """Return attributes so that 1, 1.0 and True differ; None if one holds a tensor or a graph."""
-    if not attributes:
-        return ()
-    for value in attributes.values():
-        parts = value if isinstance(value, list) else (value,)
-        if not all(isinstance(part, int | float | str | bytes) for part in parts):
-            return None
-    return tuple([(name, repr(value)) for name, value in attributes.items()])
 
 
 class Site:
@@ -252,31 +236,26 @@ class Site:
             return False
         if limits is None or self.out_of_range is not None or (array.size and int(array.min()) < 0):
             return True
-        if layout is Layout.ELEMENTS and self.axis is None:
-            return True
-        return targets.repeats(layout, self.axis, array, limits, wraps=self.wraps) is not None
+        is_hidden = layout is Layout.ELEMENTS and self.axis is None
+        return is_hidden or targets.repeats(layout, self.axis, array, limits, wraps=self.wraps) is not None
 
     @lazy
     def signature(self) -> Hashable | None:
         """Return the values of the facts in `ir_scatter.reads.SIGNATURE`; None if it is like no other."""
         node = self.node
-        attributes = _exactly(node.attributes)
+        attributes = exactly(node.attributes)
         if attributes is None:
             return None
-        inputs, values = [], []
-        for port in node.inputs:
-            value = port.value
-            known = None if value is None else _known_of(value)
-            inputs.append((port.is_present, port.stored_type, port.stored_shape, known))
-            values.append(value)
+        values = [port.value for port in node.inputs]
+        known = [None if value is None else _known(value) for value in values]
+        ports = [(port.is_present, port.stored_type, port.stored_shape) for port in node.inputs]
         is_shared = len({*values}) < len(values)
         return (
             (node.domain, node.type, node.opset),
             attributes,
             self.written_axis,
-            tuple(inputs),
+            (tuple(ports), tuple(known), tuple([_known(output) for output in node.outputs])),
             tuple([operand.shape for operand in self._operands.values()]),
-            tuple([_known_of(output) for output in node.outputs]),
             tuple(map(values.index, values)) if is_shared else (),
             self.has_constant_indices,
             self.indices_shape,

@@ -8,7 +8,7 @@ from ir_scatter import baseline as baselines
 from ir_scatter.check import Checked, NodeIgnore, Options, check_files, make_report, without_known
 from ir_scatter.diagnostics import Severity
 from ir_scatter.errors import UsageError
-from ir_scatter.files import Found, Source, find_files
+from ir_scatter.files import Source, find_files
 from ir_scatter.report.formats import FORMATS, render
 from ir_scatter.report.report import Report
 from ir_scatter.shapes import Shape
@@ -106,11 +106,7 @@ def command(
         _STDIN_FORMATS.get(stdin_format or ""),
     )
     known = None if write_baseline else _known(baseline)
-    found = _find(paths, exclude)
-    models = [source.path for source in found.sources]
-    demand_apart({"-o": output, "--write-baseline": write_baseline}, models)
-    demand_apart({"-o": output}, (), [baseline])
-    checked = _check(found.sources, options, jobs, quiet=quiet, verbose=verbose)
+    checked = _check(_find(paths, exclude), options, jobs, quiet=quiet, verbose=verbose)
     report = _report(checked, format, known, write_baseline)
     switches = {"color": use_color(output is not None), "quiet": quiet, "statistics": statistics}
     write(render(report, format, strict=strict, **switches), output)
@@ -138,14 +134,17 @@ def _known(path: str | None) -> baselines.Baseline | None:
         raise click.UsageError(str(error)) from None
 
 
-def _find(paths: tuple[str, ...], exclude: tuple[str, ...]) -> Found:
-    """Find the files that are meant."""
+def _find(paths: tuple[str, ...], exclude: tuple[str, ...]) -> tuple[Source, ...]:
+    """Find the files that are meant, and demand that nothing is written over them."""
     if paths.count("-") and len(paths) > 1:
         raise click.UsageError("- cannot be mixed with other paths")
     found = find_files(paths, exclude)
     for folder in found.empty_folders:
         click.echo(f"ir-scatter: {folder}: no .xml or .onnx file in this folder", err=True)
-    return found
+    given, models = click.get_current_context().params, [source.path for source in found.sources]
+    demand_apart({"-o": given["output"], "--write-baseline": given["write_baseline"]}, models)
+    demand_apart({"-o": given["output"]}, (), [given["baseline"]])  # which may be brought up to date
+    return found.sources
 
 
 def _check(

@@ -200,8 +200,8 @@ def enforced() -> Iterator[_Reader]:
 
             return call
 
-        parts = {name: held(getattr(one, name)) for name in ("build", "requires", "is_done")}
-        return replace(one, **parts)
+        parts = [held(part) for part in (one.build, one.requires, one.is_done)]
+        return replace(one, build=parts[0], requires=parts[1], is_done=parts[2])
 
     with pytest.MonkeyPatch.context() as patch, with_rules(rule), with_rewrites(rewrite):
         for owner, names in _GUARDED.items():
