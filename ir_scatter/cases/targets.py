@@ -15,7 +15,6 @@ from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 from ir_scatter.shapes import Shape
 from ir_scatter.site import Site
 
-
 _FREE = Constraint()
 
 

@@ -59,7 +59,9 @@ def held(spec: OpSpec, sizes: Sequence[int], indices: Array, axis: int) -> set[s
     return found | ({"repeated"} if len(set(targets)) < len(targets) else set())
 
 
-def sizes_of(spec: OpSpec, data: Sequence[int], indices: Array, updates: Array, axis: int, mode: str) -> list[int]:
+def sizes_of(
+    spec: OpSpec, data: Sequence[int], indices: Array, updates: Array, axis: int, mode: str
+) -> list[int]:
     if spec.layout is Layout.TUPLES:
         return list(data[: indices.shape[-1]])
     if spec.layout is Layout.SEQUENCE and mode != "circular":
@@ -259,7 +261,9 @@ def _enter(
     place = spec.port_index(Role.INDICES)
     if place is None or place >= len(step.inputs) or step.inputs[place] not in inputs:
         return
-    data, indices, updates = (arrays[spec.port_index(role) or 0] for role in (Role.DATA, Role.INDICES, Role.UPDATES))
+    data, indices, updates = (
+        arrays[spec.port_index(role) or 0] for role in (Role.DATA, Role.INDICES, Role.UPDATES)
+    )
     assert data is not None and indices is not None and updates is not None  # noqa: PT018
     at = spec.port_index(Role.AXIS)
     written = arrays[at] if at is not None else None
@@ -267,7 +271,11 @@ def _enter(
     axis %= max(data.ndim, 1)
     word = str(step.node.attributes.get("reduction", "none"))
     reduction = spec.reductions.get(word, Reduction.NONE)
-    sizes = sizes_of(spec, data.shape, indices, updates, axis, str(step.node.attributes.get("mode", "linear")))
+    sizes = sizes_of(
+        spec, data.shape, indices, updates, axis, str(step.node.attributes.get("mode", "linear"))
+    )
     name = step.node.scope
     expected[name] = demanded(spec, reduction, sizes, indices.shape, axis)
-    found.setdefault(name, set()).update(held(spec, sizes, indices, axis) if sizes and indices.size else set())
+    found.setdefault(name, set()).update(
+        held(spec, sizes, indices, axis) if sizes and indices.size else set()
+    )
