@@ -4,7 +4,7 @@ A draw has room for some of them; which come first changes with its number, so t
 row hold all that the operator, the types and the sizes allow.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -82,7 +82,7 @@ class _Rows:
         flat = np.zeros(len(self.numbers), np.int64)
         for column, size in zip((self.numbers % self.sizes).T, self.sizes.tolist(), strict=True):
             flat = flat * size + column
-        return flat + self.use.lanes * int(np.prod(self.sizes))
+        return np.asarray(flat + self.use.lanes * int(np.prod(self.sizes)))
 
     @property
     def is_legal(self) -> bool:
@@ -117,7 +117,9 @@ class _Rows:
             return None
         values = rest // slopes
         kept = dict(zip(elements.tolist(), values.tolist(), strict=True))
-        if any(kept[element] != value for element, value in zip(elements.tolist(), values.tolist(), strict=True)):
+        if any(
+            kept[element] != value for element, value in zip(elements.tolist(), values.tolist(), strict=True)
+        ):
             return None
         return Change(np.array(list(kept), np.int64), np.array(list(kept.values()), np.int64))
 
@@ -134,9 +136,7 @@ class Planner:
     ) -> None:
         self.random, self.terms = random, terms
         self.uses = [
-            use
-            for use in uses
-            if use.is_scatter and use.has_terms and len(use.terms) and not use.are_equal
+            use for use in uses if use.is_scatter and use.has_terms and len(use.terms) and not use.are_equal
         ]
         self.values = terms.values.copy()
         self._lows, self._highs = lows, highs
@@ -193,7 +193,7 @@ class Planner:
         """Return the coordinates that a row should have."""
         own, use, sizes = rows.numbers[row], rows.use, rows.sizes
         if feature is Feature.FIRST:
-            return np.zeros_like(own)
+            return np.zeros(len(own), np.int64)
         if feature is Feature.LAST:
             return use.highs
         if feature is Feature.NEGATIVE:
@@ -203,11 +203,11 @@ class Planner:
         others = others[others != row]
         is_taken = (rows.is_steered[others] & self._is_taken[rows.elements[others]]).any(axis=1)
         others = others[is_taken] if is_taken.any() else others
-        target = rows.numbers[int(self.random.choice(others))] % sizes
-        return target - sizes if use.wraps and self.random.integers(2) else target
+        target = np.asarray(rows.numbers[int(self.random.choice(others))] % sizes)
+        return np.asarray(target - sizes) if use.wraps and self.random.integers(2) else target
 
     def _fitting(self, rows: _Rows, row: int, wanted: Array) -> Change | None:
-        """Make a row what is wanted, and another what it was if targets would repeat; None if it cannot be."""
+        """Make a row what is wanted; where targets must differ, another row takes the one that it had."""
         before = rows.numbers[row]
         change = self._tried(rows, row, wanted)
         if change is None:
@@ -294,29 +294,3 @@ def _by_lane(use: Use, array: Array) -> Array:
     """Return what there is for each target as a table of lanes."""
     lanes = int(use.lanes.max(initial=0)) + 1
     return array[np.argsort(use.lanes, kind="stable")].reshape(lanes, -1)
-
-
-def settled(
-    changes: Sequence[Change], values: Array, is_good: Callable[[Array], bool], runs: int
-) -> Array:
-    """Return values with all changes that are good together, found by halving.
-
-    Args:
-        changes: one after the other.
-        values: of all elements before.
-        is_good: tells whether values may be taken.
-        runs: how often it may be asked.
-    """
-    waiting = [list(changes)] if changes else []
-    while waiting and runs:
-        tried = waiting.pop()
-        new = values.copy()
-        for change in tried:
-            new[change.elements] = change.values
-        runs -= 1
-        if is_good(new):
-            values = new
-        elif len(tried) > 1:
-            half = len(tried) // 2
-            waiting += [tried[half:], tried[:half]]
-    return values

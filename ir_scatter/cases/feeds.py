@@ -55,9 +55,10 @@ def make_feeds(
     Every input that indices are made of gets values for which all indices and positions of all nodes
     are in range, and the targets of scatter nodes without reduction differ where there is room and
     such values are found. Indices of scatter nodes try what their operator allows: three draws of
-    consecutive seeds hold a negative one, 0, the last one, and with a reduction a repeated one. Inputs that say sizes get those that the model has declared, or small ones.
-    Dynamic dimensions become small numbers that fit each other. Other whole numbers are between -8
-    and 8, floating-point numbers multiples of 1/8 in that range. Inputs of an ONNX model that have an
+    consecutive seeds hold a negative one, 0, the last one, and with a reduction a repeated one. Inputs
+    that say sizes get those that the model has declared, or small ones; trip counts are small. Dynamic
+    dimensions become small numbers that fit each other. Other whole numbers are between -8 and 8,
+    floating-point numbers multiples of 1/8 in that range. Inputs of an ONNX model that have an
     initializer are left out.
 
     A model may have operators that NumPy does not compute, and break rules: then what comes out of

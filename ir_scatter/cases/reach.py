@@ -146,7 +146,11 @@ def _deciding(step: Step) -> Iterator[Key]:
 
 def _trips(step: Step) -> Iterator[Key]:
     """Yield the input of a loop that says how often it runs."""
-    key = step.inputs[step.work.trips] if isinstance(step.work, Repeat) and step.work.trips is not None else None
+    key = (
+        step.inputs[step.work.trips]
+        if isinstance(step.work, Repeat) and step.work.trips is not None
+        else None
+    )
     if key is not None:
         yield key
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ir_scatter.cases.cells import Cell, Stuck, Traced, hollow
-from ir_scatter.cases.features import Planner, equal_lanes, has_equal_lanes, settled
+from ir_scatter.cases.features import Change, Planner, equal_lanes, has_equal_lanes
 from ir_scatter.cases.mending import grow, make_room, mend
 from ir_scatter.cases.numbers import LARGEST, clip_to_type, draw, dtype_of
 from ir_scatter.cases.reach import values_of_positions, values_of_trips, values_that_matter
@@ -170,26 +170,36 @@ class Search:
             number: of the draw; three in a row try everything.
         """
         found = self._with_equal_lanes(found)
-        runs = min(_MOST_VARIED, max(_MOST_STEPS // max(found.run.computed, 1), _FEWEST_VARIED))
+        most = self._runs + min(_MOST_VARIED, max(_MOST_STEPS // max(found.run.computed, 1), _FEWEST_VARIED))
         for _ in range(_ROUNDS):
-            before, best = found.run, found
-            changes = list(before.planner(random).changes(number))
-
-            def is_good(values: Array) -> bool:
-                nonlocal best, runs
-                runs -= 1
-                run = self.trace(before.with_values(values))
-                tried = run.found() if not run.bad else None
-                is_fit = tried is not None and run.is_as_good_as(before)
-                best = tried if is_fit and tried is not None else best
-                return is_fit
-
-            settled(changes, before.terms.values, is_good, runs)
-            if best is found and (not changes or runs <= 0):
+            changes = list(found.run.planner(random).changes(number))
+            if not changes or self._runs >= most:
                 break
-            found = best
-            if runs <= 0:
-                break
+            found = self._changed(found, changes, most)
+        return found
+
+    def _changed(self, found: Found, changes: Sequence[Change], most: int) -> Found:
+        """Return inputs with all changes that are good together, found by halving.
+
+        Args:
+            found: the inputs before.
+            changes: one after the other.
+            most: how many runs there may have been in the end.
+        """
+        waiting, before = [list(changes)], found.run
+        values = before.terms.values
+        while waiting and self._runs < most:
+            tried = waiting.pop()
+            new = values.copy()
+            for change in tried:
+                new[change.elements] = change.values
+            run = self.trace(before.with_values(new))
+            other = None if run.bad else run.found()
+            if other is not None and run.is_as_good_as(before):
+                found, values = other, new
+            elif len(tried) > 1:
+                half = len(tried) // 2
+                waiting += [tried[half:], tried[:half]]
         return found
 
     def _with_equal_lanes(self, found: Found) -> Found:
@@ -279,7 +289,9 @@ class Run:
         self.starts = np.cumsum([0, *map(len, flat)]).tolist()
         self.terms = Terms(np.concatenate([np.empty(0, np.int64), *flat]))
         model = search.model
-        scope = Scope(search.sizes.symbols(), search.is_strict, model.plan, search.mattering, search.constraints)
+        scope = Scope(
+            search.sizes.symbols(), search.is_strict, model.plan, search.mattering, search.constraints
+        )
         machine = TracingMachine(model.plans, self.terms, scope)
         self.uses: list[Use] = machine.uses
         self.stuck: list[Stuck] = machine.stuck

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ir_scatter import convert
+from ir_scatter import convert, evaluate_model
 from ir_scatter.cases import Case, random_case
 from ir_scatter.cases.feeds import draw_feeds, make_feeds
 from ir_scatter.convert import on_devices, proof
@@ -23,6 +23,8 @@ from ir_scatter.graphs.plan import Step
 from ir_scatter.model import ONNX
 from ir_scatter.ops import SPECS, Lookup
 from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
+from ir_scatter.rewrites.conditions import Condition
+from ir_scatter.runners.outcome import Outcome, Status
 from tests.rules.ir_text import IrText
 from tests.unit.nested_onnx import save
 
@@ -59,7 +61,9 @@ def held(spec: OpSpec, sizes: Sequence[int], indices: Array, axis: int) -> set[s
     return found | ({"repeated"} if len(set(targets)) < len(targets) else set())
 
 
-def sizes_of(spec: OpSpec, data: Sequence[int], indices: Array, updates: Array, axis: int, mode: str) -> list[int]:
+def sizes_of(
+    spec: OpSpec, data: Sequence[int], indices: Array, updates: Array, axis: int, mode: str
+) -> list[int]:
     if spec.layout is Layout.TUPLES:
         return list(data[: indices.shape[-1]])
     if spec.layout is Layout.SEQUENCE and mode != "circular":
@@ -259,7 +263,9 @@ def _enter(
     place = spec.port_index(Role.INDICES)
     if place is None or place >= len(step.inputs) or step.inputs[place] not in inputs:
         return
-    data, indices, updates = (arrays[spec.port_index(role) or 0] for role in (Role.DATA, Role.INDICES, Role.UPDATES))
+    data, indices, updates = (
+        arrays[spec.port_index(role) or 0] for role in (Role.DATA, Role.INDICES, Role.UPDATES)
+    )
     assert data is not None and indices is not None and updates is not None  # noqa: PT018
     at = spec.port_index(Role.AXIS)
     written = arrays[at] if at is not None else None
@@ -267,7 +273,48 @@ def _enter(
     axis %= max(data.ndim, 1)
     word = str(step.node.attributes.get("reduction", "none"))
     reduction = spec.reductions.get(word, Reduction.NONE)
-    sizes = sizes_of(spec, data.shape, indices, updates, axis, str(step.node.attributes.get("mode", "linear")))
+    sizes = sizes_of(
+        spec, data.shape, indices, updates, axis, str(step.node.attributes.get("mode", "linear"))
+    )
     name = step.node.scope
     expected[name] = demanded(spec, reduction, sizes, indices.shape, axis)
-    found.setdefault(name, set()).update(held(spec, sizes, indices, axis) if sizes and indices.size else set())
+    found.setdefault(name, set()).update(
+        held(spec, sizes, indices, axis) if sizes and indices.size else set()
+    )
+
+
+class _Numpy:
+    """A runner that computes as documented."""
+
+    name = "numpy"
+    remarks = ()
+
+    def run(self, path: str | Path, feeds: Any) -> Outcome:
+        return Outcome(self.name, Status.OK, runs=(evaluate_model(path, feeds),))
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("name", ["ScatterElementsUpdate-12", "ScatterNDUpdate-15", "ScatterElements-18"])
+def test_models_are_compared_on_inputs_that_were_assumed(name: str, tmp_path: Path) -> None:
+    """An assumption that does not hold for an input is no difference of the models."""
+    random, spec, equal = np.random.default_rng(3), ROWS[name], Counter[str]()
+    targets = {"ScatterElementsUpdate-12": ("ScatterUpdate-3", "ScatterNDUpdate-3", "ScatterElementsUpdate-3"),
+               "ScatterNDUpdate-15": ("ScatterUpdate-3", "ScatterNDUpdate-3", "ScatterElementsUpdate-3"),
+               "ScatterElements-18": ("ScatterND-13", "ScatterElements-13", "ScatterND-18")}[name]  # fmt: skip
+    for number in range(8):
+        case = random_case(spec, random, element_type="f32", index_type="i64")
+        before = write(case, tmp_path)
+        for target in targets:
+            done = convert(before, target, assume=list(Condition), verify=3, seed=number)
+            if done.refused or not any(one.fragment for one in done.converted):
+                continue
+            after = tmp_path / f"after{before.suffix}"
+            done.write(after, overwrite=True)
+            found = on_devices.compare_models(done, str(before), after, [_Numpy()])  # type: ignore[list-item]
+            assert found.conversion.refused == (), (case, [one.assumptions for one in done.converted])
+            equal.update(assumption for one in done.converted for assumption in one.assumptions)
+            equal["models"] += bool(found.equal)
+    assert equal["models"] >= 4
+    assert equal["unique-indices"] + equal["equal-indices"] + equal["non-negative-indices"]
