@@ -19,7 +19,7 @@ from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.rewrites.empty_shapes import is_misread, reshaped_empty
 from ir_scatter.rewrites.folding import FOLDS, array_of, cut, named_for
 from ir_scatter.rewrites.new_shapes import broadcast_shapes, reduced, reshaped, spans
-from ir_scatter.shapes import UNKNOWN_DIM, Shape, static
+from ir_scatter.shapes import UNKNOWN_DIM, Shape, element_count, static
 
 if TYPE_CHECKING:
     from ir_scatter.constants import Array
@@ -264,7 +264,8 @@ class Builder:
         **told: Any,
     ) -> Value:
         arrays = [array_of(value) for value in values]
-        if fold is not None and element_type is not None and all(array is not None for array in arrays):
+        is_small = (element_count(shape) or 0) <= LARGEST_FOLDED
+        if fold and is_small and element_type is not None and all(array is not None for array in arrays):
             folded = fold(*arrays)
             if folded.size <= LARGEST_FOLDED:
                 return self.constant(folded, label, element_type)
