@@ -171,8 +171,7 @@ class Builder:
     def range(self, stop: Value, label: str) -> Value:
         """Count from 0 to a scalar."""
         start, step = self.constant(0, "start"), self.constant(1, "step")
-        known = array_of(stop)
-        size = UNKNOWN_DIM if known is None else int(known)
+        size = UNKNOWN_DIM if (known := array_of(stop)) is None else int(known)
         return self._make("range", [start, stop, step], I64, (size,), label, np.arange)
 
     def gather(self, value: Value, index: Value, axis: int, label: str, shape: Shape) -> Value:
@@ -264,8 +263,8 @@ class Builder:
         **told: Any,
     ) -> Value:
         arrays = [array_of(value) for value in values]
-        is_small = (element_count(shape) or 0) <= LARGEST_FOLDED
-        if fold and is_small and element_type is not None and all(array is not None for array in arrays):
+        is_known = (element_count(shape) or 0) <= LARGEST_FOLDED and all(one is not None for one in arrays)
+        if fold is not None and element_type is not None and is_known:
             folded = fold(*arrays)
             if folded.size <= LARGEST_FOLDED:
                 return self.constant(folded, label, element_type)

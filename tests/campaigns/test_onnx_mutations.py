@@ -305,7 +305,7 @@ def mutant(number: int, small: list[ModelProto], real: list[bytes]) -> bytes:
     proto = ModelProto.FromString(data)
     for _ in range(chance.randint(1, 2)):
         change(chance, proto)
-    return proto.SerializeToString()
+    return bytes(proto.SerializeToString())
 
 
 class Child:

@@ -134,7 +134,7 @@ def test_a_kill_at_any_call(
                 raise OSError(errno.EPERM, "Operation not permitted")
             replace(source, target)
 
-        os.replace = rename
+        vars(os)["replace"] = rename
         replace_files(outputs)
 
     halves, number, code = 0, 0, KILLED
@@ -169,7 +169,7 @@ def half(folder: Path, names: tuple[str, ...] = ("a.bin", "a.xml"), data: bytes 
                 os._exit(KILLED)
             replace(source, target)
 
-        os.replace = rename
+        vars(os)["replace"] = rename
         replace_files([Output(folder / name, data) for name in names])
 
     assert in_child(work) == KILLED
@@ -424,7 +424,7 @@ def half_model(folder: Path) -> dict[str, bytes]:
                 os._exit(KILLED)
             replace(origin, target)
 
-        os.replace = rename
+        vars(os)["replace"] = rename
         replace_files([Output(folder / name, data) for name, data in new.items()])
 
     assert in_child(work) == KILLED

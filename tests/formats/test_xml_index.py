@@ -157,7 +157,7 @@ def layer_of_lxml(text: bytes) -> LayerText:
     prefixes = {uri: prefix for prefix, uri in root.nsmap.items() if prefix}
     data = first(root, "data")
     attributes = (
-        {} if data is None else {named(str(key), prefixes): meant(value) for key, value in data.items()}
+        {} if data is None else {named(str(key), prefixes): meant(str(value)) for key, value in data.items()}
     )
     version = root.get("version")
     ports = (
