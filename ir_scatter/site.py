@@ -242,8 +242,7 @@ class Site:
     @lazy
     def signature(self) -> Hashable | None:
         """Return the values of the facts in `ir_scatter.reads.SIGNATURE`; None if it is like no other."""
-        node = self.node
-        attributes = exactly(node.attributes)
+        node, attributes = self.node, exactly(self.node.attributes)
         if attributes is None:
             return None
         values = [port.value for port in node.inputs]

@@ -151,7 +151,7 @@ class Engine:
             return None
         is_asked = bool(self._judged or self._numbers_of)  # by `is_done`
         is_grouped = len(way) == 1 and self._is_grouped(way) and not is_asked
-        if not is_grouped or site.signature is None or site.has_faults:
+        if not is_grouped or site.signature is None:
             return self.along(site, way, opset, found)
         return self._known_or_new(site, way, opset, found)
 
@@ -160,7 +160,9 @@ class Engine:
     ) -> Rewritten | Refusal:
         """Rewrite a node in one step, or as another one for which all that was asked had the same answer."""
         codes = tuple([diagnostic.code for diagnostic in found])
-        known = self._known[way[0].name, way[0].target.key, opset, site.signature, codes]
+        faults = site.index_array if site.has_faults else None
+        numbers = None if faults is None else (faults.dtype.str, faults.tobytes())
+        known = self._known[way[0].name, way[0].target.key, opset, site.signature, codes, numbers]
         if known:
             view = self._view(self._first_step(site))
             for answers, outcome in known:
