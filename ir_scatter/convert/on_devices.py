@@ -75,7 +75,7 @@ def verify_on(conversion: Conversion, devices: Sequence[str], before: str | None
 def compare_models(conversion: Conversion, old: str, new: Path, found: "Sequence[Runner]") -> OnDevices:
     """Run two models on runners and compare their outputs; see `verify_on`."""
     try:
-        constraints = {one.node.scope: _constraint(one.assumptions) for one in conversion.converted}
+        constraints = constraints_of(conversion)
         cases = [_draw(old, conversion.seed + number, constraints) for number in range(CASES)]
     except Error as error:
         failed = {runner.name: f"no inputs could be drawn: {error}" for runner in found}
@@ -99,15 +99,19 @@ def compare_models(conversion: Conversion, old: str, new: Path, found: "Sequence
     return OnDevices(told, equal, failed, (*remarks, *_said(failed)))
 
 
-def _constraint(assumptions: Sequence[str]) -> "Constraint":
-    """Return what inputs keep to, so that none is drawn for which the new model need not be right."""
+def constraints_of(conversion: Conversion) -> "Mapping[str, Constraint]":
+    """Return what inputs keep to, by node: for others the new model need not be right."""
     from ir_scatter.cases.terms import Constraint
 
-    return Constraint(
-        are_unique=Condition.UNIQUE in assumptions,
-        are_non_negative=Condition.NON_NEGATIVE in assumptions,
-        are_equal=Condition.EQUAL in assumptions,
-    )
+    return {
+        one.node.scope: Constraint(
+            are_unique=Condition.UNIQUE in one.assumptions,
+            are_non_negative=Condition.NON_NEGATIVE in one.assumptions,
+            are_equal=Condition.EQUAL in one.assumptions,
+        )
+        for one in conversion.converted
+        if one.assumptions
+    }
 
 
 def _draw(path: str, seed: int, constraints: "Mapping[str, Constraint]") -> "Drawn":

@@ -402,7 +402,10 @@ def _main(graph: Graph, plan: Plan) -> Values:
         rest, some = list(cut), list(kept)
         here = rest.pop(0) if way == "parts" else olds[1] if way == "carried" else some.pop(0)
         what = rest.pop(0) if are_parts else some.pop(0)
-        table, used = olds[0], _arithmetic(inner, plan, here, step if way == "counted" else None)
+        table, used = (
+            olds[0],
+            _arithmetic(inner, plan, here, step if way == "counted" else None, may_be_0=way == "carried"),
+        )
         if structure == "nested":
             (table,) = inner.loop(
                 plan.chance.randint(1, 2), [table], [], [used, what],
@@ -449,12 +452,12 @@ def _branch(
     return graph.branch(flag, [data, at, new], [then, other])
 
 
-def _arithmetic(graph: Graph, plan: Plan, at: Value, step: Value | None) -> Value:
-    """Put something between an index and its node."""
+def _arithmetic(graph: Graph, plan: Plan, at: Value, step: Value | None, *, may_be_0: bool = False) -> Value:
+    """Put something between an index and its node; one that may be 0 is not made less."""
     if step is not None:
         counted = graph.cast(step, at.type) if at.type != step.type else step
         return graph.apply("Add", at, counted)
-    word = plan.chance.choice(["", "", "", "Add", "Sub", "Mod"])
+    word = plan.chance.choice(["", "", "", "Add", "Mod", *(() if may_be_0 else ("Sub",))])
     plan.words.append(word)
     if not word:
         return at

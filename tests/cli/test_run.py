@@ -153,7 +153,7 @@ def test_wrong_shapes(shape: str, sentence: str, cli: Cli, pair: Path) -> None:
 def test_no_legal_inputs(cli: Cli, elsewhere: Path) -> None:
     result = cli("run", save(NEVER_LEGAL, elsewhere / "never.onnx"))
     assert result.code == 2
-    assert "no legal inputs were found: out: positions between 5 and 5, expected 0 to 2" in result.err
+    assert "no legal inputs were found: out: positions between 5 and 5, expected -3 to 2" in result.err
 
 
 def test_an_unreadable_model(cli: Cli) -> None:

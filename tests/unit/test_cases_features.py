@@ -13,6 +13,7 @@ import pytest
 from ir_scatter import convert, evaluate_model
 from ir_scatter.cases import Case, random_case
 from ir_scatter.cases.feeds import draw_feeds, make_feeds
+from ir_scatter.cases.terms import Constraint
 from ir_scatter.convert import on_devices, proof
 from ir_scatter.convert.inputs_like import Given, draw_inputs
 from ir_scatter.errors import Error
@@ -201,7 +202,7 @@ def test_what_a_conversion_assumes_is_kept(tmp_path: Path) -> None:
     (scope,) = [step.node.scope for step in model.plan.steps]
     assumed = ["unique-indices", "non-negative-indices", "equal-indices"]
     for chosen in (assumed[:1], assumed[1:2], assumed[2:], assumed):
-        constraint = on_devices._constraint(chosen)
+        constraint = Constraint(*(word in chosen for word in assumed))
         for seed in range(6):
             drawn = draw_feeds(path, seed, constraints={scope: constraint})
             at = drawn.feeds["at"]
