@@ -239,6 +239,8 @@ class Search:
                 arrays = run.solve(wanted, wraps=number >= _FROM_FRONT)
             if legal is not None and (not legal.stuck or start == _STUCK_STARTS):
                 return legal
+        if legal is None:
+            grow(self.sizes, [pair for use in run.bad for pair in _reached(use)])
         return legal
 
     def _mend(self, run: "Run") -> bool:
@@ -378,6 +380,14 @@ class Run:
             part = values[self.starts[at] : self.starts[at + 1]].reshape(array.shape)
             arrays[number] = part.astype(array.dtype)
         return arrays
+
+
+def _reached(use: Use) -> list[tuple[int, int]]:
+    """Return the sizes that positions go beyond, with how large they would have to be."""
+    if not use.is_scatter or not len(use.values):
+        return []
+    pairs = zip(use.highs.tolist(), use.values.max(axis=0).tolist(), strict=True)
+    return [(high + 1, most + 1) for high, most in pairs if most > high]
 
 
 def _better(left: Found | None, right: Found | None) -> Found | None:
