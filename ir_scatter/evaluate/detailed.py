@@ -1,10 +1,11 @@
 """The output of one operator, and what is certain about it."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy
 
+from ir_scatter.elements import in_own_dtype
 from ir_scatter.errors import UsageError
 from ir_scatter.evaluate.case import Case, run
 from ir_scatter.ops.kernels.bounds import rounding_bound
@@ -61,10 +62,9 @@ class DetailedResult:
         place = tuple(part % size for part, size in pairs)
         task = self._case.task
         if task.reduction is not Reduction.NONE or self.hits[place] == 0:
-            return (
-                self.values[place].reshape(1) if self.values.dtype.kind != "O" else _one(self.values[place])
-            )
-        return find_candidates(task, self.values.shape, self._case.indices, self._case.updates, place)
+            return self.values[(*place, numpy.newaxis)].copy()
+        found = find_candidates(task, self.values.shape, self._case.indices, self._case.updates, place)
+        return found.astype(self.values.dtype, copy=False)
 
     def allows(self, values: "Array", absolute: float = 0.0, relative: float = 0.0) -> "Array":
         """Tell which contested elements of another result have a value that the document allows.
@@ -81,15 +81,9 @@ class DetailedResult:
             return self.contested
         case = self._case
         found: Array = self.contested & is_candidate(
-            case.task, values, case.indices, case.updates, absolute, relative
+            case.task, in_own_dtype(values), case.indices, case.updates, absolute, relative
         )
         return found
-
-
-def _one(value: Any) -> "Array":
-    single = numpy.empty(1, object)
-    single[0] = value
-    return single
 
 
 def detail(case: Case) -> DetailedResult:

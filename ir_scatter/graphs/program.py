@@ -1,9 +1,11 @@
 """A model made ready to be run, as often as one likes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ir_scatter.diagnostics import Location, Severity
 from ir_scatter.errors import BrokenModel, EvaluationFailed
@@ -37,7 +39,7 @@ class Program:
         return self.plan.inputs
 
     def run(self, feeds: Mapping[str, Any], machine: ArrayMachine | None = None) -> dict[str, Array]:
-        """Compute the outputs by name.
+        """Compute the outputs by name; none shares memory with a feed.
 
         Args:
             feeds: arrays by any name of an input.
@@ -54,8 +56,12 @@ class Program:
             if array is None:
                 message = f"output {output.name} is an input of a function that was left out"
                 raise EvaluationFailed(message, Location(self.path))
-            found[output.name] = array
+            found[output.name] = array.copy() if _shares_memory(array, arrays) else array
         return found
+
+
+def _shares_memory(array: Array, others: Sequence[Array]) -> bool:
+    return any(np.may_share_memory(array, other) for other in others)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
