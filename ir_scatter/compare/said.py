@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ir_scatter.compare.nodes import kind_of, repeated
+from ir_scatter.compare.nodes import kind_of, left_open
 from ir_scatter.compare.session import NEVER, NotTapped
 from ir_scatter.compare.tensors import are_equal, measure
 from ir_scatter.compare.tolerances import EXACT
@@ -59,4 +59,6 @@ def foreseen_by(sight: Sight, case: int) -> Iterator[Guarded]:
         if one.error is not None:
             yield Guarded(NUMPY, one.scope, one.operator, case, kind_of(one.error), str(one.error))
         elif one.contested:
-            yield repeated(NUMPY, one.scope, one.operator, case, one.contested, one.elements)
+            yield left_open(
+                NUMPY, one.scope, one.operator, case, one.contested, one.elements, is_nan=one.is_nan
+            )

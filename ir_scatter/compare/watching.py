@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ir_scatter.compare.nodes import may_hold_nan
 from ir_scatter.compare.scopes import printed
 from ir_scatter.elements import dtype
 from ir_scatter.errors import Error, IllegalCase
@@ -36,8 +37,9 @@ class Seen:
         scope: of the node.
         operator: "ScatterUpdate-3".
         error: what is not legal; None if all is.
-        contested: how many elements several updates meet in without a reduction.
+        contested: in how many elements the document leaves open which value stays.
         elements: how many there are.
+        is_nan: whether that is because NaN meets numbers, and not because of repeated indices.
     """
 
     scope: str
@@ -45,6 +47,7 @@ class Seen:
     error: IllegalCase | None = None
     contested: int = 0
     elements: int = 0
+    is_nan: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -108,7 +111,9 @@ def _watched(step: Step, cells: "Sequence[Array | None]", sight: Sight) -> "Arra
     try:
         operator, arguments = arguments_of(site, by_role(site.lookup, cells))
         if site.reduction is not Reduction.NONE:
-            return evaluate(operator, **arguments)
+            values = evaluate(operator, **arguments)
+            if not may_hold_nan(site.reduction, values):
+                return values
         found = evaluate_detailed(operator, **arguments)
     except Error as error:
         if isinstance(error, IllegalCase):
@@ -118,7 +123,8 @@ def _watched(step: Step, cells: "Sequence[Array | None]", sight: Sight) -> "Arra
         raise failure(step, "there is not enough memory") from error
     count = int(np.count_nonzero(found.contested))
     if count:
-        sight.add(Seen(scope, text, None, count, found.values.size))
+        is_nan = site.reduction is not Reduction.NONE
+        sight.add(Seen(scope, text, None, count, found.values.size, is_nan))
     return found.values
 
 

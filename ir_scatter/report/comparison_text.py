@@ -125,7 +125,7 @@ def _indices(guarded: Sequence[Guarded]) -> Iterator[str]:
         same.setdefault((one.kind, one.node, one.message), []).append(one)
     groups = sorted(same.items(), key=lambda item: not item[1][0].is_illegal)
     for (kind, node, message), members in groups[:_MOST_ROWS]:
-        head = "not legal" if kind == "illegal" else f"{kind} indices"
+        head = {"illegal": "not legal", "nan": "left open"}.get(kind, f"{kind} indices")
         runners = ", ".join(dict.fromkeys(one.runner for one in members))
         yield f"{head}: {node} ({members[0].operator}): {message} (seen by {runners})"
     if len(groups) > _MOST_ROWS:
