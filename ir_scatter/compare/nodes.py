@@ -17,6 +17,7 @@ from ir_scatter.model import Model, Node
 from ir_scatter.ops import find, scatter_types
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.runners.outcome import Execution, Tap, Tapped, tap_of
+from ir_scatter.shapes import counted
 from ir_scatter.site import Site
 
 if TYPE_CHECKING:
@@ -129,9 +130,7 @@ class NodeJudge:
         if contested:
             self.contested.setdefault(case, set()).add(scope)
             is_nan = known.site.reduction is not Reduction.NONE
-            yield left_open(
-                runner, scope, known.operator, case, contested, expected.size, is_nan=is_nan
-            )
+            yield left_open(runner, scope, known.operator, case, contested, expected.size, is_nan=is_nan)
         yield Comparison(
             Level.NODE,
             scope,
@@ -205,7 +204,7 @@ def left_open(
         total: how many elements there are.
         is_nan: whether NaN and numbers meet in a reduction; if not, updates without one.
     """
-    elements = f"{count} {'element' if count == 1 else 'elements'} of {total}"
+    elements = f"{counted(count, 'element')} of {total}"
     message = f"several updates meet in {elements} without a reduction"
     if is_nan:
         message = f"NaN and numbers meet in {elements}, and no document says which one stays"

@@ -17,7 +17,7 @@ from ir_scatter.ops.kernels.ranges import find_illegal
 from ir_scatter.ops.kernels.scatter import scatter
 from ir_scatter.ops.kernels.task import IndexOutOfRange, Task
 from ir_scatter.ops.spec import IndexRange, Kind, OpSpec, Role
-from ir_scatter.shapes import show_numbers
+from ir_scatter.shapes import show_numbers, with_article
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -155,9 +155,9 @@ def _read_attributes(spec: OpSpec, given: Mapping[str, Any]) -> tuple[tuple[str,
             continue
         written.append((name, value if row is not None or isinstance(value, str | int) else repr(value)))
         if row is not None and row.kind is Kind.BOOLEAN and not isinstance(value, bool | numpy.bool_ | str):
-            raise UsageError(f"{name} is a {type(value).__name__}, expected a bool")
+            raise UsageError(f"{name} is {with_article(type(value).__name__)}, expected a bool")
         if row is not None and row.kind is Kind.WORD and not isinstance(value, str):
-            raise UsageError(f"{name} is a {type(value).__name__}, expected a string")
+            raise UsageError(f"{name} is {with_article(type(value).__name__)}, expected a string")
     return tuple(written)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ir_scatter.errors import CannotWrite
 from ir_scatter.formats.temporary_files import name_file, open_beside, remove, remove_stale, temporary_name
+from ir_scatter.shapes import counted
 
 _CHUNK = 1 << 26
 _BUFFER = 1 << 18
@@ -144,7 +145,9 @@ class _Target:
     def _check_size(self, source: Path, size: int) -> None:
         wanted = self.output.copied_size
         if wanted is not None and size != wanted:
-            raise CannotWrite(f"{source} has {size} bytes, expected {wanted}: it has changed meanwhile")
+            raise CannotWrite(
+                f"{source} has {counted(size, 'byte')}, expected {wanted}: it has changed meanwhile"
+            )
 
     def back_up(self, opened: ExitStack) -> Path | None:
         """Give the file that exists a second name, where that is possible."""

@@ -102,7 +102,7 @@ def _how(one: Comparison) -> str:
     if found.verdict is Verdict.NONDETERMINISTIC:
         parts.append("changes from run to run")
     elif found.mismatched:
-        parts.append(f"{found.mismatched} of {found.elements} elements differ")
+        parts.append(f"{found.mismatched} of {counted(found.elements, 'element')} differ")
     if found.contested:
         parts.append(f"{counted(found.contested, 'element')} with a value that the document allows")
     elif found.verdict is Verdict.CONTESTED:
@@ -129,7 +129,7 @@ def _indices(guarded: Sequence[Guarded]) -> Iterator[str]:
         runners = ", ".join(dict.fromkeys(one.runner for one in members))
         yield f"{head}: {node} ({members[0].operator}): {message} (seen by {runners})"
     if len(groups) > _MOST_ROWS:
-        yield f"and {len(groups) - _MOST_ROWS} more nodes with such indices"
+        yield f"and {counted(len(groups) - _MOST_ROWS, 'more node')} with such indices"
 
 
 def _odd(found: Compared) -> Iterator[str]:

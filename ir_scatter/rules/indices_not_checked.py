@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import Role
 from ir_scatter.rules.rule import Finding, Rule
+from ir_scatter.shapes import counted
 
 if TYPE_CHECKING:
     from ir_scatter.site import Site
@@ -29,7 +30,7 @@ def _check(site: "Site") -> Iterator[Finding]:
     if constant is not None and constant in site.facts.skipped:
         message = (
             f"the values of {site.indices.port.name} were not checked: more than "
-            f"{site.facts.max_elements} elements"
+            f"{counted(site.facts.max_elements, 'element')}"
         )
         yield Finding(message, role=Role.INDICES)
 

@@ -240,7 +240,9 @@ def test_nan_in_an_extreme_is_left_open(word: str, tmp_path: Path) -> None:
     alike = compared(model, FakeRunner("a"))
     assert only(alike, Level.NODE, "a").measure.verdict is Verdict.EQUAL
     for place in (0, 2):
-        wrong = compared(model, FakeRunner("a", lambda array, place=place: wrong_at(place, by=7)(ignoring(array))))
+        wrong = compared(
+            model, FakeRunner("a", lambda array, place=place: wrong_at(place, by=7)(ignoring(array)))
+        )
         assert only(wrong, Level.NODE, "a").measure.verdict is Verdict.MISMATCH
 
 

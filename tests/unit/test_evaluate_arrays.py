@@ -110,7 +110,7 @@ def test_lists_change_no_number_on_the_way(kind: Any) -> None:
         if fits:
             assert int(evaluate("ScatterUpdate-3", **given)[0]) == number
             continue
-        with pytest.raises(IllegalCase, match="updates is [iu]64, expected"):
+        with pytest.raises(IllegalCase, match=r"updates is [iu]64, expected"):
             evaluate("ScatterUpdate-3", **given)
 
 

@@ -181,7 +181,8 @@ def summed(values: Array, reduction: str = "sum") -> Any:
 
 
 @pytest.mark.parametrize(
-    ("kind", "most"), [(np.float64, 2**53), (np.float32, 2**24), (np.float16, 2**11), (ml_dtypes.bfloat16, 2**8)]
+    ("kind", "most"),
+    [(np.float64, 2**53), (np.float32, 2**24), (np.float16, 2**11), (ml_dtypes.bfloat16, 2**8)],
 )
 @pytest.mark.parametrize("power", [-3, 0, 4])
 def test_sums_of_whole_numbers_are_exact_as_long_as_they_fit(kind: Any, most: int, power: int) -> None:
