@@ -139,7 +139,9 @@ def in_own_dtype(array: "np.ndarray[Any, np.dtype[Any]]") -> "np.ndarray[Any, np
     if found.isbuiltin == 1:
         return array
     row = _BY_DTYPE_NAME.get(found.name)
-    own = found.newbyteorder("=") if row is None and not found.isnative else row and dtype(row)
+    own: np.dtype[Any] | None = None if row is None else dtype(row)
+    if row is None and not found.isnative:
+        own = found.newbyteorder("=")
     if own is None or own is found:
         return array
     return array.view(own) if own == found else array.astype(own)

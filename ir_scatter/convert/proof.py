@@ -106,7 +106,7 @@ def _difference(fragment: Fragment, site: Site, given: Given, *, wraps: bool) ->
         return ""
     worst = tuple(int(part) for part in np.argwhere(wrong)[0])
     count = int(wrong.sum())
-    said = f"{counted(count, 'element')} {'differs' if count == 1 else 'differ'}"
+    said = f"{count} of {counted(wrong.size, 'element')} differ"
     return f"{said}: {found[worst]} at {show_numbers(worst)}, expected {old[worst]}"
 
 

@@ -96,8 +96,9 @@ def _are_same(whole: "Array", converted: "Array", wanted: ElementType) -> bool:
     low, high = int(whole.min()), int(whole.max())
     if wanted.kind in {"signed", "unsigned"}:
         is_signed = wanted.kind == "signed"
-        greatest = 2 ** (wanted.bits - is_signed) - 1
-        return -(greatest + 1) * is_signed <= low and high <= greatest
+        greatest: int = 2 ** (wanted.bits - is_signed) - 1
+        least = -greatest - 1 if is_signed else 0
+        return least <= low and high <= greatest
     wide = converted.real.astype(numpy.float64)
     limits = numpy.iinfo(whole.dtype)
     is_inside = (wide >= limits.min) & (wide < float(limits.max))

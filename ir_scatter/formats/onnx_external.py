@@ -83,7 +83,7 @@ class ExternalFiles:
                 yield Defect(file.kind, message, self._location)
             else:
                 more = f", the first of {len(uses)} tensors that end beyond it" if len(uses) > 1 else ""
-                message = f"{location!r} has {counted(file.size, 'byte')}, {uses[0]}{more}"
+                message = f"{location!r} has {counted(file.size or 0, 'byte')}, {uses[0]}{more}"
                 yield Defect("weights-truncated", message, self._location)
 
     def _file(self, location: str) -> Weights | Problem:

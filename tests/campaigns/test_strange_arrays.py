@@ -43,7 +43,7 @@ def same(found: Array, expected: Array) -> bool:
     if found.shape != expected.shape:
         return False
     if found.dtype.hasobject or found.dtype.kind in "biu":
-        return found.tolist() == expected.tolist()
+        return bool(found.tolist() == expected.tolist())
     wide = np.complex128 if found.dtype.kind == "c" else np.float64
     with np.errstate(all="ignore"):
         return np.array_equal(found.astype(wide), expected.astype(wide), equal_nan=True)
@@ -303,8 +303,10 @@ def test_models(tmp_path: Path, figures: Counter[str]) -> None:
             attributes["axis"] = case.axis
         opset: str | int = 18 if is_onnx else spec.opsets[-1]
         path, feeds = write_node(tmp_path, spec.key.type, opset, arrays, (), **attributes)
-        axis = {} if case.axis is None else {"axis": case.axis}
-        told = {key: value for key, value in case.attributes.items() if key in {"reduction", "use_init_val"}}
+        axis: Any = {} if case.axis is None else {"axis": case.axis}
+        told: Any = {
+            key: value for key, value in case.attributes.items() if key in {"reduction", "use_init_val"}
+        }
         expected = naive_scatter.scatter(spec.key.type, case.data, case.indices, case.updates, **axis, **told)
         strange = {key: chance.choice(ANY_FORM)(np.asarray(array)) for key, array in feeds.items()}
         for given in chance.sample([feeds, strange], 2):

@@ -1,6 +1,7 @@
 """The logic of a comparison, with runners that do what they are told."""
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +234,9 @@ def test_nan_in_an_extreme_is_left_open(word: str, tmp_path: Path) -> None:
         found[:2] = [1, 2]
         return found
 
+    def both(place: int, array: Array) -> Array:
+        return wrong_at(place, by=7)(ignoring(array))
+
     found = compared(model, FakeRunner("a", ignoring))
     assert only(found, Level.NODE, "a").measure.verdict is Verdict.CONTESTED
     assert only(found, Level.MODEL, "a").measure.verdict is Verdict.CONTESTED
@@ -240,9 +244,7 @@ def test_nan_in_an_extreme_is_left_open(word: str, tmp_path: Path) -> None:
     alike = compared(model, FakeRunner("a"))
     assert only(alike, Level.NODE, "a").measure.verdict is Verdict.EQUAL
     for place in (0, 2):
-        wrong = compared(
-            model, FakeRunner("a", lambda array, place=place: wrong_at(place, by=7)(ignoring(array)))
-        )
+        wrong = compared(model, FakeRunner("a", partial(both, place)))
         assert only(wrong, Level.NODE, "a").measure.verdict is Verdict.MISMATCH
 
 

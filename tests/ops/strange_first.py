@@ -56,7 +56,7 @@ def main(order: str) -> None:
                 indices = np.array([0, 1, 0])
                 if "ND" in name:
                     indices = indices[:, None]
-                arguments = {} if "ND" in name else {"axis": 0}
+                arguments: Any = {} if "ND" in name else {"axis": 0}
                 data, updates = given[:2], given[2:]
                 expected = naive_scatter.scatter(
                     spec.key.type, data, indices, updates, reduction=word, **arguments

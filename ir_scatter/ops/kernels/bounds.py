@@ -267,7 +267,8 @@ def _drift(operands: _Operands, chosen: "Array", half: "Array") -> "Array":
     form = targets.rows, targets.width
     wanted, spacing = chosen.reshape(form), 2 * half.reshape(form)
     updates = operands.new.reshape(targets.count, targets.width)
-    places = numpy.flatnonzero(wanted.any(axis=1)[numbers])
+    is_row_wanted: Array = numpy.any(wanted, axis=1)
+    places = numpy.flatnonzero(is_row_wanted[numbers])
     places = places[numpy.argsort(numbers[places], kind="stable")]
     rows = numbers[places]
     starts = numpy.flatnonzero(numpy.diff(rows, prepend=-1))
