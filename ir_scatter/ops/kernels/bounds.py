@@ -11,8 +11,8 @@ Two bounds. `rounding_bound` follows the values:
   spacing is off, whatever the sum is; equal values are all off in one direction. The drift is
   the most that such errors of updates which stand next to each other, in the order of the indices,
   of the values or of their magnitudes, add up to.
-- A product is off by a share of itself for every factor that is no power of two, and for many by
-  the root of their number, but for those so near to a power of two that their errors are no chance.
+- A product whose odd parts fit the significand is exact too; another one is off by a share of itself
+  for every factor that is no power of two. A factor that is lost is hardly ever that near to 1.
 
 `counted_bound` knows only how many there are and how great, and holds for a computation in a coarser
 precision when it is scaled by that.
@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from ir_scatter.ops.kernels.ranges import whole_numbers
+from ir_scatter.ops.kernels.drift import find_drift
 from ir_scatter.ops.kernels.scatter import scatter
-from ir_scatter.ops.kernels.targets import find_targets
 from ir_scatter.ops.kernels.task import Task
 from ir_scatter.ops.spec import Reduction
 
@@ -44,10 +43,6 @@ _DEVIATIONS = 4
 """How many standard deviations of chance are allowed."""
 _MORE = 1.25
 """How much more than in the orders that are looked at a drift may be in others."""
-_LEVELS = 4
-"""So many spacings, each half of the one before, are looked at for a drift: sums grow through them."""
-_AT_ONCE = 1 << 20
-"""Elements that are looked at for a drift at a time."""
 _F64_DIGITS = 53
 
 
@@ -242,7 +237,7 @@ def _real_sum(operands: _Operands) -> "tuple[Array, Array]":
     is_many = (steps >= _MANY) & ~is_exact
     if is_many.any():
         chance = _DEVIATIONS * half * numpy.sqrt(steps / 3)
-        both = numpy.hypot(chance, _MORE * _drift(real, is_many, half))
+        both = numpy.hypot(chance, _MORE * find_drift(task, real.indices, real.new, is_many, half))
         bound = numpy.where(is_many, numpy.minimum(bound, both), bound)
     bound = numpy.where(is_exact, 0.0, bound)
     if task.reduction is Reduction.MEAN:
@@ -256,71 +251,13 @@ def _real_sum(operands: _Operands) -> "tuple[Array, Array]":
     return numpy.where(grown > limits.largest, numpy.inf, bound), total
 
 
-def _drift(operands: _Operands, chosen: "Array", half: "Array") -> "Array":
-    """Return what rounding errors of one direction may add up to, for chosen elements."""
-    task = replace(operands.task, reduction=Reduction.SUM)
-    indices = None if operands.indices is None else whole_numbers(operands.indices)
-    targets = find_targets(task, chosen.shape, indices, operands.new.shape)
-    numbers = numpy.empty(targets.count, numpy.intp)
-    for source, base, rows in targets.blocks():
-        numbers[source] = rows + base
-    form = targets.rows, targets.width
-    wanted, spacing = chosen.reshape(form), 2 * half.reshape(form)
-    updates = operands.new.reshape(targets.count, targets.width)
-    is_row_wanted: Array = numpy.any(wanted, axis=1)
-    places = numpy.flatnonzero(is_row_wanted[numbers])
-    places = places[numpy.argsort(numbers[places], kind="stable")]
-    rows = numbers[places]
-    starts = numpy.flatnonzero(numpy.diff(rows, prepend=-1))
-    found = numpy.zeros(form)
-    step = max(1, _AT_ONCE // len(rows))
-    for first in range(0, targets.width, step):
-        columns = slice(first, first + step)
-        scaled = updates[places, columns] / spacing[rows, columns]
-        ranges = _ranges(scaled, starts)
-        for ranked in (scaled, numpy.abs(scaled)):
-            by_rank = numpy.argsort(ranked, axis=0, kind="stable")
-            # A stable sort by row keeps the order by rank within each row.
-            by_row = numpy.argsort(rows[by_rank], axis=0, kind="stable")
-            order = numpy.take_along_axis(by_rank, by_row, axis=0)
-            ordered = numpy.take_along_axis(scaled, order, axis=0)
-            numpy.maximum(ranges, _ranges(ordered, starts), out=ranges)
-        found[rows[starts], columns] = ranges
-    drift: Array = found * spacing
-    return drift.reshape(chosen.shape)
-
-
-def _ranges(scaled: "Array", starts: "Array") -> "Array":
-    """Return the most that the errors of neighbours add up to, in spacings.
-
-    Args:
-        scaled: updates divided by the spacing, those of one target one behind the other.
-        starts: where the updates of each target begin.
-    """
-    most = numpy.zeros((len(starts), scaled.shape[1]))  # a sum goes through one spacing after the other
-    for level in range(_LEVELS):
-        finer = scaled * 2.0**level
-        errors = (numpy.rint(finer) - finer) / 2.0**level
-        sums = numpy.cumsum(errors, axis=0)
-        before = sums[starts] - errors[starts]
-        high = numpy.maximum(numpy.maximum.reduceat(sums, starts, axis=0), before)
-        low = numpy.minimum(numpy.minimum.reduceat(sums, starts, axis=0), before)
-        most += high - low
-    return most
-
-
 def _product(operands: _Operands) -> "tuple[Array, Array | None]":
     """Bound a product, and return the exact one where f64 is wide enough for it."""
     limits = operands.limits
     odd = operands.reduced(Reduction.PROD, _odd_parts)
     # A factor that is a power of two is not rounded, and the first of the others neither.
     rounded = operands.reduced(Reduction.SUM, lambda part: (_odd_parts(part) > 1).astype(numpy.float64))
-    near = operands.reduced(Reduction.SUM, lambda part: _near_powers(part, limits.digits))
-    steps = numpy.maximum(rounded - 1, 0)
-    unit = limits.unit * limits.factor
-    chance = unit * (_DEVIATIONS * numpy.sqrt(steps / 3) + near)
-    share = _relative(steps, unit)
-    share = numpy.where(steps >= _MANY, numpy.minimum(share, chance), share)
+    share = _relative(numpy.maximum(rounded - 1, 0), limits.unit * limits.factor)
     bound = _counted_product(operands, numpy.where(limits.fits(odd), 0.0, share))
     if limits.digits == _F64_DIGITS:
         return bound, None
@@ -340,14 +277,6 @@ def _odd_parts(array: "Array") -> "Array":
         sizes, lowest = numpy.abs(array), _lowest_bits(array)
     found: Array = numpy.where(numpy.isfinite(sizes) & (sizes > 0), sizes / lowest, 1.0)
     return found
-
-
-def _near_powers(array: "Array", digits: int) -> "Array":
-    """Tell which factors are near to a power of two, but none: their rounding errors are no chance."""
-    mantissas = numpy.frexp(numpy.abs(array))[0]
-    distance = numpy.minimum(1 - mantissas, 2 * mantissas - 1)
-    near: Array = (distance > 0) & (distance < 2.0 ** (2 - digits / 2))
-    return near.astype(numpy.float64)
 
 
 def _counted_product(operands: _Operands, share: "Array") -> "Array":
