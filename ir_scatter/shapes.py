@@ -193,3 +193,21 @@ def positions(flat: Sequence[int], shape: Sequence[int]) -> list[list[int]]:
             position.append(coordinate)
         found.append(position[::-1])
     return found
+
+
+def counted(number: float, noun: str, plural: str = "") -> str:
+    """Return "1 file", "2 files", "0.5 seconds".
+
+    Args:
+        number: how many.
+        noun: what one of them is called.
+        plural: what several are called, if it is not the noun with an s.
+    """
+    shown = f"{number:g}" if isinstance(number, float) else str(number)
+    return f"{shown} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def with_article(word: str) -> str:
+    """Return "an int", "a list", "a uint8"."""
+    is_spoken_with_y = word.startswith("uint")
+    return f"an {word}" if word[:1].lower() in set("aeiou") and not is_spoken_with_y else f"a {word}"

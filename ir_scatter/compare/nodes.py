@@ -17,6 +17,7 @@ from ir_scatter.model import Model, Node
 from ir_scatter.ops import find, scatter_types
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.runners.outcome import Execution, Tap, Tapped, tap_of
+from ir_scatter.shapes import counted
 from ir_scatter.site import Site
 
 if TYPE_CHECKING:
@@ -134,7 +135,8 @@ class NodeJudge:
         if contested is not None:
             self._keep(case, scope, contested)
             count = int(np.count_nonzero(contested))
-            yield repeated(runner, scope, known.operator, case, count, expected.size)
+            is_nan = known.site.reduction is not Reduction.NONE
+            yield left_open(runner, scope, known.operator, case, count, expected.size, is_nan=is_nan)
         yield Comparison(
             Level.NODE,
             scope,
@@ -172,31 +174,54 @@ class NodeJudge:
         """
         got = execution.output
         asked = self._tolerances.find(known.names)
-        if known.site.reduction is not Reduction.NONE:
+        reduction = known.site.reduction
+        if reduction is not Reduction.NONE:
             values = evaluate(operator, **arguments)
-            if are_equal(got, values):
+            if are_equal(got, values) and not may_hold_nan(reduction, values):
                 tolerance = asked or default_tolerance(values, precision, is_node=True)
                 return Measure(Verdict.EQUAL, values.size, tolerance=tolerance), values, None
         expected = evaluate_detailed(operator, **arguments)
         values = expected.values
-        is_comparable = got.shape == values.shape and got.dtype == values.dtype
+        contested = expected.contested if expected.contested.any() else None
         tolerance = asked or default_tolerance(values, precision, is_node=True)
+        if reduction is not Reduction.NONE and are_equal(got, values):
+            return Measure(Verdict.EQUAL, values.size, tolerance=tolerance), values, contested
+        is_comparable = got.shape == values.shape and got.dtype == values.dtype
         allowed = expected.allows(got, tolerance.absolute, tolerance.relative) if is_comparable else None
         found = measure(
             got,
             values,
             tolerance,
-            bound=None if asked else 2 * expected.rounding_bound * _coarser(values, precision),
+            bound=None if asked else expected.bound_from_values(_coarser(values, precision)),
             contested=allowed,
         )
-        return found, values, expected.contested if expected.contested.any() else None
+        return found, values, contested
 
 
-def repeated(runner: str, scope: str, operator: str, case: int, count: int, total: int) -> Guarded:
-    """Say that several updates meet where the document leaves open which one stays."""
-    elements = "element" if count == 1 else "elements"
-    message = f"several updates meet in {count} {elements} of {total} without a reduction"
-    return Guarded(runner, scope, operator, case, "repeated", message, is_illegal=False)
+def may_hold_nan(reduction: Reduction | None, values: "Array") -> bool:
+    """Tell whether the result of a min or max holds NaN, of which no document says what becomes."""
+    return reduction in {Reduction.MIN, Reduction.MAX} and bool((values != values).any())
+
+
+def left_open(
+    runner: str, scope: str, operator: str, case: int, count: int, total: int, *, is_nan: bool
+) -> Guarded:
+    """Say that values meet where the document leaves open which one stays.
+
+    Args:
+        runner: who gave them to the node.
+        scope: of the node.
+        operator: "ScatterUpdate-3".
+        case: the number of the inputs.
+        count: in how many elements.
+        total: how many elements there are.
+        is_nan: whether NaN and numbers meet in a reduction; if not, updates without one.
+    """
+    elements = f"{counted(count, 'element')} of {total}"
+    message = f"several updates meet in {elements} without a reduction"
+    if is_nan:
+        message = f"NaN and numbers meet in {elements}, and no document says which one stays"
+    return Guarded(runner, scope, operator, case, "nan" if is_nan else "repeated", message, is_illegal=False)
 
 
 def kind_of(error: IllegalCase) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ir_scatter.compare.nodes import kind_of, repeated
+from ir_scatter.compare.nodes import kind_of, left_open
 from ir_scatter.compare.session import NEVER, NotTapped
 from ir_scatter.compare.verdicts import Guarded
 from ir_scatter.compare.voices import NUMPY
@@ -24,4 +24,6 @@ def foreseen_by(sight: Sight, case: int) -> Iterator[Guarded]:
         if one.error is not None:
             yield Guarded(NUMPY, one.scope, one.operator, case, kind_of(one.error), str(one.error))
         elif one.contested:
-            yield repeated(NUMPY, one.scope, one.operator, case, one.contested, one.elements)
+            yield left_open(
+                NUMPY, one.scope, one.operator, case, one.contested, one.elements, is_nan=one.is_nan
+            )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ir_scatter.compare.verdicts import Measure, Tolerance, Verdict, Worst
+from ir_scatter.elements import in_own_dtype
 from ir_scatter.ops.plain.case import kind
 from ir_scatter.shapes import show
 
@@ -17,6 +18,7 @@ _WITHOUT_SIGN = frozenset({"float8_e8m0fnu"})
 
 def are_equal(got: "Array", expected: "Array") -> bool:
     """Tell whether two arrays have the same type, shape and bits, all NaN being the same."""
+    got, expected = in_own_dtype(got), in_own_dtype(expected)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return False
     if got.dtype.hasobject or got.dtype.kind in "UT":
@@ -45,6 +47,7 @@ def measure(
         bound: how much farther each element may be, because rounding depends on the order.
         contested: elements for which the document allows the value that was got, which are not compared.
     """
+    got, expected = in_own_dtype(got), in_own_dtype(expected)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         what = f"{got.dtype.name} {show(got.shape)}, expected {expected.dtype.name} {show(expected.shape)}"
         return Measure(Verdict.MISMATCH, expected.size, expected.size, remark=f"is {what}")

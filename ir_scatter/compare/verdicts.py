@@ -23,7 +23,8 @@ class Verdict(StrEnum):
     CLOSE = "close"
     """Within the tolerance."""
     CONTESTED = "contested"
-    """Several updates meet without a reduction, and the value is one that the document allows."""
+    """Several updates meet without a reduction, or NaN and numbers in a min or max, and the value is one
+    that the document allows."""
     NONDETERMINISTIC = "nondeterministic"
     """The same runner gives another result for the same inputs."""
     MISMATCH = "mismatch"
@@ -165,9 +166,9 @@ class Guarded:
         node: its scope.
         operator: "ScatterUpdate-3".
         case: the number of the inputs.
-        kind: "out-of-range", "negative", "repeated" or "illegal".
+        kind: "out-of-range", "negative", "repeated", "illegal", or "nan" where it meets numbers.
         message: what is, then what was expected.
-        is_illegal: False for repeated ones, which only leave the order open.
+        is_illegal: False for repeated ones and NaN, which only leave open which value stays.
     """
 
     runner: str

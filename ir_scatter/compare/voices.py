@@ -16,6 +16,7 @@ from ir_scatter.errors import BadFeed, BrokenModel, Error, EvaluationFailed, Unk
 from ir_scatter.model import Model
 from ir_scatter.ops import scatter_types
 from ir_scatter.runners.outcome import Outcome, Status
+from ir_scatter.shapes import counted
 from ir_scatter.version import versions
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class NumpyVoice:
             try:
                 self._outcome = running.future.result(max(timeout - (time.monotonic() - running.started), 0))
             except TookTooLong:
-                message = f"no answer within {timeout:g} seconds"
+                message = f"no answer within {counted(timeout, 'second')}"
                 self._outcome = Outcome(
                     NUMPY, Status.TIMEOUT, message, precision=_PRECISION, versions=versions()
                 )

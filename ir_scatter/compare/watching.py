@@ -56,8 +56,9 @@ class Seen:
         scope: of the node.
         operator: "ScatterUpdate-3".
         error: what is not legal; None if all is.
-        contested: how many elements several updates meet in without a reduction.
+        contested: in how many elements the document leaves open which value stays.
         elements: how many there are.
+        is_nan: whether that is because NaN meets numbers, and not because of repeated indices.
     """
 
     scope: str
@@ -65,6 +66,7 @@ class Seen:
     error: IllegalCase | None = None
     contested: int = 0
     elements: int = 0
+    is_nan: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -206,8 +208,9 @@ def _watched(step: Step, cells: Sequence[Marked | None], sight: Sight, register:
         raise failure(step, str(error), breaks_rule=isinstance(error, IllegalCase)) from error
     except MemoryError as error:
         raise failure(step, "there is not enough memory") from error
-    if result is not None and site.reduction is Reduction.NONE and result.contested.any():
-        sight.add(Seen(scope, text, None, int(np.count_nonzero(result.contested)), values.size))
+    if result is not None and result.contested.any():
+        is_nan = site.reduction is not Reduction.NONE
+        sight.add(Seen(scope, text, None, int(np.count_nonzero(result.contested)), values.size, is_nan))
     marks = {role.value: cell.open for role, cell in marked.items() if cell.open is not None}
     return Marked(values, _scattered(step, case, result, marks, register))
 

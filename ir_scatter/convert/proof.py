@@ -19,7 +19,7 @@ from ir_scatter.ops.plain.case import Array
 from ir_scatter.ops.spec import IndexRange, OpSpec, Role
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.rewrite import Rewrite
-from ir_scatter.shapes import show, show_numbers
+from ir_scatter.shapes import counted, show, show_numbers
 from ir_scatter.site import Site
 
 _CLOSE = 1e-5
@@ -106,9 +106,9 @@ def _difference(fragment: Fragment, site: Site, given: Given, *, wraps: bool) ->
     if not wrong.any():
         return ""
     worst = tuple(int(part) for part in np.argwhere(wrong)[0])
-    return (
-        f"{int(wrong.sum())} elements differ: {found[worst]} at {show_numbers(worst)}, expected {old[worst]}"
-    )
+    count = int(wrong.sum())
+    said = f"{count} of {counted(wrong.size, 'element')} differ"
+    return f"{said}: {found[worst]} at {show_numbers(worst)}, expected {old[worst]}"
 
 
 def _same(found: Array, old: Array) -> Array:
@@ -131,7 +131,8 @@ def _is_rounding(found: Array, old: Array, bound: Array) -> Array:
 def difference_of(before: Sequence[Array], after: Sequence[Array]) -> str:
     """Return how the outputs of two models differ, "" if they are equal but for rounding."""
     if len(before) != len(after):
-        return f"there are {len(after)} outputs, expected {len(before)}"
+        is_one = len(after) == 1
+        return f"there {'is' if is_one else 'are'} {counted(len(after), 'output')}, expected {len(before)}"
     for number, (old, new) in enumerate(zip(before, after, strict=True)):
         if new.shape != old.shape or new.dtype != old.dtype:
             return f"output {number} is {new.dtype} {show(new.shape)}, expected {old.dtype} {show(old.shape)}"

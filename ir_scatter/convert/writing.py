@@ -11,6 +11,7 @@ from ir_scatter.errors import CannotWrite, NotEditable, UsageError
 from ir_scatter.formats import IR
 from ir_scatter.formats.replace_files import Output, replace_files
 from ir_scatter.memory import collector_paused
+from ir_scatter.shapes import counted
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -39,7 +40,9 @@ class Files:
 def write(conversion: "Conversion", path: Path, *, overwrite: bool, partial: bool) -> tuple[str, ...]:
     """Write a conversion, and return what else there is to say; see `Conversion.write`."""
     if conversion.refused and not partial:
-        raise UsageError(f"{len(conversion.refused)} nodes were refused, expected none or partial=True")
+        count = len(conversion.refused)
+        said = f"{counted(count, 'node')} {'was' if count == 1 else 'were'} refused"
+        raise UsageError(f"{said}, expected none or partial=True")
     files = make_files(conversion, path)
     return files.remarks + commit(files, path, overwrite=overwrite)
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from ir_scatter.elements import in_own_dtype
 from ir_scatter.errors import IllegalCase, IllegalIndex, UsageError
 from ir_scatter.evaluate import legality
 from ir_scatter.evaluate.arrays import as_array, as_index_array, as_updates, element_type, same_text
@@ -16,7 +17,7 @@ from ir_scatter.ops.kernels.ranges import find_illegal
 from ir_scatter.ops.kernels.scatter import scatter
 from ir_scatter.ops.kernels.task import IndexOutOfRange, Task
 from ir_scatter.ops.spec import IndexRange, Kind, OpSpec, Role
-from ir_scatter.shapes import show_numbers
+from ir_scatter.shapes import show_numbers, with_article
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -35,9 +36,10 @@ class Case:
     Attributes:
         spec: the row of the operator.
         task: what the kernels are to do.
-        data: as given.
-        indices: as given; None where they are left out.
+        data: in the own dtype of its element type.
+        indices: in the own dtype of their element type; None where they are left out.
         updates: of the dtype of data.
+        result: the dtype of the output: that of data as it was given.
     """
 
     spec: OpSpec
@@ -45,6 +47,7 @@ class Case:
     data: "Array"
     indices: "Array | None"
     updates: "Array"
+    result: "numpy.dtype[Any]"
 
 
 def prepare(
@@ -65,19 +68,21 @@ def prepare(
     _demand_present(spec, {Role.DATA: data, Role.INDICES: indices, Role.UPDATES: updates, Role.AXIS: axis})
     assert data is not None
     assert updates is not None
-    data_array = as_array("data", data)
-    new = as_updates(updates, data_array)
+    given = as_array("data", data)
+    old = in_own_dtype(given)
+    new = as_updates(updates, old)
     index_array = None if indices is None else as_index_array(indices)
     task = _task(
         spec.key,
-        (data_array.dtype, data_array.shape),
+        (old.dtype, old.shape),
         None if index_array is None else (index_array.dtype, index_array.shape),
         (new.dtype, new.shape),
         *_read_axis(spec, axis),
         _read_attributes(spec, attributes),
     )
-    data_array, new = same_text(data_array, new)
-    return Case(spec, task, data_array, index_array, new)
+    data_array, new = same_text(old, new)
+    result = given.dtype if data_array.dtype == old.dtype else data_array.dtype
+    return Case(spec, task, data_array, index_array, new, result)
 
 
 def run(case: Case) -> "Array":
@@ -86,15 +91,11 @@ def run(case: Case) -> "Array":
     Raises:
         IllegalIndex: an index is not legal.
     """
-    data, updates = case.data, case.updates
-    if not (data.dtype.isnative and updates.dtype.isnative):
-        native = data.dtype.newbyteorder("=")
-        swapped = Case(case.spec, case.task, data.astype(native), case.indices, updates.astype(native))
-        return run(swapped).astype(data.dtype)
     try:
-        return scatter(case.task, data, case.indices, updates)
+        found = scatter(case.task, case.data, case.indices, case.updates)
     except IndexOutOfRange:
         raise illegal_index(case) from None
+    return found if found.dtype == case.result else found.astype(case.result)
 
 
 def illegal_index(case: Case) -> IllegalIndex:
@@ -136,7 +137,7 @@ def _read_axis(spec: OpSpec, axis: "ArrayLike | None") -> tuple[int | None, _For
         if not -(2**63) <= axis < 2**63:
             raise IllegalCase(f"axis is {axis}, expected a number of 64 bits at most", "SCT301")
         return axis, (numpy.dtype(numpy.int64), ())
-    array = as_array("axis", axis)
+    array = in_own_dtype(as_array("axis", axis))
     type = element_type(array.dtype)
     is_number = array.size == 1 and type is not None and type.kind in {"signed", "unsigned"}
     return int(array.reshape(-1)[0]) if is_number else None, (array.dtype, array.shape)
@@ -149,15 +150,21 @@ def _read_attributes(spec: OpSpec, given: Mapping[str, Any]) -> tuple[tuple[str,
     """
     written = []
     for name, value in given.items():
-        if value is None:
-            continue
         row = spec.attribute(name)
+        if value is None and (row is not None or name in _names_of_attributes()):
+            continue
         written.append((name, value if row is not None or isinstance(value, str | int) else repr(value)))
         if row is not None and row.kind is Kind.BOOLEAN and not isinstance(value, bool | numpy.bool_ | str):
-            raise UsageError(f"{name} is a {type(value).__name__}, expected a bool")
+            raise UsageError(f"{name} is {with_article(type(value).__name__)}, expected a bool")
         if row is not None and row.kind is Kind.WORD and not isinstance(value, str):
-            raise UsageError(f"{name} is a {type(value).__name__}, expected a string")
+            raise UsageError(f"{name} is {with_article(type(value).__name__)}, expected a string")
     return tuple(written)
+
+
+@cache
+def _names_of_attributes() -> frozenset[str]:
+    """Return what an attribute of any operator is called."""
+    return frozenset(row.name for spec in SPECS.values() for row in spec.attributes)
 
 
 @lru_cache(maxsize=4096)

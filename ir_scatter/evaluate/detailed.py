@@ -1,14 +1,15 @@
 """The output of one operator, and what is certain about it."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy
 
+from ir_scatter.elements import in_own_dtype
 from ir_scatter.errors import UsageError
 from ir_scatter.evaluate.case import Case, run
-from ir_scatter.ops.kernels.bounds import rounding_bound
-from ir_scatter.ops.kernels.candidates import find_candidates, is_candidate
+from ir_scatter.ops.kernels.bounds import counted_bound, rounding_bound
+from ir_scatter.ops.kernels.candidates import contested_by_nan, find_candidates, is_candidate, is_near
 from ir_scatter.ops.kernels.hits import count_hits
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.shapes import show_numbers
@@ -26,18 +27,19 @@ class DetailedResult:
     Attributes:
         values: the output, as `evaluate` gives it.
         hits: i64: how many updates hit each element.
-        contested: boolean: more than one update hits the element and the reduction is none, so that
-            the document leaves open which one stays.
+        contested: boolean: the document leaves open which value stays. More than one update hits the
+            element and the reduction is none; or NaN and numbers meet there in a min or max.
         rounding_bound: f64: how far the result of a sum, difference, product or mean of a
-            floating-point or complex type, computed in the element type in any order, may be from
-            the exact one; infinite where some order overflows and another does not, 0 where nothing
-            is rounded.
+            floating-point or complex type, computed in the element type or a wider one in any order,
+            may be from the exact one. It follows the values: 0 where nothing is rounded in any
+            order, infinite where some order overflows and another does not, never NaN.
     """
 
     values: "Array"
     hits: "Array"
     contested: "Array"
     rounding_bound: "Array"
+    _error: "Array" = field(repr=False)
     _case: Case = field(repr=False)
 
     def candidates(self, position: "Sequence[int]") -> "Array":
@@ -48,7 +50,8 @@ class DetailedResult:
 
         Returns:
             A 1-D array: for reduction none the updates that hit the element, or its old value if none
-            does; for another reduction its value. The arrays that were passed in are read again.
+            does; for a contested min or max the old value, where it takes part, and the updates; for
+            another reduction its value. The arrays that were passed in are read again.
 
         Raises:
             UsageError: data has no such position.
@@ -59,12 +62,14 @@ class DetailedResult:
         if len(place) != len(shape) or any(not -size <= part < size for part, size in pairs):
             raise UsageError(f"position is {show_numbers(place)}, expected one of data {show_numbers(shape)}")
         place = tuple(part % size for part, size in pairs)
-        task = self._case.task
-        if task.reduction is not Reduction.NONE or self.hits[place] == 0:
-            return (
-                self.values[place].reshape(1) if self.values.dtype.kind != "O" else _one(self.values[place])
-            )
-        return find_candidates(task, self.values.shape, self._case.indices, self._case.updates, place)
+        case, reduction = self._case, self._case.task.reduction
+        is_one_value = not self.contested[place] if reduction is not Reduction.NONE else self.hits[place] == 0
+        if is_one_value:
+            return self.values[(*place, numpy.newaxis)].copy()
+        found = find_candidates(case.task, self.values.shape, case.indices, case.updates, place)
+        if reduction is not Reduction.NONE and case.task.keeps_initial:
+            found = numpy.concatenate((case.data[(*place, numpy.newaxis)], found))
+        return found.astype(self.values.dtype, copy=False)
 
     def allows(self, values: "Array", absolute: float = 0.0, relative: float = 0.0) -> "Array":
         """Tell which contested elements of another result have a value that the document allows.
@@ -75,21 +80,34 @@ class DetailedResult:
             relative: how far it may be off in proportion to the update.
 
         Returns:
-            Booleans: true where an element is contested and some update that hits it has the value.
+            Booleans: true where an element is contested and one of its candidates has the value.
         """
         if not self.contested.any():
             return self.contested
+        case, known = self._case, in_own_dtype(values)
+        found = is_candidate(case.task, known, case.indices, case.updates, absolute, relative)
+        if case.task.reduction is not Reduction.NONE and case.task.keeps_initial:
+            found |= is_near(case.data, known, absolute, relative)
+        allowed: Array = self.contested & found
+        return allowed
+
+    def bound_from_values(self, coarser: float = 1.0) -> "Array":
+        """Bound the difference between `values` and what another computation gives.
+
+        Args:
+            coarser: how much coarser than the element type the precision of that one is; then its
+                operands are rounded too, and nothing is exact.
+
+        Returns:
+            f64 of the shape of data, never NaN.
+        """
+        if coarser == 1:
+            return self.rounding_bound + self._error
         case = self._case
-        found: Array = self.contested & is_candidate(
-            case.task, values, case.indices, case.updates, absolute, relative
+        bound = counted_bound(
+            case.task, case.data, case.indices, case.updates, in_own_dtype(self.values), self.hits
         )
-        return found
-
-
-def _one(value: Any) -> "Array":
-    single = numpy.empty(1, object)
-    single[0] = value
-    return single
+        return 2 * bound * coarser
 
 
 def detail(case: Case) -> DetailedResult:
@@ -99,11 +117,11 @@ def detail(case: Case) -> DetailedResult:
         IllegalIndex: an index is not legal.
     """
     values = run(case)
-    task = case.task
+    task, known = case.task, in_own_dtype(values)
     hits = count_hits(task, case.data.shape, case.indices, case.updates.shape)
+    rounding = rounding_bound(task, case.data, case.indices, case.updates, known, hits)
     if task.reduction is Reduction.NONE:
-        contested, bound = hits > 1, numpy.zeros(values.shape)
+        contested = hits > 1
     else:
-        contested = numpy.zeros(values.shape, numpy.bool_)
-        bound = rounding_bound(task, case.data, case.indices, case.updates, values, hits)
-    return DetailedResult(values, hits, contested, bound, case)
+        contested = contested_by_nan(task, case.data, case.indices, case.updates, known, hits)
+    return DetailedResult(values, hits, contested, rounding.bound, rounding.error, case)

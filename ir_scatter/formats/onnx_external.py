@@ -12,6 +12,7 @@ from ir_scatter.diagnostics import Location
 from ir_scatter.formats.onnx_types import text
 from ir_scatter.formats.weights import Weights
 from ir_scatter.model import Defect
+from ir_scatter.shapes import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class ExternalFiles:
         if span.length is not None and span.length != size:
             return Problem(
                 "constant-size",
-                f"{label} has {span.length} bytes in {span.location!r}, "
+                f"{label} has {counted(span.length, 'byte')} in {span.location!r}, "
                 f"its type and shape need {show_count(size)}",
             )
         file = self._file(span.location)
@@ -82,7 +83,7 @@ class ExternalFiles:
                 yield Defect(file.kind, message, self._location)
             else:
                 more = f", the first of {len(uses)} tensors that end beyond it" if len(uses) > 1 else ""
-                message = f"{location!r} has {file.size} bytes, {uses[0]}{more}"
+                message = f"{location!r} has {counted(file.size or 0, 'byte')}, {uses[0]}{more}"
                 yield Defect("weights-truncated", message, self._location)
 
     def _file(self, location: str) -> Weights | Problem:

@@ -7,6 +7,7 @@ import numpy as np
 from onnx import AttributeProto, TensorProto, numpy_helper
 
 from ir_scatter.elements import ElementType
+from ir_scatter.shapes import with_article
 
 if TYPE_CHECKING:
     from ir_scatter.constants import Array
@@ -50,7 +51,9 @@ def make_attribute(name: str, value: Any) -> AttributeProto:
                 setattr(attribute, field, convert(value))
                 break
         else:
-            raise TypeError(f"attribute {name!r} is a {type(value).__name__}, expected {_EXPECTED}")
+            raise TypeError(
+                f"attribute {name!r} is {with_article(type(value).__name__)}, expected {_EXPECTED}"
+            )
     return attribute
 
 

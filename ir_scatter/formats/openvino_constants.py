@@ -9,7 +9,7 @@ from ir_scatter.formats.openvino_graph import IrGraph
 from ir_scatter.formats.xml_layer import LARGEST_RANK
 from ir_scatter.formats.xml_text import shown
 from ir_scatter.model import Defect
-from ir_scatter.shapes import element_count, parse_shape
+from ir_scatter.shapes import counted, element_count, parse_shape
 
 _DECLARING = frozenset({b"Const", b"Parameter", CONST, PARAMETER})
 
@@ -84,7 +84,7 @@ class _Constants:
         node = None
         if size < needed:
             node = graph.node(key)
-            message = f"the constant has {size} bytes, its type and shape need {needed}"
+            message = f"the constant has {counted(size, 'byte')}, its type and shape need {needed}"
             yield Defect("constant-size", message, node.location, node)
         if available is not None and offset + size > available and self.weights is not None:
             node = graph.node(key)

@@ -13,7 +13,7 @@ from ir_scatter.formats.openvino_graph import IrGraph
 from ir_scatter.formats.xml_exact import shortest
 from ir_scatter.formats.xml_layer import Element, layer_tree
 from ir_scatter.model import Model, Node, Value
-from ir_scatter.shapes import Shape
+from ir_scatter.shapes import Shape, counted
 from ir_scatter.wiring import (
     BodyInput,
     BodyOutput,
@@ -87,7 +87,7 @@ class IrWiring(Wiring):
         kind = node.type.lower()
         element = self._element(node.handle)
         if len(self._ir.layer(node.handle).inputs) < _LEAST_INPUTS.get(kind, 0):
-            raise _misfit(node, f"it has fewer than {_LEAST_INPUTS[kind]} inputs")
+            raise _misfit(node, f"it has fewer than {counted(_LEAST_INPUTS[kind], 'input')}")
         if kind == "if":
             branches = {truth: self._branch(node, element, name) for truth, name in _BRANCHES.items()}
             return Choice(0, branches)

@@ -18,6 +18,7 @@ from ir_scatter.formats import replacement_journal as journal
 from ir_scatter.formats.late_signals import without_signals
 from ir_scatter.formats.replacement_journal import Rename
 from ir_scatter.formats.temporary_files import name_file, open_beside, remove, remove_stale, temporary_name
+from ir_scatter.shapes import counted
 
 _CHUNK = 1 << 26
 _BUFFER = 1 << 18
@@ -162,7 +163,9 @@ class _Target:
     def _check_size(self, source: Path, size: int) -> None:
         wanted = self.output.copied_size
         if wanted is not None and size != wanted:
-            raise CannotWrite(f"{source} has {size} bytes, expected {wanted}: it has changed meanwhile")
+            raise CannotWrite(
+                f"{source} has {counted(size, 'byte')}, expected {wanted}: it has changed meanwhile"
+            )
 
     def back_up(self, opened: ExitStack) -> Path | None:
         """Give the file that exists a second name, where that is possible."""

@@ -41,7 +41,7 @@ def evaluate_model(model: "Model | str | Path", feeds: "Mapping[str, ArrayLike]"
             of an ONNX model that have an initializer may be left out.
 
     Returns:
-        The outputs of the main graph by name; they may be read-only, and views of the feeds.
+        The outputs of the main graph by name; they may be read-only, and share no memory with feeds.
 
     Raises:
         UnreadableModel: the model, or a constant that is needed, cannot be read.

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ir_scatter.elements import dtype
+from ir_scatter.elements import dtype, in_own_dtype
 from ir_scatter.errors import BadFeed
 from ir_scatter.ops.plain.case import Array, kind
 from ir_scatter.wiring import GraphInput
@@ -91,7 +91,7 @@ def _entry(found: Any, name: str, path: "str | Path") -> Array:
         raise BadFeed(f"{path}: {name}: {_reason(error)}") from None
     if not isinstance(array, np.ndarray):
         raise BadFeed(f"{path}: {name} is no array")
-    return array
+    return in_own_dtype(array)
 
 
 def _reason(error: Exception) -> str:

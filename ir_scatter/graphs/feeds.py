@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.elements import ElementType, dtype
+from ir_scatter.elements import ElementType, dtype, in_own_dtype
 from ir_scatter.errors import BadFeed
+from ir_scatter.evaluate.arrays import changed_numbers
 from ir_scatter.graphs.machine import load
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.shapes import agree, show
@@ -17,7 +18,7 @@ _TEXT_KINDS = "OUST"
 
 
 def check_feeds(inputs: Sequence[GraphInput], feeds: Mapping[str, Any]) -> list[Array]:
-    """Return one array for each input of a model.
+    """Return one array for each input of a model, in the own dtype of its element type.
 
     Args:
         inputs: what the model asks for.
@@ -48,9 +49,12 @@ def _array(input: GraphInput, name: str | None, feeds: Mapping[str, Any]) -> Arr
         assert input.default is not None
         return load(input.default)
     try:
-        array = np.asarray(feeds[name])
+        array = in_own_dtype(np.asarray(feeds[name]))
     except ValueError as error:
         raise BadFeed(f"{name} is no array: {error}") from None
+    changed = changed_numbers(feeds[name], array)
+    if changed:
+        raise BadFeed(f"{name} holds {changed}")
     if input.element_type is not None:
         array = _of_type(name, array, input.element_type)
     if not agree(input.shape, array.shape):

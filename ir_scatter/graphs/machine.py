@@ -18,6 +18,7 @@ from ir_scatter.graphs.loops import part_count, part_of, put_together
 from ir_scatter.graphs.plan import Plan, Plans, Step
 from ir_scatter.model import OPENVINO
 from ir_scatter.ops.plain.case import Array
+from ir_scatter.shapes import counted
 from ir_scatter.wiring import BodyInput, Call, Choice, GraphInput, Key, Repeat, Source
 
 Cell = TypeVar("Cell")
@@ -65,7 +66,7 @@ class Machine(ABC, Generic[Cell]):
 
     def endless(self, step: Step, iterations: int) -> EvaluationFailed:
         """Return what is wrong with a loop that runs too long."""
-        return failure(step, f"the loop goes on after {iterations} iterations")
+        return failure(step, f"the loop goes on after {counted(iterations, 'iteration')}")
 
     def run(self, plan: Plan, cells: Sequence[Cell | None]) -> list[Cell | None]:
         """Compute a graph; graphs inside graphs wait on a stack of our own."""
@@ -255,7 +256,10 @@ class _Loop(Generic[Cell]):
 
 def _output_of(step: Step, outputs: Sequence[Cell | None], number: int) -> Cell | None:
     if number >= len(outputs):
-        raise failure(step, f"output {number} is asked for, but there are {len(outputs)}")
+        raise failure(
+            step,
+            f"output {number} is asked for, but there {'is' if len(outputs) == 1 else 'are'} {len(outputs)}",
+        )
     return outputs[number]
 
 

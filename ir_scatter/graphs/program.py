@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ir_scatter.diagnostics import Location, Severity
 from ir_scatter.errors import BrokenModel, EvaluationFailed, UnknownOperator, UnreadableModel
 from ir_scatter.graphs.feeds import check_feeds
@@ -37,7 +39,7 @@ class Program:
         return self.plan.inputs
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
-        """Compute the outputs by name.
+        """Compute the outputs by name; none shares memory with a feed.
 
         Args:
             feeds: arrays by any name of an input.
@@ -47,7 +49,10 @@ class Program:
             EvaluationFailed: a node cannot be computed with the values that reach it.
         """
         arrays = check_feeds(self.inputs, feeds)
-        return self.named(ArrayMachine(self.plans).run(self.plan, arrays))
+        found = self.named(ArrayMachine(self.plans).run(self.plan, arrays))
+        return {
+            name: array.copy() if _shares_memory(array, arrays) else array for name, array in found.items()
+        }
 
     def named(self, cells: Sequence[Array | None]) -> dict[str, Array]:
         """Return the outputs by name.
@@ -62,6 +67,10 @@ class Program:
                 raise EvaluationFailed(message, Location(self.path))
             found[output.name] = array
         return found
+
+
+def _shares_memory(array: Array, others: Sequence[Array]) -> bool:
+    return any(np.may_share_memory(array, other) for other in others)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

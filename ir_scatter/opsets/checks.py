@@ -9,6 +9,7 @@ from onnx.defs import OpSchema
 
 from ir_scatter.opsets.draft import Draft, Refused
 from ir_scatter.opsets.passage import Passage, accepts_all, couplings, show
+from ir_scatter.shapes import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,9 @@ def check_start(node: NodeProto, passage: Passage) -> None:
                 f"its attribute {attribute.name} means nothing in {show(start)}, and something else there"
             )
     if len(node.input) > start.max_input and any(node.input[start.max_input :]):
-        raise Refused(f"it has {len(node.input)} inputs, expected at most {start.max_input} in {show(start)}")
+        raise Refused(
+            f"it has {counted(len(node.input), 'input')}, expected at most {start.max_input} in {show(start)}"
+        )
 
 
 def is_plain(node: NodeProto, passage: Passage) -> bool:

@@ -2,7 +2,7 @@
 
 from ir_scatter.ops.opset_facts import Coerced, Misread
 from ir_scatter.opsets.draft import Draft, Refused
-from ir_scatter.shapes import Shape
+from ir_scatter.shapes import Shape, counted
 
 _FIRST_WITH_ALLOWZERO = 14
 
@@ -47,7 +47,7 @@ def _work_on_rows(draft: Draft, axis: int) -> None:
 def _is_last(draft: Draft, axis: int) -> bool:
     shape = draft.place.shape(draft.input(0))
     if shape is not None and not -len(shape) <= axis < len(shape):
-        raise Refused(f"its axis is {axis}, expected one of {len(shape)} dimensions")
+        raise Refused(f"its axis is {axis}, expected one of {counted(len(shape), 'dimension')}")
     return is_last(shape, axis)
 
 

@@ -103,7 +103,7 @@ def _how(one: Comparison) -> str:
     if found.verdict is Verdict.NONDETERMINISTIC:
         parts.append("changes when nodes are tapped" if one.tapped else "changes from run to run")
     elif found.mismatched:
-        parts.append(f"{found.mismatched} of {found.elements} elements differ")
+        parts.append(f"{found.mismatched} of {counted(found.elements, 'element')} differ")
     if found.excuse is not None:
         parts.append(excuse_text(found.excuse))
     elif found.contested:
@@ -139,11 +139,11 @@ def _indices(guarded: Sequence[Guarded]) -> Iterator[str]:
         same.setdefault((one.kind, one.node, one.message), []).append(one)
     groups = sorted(same.items(), key=lambda item: not item[1][0].is_illegal)
     for (kind, node, message), members in groups[:_MOST_ROWS]:
-        head = "not legal" if kind == "illegal" else f"{kind} indices"
+        head = {"illegal": "not legal", "nan": "left open"}.get(kind, f"{kind} indices")
         runners = ", ".join(dict.fromkeys(one.runner for one in members))
         yield f"{head}: {node} ({members[0].operator}): {message} (seen by {runners})"
     if len(groups) > _MOST_ROWS:
-        yield f"and {len(groups) - _MOST_ROWS} more nodes with such indices"
+        yield f"and {counted(len(groups) - _MOST_ROWS, 'more node')} with such indices"
 
 
 def _odd(found: Compared) -> Iterator[str]:

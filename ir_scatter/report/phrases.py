@@ -7,11 +7,7 @@ from pathlib import PurePath
 from ir_scatter.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
 from ir_scatter.report.characters import visible
 from ir_scatter.report.report import STDIN_NAME, Report
-
-
-def counted(number: int, noun: str) -> str:
-    """Return "1 file", "2 files"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+from ir_scatter.shapes import counted as counted
 
 
 def place(location: Location) -> str:

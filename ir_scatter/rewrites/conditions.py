@@ -9,7 +9,7 @@ from ir_scatter.model import Value
 from ir_scatter.ops import targets
 from ir_scatter.ops.plain_shapes import REPEATERS, REPEATING_MODES, RUNNING, SHAPE_KEEPERS
 from ir_scatter.ops.spec import IndexRange, Layout
-from ir_scatter.shapes import Dim, agree_dims, element_count, is_static, show_dim
+from ir_scatter.shapes import Dim, agree_dims, counted, element_count, is_static, show_dim
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -63,7 +63,8 @@ def _unique(site: "Site") -> Proof:
     array, limits = site.index_array, site.limits
     room = _room(site)
     if count is not None and room is not None and count > room:
-        return Proof(Verdict.VIOLATED, f"there are {count} indices for {room} positions")
+        room_said = counted(room, "position")
+        return Proof(Verdict.VIOLATED, f"there are {count} indices for {room_said}")
     if array is None or limits is None or site.out_of_range is not None:
         return _UNKNOWN
     if site.spec.layout is Layout.ELEMENTS and site.axis is None:

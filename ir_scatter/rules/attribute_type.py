@@ -19,6 +19,7 @@ from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import Kind
 from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
+from ir_scatter.shapes import with_article
 
 if TYPE_CHECKING:
     from ir_scatter.site import Site
@@ -32,7 +33,7 @@ def _check(site: "Site") -> Iterator[Finding]:
         written = site.node.attributes.get(row.name)
         if written is None or site.spec.drops_attributes or isinstance(written, _TYPES[row.kind]):
             continue
-        message = f"{row.name} is a {type(written).__name__}, expected {_NAMES[row.kind]}"
+        message = f"{row.name} is {with_article(type(written).__name__)}, expected {_NAMES[row.kind]}"
         yield Finding(message)
 
 

@@ -18,6 +18,7 @@ from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import Role
 from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
+from ir_scatter.shapes import counted
 
 if TYPE_CHECKING:
     from ir_scatter.site import Site
@@ -30,7 +31,7 @@ def _check(site: "Site") -> Iterator[Finding]:
     if constant is not None and constant in site.facts.skipped:
         message = (
             f"the values of {site.indices.port.name} were not checked: more than "
-            f"{site.facts.max_elements} elements"
+            f"{counted(site.facts.max_elements, 'element')}"
         )
         yield Finding(message, role=Role.INDICES)
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from ir_scatter.diagnostics import Severity
 from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
+from ir_scatter.shapes import counted
 
 if TYPE_CHECKING:
     from ir_scatter.site import Site
@@ -27,7 +28,8 @@ def _check(site: "Site") -> Iterator[Finding]:
     inputs = site.node.inputs
     for index, port in enumerate(site.spec.ports):
         if not port.is_optional and (index >= len(inputs) or not inputs[index].is_present):
-            message = f"{port.name} is missing: {len(inputs)} inputs, expected {site.spec.input_names()}"
+            given = counted(len(inputs), "input")
+            message = f"{port.name} is missing: {given}, expected {site.spec.input_names()}"
             yield Finding(message, role=port.role)
 
 

@@ -18,7 +18,7 @@ from ir_scatter.diagnostics import Severity
 from ir_scatter.ops.spec import IndicesLimit, Layout, Reduction, Role
 from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
-from ir_scatter.shapes import LARGEST_DIM, element_count
+from ir_scatter.shapes import LARGEST_DIM, counted, element_count
 
 if TYPE_CHECKING:
     from ir_scatter.site import Site
@@ -31,7 +31,7 @@ def _check(site: "Site") -> Iterator[Finding]:
         return
     count, positions = _index_count(site), _position_count(site)
     if count is not None and positions is not None and positions < count <= LARGEST_DIM:
-        message = f"{count} indices for {positions} positions: some are named more than once"
+        message = f"{count} indices for {counted(positions, 'position')}: some are named more than once"
         yield Finding(message, role=Role.INDICES)
 
 

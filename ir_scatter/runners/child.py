@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import Any
 
+from ir_scatter.shapes import counted
+
 TIME_LIMIT = 300.0
 
 _START = (
@@ -33,7 +35,7 @@ def ask(module: str, question: Any, time_limit: float = TIME_LIMIT) -> tuple[Any
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return None, f"no answer within {time_limit:.0f} seconds"
+        return None, f"no answer within {counted(round(time_limit), 'second')}"
     except OSError as error:
         return None, f"the process could not be started: {error.strerror}"
     if done.returncode < 0:

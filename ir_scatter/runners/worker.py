@@ -18,6 +18,7 @@ from ir_scatter.ops.plain.case import Array
 from ir_scatter.runners import arena
 from ir_scatter.runners.child import import_paths
 from ir_scatter.runners.outcome import Status
+from ir_scatter.shapes import counted
 
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
@@ -178,7 +179,7 @@ class _Process:
         try:
             line = self._answers.get(timeout=max(deadline - monotonic(), 0.001))
         except Empty:
-            message = f"no answer within {time_limit:g} seconds"
+            message = f"no answer within {counted(time_limit, 'second')}"
             raise Stopped(Status.TIMEOUT, message) from None
         if line is None:
             raise Stopped(Status.CRASHED, self._how_it_ended())

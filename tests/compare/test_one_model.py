@@ -1,6 +1,7 @@
 """The logic of a comparison, with runners that do what they are told."""
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -190,14 +191,63 @@ def test_an_asked_tolerance_is_not_widened_by_rounding(tmp_path: Path) -> None:
     inputs: list[Array] = [
         np.ones(1, np.float32),
         np.zeros(999, np.int64),
-        np.ones(999, np.float32),
+        np.full(999, 0.1, np.float32),
         np.array(0),
     ]
     model = write_node(tmp_path, "ScatterElementsUpdate", "opset12", inputs, reduction="sum")
-    runner = FakeRunner("a", wrong_at(0, by=2**-10))
+    runner = FakeRunner("a", wrong_at(0, by=2**-12))
     assert only(compared(model, runner), Level.NODE, "a").measure.verdict is Verdict.CLOSE
     exact = compared(model, runner, tolerances=Tolerances(["0,0"]))
     assert only(exact, Level.NODE, "a").measure.verdict is Verdict.MISMATCH
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+@pytest.mark.parametrize("precision", ["f32", ""])
+def test_lost_updates_are_no_rounding(kind: Any, precision: str, tmp_path: Path) -> None:
+    """Of 20,000 in f32 twenty, of 64 in f16 the largest."""
+    generator, count = np.random.default_rng(3), 20_000 if kind is np.float32 else 64
+    updates = generator.random(count).astype(kind)
+    inputs: list[Array] = [np.ones(1, kind), np.zeros(count, np.int64), updates, np.array(0)]
+    model = write_node(tmp_path, "ScatterElementsUpdate", "opset12", inputs, reduction="sum")
+    lost = kind(updates[:20].sum() if kind is np.float32 else updates.max())
+    for change, verdict in (
+        (lambda array: array - lost, Verdict.MISMATCH),
+        (lambda array: np.array([1 + updates.astype(np.float64).sum()]).astype(kind), None),
+        (lambda array: np.add.accumulate(np.append(updates[::-1], kind(1)))[-1:], None),
+    ):
+        runner = FakeRunner("a", change)
+        found = only(compared(model, runner, precision=precision), Level.NODE, "a").measure
+        assert found.verdict is verdict or (verdict is None and not found.verdict.is_difference), found
+    whole: list[Array] = [np.ones(1, kind), np.zeros(count, np.int64), np.ones(count, kind), np.array(0)]
+    model = write_node(tmp_path, "ScatterElementsUpdate", "opset12", whole, reduction="sum")
+    found = only(compared(model, FakeRunner("a", wrong_at(0))), Level.NODE, "a").measure
+    assert found.verdict is Verdict.MISMATCH
+
+
+@pytest.mark.parametrize("word", ["min", "max"])
+def test_nan_in_an_extreme_is_left_open(word: str, tmp_path: Path) -> None:
+    data = np.array([1, np.nan, 3, 4], np.float32)
+    updates = np.array([np.nan, 2, 5, 0], np.float32)
+    inputs: list[Array] = [data, np.arange(4), updates, np.array(0)]
+    model = write_node(tmp_path, "ScatterElementsUpdate", "opset12", inputs, reduction=word)
+
+    def ignoring(array: Array) -> Array:
+        found: Array = array.copy()
+        found[:2] = [1, 2]
+        return found
+
+    def both(place: int, array: Array) -> Array:
+        return wrong_at(place, by=7)(ignoring(array))
+
+    found = compared(model, FakeRunner("a", ignoring))
+    assert only(found, Level.NODE, "a").measure.verdict is Verdict.CONTESTED
+    assert only(found, Level.MODEL, "a").measure.verdict is Verdict.CONTESTED
+    assert {(one.kind, one.is_illegal) for one in found.guarded} == {("nan", False)}
+    alike = compared(model, FakeRunner("a"))
+    assert only(alike, Level.NODE, "a").measure.verdict is Verdict.EQUAL
+    for place in (0, 2):
+        wrong = compared(model, FakeRunner("a", partial(both, place)))
+        assert only(wrong, Level.NODE, "a").measure.verdict is Verdict.MISMATCH
 
 
 def test_the_precision_that_was_really_used(model: Model) -> None:

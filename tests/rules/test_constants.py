@@ -465,7 +465,7 @@ def test_too_many_indices_are_a_note(tmp_path: Path) -> None:
     model = read(ir.write(tmp_path))
     (found,) = validate(model, max_index_elements=1)
     assert (found.code, found.severity) == ("SCT307", "note")
-    assert found.message == "the values of indices were not checked: more than 1 elements"
+    assert found.message == "the values of indices were not checked: more than 1 element"
     assert codes(validate(model, max_index_elements=2)) == ["SCT302"]
 
 

@@ -75,7 +75,7 @@ def test_a_refusal_is_a_value() -> None:
         "CVT101", "scatter", "ScatterUpdate-3", "ScatterNDUpdate-15", "ScatterUpdate",
     )  # fmt: skip
     assert one.location.line == 7
-    with pytest.raises(UsageError, match="1 nodes were refused, expected none or partial=True"):
+    with pytest.raises(UsageError, match="1 node was refused, expected none or partial=True"):
         found.write("new.xml")
     found.write("new.xml", partial=True)
     assert Path("new.xml").read_bytes() == source.read_bytes()

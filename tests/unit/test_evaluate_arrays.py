@@ -1,5 +1,9 @@
 """Arrays of any memory layout, lists and text."""
 
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,3 +88,50 @@ def test_text_keeps_its_length() -> None:
     found = evaluate("ScatterND-18", data=objects, indices=[[0]], updates=np.array(["long"]))
     assert found.tolist() == ["long", "b"]
     assert found.dtype == object
+
+
+@pytest.mark.parametrize("order", ["strange", "plain"])
+def test_no_array_spoils_what_is_known_of_its_type(order: str) -> None:
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-m", "tests.ops.strange_first", order]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=200, check=False)
+    count, *wrong = done.stdout.split("\n")
+    assert done.returncode == 0, done.stderr
+    assert [line for line in wrong if line] == []
+    assert int(count) > 500
+
+
+@pytest.mark.parametrize("kind", [np.uint64, np.uint32, np.int64, np.int32, np.float64, np.float32])
+def test_lists_change_no_number_on_the_way(kind: Any) -> None:
+    """Whatever is not what it was is refused, at 64 bits as at 32."""
+    for number in (-(2**63), -1, 2**31, 2**32 - 1, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1):
+        given: dict[str, Any] = {"data": np.zeros(2, kind), "indices": [0], "updates": [number], "axis": 0}
+        fits = Fraction(number) == _as(kind, number)
+        if fits:
+            assert int(evaluate("ScatterUpdate-3", **given)[0]) == number
+            continue
+        with pytest.raises(IllegalCase, match=r"updates is [iu]64, expected"):
+            evaluate("ScatterUpdate-3", **given)
+
+
+def _as(kind: Any, number: int) -> Fraction:
+    if np.dtype(kind).kind == "f":
+        return Fraction(float(kind(number)))
+    limits = np.iinfo(kind)
+    return Fraction(min(max(number, int(limits.min)), int(limits.max)))
+
+
+@pytest.mark.parametrize("role", ["data", "indices", "updates", "axis"])
+def test_whole_numbers_that_no_type_holds_are_refused(role: str) -> None:
+    given: dict[str, Any] = {"data": np.zeros(2), "indices": [0, 1], "updates": [1.0, 2.0], "axis": 0}
+    given[role] = [2**63 + 1, -1]
+    with pytest.raises(IllegalCase, match=f"{role} holds -1 and 9223372036854775809, expected whole numbers"):
+        evaluate("ScatterUpdate-3", **given)
+
+
+def test_an_unknown_keyword_is_refused_whatever_its_value() -> None:
+    given: dict[str, Any] = {"data": [1, 2], "indices": [0], "updates": [3], "axis": 0}
+    for value in (None, 1, "a"):
+        with pytest.raises(IllegalCase, match="attribute frobnicate is not documented"):
+            evaluate("ScatterElementsUpdate-12", **given, frobnicate=value)
+    assert evaluate("ScatterElementsUpdate-12", **given, reduction=None, use_init_val=None).tolist() == [3, 2]

@@ -34,12 +34,17 @@ def test_hits_and_candidates_are_those_of_the_loop(operator: str, choice: st.Dat
     found, by_loop = evaluate_detailed(case.operator, **case.arguments()), hits_by_loop(case)
     plain = evaluate(case.operator, **case.arguments())
     assert found.values.tobytes() == plain.tobytes() or found.values.dtype == object
-    is_none = case.attributes.get("reduction", "none") == "none"
+    reduction = case.attributes.get("reduction", "none")
+    keeps_old = case.attributes.get("use_init_val", True)
     for position in naive_scatter.positions(case.data.shape):
         updates = by_loop.get(position, [])
+        meeting = [*([case.data[position]] if keeps_old else []), *updates] if updates else []
+        has_nan = len({bool(value != value) for value in meeting}) == 2
+        is_open = len(updates) > 1 if reduction == "none" else reduction in {"min", "max"} and has_nan
         assert found.hits[position] == len(updates)
-        assert found.contested[position] == (is_none and len(updates) > 1)
-        values = updates if is_none and updates else [found.values[position]]
+        assert found.contested[position] == is_open
+        values = updates if reduction == "none" and updates else [found.values[position]]
+        values = meeting if is_open and reduction != "none" else values
         expected = np.array(values, case.data.dtype)
         assert found.candidates(position).dtype == case.data.dtype
         if case.data.dtype == object:
@@ -147,3 +152,92 @@ def test_integers_have_no_bound_and_untouched_elements_neither() -> None:
     assert whole.rounding_bound.tolist() == [0, 0]
     floating = evaluate_detailed("ScatterElementsUpdate-12", data=[0.1, 0.2], updates=[0.3], **arguments)
     assert floating.rounding_bound[0] == 0 < floating.rounding_bound[1] < 1e-15
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean", "prod"])
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+def test_a_bound_is_never_nan(reduction: str, odd: float) -> None:
+    for kind in (np.float64, np.float32, np.float16, np.complex64):
+        if (reduction, kind) == ("mean", np.complex64):
+            continue
+        operator = "ScatterElementsUpdate-12" if kind is not np.complex64 else "ScatterElements-18"
+        word = {"sum": "add", "prod": "mul"}.get(reduction, reduction) if kind is np.complex64 else reduction
+        found = evaluate_detailed(
+            operator,
+            data=np.array([odd, 0, 1, np.nan], kind),
+            indices=[0, 1, 1, 2, 2, 2],
+            updates=np.array([1, odd, 0, odd, -odd, 3e4], kind),
+            axis=0,
+            reduction=word,
+        )
+        assert not np.isnan(found.rounding_bound).any()
+        assert not np.isnan(found.bound_from_values(8.0)).any()
+
+
+def summed(values: Array, reduction: str = "sum") -> Any:
+    indices = np.zeros(len(values) - 1, np.int64)
+    given: dict[str, Any] = {"data": values[:1], "indices": indices, "updates": values[1:], "axis": 0}
+    return evaluate_detailed("ScatterElementsUpdate-12", **given, reduction=reduction)
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"),
+    [(np.float64, 2**53), (np.float32, 2**24), (np.float16, 2**11), (ml_dtypes.bfloat16, 2**8)],
+)
+@pytest.mark.parametrize("power", [-3, 0, 4])
+def test_sums_of_whole_numbers_are_exact_as_long_as_they_fit(kind: Any, most: int, power: int) -> None:
+    one = 2.0**power
+    fits = np.array([most - 8, -5, 7], np.float64) * one
+    assert summed(fits.astype(kind)).rounding_bound.tolist() == [0]
+    grows = np.array([most - 4, 3, 7], np.float64) * one
+    assert summed(grows.astype(kind)).rounding_bound[0] > 0
+    assert summed(np.array([4, 2, 9], kind) * kind(one), "mean").rounding_bound.tolist() == [0]
+    assert summed(np.array([4, 2, 8], kind) * kind(one), "mean").rounding_bound[0] > 0
+    assert summed(np.array([3, -5, 4], kind), "prod").rounding_bound.tolist() == [0]
+
+
+def test_what_rounding_loses_is_less_than_a_lost_update() -> None:
+    generator = np.random.default_rng(5)
+    values = generator.random(20_001).astype(np.float32)
+    assert values[-20:].sum() > 8 * summed(values).rounding_bound[0]
+    few = generator.random(65).astype(np.float16)
+    assert few.max() > 2 * summed(few).rounding_bound[0]
+    signed = generator.standard_normal(65).astype(np.float16)
+    assert abs(signed).max() > 2 * summed(signed).rounding_bound[0]
+
+
+@pytest.mark.parametrize("word", ["min", "max"])
+def test_nan_leaves_open_which_value_stays(word: str) -> None:
+    found = evaluate_detailed(
+        "ScatterElementsUpdate-12",
+        data=np.array([1.0, np.nan, np.nan, 4.0, np.nan]),
+        indices=[0, 0, 1, 3, 4],
+        updates=[np.nan, 7.0, 2.0, 5.0, np.nan],
+        axis=0,
+        reduction=word,
+    )
+    assert found.contested.tolist() == [True, True, False, False, False]
+    assert found.candidates([0]).tolist()[::2] == [1, 7]
+    assert np.isnan(found.candidates([1])[0])
+    assert found.candidates([3]).tolist() == [4 if word == "min" else 5]
+    assert found.allows(np.array([7.0, 2.0, 9, 9, 9])).tolist() == [True, True, False, False, False]
+    assert found.allows(np.array([3.0, np.nan, 9, 9, 9])).tolist() == [False, True, False, False, False]
+    without = evaluate_detailed(
+        "ScatterElementsUpdate-12",
+        data=[1.0],
+        indices=[0, 0],
+        updates=[np.nan, 7.0],
+        axis=0,
+        reduction=word,
+        use_init_val=False,
+    )
+    assert without.candidates([0]).tolist()[1:] == [7]
+
+
+def test_candidates_of_text_of_any_width() -> None:
+    text = np.dtypes.StringDType()
+    data, updates = np.array(["a", "b", "c"], text), np.array(["x", "längerer Text"], text)
+    found = evaluate_detailed("ScatterElements-18", data=data, indices=[0, 0], updates=updates)
+    assert found.candidates([0]).tolist() == ["x", "längerer Text"]
+    assert found.candidates([2]).tolist() == ["c"]
+    assert found.candidates([2]).dtype == text

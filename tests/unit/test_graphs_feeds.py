@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from ir_scatter import BadFeed, evaluate_model
+from ir_scatter.graphs.archive import read_arrays
+from tests.ops.strange_arrays import FORMS
 from tests.rules.ir_text import IrText
 from tests.unit.nested_onnx import save
 
@@ -102,3 +104,28 @@ def test_strings(array: Any, tmp_path: Path) -> None:
 def test_what_are_no_strings(array: Any, tmp_path: Path) -> None:
     with pytest.raises(BadFeed, match="strings"):
         evaluate_model(_ir(tmp_path, "string", (2,)), {"a": array})
+
+
+def test_feeds_may_have_any_dtype_of_their_type(model: Path, tmp_path: Path) -> None:
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    expected = evaluate_model(model, {"x": values, "at": [1, 0]})
+    np.savez(tmp_path / "big.npz", x=values.astype(">f4"), at=np.array([1, 0], ">i8"))
+    stored = read_arrays(tmp_path / "big.npz")
+    assert {array.dtype for array in stored.values()} == {np.dtype(np.float32), np.dtype(np.int64)}
+    for form in FORMS.values():
+        feeds = {"x": form(values), "at": form(np.array([1, 0]))}
+        found = evaluate_model(model, feeds)
+        for name, array in found.items():
+            assert array.tolist() == expected[name].tolist()
+            assert array.dtype == np.float32
+            assert array.dtype.isbuiltin == 1
+            assert not np.may_share_memory(array, feeds["x"])
+
+
+def test_a_list_that_no_type_holds_is_refused(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+        g (double[2] x) => (double[2] y) { y = Identity (x) }"""
+    path = save(text, tmp_path / "double.onnx")
+    assert evaluate_model(path, {"x": [2.0, -1.0]})["y"].tolist() == [2, -1]
+    with pytest.raises(BadFeed, match="x holds -1 and 9223372036854775809, expected whole numbers"):
+        evaluate_model(path, {"x": [2**63 + 1, -1]})

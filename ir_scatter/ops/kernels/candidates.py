@@ -1,4 +1,4 @@
-"""The updates that hit one element."""
+"""The updates that hit one element, and where it is open what becomes of them."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from ir_scatter.ops.kernels.ranges import whole_numbers
+from ir_scatter.ops.kernels.scatter import scatter
 from ir_scatter.ops.kernels.targets import find_targets
 from ir_scatter.ops.kernels.task import Task
 from ir_scatter.ops.spec import Layout, Reduction
@@ -136,12 +137,12 @@ def is_candidate(
         source = updates.reshape(targets.count, targets.width)
         for part, base, places in targets.blocks():
             new, old = source[part], rows[base:][places]
-            same = _is_near(new, old, absolute, relative)
+            same = is_near(new, old, absolute, relative)
             numpy.logical_or.at(found[base:], places, same)
     return found.reshape(values.shape)
 
 
-def _is_near(new: "Array", old: "Array", absolute: float, relative: float) -> "Array":
+def is_near(new: "Array", old: "Array", absolute: float, relative: float) -> "Array":
     """Tell where values are those of updates, NaN being one of them."""
     with numpy.errstate(all="ignore"):
         same: Array = (new == old) | ((new != new) & (old != old))
@@ -149,3 +150,32 @@ def _is_near(new: "Array", old: "Array", absolute: float, relative: float) -> "A
             distance = abs(old.astype(numpy.complex128) - new.astype(numpy.complex128))
             same = same | (distance <= absolute + relative * abs(new).astype(numpy.float64))
     return same
+
+
+def contested_by_nan(
+    task: Task, data: "Array", indices: "Array | None", updates: "Array", values: "Array", hits: "Array"
+) -> "Array":
+    """Tell into which elements of a min or max both NaN and numbers go.
+
+    No document says what becomes of NaN there: what stays depends on the order of the operands.
+
+    Args:
+        task: what was computed.
+        data: as given.
+        indices: as given.
+        updates: as given.
+        values: what came out of it; every NaN that takes part goes on.
+        hits: how many updates hit each element.
+
+    Returns:
+        Booleans of the shape of data.
+    """
+    nowhere = numpy.zeros(data.shape, numpy.bool_)
+    if task.reduction not in {Reduction.MIN, Reduction.MAX} or data.dtype.kind in "biu":
+        return nowhere
+    is_nan = (values != values) & (hits > 0)
+    if not is_nan.any():
+        return nowhere
+    every = replace(task, reduction=Reduction.SUM)
+    found: Array = is_nan & scatter(every, data == data, indices, updates == updates)
+    return found

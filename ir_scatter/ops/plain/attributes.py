@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.elements import ElementType, from_element_type, from_onnx_number
+from ir_scatter.elements import ElementType, from_element_type, from_onnx_number, in_own_dtype
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
@@ -78,7 +78,7 @@ class Attributes:
         value = self._values.get(name)
         if value is not None and not isinstance(value, np.ndarray):
             raise TypeError(f"{name} is {type(value).__name__}, expected a tensor")
-        return value
+        return None if value is None else in_own_dtype(value)
 
     def _value(self, name: str, default: Any) -> Any:
         value = self._values.get(name, default)

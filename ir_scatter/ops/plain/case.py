@@ -10,7 +10,7 @@ import numpy as np
 from ir_scatter.elements import ELEMENT_TYPES, ElementType
 from ir_scatter.errors import Error
 from ir_scatter.ops.plain.attributes import Attributes
-from ir_scatter.shapes import show
+from ir_scatter.shapes import counted, show
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -94,7 +94,7 @@ class Case:
             raise UnsupportedCase(f"the output would have shape {show(wanted)}")
         if self.element_limit is not None and prod(wanted) > self.element_limit:
             raise UnsupportedCase(
-                f"the output would have shape {show(wanted)}, {prod(wanted)} elements, "
+                f"the output would have shape {show(wanted)}, {counted(prod(wanted), 'element')}, "
                 f"expected at most {self.element_limit}"
             )
         return wanted

@@ -11,7 +11,7 @@ from ir_scatter.ops.plain.case import (
     normalize_axis,
     require_same_type,
 )
-from ir_scatter.shapes import show
+from ir_scatter.shapes import counted, show
 
 
 def concat(case: Case) -> Array:
@@ -64,7 +64,7 @@ def onnx_split(case: Case) -> tuple[Array, ...]:
     count = case.attributes.integer("num_outputs", len(case.output_types))
     size = data.shape[axis]
     if not 1 <= count <= max(size, 1) or (size % count and not may_be_uneven):
-        raise UnsupportedCase(f"{size} cannot be split into {count} parts")
+        raise UnsupportedCase(f"{size} cannot be split into {counted(count, 'part')}")
     part = -(-size // count)
     return _parts(data, axis, [part] * (count - 1) + [size - part * (count - 1)])
 

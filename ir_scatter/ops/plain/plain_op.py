@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.elements import ElementType
+from ir_scatter.elements import ElementType, in_own_dtype
 from ir_scatter.ops.plain.attributes import Attributes
 from ir_scatter.ops.plain.case import Array, Case, Kernel, UnsupportedCase
 from ir_scatter.ops.plain_shapes import SHAPE_KEEPERS, SHAPE_READERS
@@ -55,8 +55,8 @@ def compute(
     """Compute the outputs of a plain operator.
 
     Whole numbers wrap around in their own type. What a document calls undefined is refused, not
-    guessed. Outputs have the element type of the data they are made of; they may be read-only,
-    and views of the inputs.
+    guessed. Outputs have the element type of the data they are made of, in its own dtype; they may be
+    read-only, and views of the inputs.
 
     Args:
         op: what `find` gave.
@@ -72,7 +72,7 @@ def compute(
     try:
         with np.errstate(all="ignore"):
             case = Case(
-                inputs=tuple(inputs),
+                inputs=tuple(None if array is None else in_own_dtype(array) for array in inputs),
                 attributes=Attributes(attributes, op.attributes),
                 opset=opset,
                 output_types=tuple(output_types),

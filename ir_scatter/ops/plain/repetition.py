@@ -6,7 +6,7 @@ import numpy as np
 
 from ir_scatter.ops.plain.broadcasting import broadcast_shape, require_broadcast_to
 from ir_scatter.ops.plain.case import Array, Case, UnsupportedCase
-from ir_scatter.shapes import show, show_numbers
+from ir_scatter.shapes import counted, show, show_numbers
 
 
 def broadcast(case: Case) -> Array:
@@ -41,7 +41,7 @@ def onnx_tile(case: Case) -> Array:
     """Repeat data along each axis; one number of repeats for every axis."""
     data, repeats = case.array(0), case.integers(1)
     if len(repeats) != data.ndim or len(case.inputs) > 2:
-        raise UnsupportedCase(f"{len(repeats)} repeats for {data.ndim} axes")
+        raise UnsupportedCase(f"{counted(len(repeats), 'repeat')} for {counted(data.ndim, 'axis', 'axes')}")
     return _tile(case, data, repeats)
 
 

@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from ir_scatter.ops.plain.case import Array, Case, UnsupportedCase, kind, normalize_axis
-from ir_scatter.shapes import show
+from ir_scatter.shapes import counted, show
 
 
 def openvino_gather(case: Case) -> Array:
@@ -121,7 +121,9 @@ def _gather_nd(case: Case, *, wraps: bool) -> Array:
     if indices.shape[:batch_rank] != batch:
         raise UnsupportedCase(f"indices is {show(indices.shape)}, expected {show(batch)} in front")
     if not 1 <= depth <= data.ndim - batch_rank:
-        raise UnsupportedCase(f"a tuple has {depth} indices, expected 1 to the rank of a batch")
+        raise UnsupportedCase(
+            f"a tuple has {counted(depth, 'index', 'indices')}, expected 1 to the rank of a batch"
+        )
     inner = data.shape[batch_rank + depth :]
     shape = case.reserve(indices.shape[:-1] + inner)
     blocks = data.reshape((prod(batch), *data.shape[batch_rank:]))

@@ -12,7 +12,7 @@ from ir_scatter.ops.plain.case import (
     normalize_axes,
     normalize_axis,
 )
-from ir_scatter.shapes import show, show_numbers
+from ir_scatter.shapes import counted, show, show_numbers
 
 _FARTHEST = 2**63 - 1
 
@@ -71,7 +71,7 @@ def strided_slice(case: Case) -> Array:
             axis += _skipped(data, masks) if "ellipsis" in mask else 0
             continue
         if axis >= data.ndim:
-            raise UnsupportedCase(f"more slices than the {data.ndim} dimensions of data")
+            raise UnsupportedCase(f"more slices than the {counted(data.ndim, 'dimension')} of data")
         steps.append(_step(begin, end, stride, mask, data.shape[axis]))
         axis += 1
     return np.asarray(data[tuple(steps) if ... in steps else (*steps, ...)])
@@ -127,7 +127,7 @@ def _skipped(data: Array, masks: Sequence[set[str]]) -> int:
     """Return how many dimensions the ellipsis stands for."""
     slices = sum(not mask & {"new_axis", "ellipsis"} for mask in masks)
     if slices > data.ndim:
-        raise UnsupportedCase(f"{slices} slices and an ellipsis for {show(data.shape)}")
+        raise UnsupportedCase(f"{counted(slices, 'slice')} and an ellipsis for {show(data.shape)}")
     return data.ndim - slices
 
 

@@ -48,7 +48,7 @@ def indices(found: Compared) -> tuple[Remark, ...]:
         key = (not one.is_illegal, one.node, one.runner, one.kind)
         groups.setdefault(key, []).append(one.message)
     return tuple(
-        Remark(node, runner, "repeated" if is_legal else f"illegal: {kind}", messages[0], len(messages))
+        Remark(node, runner, kind if is_legal else f"illegal: {kind}", messages[0], len(messages))
         for (is_legal, node, runner, kind), messages in sorted(groups.items(), key=lambda item: item[0][0])
     )
 

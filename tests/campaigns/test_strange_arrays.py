@@ -1,0 +1,447 @@
+"""Evaluation with arrays that are not what NumPy makes by itself, against naive loops.
+
+Every operator, type, reduction and layout of memory, shapes with dimensions of 0 and 1; general
+operators against Python's own arithmetic; whole models with strange feeds; sums in many orders.
+"""
+
+import operator as python
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ir_scatter import evaluate, evaluate_detailed, evaluate_model
+from ir_scatter.cases import random_case
+from ir_scatter.elements import ELEMENT_TYPES, dtype
+from ir_scatter.ops.plain import compute, find
+from ir_scatter.ops.plain.onnx_table import ROWS as ONNX_ROWS
+from ir_scatter.ops.plain.openvino_table import ROWS as OPENVINO_ROWS
+from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
+from tests.campaigns.scale import cases, generator
+from tests.compare.models import write_node
+from tests.ops import naive_scatter
+from tests.ops.scatter_cases import ROWS, index_values, numbers
+from tests.ops.strange_arrays import FORMS, plain
+
+Array = Any
+ANY_FORM = [plain, *FORMS.values()]
+NUMBERS = [
+    row.name
+    for row in ELEMENT_TYPES.values()
+    if row.kind in {"float", "signed", "unsigned"} and dtype(row) is not None and row.name != "f8e8m0"
+]
+
+
+def same(found: Array, expected: Array) -> bool:
+    """Equal as numbers; NaN equals NaN, and of min and max either zero is right."""
+    if found.shape != expected.shape:
+        return False
+    if found.dtype.hasobject or found.dtype.kind in "biu":
+        return bool(found.tolist() == expected.tolist())
+    wide = np.complex128 if found.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        return np.array_equal(found.astype(wide), expected.astype(wide), equal_nan=True)
+
+
+def drawn(chance: random.Random, spec: OpSpec) -> dict[str, Any]:
+    """Arguments of an operator by role, plain."""
+    seed = np.random.default_rng(chance.getrandbits(32))
+    data_port, index_port = spec.port(Role.DATA), spec.port(Role.INDICES)
+    assert data_port is not None
+    assert index_port is not None
+    word = chance.choice(sorted(spec.reductions) or ["none"])
+    reduction = spec.reductions.get(word, Reduction.NONE)
+    types = data_port.element_types - spec.reduction_excludes.get(reduction, frozenset())
+    known = [name for name in sorted(types) if dtype(ELEMENT_TYPES[name]) is not None]
+    kind: Any = dtype(ELEMENT_TYPES[chance.choice(known)])
+    index_kind: Any = dtype(
+        ELEMENT_TYPES[chance.choice(sorted(index_port.element_types - {"u1", "u3", "u6"}))]
+    )
+    least = 2 if spec.layout is Layout.SEQUENCE else data_port.min_rank
+    shape = tuple(chance.choice([0, 1, 1, 2, 3, 4]) for _ in range(chance.randint(least, 4)))
+    given: dict[str, Any] = {"reduction": word} if spec.reductions else {}
+    if spec.attribute("use_init_val") is not None:
+        given["use_init_val"] = chance.random() < 0.7
+    if spec.layout is Layout.SEQUENCE:
+        given["axis"] = axis = chance.randrange(1, len(shape))
+        new = chance.randint(0, shape[axis])
+        form = (*shape[:axis], new, *shape[axis + 1 :])
+        given["indices"] = seed.integers(0, shape[axis] - new + 1, shape[0]).astype(index_kind)
+    elif spec.layout is Layout.TUPLES:
+        depth = chance.randint(0, len(shape))
+        rows: tuple[int, ...] = tuple(chance.randint(0, 4) for _ in range(chance.randint(0, 2)))
+        if 0 in shape[:depth]:
+            rows = (*rows, 0)
+        columns = [index_values(spec, seed, index_kind, max(1, size), rows) for size in shape[:depth]]
+        given["indices"] = np.stack(columns, -1) if columns else np.zeros((*rows, 0), index_kind)
+        form = rows + shape[depth:]
+    else:
+        given["axis"] = axis = chance.randrange(len(shape))
+        size = shape[axis]
+        if spec.layout is Layout.SLICES:
+            rows = tuple(chance.randint(0, 3) for _ in range(chance.randint(0, 2)))
+            rows = (*rows, 0) if size == 0 else rows
+            form, places = shape[:axis] + rows + shape[axis + 1 :], rows
+        else:
+            form = places = tuple(chance.randint(0, part) for part in shape)
+        given["indices"] = index_values(spec, seed, index_kind, max(1, size), places)
+    assert spec.index_range in IndexRange
+    return {"data": numbers(seed, kind, shape), "updates": numbers(seed, kind, form), **given}
+
+
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid")
+def test_operators(figures: Counter[str]) -> None:
+    names = sorted(ROWS)
+    for number in cases(3000):
+        chance = generator("strange operators", number)
+        name = names[number % len(names)]
+        spec = ROWS[name]
+        given = drawn(chance, spec)
+        attributes = dict(given)
+        expected = naive_scatter.scatter(spec.key.type, **attributes)
+        forms = {role: chance.choice(ANY_FORM) for role in ("data", "indices", "updates")}
+        strange = given | {role: form(given[role]) for role, form in forms.items()}
+        before = [strange[role].tobytes() for role in forms if not strange[role].dtype.hasobject]
+        for arguments in chance.sample([given, strange], 2):
+            found = evaluate(name, **arguments)
+            told = number, name, {role: form.__name__ for role, form in forms.items()}, given
+            assert found.dtype == arguments["data"].dtype, told
+            assert same(found, expected), (told, found, expected)
+            assert not any(np.may_share_memory(found, arguments[role]) for role in forms), told
+            detailed = evaluate_detailed(name, **arguments)
+            assert same(detailed.values, expected), told
+            assert not np.isnan(detailed.rounding_bound).any(), told
+        assert before == [strange[role].tobytes() for role in forms if not strange[role].dtype.hasobject]
+        figures["operators"] += 1
+        figures[f"data {forms['data'].__name__}"] += 1
+
+
+Reference = Callable[..., Any]
+ELEMENTWISE: dict[str, Reference] = {
+    "Add": python.add, "Subtract": python.sub, "Sub": python.sub, "Multiply": python.mul, "Mul": python.mul,
+    "Minimum": min, "Min": min, "Maximum": max, "Max": max, "Less": python.lt, "LessEqual": python.le,
+    "LessOrEqual": python.le, "Greater": python.gt, "GreaterEqual": python.ge, "GreaterOrEqual": python.ge,
+    "Equal": python.eq, "NotEqual": python.ne,
+}  # fmt: skip
+SINGLE: dict[str, Reference] = {"Abs": abs, "ReLU": lambda x: max(x, 0), "Relu": lambda x: max(x, 0)}
+LOGICAL: dict[str, Reference] = {
+    "LogicalAnd": python.and_, "And": python.and_, "LogicalOr": python.or_, "Or": python.or_,
+    "LogicalXor": python.xor, "Xor": python.xor,
+}  # fmt: skip
+MASKS = {f"{name}_mask": "0,0" for name in ("begin", "end")}
+
+
+def recipe(name: str, data: Array, *, is_onnx: bool) -> tuple[list[Array | None], dict[str, Any]]:
+    """Inputs [2, 3] and attributes of a general operator that is not computed element by element."""
+    i64 = np.int64
+    type_name = next(row for row in ELEMENT_TYPES.values() if row.dtype_name == data.dtype.name)
+    zero, one, two, three = (np.array([n]).astype(data.dtype) for n in range(4))
+    two = one if data.dtype.name == "int2" else two
+    if name in {"Reshape", "Broadcast", "Expand", "Tile"}:
+        wanted = {"Reshape": [3, 2], "Tile": [1, 2]}.get(name, [2, 2, 3])
+        return [data, np.array(wanted, i64)], {
+            "special_zero": "false"
+        } if name == "Reshape" and not is_onnx else {}
+    if name in {"Squeeze", "Unsqueeze"}:
+        return [data[:, None] if name == "Squeeze" else data, np.array([1], i64)], {}
+    if name == "Transpose":
+        return ([data], {"perm": [1, 0]}) if is_onnx else ([data, np.array([1, 0], i64)], {})
+    if name == "Concat":
+        return [data, data], {"axis": 1 if is_onnx else "1"}
+    if name == "Split":
+        return (
+            ([data], {"axis": 1, "split": [1, 2]})
+            if is_onnx
+            else ([data, np.array(1, i64)], {"num_splits": "3"})
+        )
+    if name == "VariadicSplit":
+        return [data, np.array(1, i64), np.array([1, 2], i64)], {}
+    if name in {"Gather", "GatherElements", "GatherND"}:
+        indices = np.array([[0, 2], [1, 0]], i64) if name == "GatherElements" else np.array([[1], [0]], i64)
+        axis = (
+            {"axis": 1 if is_onnx else "1"}
+            if name == "GatherElements" or (is_onnx and name == "Gather")
+            else {}
+        )
+        return [data, indices, *([np.array(1, i64)] if name == "Gather" and not is_onnx else [])], axis
+    if name in {"Slice", "StridedSlice"}:
+        ends = [np.array(part, i64) for part in ([0, 1], [2, 3])]
+        if name == "StridedSlice":
+            return [data, *ends, np.array([1, 1], i64)], MASKS
+        return [data, *ends, *([] if is_onnx else [np.array([1, 1], i64)])], {}
+    if name in {"Cast", "Convert"}:
+        return [data], {"to": 1} if is_onnx else {"destination_type": "f32"}
+    if name in {"CastLike", "ConvertLike"}:
+        return [data, np.zeros(1, np.float32)], {}
+    if name == "Range":
+        return [part.reshape(()) for part in (zero, three, one)], {} if is_onnx else {
+            "output_type": type_name.name
+        }
+    if name == "ConstantOfShape":
+        return [np.array([2, 2], i64)], {"value": one}
+    if name in {"Where", "Select"}:
+        return [np.array([[True], [False]]), data, data[::-1]], {}
+    if name in {"Not", "LogicalNot"}:
+        return [np.array([True, False])], {}
+    if name == "CumSum":
+        return [data, np.array(1, i64)], {}
+    if name.startswith("Reduce"):
+        return [data, np.array([1], i64)], {}
+    if name in {"Divide", "Div", "Mod", "FloorMod"}:
+        return [data, two], {"fmod": 1} if is_onnx and name == "Mod" else {}
+    if name in {"Power", "Pow"}:
+        return [data, two], {}
+    return [data], {}
+
+
+def references(name: str, data: Array) -> Array | None:
+    """What plain Python makes of data, for operators whose result is one number after the other."""
+    rows = [[float(value) for value in row] for row in data]
+    if name in {"Transpose"}:
+        return np.array([list(column) for column in zip(*rows, strict=True)])
+    if name == "CumSum":
+        return np.array([[sum(row[: end + 1]) for end in range(len(row))] for row in rows])
+    reducers: dict[str, Reference] = {
+        "Sum": sum,
+        "Max": max,
+        "Min": min,
+        "Prod": lambda row: row[0] * row[1] * row[2],
+    }
+    if name.startswith("Reduce"):
+        return np.array([reducers[name.removeprefix("Reduce")](row) for row in rows])
+    if name == "Concat":
+        return np.array([row + row for row in rows])
+    if name in {"Negative", "Neg"}:
+        return np.array([[-value for value in row] for row in rows])
+    if name in {"Identity", "Convert", "ConvertLike", "Cast", "CastLike", "Floor", "Ceil", "Ceiling"}:
+        return np.array(rows)
+    if name in {"Power", "Pow"}:
+        return np.array([[value * value for value in row] for row in rows])
+    return None
+
+
+def test_general_operators(figures: Counter[str]) -> None:
+    rows = [("openvino", row.name) for row in OPENVINO_ROWS] + [("", row.name) for row in ONNX_ROWS]
+    for number in cases(12 * len(rows)):
+        chance = generator("strange general operators", number)
+        domain, name = rows[number % len(rows)]
+        op = find(domain, name)
+        assert op is not None
+        kind: Any = dtype(ELEMENT_TYPES[chance.choice(NUMBERS)])
+        data = np.array([[1, 0, 1], [0, 1, 1]]).astype(kind)
+        attributes: dict[str, Any] = {}
+        expected: Array | None
+        inputs: list[Array | None]
+        if name in ELEMENTWISE:
+            other = data[:, ::-1].copy()
+            inputs = [data, other]
+            pairs = zip(data.reshape(-1).tolist(), other.reshape(-1).tolist(), strict=True)
+            expected = np.array([float(ELEMENTWISE[name](*pair)) for pair in pairs]).reshape(data.shape)
+            is_below = (expected < 0).any()
+            expected = None if is_below and kind.name.startswith("u") else expected
+        elif name in LOGICAL:
+            truths = [chance.random() < 0.5 for _ in range(6)]
+            inputs = [np.array(truths[:3]), np.array(truths[3:])]
+            expected = np.array([LOGICAL[name](*pair) for pair in zip(truths[:3], truths[3:], strict=True)])
+        elif name in SINGLE:
+            inputs, expected = (
+                [data],
+                np.array([[float(SINGLE[name](float(x))) for x in row] for row in data]),
+            )
+        else:
+            inputs, attributes = recipe(name, data, is_onnx=not domain)
+            expected = references(name, data)
+            is_negated = name in {"Negative", "Neg"} and kind.name.startswith("u")
+            has_no_room = kind.name in {"int2", "uint2"} and name in {"CumSum", "ReduceSum", "Power", "Pow"}
+            expected = None if is_negated or has_no_room else expected
+        options: dict[str, Any] = {"opset": 18 if not domain else 8, "output_types": [None, None]}
+        forms = [chance.choice(ANY_FORM) for _ in inputs]
+        strange = [None if one is None else form(one) for one, form in zip(inputs, forms, strict=True)]
+        changed = {
+            k: chance.choice(ANY_FORM)(v) if isinstance(v, np.ndarray) else v for k, v in attributes.items()
+        }
+        results = {}
+        for key in chance.sample(["plain", "strange"], 2):
+            given, written = (inputs, attributes) if key == "plain" else (strange, changed)
+            results[key] = compute(op, given, written, **options)
+        told = number, domain, name, kind.name, [form.__name__ for form in forms]
+        for left, right in zip(results["plain"], results["strange"], strict=True):
+            assert left.dtype == right.dtype, told
+            assert right.dtype.isnative, told
+            assert same(left, right), (told, left, right)
+        if expected is not None:
+            for found in results.values():
+                assert same(
+                    found[0].astype(np.float64).reshape(expected.shape), expected.astype(np.float64)
+                ), told
+            figures["general operators by Python"] += 1
+        figures["general operators"] += 1
+
+
+def test_models(tmp_path: Path, figures: Counter[str]) -> None:
+    names = ["ScatterUpdate-3", "ScatterElementsUpdate-12", "ScatterNDUpdate-15",
+                               "ScatterElements-18", "ScatterND-18"]  # fmt: skip
+    types = ["f64", "f32", "f16", "bf16", "i64", "i32", "i8", "u64", "u8"]
+    for number in cases(150):
+        chance = generator("strange feeds", number)
+        name = names[number % len(names)]
+        spec = ROWS[name]
+        seed = np.random.default_rng(chance.getrandbits(32))
+        case = random_case(spec, seed, element_type=chance.choice(types), index_type="i64")
+        is_onnx = spec.key.domain == ""
+        arrays: list[Array] = [case.data, case.indices, case.updates]
+        attributes = dict(case.attributes)
+        if spec.port(Role.AXIS) is not None:
+            arrays.append(np.array(case.axis))
+        elif case.axis is not None:
+            attributes["axis"] = case.axis
+        opset: str | int = 18 if is_onnx else spec.opsets[-1]
+        path, feeds = write_node(tmp_path, spec.key.type, opset, arrays, (), **attributes)
+        axis: Any = {} if case.axis is None else {"axis": case.axis}
+        told: Any = {
+            key: value for key, value in case.attributes.items() if key in {"reduction", "use_init_val"}
+        }
+        expected = naive_scatter.scatter(spec.key.type, case.data, case.indices, case.updates, **axis, **told)
+        strange = {key: chance.choice(ANY_FORM)(np.asarray(array)) for key, array in feeds.items()}
+        for given in chance.sample([feeds, strange], 2):
+            (found,) = evaluate_model(path, given).values()
+            assert found.dtype == case.data.dtype
+            assert same(found, expected), (number, name, case)
+            assert not any(np.may_share_memory(found, array) for array in given.values())
+        figures["models"] += 1
+
+
+def test_outputs_are_no_feeds(figures: Counter[str]) -> None:
+    """Of the operators that give views; a model of each stands for all."""
+    from onnx import TensorProto, helper
+
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    made = [
+        helper.make_node("Identity", ["x"], ["y"]),
+        helper.make_node("Transpose", ["x"], ["y"]),
+        helper.make_node("Flatten", ["x"], ["y"]),
+        helper.make_node("Slice", ["x", "zero", "one"], ["y"]),
+        helper.make_node("Expand", ["x", "shape"], ["y"]),
+        helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT),
+        helper.make_node("Split", ["x"], ["y", "z"], axis=0, num_outputs=2),
+    ]
+    import tempfile
+
+    for node in made:
+        outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in node.output]
+        constants = [
+            helper.make_tensor("zero", TensorProto.INT64, [1], [0]),
+            helper.make_tensor("one", TensorProto.INT64, [1], [1]),
+            helper.make_tensor("shape", TensorProto.INT64, [3], [1, 2, 3]),
+        ]
+        inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])]
+        graph = helper.make_graph([node], "one", inputs, outputs, constants)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "model.onnx")
+            path.write_bytes(model.SerializeToString())
+            for form in ANY_FORM:
+                feed = form(array)
+                for found in evaluate_model(path, {"x": feed}).values():
+                    assert not np.may_share_memory(found, feed), (node.op_type, form.__name__)
+                    assert feed.tolist() == array.tolist()
+                figures["outputs that could be views"] += 1
+
+
+def sequential(values: Array) -> Any:
+    if values.dtype.isbuiltin == 1 and values.dtype.kind == "f":
+        return np.add.accumulate(values, dtype=values.dtype)[-1]
+    total = values[0]
+    for value in values[1:]:
+        total = values.dtype.type(total + value)
+    return total
+
+
+def pairwise(values: Array) -> Any:
+    while len(values) > 1:
+        odd, even = values[1::2], values[::2]
+        rest = even[len(odd) :]
+        values = np.concatenate([(even[: len(odd)] + odd).astype(values.dtype), rest])
+    return values[0]
+
+
+def sums(values: Array, chance: np.random.Generator) -> Iterator[tuple[str, Any]]:
+    """The same sum in many orders, in the type or in a wider one."""
+    wide = values.astype(np.float64)
+    orders = {
+        "as given": np.arange(len(values)),
+        "reversed": np.arange(len(values))[::-1],
+        "rising": np.argsort(wide),
+        "falling": np.argsort(-wide),
+        "small first": np.argsort(abs(wide)),
+        "great first": np.argsort(-abs(wide)),
+        "shuffled": chance.permutation(len(values)),
+    }
+    for name, order in orders.items():
+        sorted_ones = values[order]
+        yield name, sequential(sorted_ones)
+        yield f"{name}, in pairs", pairwise(sorted_ones)
+        for count in (2, 3, 8, 16):
+            blocks = [block for block in np.array_split(sorted_ones, count) if len(block)]
+            yield f"{name}, {count} blocks", sequential(np.array(list(map(sequential, blocks)), values.dtype))
+            lanes = [sorted_ones[start::count] for start in range(min(count, len(values)))]
+            yield f"{name}, {count} lanes", sequential(np.array(list(map(sequential, lanes)), values.dtype))
+    yield "f64", wide.sum().astype(values.dtype)
+    if values.dtype != np.float64:
+        yield "f32", np.add.accumulate(values.astype(np.float32))[-1].astype(values.dtype)
+
+
+def addends(chance: np.random.Generator, count: int) -> Iterator[tuple[str, Array]]:
+    yield "normal", chance.standard_normal(count)
+    yield "uniform", chance.random(count)
+    yield "equal", np.full(count, chance.choice([0.1, chance.random() + 0.01]))
+    yield "two", np.where(chance.random(count) < chance.random(), chance.random(), chance.random())
+    yield "two signs", np.where(chance.random(count) < 0.5, chance.random(), -chance.random())
+    yield "few", chance.choice(chance.standard_normal(5), count)
+    yield "far apart", chance.standard_normal(count) * 10.0 ** chance.uniform(-4, 3, count)
+    yield "one great", np.concatenate([[chance.random() * 1e3], chance.random(count - 1)])
+    yield "near", 0.1 + 1e-6 * chance.random(count)
+    yield "steps", np.linspace(0, 1, count)
+    yield "whole", chance.integers(-9, 10, count).astype(np.float64)
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_sums_in_many_orders(figures: Counter[str]) -> None:
+    """Every order stays within the bound, and a lost update does not."""
+    sizes = [(np.float32, 2), (np.float32, 40), (np.float32, 900), (np.float16, 64), (np.float64, 300),
+             (ml_dtypes.bfloat16, 24)]  # fmt: skip
+    for number in cases(60):
+        chance = np.random.default_rng(generator("sums", number).getrandbits(32))
+        kind, count = sizes[number % len(sizes)]
+        for name, raw in addends(chance, count):
+            values = raw.astype(kind)
+            found = evaluate_detailed(
+                "ScatterElementsUpdate-12",
+                data=values[:1],
+                indices=np.zeros(count - 1, np.int64),
+                updates=values[1:],
+                axis=0,
+                reduction="sum",
+            )
+            exact = sum((Fraction(float(value)) for value in values), Fraction(0))
+            bound = float(found.rounding_bound[0])
+            from_values = float(found.bound_from_values()[0])
+            if name == "whole":
+                assert bound == 0
+            if not np.isfinite(bound):
+                continue
+            for order, total in sums(values, chance):
+                told = number, np.dtype(kind).name, count, name, order, float(total), float(exact), bound
+                assert abs(Fraction(float(total)) - exact) <= Fraction(bound), told
+                assert abs(float(total) - float(found.values[0])) <= from_values * (1 + 1e-9), told
+                figures["orders"] += 1
+            if name in {"normal", "uniform", "whole"} and kind is not ml_dtypes.bfloat16:
+                lost = max(values[1:].tolist(), key=abs)
+                assert lost == 0 or abs(lost) > from_values, (number, name, lost, from_values)
+                figures["lost updates"] += 1
