@@ -19,6 +19,7 @@ from ir_scatter.convert.inputs_like import Given, draw_inputs
 from ir_scatter.errors import Error
 from ir_scatter.formats.one_node import OneInput, OneNode, ir_of, onnx_of
 from ir_scatter.graphs import prepare
+from ir_scatter.graphs.feeds import check_feeds
 from ir_scatter.graphs.nodes import ArrayMachine
 from ir_scatter.graphs.plan import Step
 from ir_scatter.model import ONNX
@@ -241,7 +242,7 @@ def test_real_models_hold_all(figures: "Counter[str]") -> None:
         expected, found = dict[str, set[str]](), dict[str, set[str]]()
         for seed in range(3):
             machine = _Watching(program.plans)
-            program.run(make_feeds(path, seed), machine)
+            machine.run(program.plan, check_feeds(program.inputs, make_feeds(path, seed)))
             for step, arrays in machine.seen:
                 _enter(step, arrays, inputs, expected, found)
         for name, features in expected.items():
