@@ -52,6 +52,7 @@ _ALL_BUT_REDUCE_SUM = (
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
     "ReduceProd", "ReduceSumSquare",
 )  # fmt: skip
+_UNDOCUMENTED = "its {} is not what the operator documents"
 
 
 @adapter("Clip", since=11)
@@ -106,7 +107,7 @@ def reduced_axes_became_an_input(node: AdaptedNode) -> None:
         return
     axes = _of_input(node, 1, "axes")
     if axes is not None and axes.size:
-        node.write("axes", axes.reshape(-1).tolist())
+        _list_to_attribute(node, "axes", axes, np.int64)
 
 
 @adapter("Slice", since=10)
@@ -151,7 +152,7 @@ def _list_became_input(
     if node.is_up:
         _to_input(node, number, name, value, type)
     elif value is not None:
-        node.write(name, value.reshape(-1).tolist())
+        _list_to_attribute(node, name, value, type)
 
 
 def _to_input(node: AdaptedNode, number: int, name: str, value: Any, type: DTypeLike = np.int64) -> None:
@@ -188,6 +189,12 @@ def _one_of_input(node: AdaptedNode, number: int, name: str) -> Any:
     return None if array is None else array.reshape(-1)[0]
 
 
+def _list_to_attribute(node: AdaptedNode, name: str, array: "Array", type: DTypeLike) -> None:
+    if array.dtype.kind != np.dtype(type).kind:
+        raise CannotAdapt(_UNDOCUMENTED.format(name))
+    node.write(name, array.reshape(-1).tolist())
+
+
 def _float_to_attribute(node: AdaptedNode, number: int, name: str) -> None:
     value = _one_of_input(node, number, name)
     if value is None:
@@ -202,7 +209,7 @@ def _array(name: str, value: Any, type: DTypeLike) -> "Array":
     try:
         return np.array(value, type)
     except (TypeError, ValueError):
-        raise CannotAdapt(f"its {name} is not what the operator documents") from None
+        raise CannotAdapt(_UNDOCUMENTED.format(name)) from None
 
 
 # Numbers that may be negative, and what they meant before.

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from onnx import AttributeProto, NodeProto, TypeProto, helper, numpy_helper
+from onnx import AttributeProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
 from ir_scatter.elements import ElementType, from_onnx_number
 from ir_scatter.formats.onnx_attributes import attribute_value
@@ -192,6 +192,8 @@ def _node(type: str, inputs: list[str], output: str, name: str, **attributes: An
 
 
 def _attribute(name: str, value: Any) -> AttributeProto:
+    if isinstance(value, TensorProto):  # most new nodes are constants, and the helper takes its time
+        return AttributeProto(name=name, type=AttributeProto.TENSOR, t=value)
     return helper.make_attribute(name, value, attr_type=AttributeProto.INTS if value == [] else None)
 
 

@@ -16,6 +16,7 @@ from ir_scatter.errors import UsageError
 from ir_scatter.formats.onnx_graph import OnnxGraph
 from ir_scatter.formats.onnx_index import FunctionKey, GraphIndex, function_key, index_graph
 from ir_scatter.formats.onnx_types import text
+from ir_scatter.lazy import lazy
 from ir_scatter.model import Model, Node
 from ir_scatter.ops.onnx_versions import FIRST_OPSET, INCOMPATIBLE, NO_WAY_BACK, RENAMED, WIDENED
 
@@ -47,46 +48,79 @@ class Step(NamedTuple):
         return self.only_widens or has_adapters or self.key in INCOMPATIBLE or self.key in NO_WAY_BACK
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class VersionPath:
-    """What happens to an operator between two opsets.
+    """The versions of an operator between two opsets.
 
     Attributes:
-        start: the schema where it begins, None if the opset has no such operator.
-        end: the schema where it ends, None if it does not get there.
+        start: the schema where it begins.
+        end: the schema where it ends.
         steps: the versions between; none if both opsets hold the same version.
         is_up: whether it goes to newer versions.
-        problem: why no node can go it, "" if some can.
-        new_attributes: attributes that the version at the start does not know, and another one does.
-        is_open: whether every node can go it as it is, if it says nothing that its own version does not know.
-        is_free: whether every node can go it as it is, whatever it says.
     """
 
-    start: OpSchema | None
-    end: OpSchema | None
-    steps: tuple[Step, ...] = ()
-    is_up: bool = True
-    problem: str = ""
-    new_attributes: frozenset[str] = frozenset()
-    is_open: bool = False
-    is_free: bool = False
+    start: OpSchema
+    end: OpSchema
+    steps: tuple[Step, ...]
+    is_up: bool
+
+    @lazy
+    def new_attributes(self) -> frozenset[str]:
+        """The attributes that the version at the start does not know, and another one does."""
+        known = frozenset().union(*(schema.attributes for step in self.steps for schema in step))
+        return known - self.start.attributes.keys()
+
+    @lazy
+    def lost_attributes(self) -> frozenset[str]:
+        """The attributes that the version at the start knows, and the one at the end does not."""
+        return frozenset(self.start.attributes) - self.end.attributes.keys()
+
+    @lazy
+    def required_attributes(self) -> tuple[str, ...]:
+        """The attributes that no node at the end can leave out."""
+        return tuple(name for name, attribute in self.end.attributes.items() if attribute.required)
+
+    @lazy
+    def required_inputs(self) -> tuple[tuple[int, str], ...]:
+        """The numbers and names of the inputs that no node at the end can leave out."""
+        single = OpSchema.FormalParameterOption.Single
+        return tuple(
+            (number, port.name) for number, port in enumerate(self.end.inputs) if port.option == single
+        )
+
+    @lazy
+    def is_open(self) -> bool:
+        """Whether every node can go as it is, if it says nothing that its own version does not know."""
+        start, end = self.start, self.end
+        return (
+            end.min_input <= start.min_input
+            and end.max_input >= start.max_input
+            and end.min_output <= start.min_output
+            and end.max_output >= start.max_output
+            and not self.lost_attributes
+            and all(step.only_widens for step in self.steps)
+            and _accepts_all(start, end)
+        )
+
+    @lazy
+    def is_free(self) -> bool:
+        """Whether every node can go as it is, whatever it says."""
+        says_the_same = not self.new_attributes and self.start.max_input == self.end.max_input
+        return not self.steps or (self.is_open and says_the_same)
 
     def excess(self, node: NodeProto) -> str:
         """Say what a node has that its own version does not know, and that would get a meaning, else ""."""
-        start = self.start
-        assert start is not None
+        here, most = _show(self.start), self.start.max_input
         for attribute in node.attribute:
             if attribute.name in self.new_attributes:
-                what = f"its attribute {attribute.name} means nothing in {_show(start)}"
-                return f"{what}, and something else there"
-        if len(node.input) > start.max_input and any(node.input[start.max_input :]):
-            return f"it has {len(node.input)} inputs, expected at most {start.max_input} in {_show(start)}"
+                return f"its attribute {attribute.name} means nothing in {here}, and something else there"
+        if len(node.input) > most and any(node.input[most:]):
+            return f"it has {len(node.input)} inputs, expected at most {most} in {here}"
         return ""
 
     def keeps(self, node: NodeProto) -> bool:
         """Tell whether a node can go as it is, without a closer look."""
-        is_known = self.start is not None and len(node.input) <= self.start.max_input
-        return self.is_open and is_known and not self.excess(node)
+        return self.is_open and len(node.input) <= self.start.max_input and not self.excess(node)
 
 
 def plan_move(model: Model, opset: int, *, ignore: Iterable[Node] = ()) -> Move:
@@ -158,7 +192,8 @@ class _Planner:
         """Refuse graphs for training that would have to change."""
         for graph in index.all_graphs():
             for type in map(text, graph.by_type):
-                if not version_path(type, opset, self.target).is_open:
+                path = version_path(type, opset, self.target)
+                if isinstance(path, str) or not path.is_open:
                     reason = f"training_info is left as it is, and holds {type}, which would have to change"
                     self.obstacles.append(Obstacle("", type, reason))
 
@@ -173,23 +208,25 @@ class _Planner:
 
         for type, positions in index.by_type.items():
             path = version_path(text(type), opset, self.target)
-            if path.is_free:
+            if not isinstance(path, str) and path.is_free:
                 continue
             for position in positions:
                 node = index.nodes[position]
-                if position in calls or id(node) in self.ignored or path.keeps(node):
+                if position in calls or id(node) in self.ignored:
                     continue
-                adapted = AdaptedNode(graphs, position, is_read, target=self.target, is_up=path.is_up)
-                try:
-                    _adapt(adapted, path)
-                except CannotAdapt as error:
-                    scope = graphs[0].node(position).scope
-                    self.obstacles.append(Obstacle(scope, text(type), str(error)))
-                    continue
-                if adapted.is_changed:
-                    nodes = (*adapted.before, adapted.proto, *adapted.after)
-                    replacement = Replacement(nodes, tuple(adapted.new_names), tuple(adapted.gone))
-                    changes.replacements.setdefault(node_key(node), []).append(replacement)
+                if isinstance(path, str):
+                    self._refuse(graphs[0], position, path)
+                elif not path.keeps(node):
+                    adapted = AdaptedNode(graphs, position, is_read, target=self.target, is_up=path.is_up)
+                    try:
+                        _adapt(adapted, path)
+                    except CannotAdapt as error:
+                        self._refuse(graphs[0], position, str(error))
+                        continue
+                    if adapted.is_changed:
+                        nodes = (*adapted.before, adapted.proto, *adapted.after)
+                        replacement = Replacement(nodes, tuple(adapted.new_names), tuple(adapted.gone))
+                        changes.replacements.setdefault(node_key(node), []).append(replacement)
         for position, names in index.bodies.items():
             key = node_key(index.nodes[position])
             for name in names:
@@ -199,6 +236,10 @@ class _Planner:
                     changes.bodies.setdefault(key, {})[name] = found
         return changes
 
+    def _refuse(self, graph: OnnxGraph, position: int, reason: str) -> None:
+        node = graph.node(position)
+        self.obstacles.append(Obstacle(node.scope, node.type, reason))
+
 
 def _adapt(node: AdaptedNode, path: VersionPath) -> None:
     """Take a node along a path.
@@ -206,8 +247,6 @@ def _adapt(node: AdaptedNode, path: VersionPath) -> None:
     Raises:
         CannotAdapt: the node cannot mean the same at its end.
     """
-    if path.problem:
-        raise CannotAdapt(path.problem)
     excess = path.excess(node.proto)
     if excess:
         raise CannotAdapt(excess)
@@ -240,23 +279,20 @@ def _drop_defaults(node: AdaptedNode, step: Step) -> None:
 
 def _check_end(node: AdaptedNode, path: VersionPath) -> None:
     """Refuse a node that has what the version at the end does not take."""
-    start, end, proto = path.start, path.end, node.proto
-    assert start is not None
-    assert end is not None
-    single = OpSchema.FormalParameterOption.Single
+    end, proto = path.end, node.proto
     for attribute in proto.attribute:
-        if attribute.name in start.attributes and attribute.name not in end.attributes:
+        if attribute.name in path.lost_attributes:
             raise CannotAdapt(f"{_show(end)} has no attribute {attribute.name}")
-    for name, known in end.attributes.items():
-        if known.required and not node.has(name):
+    for name in path.required_attributes:
+        if not node.has(name):
             raise CannotAdapt(f"{_show(end)} asks for the attribute {name}")
     _check_count("inputs", proto.input, end.min_input, end.max_input, end)
     _check_count("outputs", proto.output, end.min_output, end.max_output, end)
-    for port, name in zip(end.inputs, proto.input, strict=False):
-        if port.option == single and not name:
-            raise CannotAdapt(f"{_show(end)} asks for {port.name}, which is left out")
-    if not _accepts_all(start, end):
-        _check_types(node, start, end)
+    for number, name in path.required_inputs:
+        if number < len(proto.input) and not proto.input[number]:
+            raise CannotAdapt(f"{_show(end)} asks for {name}, which is left out")
+    if not _accepts_all(path.start, end):
+        _check_types(node, path.start, end)
 
 
 def _check_count(what: str, names: Sequence[str], least: int, most: int, end: OpSchema) -> None:
@@ -291,8 +327,8 @@ def _check_types(node: AdaptedNode, start: OpSchema, end: OpSchema) -> None:
 
 
 @lru_cache(maxsize=4096)
-def version_path(type: str, opset: int, target: int) -> VersionPath:
-    """Find the way of an operator of the default domain from one opset to another.
+def version_path(type: str, opset: int, target: int) -> VersionPath | str:
+    """Return the way of an operator of the default domain from one opset to another; else why there is none.
 
     Args:
         type: its type in the model.
@@ -302,38 +338,21 @@ def version_path(type: str, opset: int, target: int) -> VersionPath:
     versions = versions_of(type)
     start = versions.get(max((version for version in versions if version <= opset), default=0))
     if not versions:
-        return VersionPath(None, None, problem=f"{type} is no operator of ONNX")
+        return f"{type} is no operator of ONNX"
     if start is None:
-        problem = f"{type} is new in opset {min(versions)}, expected an operator of opset {opset}"
-        return VersionPath(None, None, problem=problem)
-    is_up = target >= opset
+        return f"{type} is new in opset {min(versions)}, expected an operator of opset {opset}"
     if target < min(versions):
-        return VersionPath(start, None, problem=f"{type} is new in opset {min(versions)}")
+        return f"{type} is new in opset {min(versions)}"
     steps: list[Step] = []
-    end = start
+    end, is_up = start, target >= opset
     while (step := _next(end, target, is_up=is_up)) is not None:
+        if not step.is_known and step.newer.since_version <= FIRST_OPSET:
+            return f"nothing is known of versions before opset {FIRST_OPSET}, and this is {_show(step.older)}"
         if not step.is_known:
-            problem = f"whether {_show(step.newer)} means what {_show(step.older)} does is not known"
-            if step.newer.since_version <= FIRST_OPSET:
-                known = f"nothing is known of versions before opset {FIRST_OPSET}"
-                problem = f"{known}, and this is {_show(step.older)}"
-            return VersionPath(start, None, problem=problem)
+            return f"whether {_show(step.newer)} means what {_show(step.older)} does is not known"
         steps.append(step)
         end = step.newer if is_up else step.older
-    if not steps:
-        return VersionPath(start, start, is_open=True, is_free=True)
-    known_attributes = frozenset().union(*(schema.attributes for step in steps for schema in step))
-    takes_less = (
-        end.min_input > start.min_input
-        or end.max_input < start.max_input
-        or end.max_output < start.max_output
-        or end.min_output > start.min_output
-        or not end.attributes.keys() >= start.attributes.keys()
-    )
-    is_open = not takes_less and all(step.only_widens for step in steps) and _accepts_all(start, end)
-    new_attributes = known_attributes - start.attributes.keys()
-    is_free = is_open and not new_attributes and start.max_input == end.max_input
-    return VersionPath(start, end, tuple(steps), is_up, "", new_attributes, is_open, is_free)
+    return VersionPath(start, end, tuple(steps), is_up)
 
 
 def _next(schema: OpSchema, target: int, *, is_up: bool) -> Step | None:

@@ -61,6 +61,7 @@ DOWN = [
     (Case("training", 13, "Dropout", (X,), {}, (None, np.array(True))), 11, "the older version cannot be told to train"),
     (Case("crossed", 13, "Clip", (X,), {}, (np.array(1, np.float32), np.array(0, np.float32))), 11, "the older version does not say what a min above max means"),
     (Case("limits that do not fit", 13, "Clip", (X,), {}, (np.zeros(2, np.float32), np.ones(3, np.float32))), 11, "the older version does not say what a min above max means"),
+    (Case("axes of another type", 18, "ReduceMax", (X,), {}, (np.array([True]),)), 13, "its axes is not what the operator documents"),
     (Case("dimensions", 20, "GridSample", (numbers(1, 1, 2, 2, 2), numbers(1, 1, 1, 1, 3)), {}), 16, "the older version takes 4 dimensions only"),
     (Case("scales", 13, "DequantizeLinear", (np.zeros((2, 3), np.int8),), {"axis": 0}, (np.ones(2, np.float32),), output_types=(FLOAT,)), 11, "the older version takes one scale only"),
 ]  # fmt: skip
