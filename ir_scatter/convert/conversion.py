@@ -9,7 +9,7 @@ from ir_scatter.fragment import Fragment, Patch
 from ir_scatter.model import Model, Node, OpKey
 
 if TYPE_CHECKING:
-    from ir_scatter.opsets import Move
+    from ir_scatter.convert.opset.apply import Move
 
 
 class Converted(NamedTuple):

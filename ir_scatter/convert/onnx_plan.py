@@ -75,7 +75,7 @@ class OnnxPlanner:
         nearest = min(possible, key=lambda opset: (abs(opset - current), opset))
         if nearest < current:
             return nearest
-        from ir_scatter.opsets import lowest_opset
+        from ir_scatter.convert.opset.path import lowest_opset
 
         replaced = [one.node for one in meant]
         return lowest_opset(self.engine.model, nearest, ignore=replaced) or nearest

@@ -16,7 +16,7 @@ from ir_scatter.rewrites import leads_to
 from ir_scatter.rewrites.refusals import Reason
 
 if TYPE_CHECKING:
-    from ir_scatter.opsets import Move, Obstacle
+    from ir_scatter.convert.opset.apply import Move, Obstacle
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def moved(plan: Plan, model: Model, opset: int, replaced: Sequence[Node]) -> Pla
         opset: where it moves.
         replaced: the nodes that become nodes of that opset by themselves.
     """
-    from ir_scatter.opsets import plan_move
+    from ir_scatter.convert.opset.path import plan_move
 
     move = plan_move(model, opset, ignore=replaced)
     found = tuple(_obstacle(one, model.path) for one in move.obstacles)

@@ -81,7 +81,7 @@ def _broken(model: Model) -> Iterator[Refused]:
 
 def _readable_by_openvino(job: "Job", model: Model) -> Conversion | None:
     """Rewrite what OpenVINO does not read, reads wrongly, or what is no longer legal; None without any."""
-    from ir_scatter.opsets import agreed_opset
+    from ir_scatter.convert.opset.adapters import agreed_opset
 
     keys = [TENSOR_SCATTER_24.key, *(spec.key for spec in SPECS.values() if spec.is_removed)]
     kinds = scatter_types(model.domain)

@@ -19,9 +19,9 @@ from onnx import (
     shape_inference,
 )
 
+from ir_scatter.convert.opset.path import plan_move
 from ir_scatter.formats import onnx_model
 from ir_scatter.model import Model
-from ir_scatter.opsets import plan_move
 from tests.unit.runtimes import run_all
 
 Array = npt.NDArray[Any]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from tests.opsets.opset_models import Case, numbers, reasons
+from tests.convert.opset.opset_models import Case, numbers, reasons
 
 X = numbers(2, 4, 6, 6)
 FLOAT, INT64, INT8 = TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT8
@@ -60,6 +60,8 @@ DOWN = [
     (Case("new input", 18, "Pad", (X,), {}, (np.array([1, 1]), None, np.array([1]))), 13, "it has 4 inputs, expected at most 3 in Pad-13"),
     (Case("training", 13, "Dropout", (X,), {}, (None, np.array(True))), 11, "the older version cannot be told to train"),
     (Case("crossed", 13, "Clip", (X,), {}, (np.array(1, np.float32), np.array(0, np.float32))), 11, "the older version does not say what a min above max means"),
+    (Case("limits that do not fit", 13, "Clip", (X,), {}, (np.zeros(2, np.float32), np.ones(3, np.float32))), 11, "the older version does not say what a min above max means"),
+    (Case("axes of another type", 18, "ReduceMax", (X,), {}, (np.array([True]),)), 13, "its axes is not what the operator documents"),
     (Case("dimensions", 20, "GridSample", (numbers(1, 1, 2, 2, 2), numbers(1, 1, 1, 1, 3)), {}), 16, "the older version takes 4 dimensions only"),
     (Case("scales", 13, "DequantizeLinear", (np.zeros((2, 3), np.int8),), {"axis": 0}, (np.ones(2, np.float32),), output_types=(FLOAT,)), 11, "the older version takes one scale only"),
 ]  # fmt: skip

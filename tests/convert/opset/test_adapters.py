@@ -1,14 +1,18 @@
-"""Nodes that an adapter takes to newer versions compute the same bytes there."""
+"""Nodes compute the same bytes at newer and older versions; those that cannot are in `test_refusals`."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import AttributeProto, ModelProto, helper, numpy_helper, version_converter
 
-from tests.opsets.opset_models import (
+from tests.convert.opset.opset_models import (
     Case,
     assert_moves_mean_the_same,
+    model_of,
+    moved,
     numbers,
+    type_of,
 )
 
 NEWEST_OF_RUNTIME = 26
@@ -30,19 +34,11 @@ CLIP = [
 SLICE = [
     Case("axes", 9, "Slice", (X,), {"starts": [0, 1], "ends": [2, 3], "axes": [0, 2]}),
     Case("fewer than dimensions", 9, "Slice", (X,), {"starts": [1], "ends": [3]}),
-    Case(
-        "out of range",
-        9,
-        "Slice",
-        (X,),
-        {"starts": [-2, -100], "ends": [2**31 - 1, 2**63 - 1], "axes": [1, 2]},
-    ),
+    Case("out of range", 9, "Slice", (X,), {"starts": [-2, -100], "ends": [2**31 - 1, 2**63 - 1], "axes": [1, 2]}),
     Case("empty", 9, "Slice", (X,), {"starts": [3, 2], "ends": [9, -4], "axes": [0, 1]}),
     Case("from the end", 9, "Slice", (X,), {"starts": [-3, 1, 0], "ends": [-1, 9, -2]}),
-    Case(
-        "whole numbers", 9, "Slice", (numbers(4, 3, type="int64"),), {"starts": [1], "ends": [3], "axes": [1]}
-    ),
-]
+    Case("whole numbers", 9, "Slice", (numbers(4, 3, type="int64"),), {"starts": [1], "ends": [3], "axes": [1]}),
+]  # fmt: skip
 
 INT64 = 7
 TOP_K = [
@@ -96,29 +92,15 @@ RESIZE = [
     resizing("linear smaller", "linear", 0.6, 0.9),
     resizing("linear both ways", "linear", 0.5, 2),
     Case("sizes", 11, "Resize", (numbers(1, 1, 4, 4),), {}, (NOTHING, NOTHING, np.array([1, 1, 6, 3]))),
-    Case(
-        "scales of 11",
-        11,
-        "Resize",
-        (numbers(1, 1, 4, 4),),
-        {"mode": "cubic"},
-        (NOTHING, np.array([1, 1, 2, 2], np.float32)),
-    ),
-]
+    Case("scales of 11", 11, "Resize", (numbers(1, 1, 4, 4),), {"mode": "cubic"}, (NOTHING, np.array([1, 1, 2, 2], np.float32))),
+]  # fmt: skip
 
 CHANNELS = tuple(np.abs(numbers(4, seed=seed)) + np.float32(0.1) for seed in range(4))
 BATCH_NORMALIZATION = [
     Case("plain", 9, "BatchNormalization", (numbers(2, 4, 3),), {}, CHANNELS),
-    Case(
-        "attributes",
-        9,
-        "BatchNormalization",
-        (numbers(2, 4, 3, 2),),
-        {"epsilon": 0.01, "momentum": 0.5},
-        CHANNELS,
-    ),
+    Case("attributes", 9, "BatchNormalization", (numbers(2, 4, 3, 2),), {"epsilon": 0.01, "momentum": 0.5}, CHANNELS),
     Case("spatial", 7, "BatchNormalization", (numbers(2, 4, 3),), {"spatial": 1}, CHANNELS),
-]
+]  # fmt: skip
 
 COERCED = [
     Case(f"{node} {name}", 9, node, (numbers(*shape, seed=number),), {} if axis is None else {"axis": axis}, knows_shapes=known, ranks=ranks)
@@ -184,10 +166,7 @@ ONE_HOT = [
 EIGHTHS = np.round(numbers(1, 2, 6, 7) * 8) / np.float32(8)
 
 RECURRENT = [
-    Case(
-        node, 9, node, (numbers(3, 2, 4),), {"hidden_size": 5, "direction": "bidirectional"},
-        (numbers(2, gates * 5, 4, seed=1), numbers(2, gates * 5, 5, seed=2), numbers(2, gates * 10, seed=3)),
-    )
+    Case(node, 9, node, (numbers(3, 2, 4),), {"hidden_size": 5, "direction": "bidirectional"}, (numbers(2, gates * 5, 4, seed=1), numbers(2, gates * 5, 5, seed=2), numbers(2, gates * 10, seed=3)))
     for node, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1))
 ]  # fmt: skip
 
@@ -246,3 +225,124 @@ def test_moved_up(cases: list[Case], tmp_path: Path) -> None:
         if case.opset < opset <= LAST.get(case.node, NEWEST_OF_RUNTIME)
     ]
     assert_moves_mean_the_same(pairs, tmp_path)
+
+
+GROUPS_AS_ONNX_HAS_THEM = (TOP_K, AXES, REDUCED, LATER, WIDENED)
+"""Where the converter of onnx keeps what nodes mean, and says it in the same words."""
+
+
+@pytest.mark.parametrize("opset", [13, 21])
+def test_the_converter_of_onnx_agrees(opset: int) -> None:
+    cases = [case for group in GROUPS_AS_ONNX_HAS_THEM for case in group if case.opset < opset]
+    assert len(cases) > 20
+    for case in cases:
+        proto = case.proto()
+        expected = version_converter.convert_version(proto, opset)
+        assert said(moved(proto, opset)) == said(expected), case
+
+
+def said(proto: ModelProto) -> list[object]:
+    """Return operators, inputs and attributes, constants as numbers in the places where they are read."""
+    known = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}
+    found: list[object] = []
+    for node in proto.graph.node:
+        if node.op_type == "Constant":
+            known[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
+            continue
+        inputs = [
+            (str(known[name].dtype), known[name].tolist()) if name in known else name for name in node.input
+        ]
+        attributes = {written.name: helper.get_attribute_value(written) for written in node.attribute}
+        found.append((node.op_type, inputs, attributes))
+    return found
+
+
+DATA = numbers(3, 4, 6)
+BACK = np.array([-1], np.int64)
+LOWERED = [
+    Case("sum", 18, "ReduceSum", (DATA,), {"keepdims": 0, "noop_with_empty_axes": 0}, (np.array([1, -1]),)),
+    Case("sum of all", 18, "ReduceSum", (DATA,), {}, (np.array([], np.int64),)),
+    Case("mean", 20, "ReduceMean", (DATA,), {}, (BACK,)),
+    Case("mean of all", 20, "ReduceMean", (DATA,)),
+    Case("unsqueezed", 21, "Unsqueeze", (DATA,), {}, (np.array([0, 4]),)),
+    Case("squeezed", 21, "Squeeze", (numbers(1, 3, 1),), {}, (np.array([2]),)),
+    Case("split", 18, "Split", (DATA,), {"axis": 2}, (np.array([1, 2, 3]),), outputs=3),
+    Case("split evenly", 18, "Split", (DATA,), {"axis": 1, "num_outputs": 2}, outputs=2),
+    Case("reshaped", 21, "Reshape", (DATA,), {"allowzero": 0}, (np.array([0, -1]),)),
+    Case("reshaped without zeros", 21, "Reshape", (DATA,), {"allowzero": 1}, (np.array([12, -1]),)),
+    Case("softmax", 21, "Softmax", (DATA,), {"axis": -1}),
+    Case("softmax by default", 21, "LogSoftmax", (DATA,)),
+    Case("softmax of unknown rank", 21, "Softmax", (DATA,), {"axis": -1}, ranks=False),
+    Case("softmax before ones", 21, "Softmax", (numbers(3, 4, 1),), {"axis": 1}),
+    Case("clipped", 13, "Clip", (DATA,), {}, (np.array(-0.5, np.float32), np.array(0.5, np.float32))),
+    Case("clipped below", 13, "Clip", (DATA,), {}, (np.array(-0.5, np.float32),)),
+    Case("dropped", 13, "Dropout", (DATA,), {"seed": 3}, (np.array(0.3, np.float32), np.array(False))),
+    Case("padded", 24, "Pad", (DATA,), {"mode": "reflect"}, (np.array([0, 1, 1, 0, 1, 1]),)),
+    Case("pooled", 21, "AveragePool", (np.round(numbers(1, 2, 6, 6)),), {"kernel_shape": [2, 2], "dilations": [1, 1]}),
+    Case("shape", 24, "Shape", (DATA,), {"start": 0}, output_types=(INT64,)),
+    Case("resized", 21, "Resize", (numbers(1, 1, 4, 4),), {"mode": "linear"}, (None, np.array([1, 1, 2, 2], np.float32))),
+    Case("resized to sizes", 21, "Resize", (numbers(1, 1, 4, 4),), {"mode": "nearest"}, (None, None, np.array([1, 1, 6, 2]))),
+    Case("sampled", 22, "GridSample", (numbers(1, 1, 4, 4), numbers(1, 2, 2, 2, seed=1)), {"mode": "linear"}),
+    Case("recurrent", 22, "LSTM", (numbers(3, 2, 4),), {"hidden_size": 5, "layout": 0}, (numbers(1, 20, 4), numbers(1, 20, 5))),
+    Case("normalized", 15, "BatchNormalization", (numbers(2, 3, 4),), {"training_mode": 0}, tuple(np.abs(numbers(3, seed=n)) for n in range(4))),
+    Case("gathered", 13, "Gather", (DATA,), {}, (np.array([0, 2]),)),
+    Case("top", 24, "TopK", (DATA,), {"largest": 0}, (np.array([2]),), outputs=2, output_types=(1, INT64)),
+    Case("aligned", 16, "RoiAlign", (numbers(1, 1, 5, 5), np.array([[0, 0, 4, 4]], np.float32)), {"coordinate_transformation_mode": "output_half_pixel"}, (np.array([0]),)),
+    Case("transformed", 20, "DFT", (numbers(1, 8, 1),), {}, (None, np.array(1))),
+    Case("constant", 21, "Mod", (np.array([7, -7]),), {"fmod": 0}, (np.array([3, 3]),), output_types=(INT64,)),
+]  # fmt: skip
+
+OLDEST = {"GridSample": 16, "DFT": 17, "Mod": 13, "TopK": 11, "Resize": 11, "Pad": 11, "Clip": 11}
+"""The oldest opset that these can go to; the others reach 11."""
+
+
+@pytest.mark.onnxruntime
+@pytest.mark.parametrize("opset", [18, 17, 16, 13, 11])
+def test_moved_down(opset: int, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    cases = [case for case in LOWERED if OLDEST.get(case.node, 11) <= opset < case.opset]
+    assert len(cases) > 10
+    assert_moves_mean_the_same([(case, opset) for case in cases], tmp_path)
+
+
+def test_there_and_back() -> None:
+    """What became an input becomes the attribute that it was."""
+    for case in (
+        Case("axes", 11, "ReduceSum", (DATA,), {"axes": [1, -1], "keepdims": 0}),
+        Case("lengths", 11, "Split", (DATA,), {"axis": 1, "split": [1, 3]}, outputs=2),
+        Case("new dimensions", 11, "Unsqueeze", (DATA,), {"axes": [0]}),
+    ):
+        proto = case.proto()
+        (node,) = moved(moved(proto, 21), 11).graph.node[1:]
+        assert sorted(node.attribute, key=lambda written: written.name) == sorted(
+            proto.graph.node[0].attribute, key=lambda written: written.name
+        )
+        assert list(node.input) == ["x0"]
+
+
+def test_a_slice_of_no_axes_there_and_back() -> None:
+    proto = Case("nowhere", 9, "Slice", (X,), {"starts": [], "ends": [], "axes": []}).proto()
+    node = moved(moved(proto, 13), 9).graph.node[-1]
+    assert list(node.input) == ["x0"]
+    assert {(written.name, written.type, tuple(written.ints)) for written in node.attribute} == {
+        (name, AttributeProto.INTS, ()) for name in ("starts", "ends", "axes")
+    }
+
+
+def test_numbers_of_a_constant_become_a_tensor() -> None:
+    for name, value, expected in (
+        ("value_int", 3, np.array(3, np.int64)),
+        ("value_ints", [1, 2], np.array([1, 2], np.int64)),
+        ("value_float", 0.5, np.array(0.5, np.float32)),
+        ("value_floats", [0.5, 1.5], np.array([0.5, 1.5], np.float32)),
+        ("value_strings", ["a", "b"], np.array(["a", "b"], object)),
+    ):
+        node = helper.make_node("Constant", [], ["y"])
+        node.attribute.append(helper.make_attribute(name, value))
+        output = helper.make_tensor_value_info("y", type_of(expected), expected.shape)
+        proto = moved(model_of([node], [], [output], opset=13), 11)
+        (attribute,) = proto.graph.node[0].attribute
+        assert attribute.name == "value"
+        array = numpy_helper.to_array(attribute.t)
+        assert array.shape == expected.shape
+        assert array.tolist() == expected.tolist()

@@ -1,0 +1,1 @@
+"""Moving ONNX models to another opset without changing what they mean."""

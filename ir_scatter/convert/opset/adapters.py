@@ -1,0 +1,663 @@
+"""What takes a node of an ONNX model to the next version of its operator, or back to the one before.
+
+One function for one thing that a version changed, as the documents of both versions have it. What a
+version only widened is in `ops.onnx_versions`, and so are versions in which no node keeps its meaning.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+from numpy.typing import DTypeLike
+
+from ir_scatter.convert.opset.node import AdaptedNode, CannotAdapt
+from ir_scatter.elements import FLOATS, dtype, onnx_types
+from ir_scatter.model import Model
+from ir_scatter.ops.onnx_ops import SCATTER_ELEMENTS_18, SCATTER_ND_16, SCATTER_ND_18
+from ir_scatter.shapes import Shape, counted
+
+if TYPE_CHECKING:
+    from ir_scatter.constants import Array
+
+Adapter = Callable[[AdaptedNode], None]
+"""Changes a node; raises CannotAdapt if nothing means the same in the other version."""
+
+ADAPTERS: dict[tuple[str, int, bool], list[Adapter]] = {}
+"""By operator, version and direction, in the order in which they are applied."""
+
+
+def adapter(*types: str, since: int, up: bool | None = None) -> Callable[[Adapter], Adapter]:
+    """Register what adapts nodes to a change.
+
+    Args:
+        types: the operators that were changed.
+        since: the version that has the change.
+        up: whether nodes go to that version, or come from there and go to the one before; None for both.
+    """
+
+    def register(function: Adapter) -> Adapter:
+        for type in types:
+            for direction in (True, False) if up is None else (up,):
+                ADAPTERS.setdefault((type, since, direction), []).append(function)
+        return function
+
+    return register
+
+
+# Attributes that became inputs.
+
+_LOWEST = -3.4028234663852886e38
+_ALL_BUT_REDUCE_SUM = (
+    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
+    "ReduceProd", "ReduceSumSquare",
+)  # fmt: skip
+_UNDOCUMENTED = "its {} is not what the operator documents"
+
+
+@adapter("Clip", since=11)
+def min_and_max_became_inputs(node: AdaptedNode) -> None:
+    """Without them Clip-6 has the limits of float32, and Clip-11 those of the type of its data."""
+    element_type = node.element_type(0)
+    may_be_absent = element_type is not None and element_type.name == "f32"
+    limits = [(1, "min", _LOWEST), (2, "max", -_LOWEST)]
+    if node.is_up:
+        for number, name, limit in limits:
+            value = node.attribute(name, limit)
+            if value == limit and may_be_absent:
+                node.erase(name)
+            else:
+                _to_input_like_data(node, number, name, value)
+        return
+    for number, name, _ in reversed(limits):
+        if not node.input(number) and not may_be_absent:
+            raise CannotAdapt(f"its input {name} is left out, and must be said before")
+        _float_to_attribute(node, number, name)
+
+
+@adapter("DFT", since=20)
+def axis_became_an_input(node: AdaptedNode) -> None:
+    if node.is_up:
+        axis = node.attribute("axis", 1)
+        _to_input(node, 2, "axis", None if axis == -2 else axis)
+    else:
+        axis = _one_of_input(node, 2, "axis")
+        node.write("axis", -2 if axis is None else int(axis))
+
+
+@adapter("Pad", since=11)
+def pads_and_value_became_inputs(node: AdaptedNode) -> None:
+    if not node.is_up:
+        _float_to_attribute(node, 2, "value")
+    _list_became_input(node, 1, "pads", may_be_empty=True)
+    if node.is_up:
+        value = node.attribute("value", 0.0)
+        if value == 0:
+            node.erase("value")
+        else:
+            _to_input_like_data(node, 2, "value", value)
+
+
+@adapter("ReduceSum", since=13)
+@adapter(*_ALL_BUT_REDUCE_SUM, since=18)
+def reduced_axes_became_an_input(node: AdaptedNode) -> None:
+    """An empty list means what none at all means."""
+    if node.is_up:
+        _to_input(node, 1, "axes", node.attribute("axes") or None)
+        return
+    axes = _of_input(node, 1, "axes")
+    if axes is not None and axes.size:
+        _list_to_attribute(node, "axes", axes, np.int64)
+
+
+@adapter("Slice", since=10)
+def positions_became_inputs(node: AdaptedNode) -> None:
+    if node.is_up and not node.has("axes"):
+        node.write("axes", list(range(len(node.attribute("starts", [])))))
+    inputs = [(3, "axes"), (1, "starts"), (2, "ends")]
+    for number, name in inputs if node.is_up else reversed(inputs):
+        _list_became_input(node, number, name, may_be_empty=True)
+
+
+@adapter("Split", since=13)
+def lengths_became_an_input(node: AdaptedNode) -> None:
+    _list_became_input(node, 1, "split")
+
+
+@adapter("Squeeze", "Unsqueeze", since=13)
+def axes_became_an_input(node: AdaptedNode) -> None:
+    _list_became_input(node, 1, "axes")
+
+
+@adapter("TopK", since=10)
+def k_became_an_input(node: AdaptedNode) -> None:
+    k = node.attribute("k") if node.is_up else _one_of_input(node, 1, "k")
+    if k is not None and node.is_up:
+        _to_input(node, 1, "k", [k])
+    elif k is not None:
+        node.write("k", int(k))
+
+
+@adapter("Upsample", since=9)
+def scales_became_an_input(node: AdaptedNode) -> None:
+    _list_became_input(node, 1, "scales", np.float32)
+
+
+def _list_became_input(
+    node: AdaptedNode, number: int, name: str, type: DTypeLike = np.int64, *, may_be_empty: bool = False
+) -> None:
+    value = node.attribute(name) if node.is_up else _of_input(node, number, name)
+    if value is not None and np.size(value) == 0 and not may_be_empty:
+        raise CannotAdapt(f"its {name} is an empty list, and the document does not say what that means")
+    if node.is_up:
+        _to_input(node, number, name, value, type)
+    elif value is not None:
+        _list_to_attribute(node, name, value, type)
+
+
+def _to_input(node: AdaptedNode, number: int, name: str, value: Any, type: DTypeLike = np.int64) -> None:
+    """Hand in as a constant what an attribute said; None leaves the input out."""
+    node.erase(name)
+    if value is not None:
+        node.connect(number, node.new_constant(name, _array(name, value, type)))
+
+
+def _to_input_like_data(node: AdaptedNode, number: int, name: str, value: Any) -> None:
+    element_type = node.element_type(0)
+    data_type = None if element_type is None else dtype(element_type)
+    if data_type is None or element_type is None or element_type.kind != "float":
+        raise CannotAdapt(f"its {name} must become an input of the type of its data, which is not known")
+    with np.errstate(over="ignore"):
+        _to_input(node, number, name, value, data_type)
+
+
+def _of_input(node: AdaptedNode, number: int, name: str) -> "Array | None":
+    """Take away an input that was an attribute before; return its content, None if it is left out."""
+    if not node.input(number):
+        return None
+    array = node.constant(number)
+    if array is None:
+        raise CannotAdapt(f"its input {name} is not constant, and an attribute before")
+    node.connect(number, "")
+    return array
+
+
+def _one_of_input(node: AdaptedNode, number: int, name: str) -> Any:
+    array = _of_input(node, number, name)
+    if array is not None and array.size != 1:
+        raise CannotAdapt(f"its input {name} has {array.size} elements, expected 1")
+    return None if array is None else array.reshape(-1)[0]
+
+
+def _list_to_attribute(node: AdaptedNode, name: str, array: "Array", type: DTypeLike) -> None:
+    if array.dtype.kind != np.dtype(type).kind:
+        raise CannotAdapt(_UNDOCUMENTED.format(name))
+    node.write(name, array.reshape(-1).tolist())
+
+
+def _float_to_attribute(node: AdaptedNode, number: int, name: str) -> None:
+    value = _one_of_input(node, number, name)
+    if value is None:
+        return
+    with np.errstate(over="ignore"):
+        if np.float32(value) != value:
+            raise CannotAdapt(f"its {name} {value} is no float32 number, and an attribute must be one")
+    node.write(name, float(value))
+
+
+def _array(name: str, value: Any, type: DTypeLike) -> "Array":
+    try:
+        return np.array(value, type)
+    except (TypeError, ValueError):
+        raise CannotAdapt(_UNDOCUMENTED.format(name)) from None
+
+
+# Numbers that may be negative, and what they meant before.
+
+
+@adapter(
+    "ArgMax", "ArgMin", "Compress", "Concat", "Flatten", "Hardmax", "LogSoftmax", "OneHot", "Softmax",
+    "Split", "TopK", since=11, up=False,
+)  # fmt: skip
+def negative_axis(node: AdaptedNode) -> None:
+    _refuse_negative(node, "axis", "a negative axis means nothing before")
+
+
+@adapter("Scan", since=11, up=False)
+def negative_scan_axes(node: AdaptedNode) -> None:
+    _refuse_negative(node, "scan_output_axes", "a negative axis means nothing before")
+    _refuse_negative(node, "scan_input_axes", "a negative axis means nothing before")
+
+
+@adapter("ReduceSum", *_ALL_BUT_REDUCE_SUM, "Squeeze", "Unsqueeze", since=11, up=False)
+def negative_axes(node: AdaptedNode) -> None:
+    _refuse_negative(node, "axes", "negative axes mean nothing before")
+
+
+@adapter("Slice", since=11, up=False)
+def negative_slice_axis(node: AdaptedNode) -> None:
+    if node.input(3) and not _is_never_negative(node, 3):
+        raise CannotAdapt("a negative axis means nothing before")
+
+
+@adapter("Gather", since=11, up=False)
+def negative_gather_index(node: AdaptedNode) -> None:
+    if node.input(1) and not _is_never_negative(node, 1):
+        raise CannotAdapt("a negative index means nothing before")
+
+
+@adapter("OneHot", since=11, up=True)
+def negative_one_hot_indices_out_of_range(node: AdaptedNode) -> None:
+    """Negative indices count from the end since OneHot-11: those of OneHot-9 become too large instead."""
+    if _is_never_negative(node, 0):
+        return
+    indices, element_type = node.input(0), node.element_type(0)
+    if element_type is None or element_type.name not in ("i32", "i64"):
+        raise CannotAdapt("negative indices count from the end since, and were out of range before")
+    number = np.int32 if element_type.name == "i32" else np.int64
+    zero = node.new_constant("zero", np.array(0, number))
+    beyond = node.new_constant("out_of_range", np.array(np.iinfo(number).max, number))
+    is_negative = node.new_node("Less", [indices, zero], "is_negative")
+    node.connect(0, node.new_node("Where", [is_negative, beyond, indices], "not_negative"))
+
+
+@adapter("OneHot", since=11, up=False)
+def negative_one_hot_indices(node: AdaptedNode) -> None:
+    if not _is_never_negative(node, 0):
+        raise CannotAdapt("negative indices are out of range before, and count from the end since")
+
+
+def _refuse_negative(node: AdaptedNode, attribute: str, reason: str) -> None:
+    value = node.attribute(attribute, 0)
+    if any(number < 0 for number in (value if isinstance(value, list) else [value])):
+        raise CannotAdapt(reason)
+
+
+def _is_never_negative(node: AdaptedNode, number: int) -> bool:
+    element_type = node.element_type(number)
+    if element_type is not None and element_type.kind == "unsigned":
+        return True
+    array = node.constant(number)
+    return array is not None and not bool((array < 0).any())
+
+
+# Softmax and its like: up to version 11 the input is a matrix, the dimensions before `axis` and those from
+# it on; since version 13 `axis` is the one dimension that the operator works along.
+
+_ALLOWZERO_SINCE = 14
+
+
+@adapter("Hardmax", "LogSoftmax", "Softmax", since=13, up=True)
+def matrix_to_axis(node: AdaptedNode) -> None:
+    axis = node.attribute("axis", 1)
+    if _is_last(node, axis):
+        node.write("axis", axis)
+    else:
+        _work_on_rows(node, axis)
+
+
+@adapter("Hardmax", "LogSoftmax", "Softmax", since=13, up=False)
+def axis_to_matrix(node: AdaptedNode) -> None:
+    axis = node.attribute("axis", -1)
+    if not _is_last(node, axis):
+        raise CannotAdapt(f"it works along axis {axis}, and along all dimensions from there on before")
+    shape = node.shape(0)
+    node.write("axis", axis if axis >= 0 or shape is None else axis + len(shape))
+
+
+@adapter("Softmax", since=11, up=True)
+def matrix_said_to_openvino(node: AdaptedNode) -> None:
+    """OpenVINO 2026.4.1 reads Softmax-11 as version 13; Softmax-1, LogSoftmax and Hardmax as meant."""
+    axis = node.attribute("axis", 1)
+    if not _is_last(node, axis):
+        _work_on_rows(node, axis)
+
+
+def agreed_opset(model: Model) -> int | None:
+    """Return the lowest opset in which runtimes read a model as the documents say; None if they do already.
+
+    Args:
+        model: an ONNX model, as it was read.
+    """
+    for node in model.walk(frozenset({"Softmax"})):
+        if node.opset in (11, 12):
+            value, axis = node.inputs[0].value if node.inputs else None, node.attributes.get("axis", 1)
+            if not isinstance(axis, int) or not _ends_at(value.shape if value else None, axis):
+                return 13
+    return None
+
+
+def _is_last(node: AdaptedNode, axis: int) -> bool:
+    shape = node.shape(0)
+    if shape is not None and not -len(shape) <= axis < len(shape):
+        raise CannotAdapt(f"its axis is {axis}, expected one of {counted(len(shape), 'dimension')}")
+    return _ends_at(shape, axis)
+
+
+def _ends_at(shape: Shape, axis: int) -> bool:
+    """Tell whether nothing but dimensions of 1 is known to follow an axis, or there are no elements.
+
+    A matrix with one row for each position in front of the axis then says the same as the axis.
+    """
+    if shape is None:
+        return axis == -1
+    return 0 in shape or all(dim == 1 for dim in shape[axis % max(len(shape), 1) + 1 :])
+
+
+def _work_on_rows(node: AdaptedNode, axis: int) -> None:
+    if not any(node.proto.output):
+        return  # nobody can tell what it computes
+    data = node.input(0)
+    shape = node.new_node("Shape", [data], "shape")
+    node.connect(0, node.new_node("Flatten", [data], "flattened", axis=axis))
+    node.write("axis", -1)
+    # Before 14, a Reshape cannot say a dimension of 0 behind the second one: it stops there.
+    keeps_zeros = {"allowzero": 1} if node.target >= _ALLOWZERO_SINCE else {}
+    node.follow_with("Reshape", [shape], "along_rows", **keeps_zeros)
+
+
+# Words that an attribute takes.
+
+_COORDINATES = "coordinate_transformation_mode"
+
+
+@adapter("GridSample", since=20, up=True)
+def interpolations_renamed(node: AdaptedNode) -> None:
+    _translate(node, "mode", {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"})
+
+
+@adapter("GridSample", since=20, up=False)
+def interpolations_of_images(node: AdaptedNode) -> None:
+    if not _has_rank(node, 0, 4):
+        raise CannotAdapt("the older version takes 4 dimensions only")
+    _translate(node, "mode", {"linear": "bilinear", "cubic": "bicubic"})
+
+
+@adapter("Pad", since=19)
+def padding_modes(node: AdaptedNode) -> None:
+    _keep_word(node, "mode", ("constant", "reflect", "edge"))
+
+
+@adapter("RoiAlign", since=16, up=True)
+def half_pixels_to_attribute(node: AdaptedNode) -> None:
+    node.write(_COORDINATES, "output_half_pixel")
+
+
+@adapter("RoiAlign", since=16, up=False)
+def half_pixels_without_attribute(node: AdaptedNode) -> None:
+    if node.attribute(_COORDINATES) != "output_half_pixel":
+        reason = f"its {_COORDINATES} is not 'output_half_pixel', which is all that can be meant before"
+        raise CannotAdapt(reason)
+    node.erase(_COORDINATES)
+
+
+@adapter(SCATTER_ELEMENTS_18.key.type, SCATTER_ND_18.key.type, since=18)
+def reductions(node: AdaptedNode) -> None:
+    """Runtimes take `max` and `min` at version 16 already, and as they are meant since 18."""
+    _keep_word(node, "reduction", (SCATTER_ND_18 if node.is_up else SCATTER_ND_16).reductions)
+
+
+def _translate(node: AdaptedNode, attribute: str, words: Mapping[str, str]) -> None:
+    word = node.attribute(attribute)
+    if word is None:
+        return
+    if word not in words:
+        raise CannotAdapt(f"nothing means the {attribute} {word!r} {'since' if node.is_up else 'before'}")
+    if words[word] != word:
+        node.write(attribute, words[word])
+
+
+def _keep_word(node: AdaptedNode, attribute: str, words: Iterable[str]) -> None:
+    _translate(node, attribute, {word: word for word in words})
+
+
+# Resize and Upsample.
+
+
+@adapter("Resize", since=11, up=True)
+def sampling_to_attributes(node: AdaptedNode) -> None:
+    """No document says how Resize-10 samples; onnx's own test data and onnxruntime agree on this."""
+    mode = node.attribute("mode", "nearest")
+    if mode not in ("nearest", "linear"):
+        raise CannotAdapt(f"the mode {mode!r} is none of its version")
+    scales = node.input(1)
+    if mode == "nearest":
+        node.write("nearest_mode", "floor" if _enlarges(node) else "ceil")
+    node.write(_COORDINATES, "asymmetric")
+    node.connect(1, node.new_constant("roi", np.zeros(0, np.float32)))
+    node.connect(2, scales)
+
+
+def _enlarges(node: AdaptedNode) -> bool:
+    """Tell whether no dimension gets smaller, or none gets larger; Upsample never makes one smaller."""
+    if node.original.op_type == "Upsample":
+        return True
+    scales = node.constant(1)
+    if scales is None:
+        raise CannotAdapt("whether it rounds up or down depends on its scales, which are not constant")
+    if bool((scales >= 1).all()):
+        return True
+    if bool((scales <= 1).all()):
+        return False
+    raise CannotAdapt("it rounds up where it shrinks and down where it enlarges, which cannot be said since")
+
+
+@adapter("Resize", since=13)
+@adapter("Resize", since=19)
+def resize_coordinates(node: AdaptedNode) -> None:
+    words = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize")
+    _keep_word(node, _COORDINATES, words)
+
+
+@adapter("Resize", since=13, up=True)
+def scales_left_out_for_sizes(node: AdaptedNode) -> None:
+    """Resize-11 wants scales without elements where it is given sizes."""
+    if node.input(2) and node.input(3):
+        scales = node.constant(2)
+        if scales is not None and scales.size:
+            raise CannotAdapt("both its inputs 2 and 3 have elements, expected one of them")
+        node.connect(2, "")
+
+
+@adapter("Resize", since=13, up=False)
+def inputs_left_out_to_empty_ones(node: AdaptedNode) -> None:
+    for number in (1, 2):
+        if not node.input(number):
+            node.connect(number, node.new_constant(f"none_{number}", np.zeros(0, np.float32)))
+
+
+# Outputs that mean something else.
+
+
+@adapter("Dropout", since=10)
+@adapter("Dropout", since=12, up=True)
+def mask_given_up(node: AdaptedNode) -> None:
+    name = node.proto.output[1] if len(node.proto.output) > 1 else ""
+    if not name:
+        return
+    if node.is_read(name):
+        mask = "an output of another type, or with another content in the other version"
+        raise CannotAdapt(f"its output 1 is read, and is {mask}")
+    del node.proto.output[1:]
+    node.gone.append(name)
+
+
+@adapter("Dropout", since=12, up=True)
+def ratio_to_input(node: AdaptedNode) -> None:
+    ratio = node.attribute("ratio", 0.5)
+    _to_input(node, 1, "ratio", None if ratio == 0.5 else ratio, np.float32)
+
+
+@adapter("Dropout", since=12, up=False)
+def dropout_never_trains(node: AdaptedNode) -> None:
+    if node.input(2):
+        training = node.constant(2)
+        if training is None or bool(training.any()):
+            raise CannotAdapt("the older version cannot be told to train")
+        node.connect(2, "")
+    node.erase("seed")
+    _float_to_attribute(node, 1, "ratio")
+    mask_given_up(node)
+
+
+@adapter("BatchNormalization", since=14)
+def outputs_of_training(node: AdaptedNode) -> None:
+    if any(node.proto.output[1:]):
+        raise CannotAdapt("the outputs of training are other ones")
+
+
+# Pools and convolutions.
+
+
+@adapter("AveragePool", since=19)
+def counted_padding(node: AdaptedNode) -> None:
+    """The formulas for auto_pad of version 11 contradict its text, which versions 10 and 19 agree with."""
+    if node.attribute("ceil_mode", 0) == 1 and node.attribute("count_include_pad", 0) == 1:
+        raise CannotAdapt(
+            "with ceil_mode and count_include_pad, the documents leave open what counts as padding"
+        )
+
+
+@adapter("AveragePool", since=19, up=False)
+@adapter("LpPool", since=18, up=False)
+@adapter("MaxPool", since=10, up=False)
+def no_dilations(node: AdaptedNode) -> None:
+    dilations = node.attribute("dilations")
+    if dilations is not None and any(step != 1 for step in dilations):
+        raise CannotAdapt(f"its dilations is {dilations}, which can only be 1 before")
+    node.erase("dilations")
+
+
+@adapter("AveragePool", "MaxPool", since=22)
+def windows_behind_the_input(node: AdaptedNode) -> None:
+    """Where nothing is put behind the input, no window starts there unless the windows leave gaps."""
+    if node.attribute("ceil_mode", 0) != 1:
+        return
+    kernel = node.attribute("kernel_shape", [])
+    strides, pads = node.attribute("strides", [1] * len(kernel)), node.attribute("pads", [])
+    is_padded = any(pads) or node.attribute("auto_pad", "NOTSET") not in {"NOTSET", "VALID"}
+    has_gaps = any(step > size for size, step in zip(kernel, strides, strict=False))
+    if is_padded or has_gaps or len(strides) != len(kernel):
+        raise CannotAdapt("with ceil_mode, windows that start behind the input are left out since")
+
+
+@adapter("ConvTranspose", since=11)
+def odd_padding(node: AdaptedNode) -> None:
+    if node.has("output_shape") or node.attribute("auto_pad") in ("SAME_UPPER", "SAME_LOWER"):
+        raise CannotAdapt("an odd number of padding is divided the other way")
+
+
+# Attributes that came or went.
+
+
+@adapter("BatchNormalization", since=9, up=True)
+def spatial_only(node: AdaptedNode) -> None:
+    spatial = node.attribute("spatial", 1)
+    if spatial != 1:
+        raise CannotAdapt(f"spatial can only be 1 since, and is {spatial}")
+    node.erase("spatial")
+
+
+@adapter("Constant", since=12, up=False)
+def listed_numbers_to_tensor(node: AdaptedNode) -> None:
+    for kind, type in (("float", np.float32), ("int", np.int64), ("string", object)):
+        for name in (f"value_{kind}", f"value_{kind}s"):
+            value = node.attribute(name)
+            if value is not None:
+                array = _array(name, value, type)
+                node.erase(name)
+                output = next(iter(node.proto.output), "")
+                node.write("value", onnx.numpy_helper.from_array(array, output))
+
+
+@adapter("DequantizeLinear", "QuantizeLinear", since=13, up=False)
+def one_scale(node: AdaptedNode) -> None:
+    if not _has_rank(node, 1, 0):
+        raise CannotAdapt("the older version takes one scale only")
+    node.erase("axis")
+
+
+@adapter("Reshape", since=14, up=False)
+def zeros_of_shapes(node: AdaptedNode) -> None:
+    """`allowzero` says what zeros in a shape mean; without any it says nothing."""
+    shape = node.constant(1)
+    if shape is not None and bool(shape.all()):
+        node.erase("allowzero")
+
+
+@adapter("Split", since=18, up=True)
+def parts_counted(node: AdaptedNode) -> None:
+    if not node.input(1):
+        node.write("num_outputs", len(node.proto.output))
+
+
+@adapter("Split", since=18, up=False)
+def parts_of_one_length(node: AdaptedNode) -> None:
+    if node.input(1):
+        return
+    parts, shape, axis = node.attribute("num_outputs"), node.shape(0), node.attribute("axis", 0)
+    if shape is None or not -len(shape) <= axis < len(shape):
+        reason = "whether its parts are of one length is not known, and all that can be meant before"
+        raise CannotAdapt(reason)
+    dim = shape[axis]
+    if not parts or parts != len(node.proto.output) or not isinstance(dim, int) or dim % parts:
+        reason = "its parts are not known to be of one length, which is all that can be meant before"
+        raise CannotAdapt(reason)
+    node.erase("num_outputs")
+
+
+# Values and types.
+
+_UNSIGNED_FLOAT8 = onnx_types("float8e4m3fnuz", "float8e5m2fnuz")
+_UNSIGNED_FLOAT8_NUMBERS = (18, 20)
+_INFINITY = "infinity becomes the greatest number since, and was NaN before"
+
+
+@adapter("Cast", since=24)
+def infinity_cast(node: AdaptedNode) -> None:
+    _refuse_saturation(node, is_float8=node.attribute("to") in _UNSIGNED_FLOAT8_NUMBERS)
+
+
+@adapter("CastLike", since=24)
+def infinity_cast_like(node: AdaptedNode) -> None:
+    _refuse_saturation(node, is_float8=_may_have_type(node, 1, _UNSIGNED_FLOAT8))
+
+
+@adapter("QuantizeLinear", since=24)
+def infinity_quantized(node: AdaptedNode) -> None:
+    """The tables of Cast hold here too; whether those of this version or of the one before is not said."""
+    _refuse_saturation(node, is_float8=_may_have_type(node, 2, _UNSIGNED_FLOAT8))
+    _refuse_saturation(node, is_float8=node.attribute("output_dtype") in _UNSIGNED_FLOAT8_NUMBERS)
+
+
+@adapter("Clip", since=13, up=False)
+def limits_in_order(node: AdaptedNode) -> None:
+    if node.input(1) and node.input(2) and not _is_ordered(node.constant(1), node.constant(2)):
+        raise CannotAdapt("the older version does not say what a min above max means")
+
+
+@adapter("Mod", since=28, up=False)
+def floats_with_fmod(node: AdaptedNode) -> None:
+    if node.attribute("fmod", 0) == 0 and _may_have_type(node, 0, FLOATS):
+        raise CannotAdapt("the older version takes float numbers with fmod only")
+
+
+def _is_ordered(low: "Array | None", high: "Array | None") -> bool:
+    if low is None or high is None or (1 not in (low.size, high.size) and low.shape != high.shape):
+        return False
+    return bool((low <= high).all())
+
+
+def _refuse_saturation(node: AdaptedNode, *, is_float8: bool) -> None:
+    if is_float8 and node.attribute("saturate", 1) == 1:
+        raise CannotAdapt(_INFINITY)
+
+
+def _may_have_type(node: AdaptedNode, number: int, types: Collection[str]) -> bool:
+    element_type = node.element_type(number)
+    return bool(node.input(number)) and (element_type is None or element_type.name in types)
+
+
+def _has_rank(node: AdaptedNode, number: int, rank: int) -> bool:
+    shape = node.shape(number)
+    return shape is not None and len(shape) == rank

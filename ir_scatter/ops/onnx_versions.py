@@ -1,0 +1,95 @@
+"""What each version of ONNX's operators changed, from the documents of both versions: the plain rows.
+
+What nodes need on their way to another version is in `convert.opset.adapters`. A version that is neither
+there nor here was not compared with the one before it: nothing may be taken for granted.
+"""
+
+FIRST_OPSET = 7
+"""The oldest opset that was looked at: nothing is known of versions before those that it holds."""
+
+WIDENED = {
+    opset: frozenset(types.split())
+    for opset, types in {
+        8: "Max MaxPool Mean Min Sum",
+        9: "Cast Constant Flatten Gemm Greater Less MatMul PRelu",
+        10: "AveragePool",
+        11: "AveragePool Constant Conv DepthToSpace Equal Gemm If Loop LpPool MaxPool MaxUnpool",
+        12: "Clip GatherND Max MaxPool Min Pow ReduceMax ReduceMin",
+        13: (
+            "Abs Add ArgMax ArgMin Ceil Concat Constant DepthToSpace Div Dropout Equal Erf Exp Expand "
+            "Flatten Floor Gather GatherElements GatherND Gemm Greater Identity If IsNaN LRN Less Log Loop "
+            "MatMul Max Mean MeanVarianceNormalization Min Mul Neg NegativeLogLikelihoodLoss NonZero Pad "
+            "Pow Reciprocal ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin "
+            "ReduceProd ReduceSumSquare Relu Reshape ScatterElements ScatterND Shape Sigmoid Sign Size "
+            "Slice SoftmaxCrossEntropyLoss SpaceToDepth Sqrt Sub Sum Tanh Tile Transpose"
+        ),
+        14: "Add CumSum Div GRU Identity LSTM Mul RNN Relu Sub",
+        15: "BatchNormalization Pow Shape",
+        16: (
+            "GreaterOrEqual Identity If LeakyRelu LessOrEqual Loop PRelu Scan ScatterElements ScatterND Where"
+        ),
+        18: "OptionalGetElement OptionalHasElement Pad Resize",
+        19: (
+            "Cast CastLike Constant DequantizeLinear Equal Identity If Loop QuantizeLinear Reshape Scan "
+            "Shape Size"
+        ),
+        20: "ConstantOfShape IsInf IsNaN ReduceMax ReduceMin",
+        21: (
+            "Cast CastLike Constant ConstantOfShape DequantizeLinear Flatten Identity If Loop Pad "
+            "QLinearMatMul QuantizeLinear Reshape Scan Shape Size Squeeze Transpose Unsqueeze"
+        ),
+        22: (
+            "Acos Acosh Asin Asinh Atan Atanh Bernoulli Conv ConvTranspose Cos Cosh DeformConv Det Dropout "
+            "Elu EyeLike GRU GlobalAveragePool GlobalLpPool GlobalMaxPool GridSample HardSigmoid HardSwish "
+            "InstanceNormalization LSTM LpNormalization LpPool MaxRoiPool MaxUnpool Mish Multinomial "
+            "NegativeLogLikelihoodLoss RNN RandomNormal RandomNormalLike RandomUniform RandomUniformLike "
+            "RoiAlign Round Selu Sin Sinh Softplus Softsign Tan ThresholdedRelu"
+        ),
+        23: (
+            "Cast CastLike Constant ConstantOfShape DequantizeLinear Flatten Identity If Loop Pad "
+            "QuantizeLinear Reshape Scan Shape Size Squeeze Transpose Unsqueeze"
+        ),
+        24: (
+            "Attention Constant ConstantOfShape DequantizeLinear Flatten Identity If Loop Pad Reshape Scan "
+            "Shape Size SplitToSequence Squeeze TopK Transpose Unsqueeze"
+        ),
+        25: (
+            "Attention Cast CastLike Constant ConstantOfShape DequantizeLinear Flatten Identity If Loop Pad "
+            "QuantizeLinear Reshape Scan Shape Size Squeeze Transpose Unsqueeze"
+        ),
+        27: "Range",
+        28: (
+            "BitShift Cast Celu Compress DepthToSpace DequantizeLinear Einsum OneHot Optional "
+            "OptionalGetElement OptionalHasElement QuantizeLinear ReduceLogSum ReduceLogSumExp "
+            "ReverseSequence SpaceToDepth Unique"
+        ),
+    }.items()
+}
+"""Operators whose version of this number only widened the one before: every node keeps its meaning.
+
+More element types, inputs and outputs that may be left out, attributes whose default means the old, ranges
+that take more (negative axes), text that says more clearly what it said before.
+"""
+
+RENAMED = {("Upsample", 10): "Resize"}
+"""Versions that deprecate an operator in favour of another one, which goes on from there."""
+
+INCOMPATIBLE = {
+    ("GroupNormalization", 21): (
+        "scale and bias have one number per channel since, and had one per group before"
+    ),
+    ("Scan", 9): "the older version has a batch dimension and lengths of sequences, the newer one has not",
+    ("Scatter", 11): "the operator is deprecated from there on",
+}
+"""Versions in which no node means what it meant in the one before, and why."""
+
+NO_WAY_BACK = {
+    ("ArgMax", 12): "the older version does not say which of equal values wins",
+    ("ArgMin", 12): "the older version does not say which of equal values wins",
+    ("Cast", 13): "the older version does not say what becomes of numbers out of range",
+    ("Mod", 13): "the older version leaves special cases of division open",
+    ("NonMaxSuppression", 11): "the older version does not say whether a box at the threshold stays",
+    ("Resize", 11): "coordinate_transformation_mode cannot be said before",
+    ("Upsample", 10): "Resize does not exist before",
+}
+"""Versions that say what the one before leaves open: no node can go back, and why."""
