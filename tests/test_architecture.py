@@ -21,9 +21,6 @@ LIBRARY = sorted((ROOT / "ir_scatter").rglob("*.py"))
 COMMANDS = sorted((ROOT / "cli").rglob("*.py"))
 RULE_FILES = sorted((ROOT / "ir_scatter" / "rules").glob("*.py"))
 
-MAX_LINES = 300
-MAX_FUNCTION = 40
-
 IN_PYTHON = {
     "SCT307": "test_constants.py",
     "SCT901": "test_unreadable.py",
@@ -66,20 +63,6 @@ def test_the_import_contracts_are_kept() -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 broken" in done.stdout
-
-
-@pytest.mark.parametrize("path", [*LIBRARY, *COMMANDS], ids=relative)
-def test_no_file_and_no_function_is_long(path: Path) -> None:
-    text = path.read_text()
-    assert len(text.splitlines()) <= MAX_LINES
-    long = [
-        (node.name, node.end_lineno - node.lineno + 1)
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.end_lineno is not None
-        and node.end_lineno - node.lineno + 1 > MAX_FUNCTION
-    ]
-    assert long == []
 
 
 def docstrings(tree: ast.AST) -> set[ast.expr]:

@@ -19,7 +19,7 @@ from ir_scatter.graphs.plan import Plan, Plans, Step
 from ir_scatter.graphs.program import Program, Sketch
 from ir_scatter.model import Value
 from ir_scatter.ops import Lookup
-from ir_scatter.ops.plain import PlainOp
+from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.spec import Reduction, Role
 from ir_scatter.shapes import static
 from ir_scatter.wiring import Key
@@ -163,7 +163,7 @@ class _Foresight:
 
     def _outputs(self, step: Step) -> "Sequence[Array | None]":
         is_scatter = isinstance(step.work, Lookup)
-        if not is_scatter and not isinstance(step.work, PlainOp):
+        if not is_scatter and not isinstance(step.work, GeneralOp):
             return ()
         if not all(key is None or self._is_known(key) for key in step.inputs):
             if is_scatter:

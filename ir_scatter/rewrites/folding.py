@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from ir_scatter.constants import Array
 
 FOLDS: Mapping[str, Callable[..., "Array"]] = {
-    "add": np.add,
-    "subtract": np.subtract,
-    "multiply": np.multiply,
-    "floor_mod": np.mod,
-    "equal": np.equal,
-    "less": np.less,
+    "Add": np.add,
+    "Subtract": np.subtract,
+    "Multiply": np.multiply,
+    "FloorMod": np.mod,
+    "Equal": np.equal,
+    "Less": np.less,
 }
 
 
