@@ -1,8 +1,7 @@
 """The vocabulary of `general.py` for what an input must be: which numbers are legal, and what they say."""
 
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class Meaning(Enum):
@@ -68,8 +67,7 @@ class Numbers(Enum):
     FLOAT = "float"
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(NamedTuple):
     """Where the number of a dimension comes from.
 
     Attributes:
@@ -83,8 +81,10 @@ class Axis:
     port: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
+_NAMED = Axis()
+
+
+class Constraint(NamedTuple):
     """What one input of an operator must hold, in every version of it.
 
     Attributes:
@@ -102,7 +102,7 @@ class Constraint:
     port: int
     meaning: Meaning
     of: int = 0
-    axis: Axis = Axis()
+    axis: Axis = _NAMED
     axes: int | None = None
     first: int = 0
     low: int = 0
@@ -132,6 +132,6 @@ def number(port: int, low: int, high: int, numbers: Numbers = Numbers.ANY) -> Co
     return Constraint(port, Meaning.NUMBER, low=low, high=high, numbers=numbers)
 
 
-def position(port: int, axis: Axis = Axis(), of: int = 0) -> Constraint:
+def position(port: int, axis: Axis = _NAMED, of: int = 0) -> Constraint:
     """Make the constraint of positions on a dimension."""
     return Constraint(port, Meaning.POSITION, of, axis)

@@ -7,10 +7,11 @@ every version of the operator; where it says nothing, nothing is known. Nothing 
 name kernels, and `plain.compute` looks them up.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Generic, TypeAlias, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from ir_scatter.elements import ElementType
 from ir_scatter.model import OPENVINO
@@ -49,8 +50,7 @@ class Each(Generic[_T]):
     onnx: _T
 
 
-@dataclass(frozen=True, slots=True)
-class Spelling:
+class Spelling(NamedTuple):
     """How a rewrite spells an operator in a dialect.
 
     Attributes:
@@ -65,16 +65,15 @@ class Spelling:
     """
 
     opset: str = ""
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    told: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = MappingProxyType({})
+    told: Mapping[str, str] = MappingProxyType({})
     inputs: tuple[str, ...] = ()
     since: int = 1
     whole: int = 1
     narrow: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Emitted:
+class Emitted(NamedTuple):
     """A node to be written: `inputs` are whole numbers by name, behind those that the operator has anyway."""
 
     type: str
@@ -83,8 +82,7 @@ class Emitted:
     inputs: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class GeneralOp:
+class GeneralOp(NamedTuple):
     """What is known of a general operator.
 
     In a text, "this/that" is this in OpenVINO's dialect, and that in ONNX's; "this/" is in OpenVINO's only.
@@ -122,11 +120,11 @@ class GeneralOp:
 
     def kernel_in(self, domain: str) -> str:
         """Return the name of the kernel for a dialect, "" if there is none."""
-        return _text(self.kernel, domain).format(dialect="openvino" if domain == OPENVINO else "onnx")
+        return _text(self.kernel, domain)
 
-    def attributes_in(self, domain: str) -> list[str]:
+    def attributes_in(self, domain: str) -> Sequence[str]:
         """Return the names of its attributes in a dialect."""
-        return _text(self.attributes, domain).split()
+        return _words(self.attributes, domain)
 
     def constraints_in(self, domain: str) -> _Constraints:
         """Return what its inputs must be in a dialect."""
@@ -231,9 +229,16 @@ def _pick(each: Each[_T], domain: str) -> _T:
     return each.openvino if domain == OPENVINO else each.onnx
 
 
+@cache
 def _text(text: str, domain: str) -> str:
     openvino, slash, onnx = text.partition("/")
-    return onnx if slash and domain != OPENVINO else openvino
+    found = onnx if slash and domain != OPENVINO else openvino
+    return found.replace("{dialect}", "openvino" if domain == OPENVINO else "onnx")
+
+
+@cache
+def _words(text: str, domain: str) -> Sequence[str]:
+    return tuple(_text(text, domain).split())
 
 
 def _written(value: Any, domain: str) -> Any:

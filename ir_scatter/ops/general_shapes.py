@@ -5,8 +5,7 @@ none, the kernel says it, or the shapes that the file stores remain.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 _Size: TypeAlias = tuple[int, ...]
 _Sizes: TypeAlias = list[_Size | None]
@@ -28,8 +27,7 @@ class ShapesDiffer(Exception):
         self.least = list(least)
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeCase:
+class ShapeCase(NamedTuple):
     """What is known of a node.
 
     Attributes:

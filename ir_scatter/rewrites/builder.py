@@ -8,7 +8,7 @@ numbers of the model's own constants, so that one fragment serves every node tha
 What has been made of the same inputs before is not made again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +16,10 @@ import numpy as np
 from ir_scatter.elements import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.fragment import Fragment, NewConstant, NewNode
 from ir_scatter.model import ONNX, Value
-from ir_scatter.ops.general import named
+from ir_scatter.ops.general import Emitted, GeneralOp, named
+from ir_scatter.ops.plain import UnsupportedCase, compute
 from ir_scatter.ops.spec import OpSpec, Role
-from ir_scatter.rewrites.folding import FOLDS, array_of, cut, named_for
+from ir_scatter.rewrites.folding import array_of, named_for
 from ir_scatter.rewrites.new_shapes import broadcast_shapes, reduced, reshaped, spans
 from ir_scatter.shapes import UNKNOWN_DIM, Shape, static
 
@@ -132,13 +133,12 @@ class Builder:
             return self._reshaped_empty(value, target, found, label)
         return self._make(
             "Reshape", [value, target], value.element_type, found, label,
-            lambda array, numbers: array.reshape([int(number) for number in numbers]),
         )  # fmt: skip
 
     def _is_misread(self, value: Value, target: Value) -> bool:
         """Tell whether a 0 in a target would copy a dimension that is not known to be 0."""
         numbers = array_of(target)
-        if numbers is None or array_of(value) is not None or 0 not in numbers:
+        if numbers is None or 0 not in numbers:
             return False
         if named("Reshape").emit(self.domain, self.opset, {}).attributes:  # they say what a 0 means
             return False
@@ -169,7 +169,7 @@ class Builder:
             shape = tuple(dims)
         return self._make(
             "Unsqueeze", [value], value.element_type, shape, label,
-            lambda array: np.expand_dims(array, tuple(axes)), axes=list(axes),
+            axes=list(axes),
         )  # fmt: skip
 
     def broadcast(self, value: Value, target: Value, label: str, shape: Shape = None) -> Value:
@@ -179,7 +179,6 @@ class Builder:
             return value
         return self._make(
             "Broadcast", [value, target], value.element_type, found, label,
-            lambda array, numbers: np.broadcast_to(array, [int(number) for number in numbers]),
         )  # fmt: skip
 
     def concat(self, values: Sequence[Value], axis: int, label: str, shape: Shape) -> Value:
@@ -188,7 +187,7 @@ class Builder:
             return values[0]
         return self._make(
             "Concat", values, values[0].element_type, shape, label,
-            lambda *arrays: np.concatenate(arrays, axis), axis=axis,
+            axis=axis,
         )  # fmt: skip
 
     def range(self, stop: Value, label: str) -> Value:
@@ -196,13 +195,13 @@ class Builder:
         start, step = self.constant(0, "start"), self.constant(1, "step")
         known = array_of(stop)
         size = UNKNOWN_DIM if known is None else int(known)
-        return self._make("Range", [start, stop, step], I64, (size,), label, np.arange)
+        return self._make("Range", [start, stop, step], I64, (size,), label)
 
     def gather(self, value: Value, index: Value, axis: int, label: str, shape: Shape) -> Value:
         """Take positions along an axis."""
         return self._make(
             "Gather", [value, index], value.element_type, shape, label,
-            lambda array, numbers: np.take(array, numbers, axis), axis=axis,
+            axis=axis,
         )  # fmt: skip
 
     def gather_elements(self, value: Value, indices: Value, axis: int, label: str) -> Value:
@@ -220,7 +219,7 @@ class Builder:
         """Cut pieces out along axes; start and stop are lists of one number for each axis."""
         return self._make(
             "Slice", [value, start, stop], value.element_type, shape, label,
-            lambda array, first, last: cut(array, first, last, axes), step=[1] * len(axes), axes=list(axes),
+            step=[1] * len(axes), axes=list(axes),
         )  # fmt: skip
 
     def transpose(self, value: Value, order: Value, label: str, shape: Shape = None) -> Value:
@@ -231,7 +230,7 @@ class Builder:
                 return value
             shape = tuple(value.shape[int(axis)] for axis in known)
         if self.domain != ONNX:
-            return self._make("Transpose", [value, order], value.element_type, shape, label, np.transpose)
+            return self._make("Transpose", [value, order], value.element_type, shape, label)
         assert known is not None
         numbers = known.tolist()
         return self._make("Transpose", [value], value.element_type, shape, label, order=numbers)
@@ -244,13 +243,13 @@ class Builder:
             # There a condition is repeated to the two values, and those not to it.
             right = self.broadcast(right, self.shape_of(condition, "condition_shape"), "elsewhere", shape)
         values = [condition, left, right]
-        return self._make("Select", values, left.element_type, shape, label, np.where)
+        return self._make("Select", values, left.element_type, shape, label)
 
     def binary(self, operation: str, left: Value, right: Value, label: str) -> Value:
         """Join two values element by element: "Add", "Subtract", "Multiply", "Equal", "Less", ..."""
         shape = broadcast_shapes(left.shape, right.shape)
         type = BOOLEAN if operation in {"Equal", "Less"} else left.element_type
-        return self._make(operation, [left, right], type, shape, label, FOLDS.get(operation))
+        return self._make(operation, [left, right], type, shape, label)
 
     def negative(self, value: Value, label: str) -> Value:
         """Change the sign."""
@@ -266,14 +265,13 @@ class Builder:
         """Return the positions of all elements that are not zero, a column for each."""
         rank = UNKNOWN_DIM if value.shape is None else len(value.shape)
         shape = (rank, UNKNOWN_DIM)
-        return self._make("NonZero", [value], I64, shape, label, lambda array: np.stack(array.nonzero()))
+        return self._make("NonZero", [value], I64, shape, label)
 
     def reduce(self, operation: str, value: Value, axis: int, label: str, *, keeps: bool = False) -> Value:
         """Reduce along one axis: "ReduceSum" or "ReduceProd"."""
-        fold = np.sum if operation == "ReduceSum" else np.prod
         return self._make(
             operation, [value], value.element_type, reduced(value.shape, axis, keeps=keeps), label,
-            lambda array: fold(array, axis=axis, keepdims=keeps, dtype=array.dtype), axes=[axis], keeps=keeps,
+            axes=[axis], keeps=keeps,
         )  # fmt: skip
 
     def _make(
@@ -283,17 +281,28 @@ class Builder:
         element_type: ElementType | None,
         shape: Shape,
         label: str,
-        fold: "Callable[..., Array] | None" = None,
         **told: Any,
     ) -> Value:
-        arrays = [array_of(value) for value in values]
-        if fold is not None and element_type is not None and all(array is not None for array in arrays):
-            folded = fold(*arrays)
-            if folded.size <= LARGEST_FOLDED:
-                return self.constant(folded, label, element_type)
-        new = named(operation).emit(self.domain, self.opset, told)
+        op = named(operation)
+        new = op.emit(self.domain, self.opset, told)
+        folded = self._folded(op, new, [array_of(value) for value in values])
+        if folded is not None and element_type is not None:
+            return self.constant(folded, label, element_type)
         behind = [self.constant(numbers, name) for name, numbers in new.inputs.items()]
         return self._add(new.type, new.opset, [*values, *behind], new.attributes, element_type, shape, label)
+
+    def _folded(self, op: GeneralOp, new: Emitted, arrays: "Sequence[Array | None]") -> "Array | None":
+        """Compute a node of which all inputs are constants of the fragment, and whose output is small."""
+        if any(array is None for array in arrays):
+            return None
+        inputs = [*arrays, *map(np.asarray, new.inputs.values())]
+        opset = int(str(new.opset).removeprefix("opset"))
+        try:
+            return compute(
+                op, self.domain, inputs, new.attributes, opset=opset, element_limit=LARGEST_FOLDED
+            )[0]
+        except UnsupportedCase:
+            return None
 
     def _add(
         self,
