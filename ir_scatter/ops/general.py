@@ -284,6 +284,8 @@ _AXIS = {"axis": "axis"}
 
 _pointwise = partial(GeneralOp, shape=same, is_pointwise=True)
 _both = partial(GeneralOp, shape=elementwise)
+_moving = partial(GeneralOp, moves=_FIRST)
+_reduce = partial(GeneralOp, attributes=_KEEPS, shape=reduction, constraints=_REDUCED)
 
 ROWS = (
     # moving, copying and cutting
@@ -297,75 +299,71 @@ ROWS = (
         "ConvertLike/CastLike", "conversion.convert_like/conversion.cast_like", "/saturate round_mode",
         moves=_FIRST,
     ),
-    GeneralOp(
+    _moving(
         "Reshape", "layout.{dialect}_reshape", "special_zero/allowzero shape",
-        constraints=(Meaning.RESHAPED(1),), moves=_FIRST,
+        constraints=(Meaning.RESHAPED(1),),
         spelling=Each(
             Spelling("opset1", {"special_zero": "false"}), Spelling(attributes={"allowzero": 1}, since=14),
         ),
     ),
-    GeneralOp("/Flatten", "layout.flatten", "axis", moves=_FIRST),
-    GeneralOp(
+    _moving("/Flatten", "layout.flatten", "axis"),
+    _moving(
         "Squeeze", "layout.{dialect}_squeeze", "allow_axis_skip pytorch_dynamic_rank/axes",
-        constraints=(Meaning.ONES(1),), moves=_FIRST,
+        constraints=(Meaning.ONES(1),),
     ),
-    GeneralOp(
+    _moving(
         "Unsqueeze", "layout.{dialect}_unsqueeze", "/axes", constraints=(Meaning.NEW_DIMENSION(1),),
-        moves=_FIRST,
         spelling=Each(Spelling("opset1", inputs=("axes",)), Spelling(inputs=("axes",), since=13)),
     ),
-    GeneralOp(
-        "Transpose", "layout.{dialect}_transpose", "/perm", constraints=Each(_DIMENSION, ()), moves=_FIRST,
+    _moving(
+        "Transpose", "layout.{dialect}_transpose", "/perm", constraints=Each(_DIMENSION, ()),
         spelling=Each(Spelling("opset1"), Spelling(told={"perm": "order"})),
     ),
-    GeneralOp(
+    _moving(
         "Broadcast/Expand", "repetition.broadcast/repetition.expand", "mode/",
         constraints=Each((Meaning.TARGET(1, axes=2), Meaning.ASCENDING(2)), (Meaning.TARGET(1),)),
-        moves=_FIRST, spelling=Each(Spelling("opset3", {"mode": "numpy"}), Spelling()),
+        spelling=Each(Spelling("opset3", {"mode": "numpy"}), Spelling()),
     ),
-    GeneralOp(
-        "Tile", "repetition.{dialect}_tile", constraints=(Meaning.REPEATS(1, low=1, high=2),), moves=_FIRST,
-    ),
+    _moving("Tile", "repetition.{dialect}_tile", constraints=(Meaning.REPEATS(1, low=1, high=2),)),
     GeneralOp(
         "Concat", "partition.concat", "axis", moves=None,
         spelling=Each(Spelling("opset1", told=_AXIS), Spelling(told=_AXIS)),
     ),
-    GeneralOp(
+    _moving(
         "Split", "partition.{dialect}_split", "num_splits/axis split num_outputs",
-        constraints=Each(_DIMENSION, _PARTS), moves=_FIRST,
+        constraints=Each(_DIMENSION, _PARTS),
     ),
-    GeneralOp(
+    _moving(
         "VariadicSplit/", "partition.variadic_split",
-        constraints=(*_DIMENSION, Meaning.PARTS(2, axis=Axis(None, port=1))), moves=_FIRST,
+        constraints=(*_DIMENSION, Meaning.PARTS(2, axis=Axis(None, port=1))),
     ),
-    GeneralOp(
+    _moving(
         "Gather", "selection.{dialect}_gather", "batch_dims/axis",
         constraints=Each((position(1, Axis(None, port=2)), Meaning.DIMENSION(2)), (position(1),)),
-        moves=_FIRST,
         spelling=Each(Spelling("opset8", {"batch_dims": "0"}, inputs=("axis",)), Spelling(told=_AXIS)),
     ),
-    GeneralOp(
+    _moving(
         "GatherND", "selection.{dialect}_gather_nd", "batch_dims", constraints=(Meaning.COORDINATES(1),),
-        moves=_FIRST, spelling=Each(Spelling("opset8", {"batch_dims": "0"}), Spelling()),
+        spelling=Each(Spelling("opset8", {"batch_dims": "0"}), Spelling()),
     ),
-    GeneralOp(
+    _moving(
         "GatherElements", "selection.{dialect}_gather_elements", "axis", constraints=(position(1),),
-        moves=_FIRST, spelling=Each(Spelling("opset6", told=_AXIS), Spelling(told=_AXIS)),
+        spelling=Each(Spelling("opset6", told=_AXIS), Spelling(told=_AXIS)),
     ),
     GeneralOp("GatherTree/", constraints=(position(1, _AT_2), Meaning.COUNT(2, axis=_AT_0, low=1))),
     GeneralOp("/ArrayFeatureExtractor", constraints=(position(1, fixed(-1)),)),
-    GeneralOp(
+    _moving(
         "Slice", "slicing.{dialect}_slice", "/starts ends axes",
         constraints=Each(
             (Meaning.BEGIN(1, axes=4), Meaning.END(2, axes=4), number(3, 1, 1), Meaning.DIMENSION(4)),
             (Meaning.BEGIN(1, axes=3), Meaning.END(2, axes=3), Meaning.DIMENSION(3), number(4, 1, 1)),
         ),
-        moves=_FIRST, spelling=Each(Spelling("opset8", inputs=("step", "axes")), Spelling(inputs=("axes",))),
+        spelling=Each(Spelling("opset8", inputs=("step", "axes")), Spelling(inputs=("axes",))),
     ),
-    GeneralOp(
+    _moving(
         "StridedSlice/", "slicing.strided_slice",
         "begin_mask end_mask new_axis_mask shrink_axis_mask ellipsis_mask",
-        constraints=(Meaning.BEGIN(1), Meaning.END(2), number(3, 1, 1)), moves=_FIRST,
+        constraints=(Meaning.BEGIN(1), Meaning.END(2), number(3, 1, 1)),
     ),
     GeneralOp(
         "SliceScatter/",
@@ -377,8 +375,7 @@ ROWS = (
     GeneralOp("/Compress", constraints=(Meaning.CHOICES(1),)),
     GeneralOp("Unique", constraints=_CHOICES),
     GeneralOp("/SplitToSequence", constraints=_PARTS),
-    GeneralOp("/SequenceAt", constraints=(number(1, 0, 0),)),
-    GeneralOp("/SequenceErase", constraints=(number(1, 0, 0),)),
+    *_each("/SequenceAt /SequenceErase", constraints=(number(1, 0, 0),)),
     GeneralOp("/SequenceInsert", constraints=(number(2, 0, 0),)),
     GeneralOp("Reverse/", shape=same, constraints=_DIMENSION),
     GeneralOp(
@@ -515,21 +512,16 @@ ROWS = (
     _both("/BitShift", constraints=(number(1, 0, 7, _WHOLE),)),
     *_each("BitwiseLeftShift/ BitwiseRightShift/", shape=elementwise, constraints=(number(1, 0, 3, _WHOLE),)),
     # along axes
-    GeneralOp(
-        "ReduceSum", "reduction.{dialect}_reduce(np.add)", _KEEPS, shape=reduction, constraints=_REDUCED,
+    _reduce(
+        "ReduceSum", "reduction.{dialect}_reduce(np.add)",
         spelling=Each(_REDUCING, Spelling(told={"keepdims": "keeps"}, inputs=("axes",), since=13)),
     ),
-    GeneralOp(
-        "ReduceProd", "reduction.{dialect}_reduce(np.multiply)", _KEEPS, shape=reduction,
-        constraints=_REDUCED,
+    _reduce(
+        "ReduceProd", "reduction.{dialect}_reduce(np.multiply)",
         spelling=Each(_REDUCING, Spelling(told={"keepdims": "keeps"}, inputs=("axes",), since=18)),
     ),
-    GeneralOp(
-        "ReduceMax", "reduction.{dialect}_reduce(np.maximum)", _KEEPS, shape=reduction, constraints=_REDUCED,
-    ),
-    GeneralOp(
-        "ReduceMin", "reduction.{dialect}_reduce(np.minimum)", _KEEPS, shape=reduction, constraints=_REDUCED,
-    ),
+    _reduce("ReduceMax", "reduction.{dialect}_reduce(np.maximum)"),
+    _reduce("ReduceMin", "reduction.{dialect}_reduce(np.minimum)"),
     *_each(
         "ReduceL1 ReduceL2 ReduceMean ReduceLogicalAnd/ ReduceLogicalOr/ /ReduceLogSum /ReduceLogSumExp "
         "/ReduceSumSquare",
