@@ -39,7 +39,6 @@ _T = TypeVar("_T")
 _Constraints: TypeAlias = tuple[Constraint, ...]
 
 _ONNX_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training"})
-_NARROW = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +47,10 @@ class Each(Generic[_T]):
 
     openvino: _T
     onnx: _T
+
+    def of(self, domain: str) -> _T:
+        """Return what it is in a dialect."""
+        return self.openvino if domain == OPENVINO else self.onnx
 
 
 class Spelling(NamedTuple):
@@ -129,7 +132,7 @@ class GeneralOp(NamedTuple):
     def constraints_in(self, domain: str) -> _Constraints:
         """Return what its inputs must be in a dialect."""
         found = self.constraints
-        return _pick(found, domain) if isinstance(found, Each) else found
+        return found.of(domain) if isinstance(found, Each) else found
 
     @property
     def keeps_shape(self) -> bool:
@@ -159,7 +162,7 @@ class GeneralOp(NamedTuple):
             parameters: what it is told beside its inputs: axes, an element type.
         """
         assert self.spelling is not None
-        spelling, type = _pick(self.spelling, domain), self.type_in(domain)
+        spelling, type = self.spelling.of(domain), self.type_in(domain)
         told = {name: _written(parameters[of], domain) for name, of in spelling.told.items()}
         inputs = {name: parameters[name] for name in spelling.inputs}
         if domain == OPENVINO:
@@ -178,7 +181,7 @@ class GeneralOp(NamedTuple):
         if type.kind not in {"signed", "unsigned"}:
             return type.kind != "complex"
         spelling = self.spelling.onnx
-        return opset >= (spelling.narrow if type.bits < _NARROW else spelling.whole)
+        return opset >= (spelling.narrow if type.bits < 32 else spelling.whole)
 
 
 def find(domain: str, type: str) -> GeneralOp | None:
@@ -223,10 +226,6 @@ def output_shapes(domain: str, type: str, case: ShapeCase) -> list[tuple[int, ..
         return op.shape(case)
     except (LookupError, TypeError, ValueError, ZeroDivisionError):
         return None
-
-
-def _pick(each: Each[_T], domain: str) -> _T:
-    return each.openvino if domain == OPENVINO else each.onnx
 
 
 @cache
