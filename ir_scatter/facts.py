@@ -6,13 +6,12 @@ from ir_scatter.constants import FEW, Constant, few_numbers
 from ir_scatter.elements import ElementType
 from ir_scatter.model import Node, Value
 from ir_scatter.ops import find, is_scatter
-from ir_scatter.ops.plain_shapes import SHAPE_KEEPERS, SHAPE_READERS
+from ir_scatter.ops.general import GeneralOp, find_computed
 from ir_scatter.ops.spec import Role
 from ir_scatter.shapes import Shape, agree, element_count, is_static, narrow, static
 
 if TYPE_CHECKING:
     from ir_scatter.constants import Array
-    from ir_scatter.ops.plain.plain_op import PlainOp
 
 MAX_CONSTANT_ELEMENTS = 1 << 26
 _MAX_COMPUTED = 1 << 23
@@ -113,7 +112,7 @@ class Facts:
             if value.constant is not None or node is None or _reads_an_input(node):
                 break
             sources = [port.value for port in node.inputs if port.value]
-            if not sources or _plain_op(node) is None:
+            if not sources or _computed_op(node) is None:
                 break
             value = sources[0]
         return value.constant
@@ -137,7 +136,7 @@ class Facts:
         node = value.producer
         if node is None or _reads_an_input(node):
             return None
-        op = _plain_op(node)
+        op = _computed_op(node)
         if op is None or node.bodies:
             return None
         if any(port.is_present and port.value is None for port in node.inputs):
@@ -154,7 +153,7 @@ class Facts:
         return sources
 
     def _compute(self, value: Value) -> "Array | None":
-        node, op = value.producer, _plain_op(value.producer)
+        node, op = value.producer, _computed_op(value.producer)
         if node is None or op is None:
             return None
         inputs: list[Array | None] = []
@@ -168,13 +167,14 @@ class Facts:
             inputs.append(array)
         return self._run(op, node, inputs, value.output)
 
-    def _run(self, op: "PlainOp", node: Node, inputs: "list[Array | None]", output: int) -> "Array | None":
+    def _run(self, op: GeneralOp, node: Node, inputs: "list[Array | None]", output: int) -> "Array | None":
         from ir_scatter.ops import plain
 
         types: list[ElementType | None] = [output.element_type for output in node.outputs]
         try:
             outputs = plain.compute(
                 op,
+                node.domain,
                 inputs,
                 node.attributes,
                 opset=opset_number(node),
@@ -200,17 +200,15 @@ class Facts:
 
 
 def _reads_an_input(node: Node) -> bool:
-    """Tell whether a node reads the values of an input of the graph, without importing NumPy."""
-    if node.type.lower() in SHAPE_READERS:
+    """Tell whether a node reads the values of an input of the graph."""
+    op = find_computed(node.domain, node.type)
+    if op is not None and op.reads_shapes_only:
         return False
     return any(port.value is not None and port.value.is_input for port in node.inputs)
 
 
-def _plain_op(node: Node | None) -> "PlainOp | None":
-    """Return the plain operator of a node; imports NumPy when first asked."""
-    from ir_scatter.ops import plain
-
-    return None if node is None else plain.find(node.domain, node.type)
+def _computed_op(node: Node | None) -> GeneralOp | None:
+    return None if node is None else find_computed(node.domain, node.type)
 
 
 def opset_number(node: Node) -> int | None:
@@ -241,8 +239,8 @@ def _shape_source(value: Value) -> Value | None:
     if lookup is not None:
         index = lookup.spec.port_index(Role.DATA) if lookup.spec else None
     else:
-        is_kept = node.type.lower() in SHAPE_KEEPERS and not is_static(value.shape)
-        index = 0 if is_kept else None
+        op = None if is_static(value.shape) else find_computed(node.domain, node.type)
+        index = 0 if op is not None and op.keeps_shape else None
     if index is None or index >= len(node.inputs):
         return None
     return node.inputs[index].value

@@ -12,7 +12,7 @@ from ir_scatter.facts import MAX_CONSTANT_ELEMENTS, Facts
 from ir_scatter.memory import collector_paused
 from ir_scatter.model import ONNX, OPENVINO, Defect, Graph, Model, Node
 from ir_scatter.ops import find, scatter_types
-from ir_scatter.ops.plain_shapes import ONNX_BROADCASTERS, ONNX_TYPE_KEEPERS
+from ir_scatter.ops.general import ONNX_BROADCASTERS, ONNX_TYPE_KEEPERS
 from ir_scatter.plain_forms import PlainForms
 from ir_scatter.reads import FAULTS, SIGNATURE
 from ir_scatter.rules import all_rules, by_name

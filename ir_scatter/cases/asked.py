@@ -8,8 +8,9 @@ import numpy as np
 
 from ir_scatter.cases.cells import Cell, Shapeless, Traced, cell_of
 from ir_scatter.graphs.plan import Step
-from ir_scatter.ops.needs import Axis, Meaning, needs_of
-from ir_scatter.ops.output_shapes import ShapeCase, output_shapes
+from ir_scatter.ops.constraints import Axis, Meaning
+from ir_scatter.ops.general import constraints_of, output_shapes
+from ir_scatter.ops.general_shapes import ShapeCase
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.shapes import Bounds, Dim, Shape
 
@@ -108,7 +109,8 @@ class Asked:
             ShapesDiffer: the inputs do not fit each other.
         """
         shapes = [None if array is None else array.shape for array in self.arrays]
-        computed = output_shapes(self.step.node.type, ShapeCase(shapes, self.numbers, self.attributes))
+        node, case = self.step.node, ShapeCase(shapes, self.numbers, self.attributes)
+        computed = output_shapes(node.domain, node.type, case)
         return self.outputs_of_shapes(self.named_shapes() if computed is None else computed)
 
     def outputs_of_shapes(self, computed: Sequence["tuple[int, ...] | None"] = ()) -> list[Cell]:
@@ -124,7 +126,7 @@ class Asked:
 
     def named_shapes(self) -> list[tuple[int, ...] | None]:
         """Return the shape of the output that an input names, if one does."""
-        for need in needs_of(self.step.node.domain, self.step.node.type):
+        for need in constraints_of(self.step.node.domain, self.step.node.type):
             if need.meaning in _NAMING and need.port < len(self.cells):
                 numbers = self.numbers(need.port)
                 if numbers is not None and min(numbers, default=1) > 0:

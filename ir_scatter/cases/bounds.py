@@ -7,7 +7,8 @@ from math import prod
 from ir_scatter.cases import size_limits
 from ir_scatter.cases.asked import Asked
 from ir_scatter.cases.limits import Limits, exactly, sizes_of, within
-from ir_scatter.ops.needs import Meaning, Need
+from ir_scatter.ops.constraints import Constraint as Need
+from ir_scatter.ops.constraints import Meaning
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.shapes import Shape, agree, is_static
 

@@ -4,14 +4,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ir_scatter.cases.movement import copies
 from ir_scatter.cases.numbers import clip_to_type, dtype_of
 from ir_scatter.cases.reach import Backward, reads_values, values_that_decide
 from ir_scatter.cases.search import Found, Search
 from ir_scatter.elements import ElementType
 from ir_scatter.graphs.plan import Step, UnknownOp
 from ir_scatter.ops import Lookup
-from ir_scatter.ops.plain import PlainOp
+from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.ops.spec import Role
 from ir_scatter.wiring import Key
@@ -104,7 +103,7 @@ def _written(search: Search, *, through_unknown: bool) -> set[Key]:
     def passes(step: Step) -> bool:
         if isinstance(step.work, Lookup) or _is_lossy(step):
             return False
-        if isinstance(step.work, PlainOp):
+        if isinstance(step.work, GeneralOp):
             return not step.work.reads_shapes_only
         return through_unknown or not isinstance(step.work, UnknownOp)
 
@@ -129,7 +128,9 @@ def _made_whole(step: Step) -> Iterator[Key]:
 
 def _is_lossy(step: Step) -> bool:
     """Tell whether a node makes whole numbers of others, which is not defined for all of them."""
-    if not copies(step.node.type) or not step.node.inputs or not step.node.outputs:
+    if not isinstance(step.work, GeneralOp) or not step.work.copies:
+        return False
+    if not step.node.inputs or not step.node.outputs:
         return False
     value = step.node.inputs[0].value
     before = None if value is None else value.element_type

@@ -6,14 +6,15 @@ from math import gcd, prod
 
 from ir_scatter.cases.asked import Asked
 from ir_scatter.cases.cells import Stuck, Traced
-from ir_scatter.cases.movement import broadcasts
 from ir_scatter.cases.sizes import Sizes
 from ir_scatter.cases.targets import axis_of
 from ir_scatter.cases.terms import Use
 from ir_scatter.graphs.nodes import by_role, site_of
 from ir_scatter.graphs.plan import Step, UnknownOp
 from ir_scatter.ops import Lookup
-from ir_scatter.ops.needs import Meaning, Need, needs_of
+from ir_scatter.ops.constraints import Constraint as Need
+from ir_scatter.ops.constraints import Meaning
+from ir_scatter.ops.general import GeneralOp, constraints_of
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.ops.spec import IndicesLimit, Layout, OpSpec, Role
 
@@ -108,7 +109,8 @@ def _demands(
 def _plain_demands(step: Step, arrays: Sequence[Array | None]) -> Iterator[tuple[int, int]]:
     """Yield sizes that stand beside each other and differ, neither of them 1."""
     kind = step.node.type.lower()
-    if kind != _JOINING and kind not in _SHAPE_INPUTS and not broadcasts(kind):
+    is_elementwise = isinstance(step.work, GeneralOp) and step.work.is_elementwise
+    if kind != _JOINING and kind not in _SHAPE_INPUTS and not is_elementwise:
         return
     shapes = _meeting_shapes(kind, arrays)
     free = None
@@ -186,7 +188,7 @@ def _aligned(step: Step, arrays: Sequence[Array | None]) -> Iterator[tuple[int, 
 
 def _reshaped(step: Step, arrays: Sequence[Array | None]) -> tuple[tuple[int, ...], list[int]]:
     """Return the old and the new shape of a node that reshapes; nothing for another."""
-    meanings = {need.meaning for need in needs_of(step.node.domain, step.node.type)}
+    meanings = {need.meaning for need in constraints_of(step.node.domain, step.node.type)}
     data, target = (*arrays, None, None)[:2]
     if Meaning.RESHAPED not in meanings or data is None or target is None or target.dtype.kind not in "iu":
         return (), []

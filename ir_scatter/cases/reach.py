@@ -6,8 +6,7 @@ from typing import TypeAlias
 
 from ir_scatter.graphs.plan import Plan, Plans, Step, UnknownOp
 from ir_scatter.ops import Lookup
-from ir_scatter.ops.needs import needs_of
-from ir_scatter.ops.plain import PlainOp
+from ir_scatter.ops.general import GeneralOp, constraints_of
 from ir_scatter.ops.spec import Role
 from ir_scatter.wiring import Call, Choice, Key, Repeat, Source, Wiring
 
@@ -70,7 +69,7 @@ class Backward:
             if not found.isdisjoint(step.outputs) and self.passes(step):
                 found.update(key for key in step.inputs if key is not None)
             found.update(self.asked(step))
-            if not isinstance(step.work, PlainOp | Lookup | UnknownOp):
+            if not isinstance(step.work, GeneralOp | Lookup | UnknownOp):
                 found.update(self._inside(step))
         return found
 
@@ -124,7 +123,7 @@ class Backward:
 
 def reads_values(step: Step) -> bool:
     """Tell whether a node looks at the numbers of its inputs, and not at their shapes alone."""
-    return not (isinstance(step.work, PlainOp) and step.work.reads_shapes_only)
+    return not (isinstance(step.work, GeneralOp) and step.work.reads_shapes_only)
 
 
 def _is_computed(step: Step) -> bool:
@@ -164,5 +163,5 @@ def _positions(step: Step) -> Iterator[Key]:
         wanted = (roles.get(role) for role in (Role.INDICES, Role.AXIS))
         yield from (key for key in wanted if key is not None)
         return
-    ports = {need.port for need in needs_of(step.node.domain, step.node.type)}
+    ports = {need.port for need in constraints_of(step.node.domain, step.node.type)}
     yield from (key for port, key in enumerate(step.inputs) if port in ports and key is not None)

@@ -6,8 +6,9 @@ from math import prod
 from ir_scatter.cases.asked import Asked
 from ir_scatter.cases.limits import Limits, exactly, sizes_of
 from ir_scatter.cases.terms import NO_TERM
-from ir_scatter.ops.needs import Meaning, Need
-from ir_scatter.ops.output_shapes import ShapeCase, ShapesDiffer, windows
+from ir_scatter.ops.constraints import Constraint as Need
+from ir_scatter.ops.constraints import Meaning
+from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer, windows
 from ir_scatter.ops.plain.case import Array
 
 _LARGEST_BLOCK = 1 << 10

@@ -9,7 +9,6 @@ from ir_scatter.cases import arithmetic
 from ir_scatter.cases.asked import Asked, is_unclear
 from ir_scatter.cases.cells import Cell, Shapeless, Stuck, Traced, cell_of, hollow
 from ir_scatter.cases.mending import named_positions
-from ir_scatter.cases.movement import copies, moved_inputs
 from ir_scatter.cases.nested import NestedTracing
 from ir_scatter.cases.targets import scatter_use
 from ir_scatter.cases.terms import NO_TERM, Constraint, Terms, Use
@@ -18,9 +17,8 @@ from ir_scatter.errors import EvaluationFailed, UnreadableModel
 from ir_scatter.graphs.nodes import compute_node
 from ir_scatter.graphs.plan import Plan, Plans, Step, UnknownOp
 from ir_scatter.ops import Lookup
-from ir_scatter.ops.needs import needs_of
-from ir_scatter.ops.output_shapes import KEEPERS, ShapesDiffer
-from ir_scatter.ops.plain import PlainOp
+from ir_scatter.ops.general import GeneralOp, constraints_of
+from ir_scatter.ops.general_shapes import ShapesDiffer
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.ops.spec import Reduction, Role
 from ir_scatter.wiring import Key
@@ -110,9 +108,9 @@ class TracingMachine(NestedTracing):
     def compute(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
         """Return the outputs of a node without bodies."""
         self.computed += 1
-        if step in self._shapes_only and isinstance(step.work, PlainOp):
+        if step in self._shapes_only and isinstance(step.work, GeneralOp):
             first = cells[0] if cells else None
-            if step.work.name.lower() in KEEPERS and isinstance(first, Traced) and first.array.size > _FEW:
+            if step.work.keeps_shape and isinstance(first, Traced) and first.array.size > _FEW:
                 return Asked(step, cells, self.symbols).outputs_of_shapes([first.array.shape])
         asked = Asked(step, cells, self.symbols)
         self._note_uses(asked)
@@ -141,7 +139,7 @@ class TracingMachine(NestedTracing):
         node = asked.step.node
         return any(
             need.decides_shape and need.port < len(asked.cells) and is_unclear(asked.cells[need.port])
-            for need in needs_of(node.domain, node.type)
+            for need in constraints_of(node.domain, node.type)
         )
 
     def _unknown(self, asked: Asked) -> Sequence[Cell | None]:
@@ -159,7 +157,7 @@ class TracingMachine(NestedTracing):
     def _cells(self, asked: Asked, outputs: Sequence[Array]) -> Sequence[Cell | None]:
         """Return outputs with what is known of their numbers."""
         step, work = asked.step, asked.step.work
-        if isinstance(work, PlainOp) and work.reads_shapes_only:
+        if isinstance(work, GeneralOp) and work.reads_shapes_only:
             return [Traced(array) for array in outputs]
         cells = [cell for cell in asked.cells if isinstance(cell, Traced)]
         is_input = _is_any(cells, "is_input")
@@ -178,7 +176,7 @@ class TracingMachine(NestedTracing):
         if isinstance(step.work, Lookup):
             found = scatter_use(asked, self.scope.constraints.get(step.node.scope, _FREE))
         else:
-            needs = needs_of(step.node.domain, step.node.type)
+            needs = constraints_of(step.node.domain, step.node.type)
             found = list(need_uses(asked, needs)) if needs else []
             self.too_small += named_positions(asked, needs)
         for port, use in found:
@@ -196,10 +194,10 @@ class TracingMachine(NestedTracing):
         nothing: list[Array | None] = [None] * len(outputs)
         if isinstance(step.work, Lookup):
             return self._scattered(asked) or nothing
-        assert isinstance(step.work, PlainOp)
-        if copies(step.node.type):
+        assert isinstance(step.work, GeneralOp)
+        if step.work.copies:
             return [_maybe(cells[0])]
-        moved = moved_inputs(step.node.type, len(cells))
+        moved = step.work.moved_inputs(len(cells))
         if moved:
             return compute_node(step, _replaced(asked, moved))
         if is_opaque:

@@ -12,7 +12,8 @@ from ir_scatter.cases.limits import Limits
 from ir_scatter.cases.terms import NO_TERM, Use
 from ir_scatter.facts import opset_number
 from ir_scatter.graphs.plan import Step
-from ir_scatter.ops.needs import Need, Numbers
+from ir_scatter.ops.constraints import Constraint as Need
+from ir_scatter.ops.constraints import Numbers
 from ir_scatter.ops.plain.case import Array, kind
 
 

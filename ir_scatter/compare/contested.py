@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ir_scatter.cases.movement import copies, moved_inputs, works_by_element
 from ir_scatter.compare.tensors import measure
 from ir_scatter.compare.verdicts import Excuse, Measure, Tolerance, Verdict
 from ir_scatter.errors import Error
 from ir_scatter.evaluate.case import Case
 from ir_scatter.graphs.nodes import compute_node
 from ir_scatter.graphs.plan import Step
+from ir_scatter.ops.general import GeneralOp, find
 from ir_scatter.ops.kernels.hits import count_hits
 from ir_scatter.ops.kernels.scatter import scatter
-from ir_scatter.ops.plain import PlainOp
-from ir_scatter.ops.plain_shapes import SHAPE_READERS
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.shapes import static
 
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 COMPUTED = -1
 """The number of an element that was computed from a contested one, or may be one: nothing is known of it."""
 
-_CHOICES = frozenset({"where", "select"})
 _TYPES_ONLY = frozenset({"convertlike", "castlike"})
 _FIXED_SHAPE = frozenset({"gather", "gathernd", "gatherelements", "where", "select", "concat"})
 """Of the operators that move elements those whose values have no part in the shape of the output."""
@@ -217,12 +214,13 @@ def spread(step: Step, cells: Sequence[Marked | None], arrays: "Sequence[Array |
     if not touched:
         return [None] * count
     is_free = any(_origins(cells[number]) is None for number in touched)
-    if type in SHAPE_READERS and not is_free:
+    op = find(step.node.domain, step.node.type)
+    if op is not None and op.reads_shapes_only and not is_free:
         return [None] * count
     before = next((cell.open.why for cell in cells if cell and cell.open and cell.open.why), "")
     found: Sequence[Array | None] | None = None
-    if not is_free:
-        found = _moved(step, type, cells, touched, arrays)
+    if op is not None and not is_free:
+        found = _moved(step, op, cells, touched, arrays)
     if found is not None:
         return [Open(one, before) for one in found]
     why = before or f"behind {step.node.type} {step.node.scope} every element may depend on a contested one"
@@ -287,20 +285,20 @@ def _any_update(case: Case, shape: tuple[int, ...], updates: "Array") -> "Array"
 
 def _moved(
     step: Step,
-    type: str,
+    op: GeneralOp,
     cells: Sequence[Marked | None],
     touched: Sequence[int],
     arrays: "Sequence[Array | None]",
 ) -> "Sequence[Array] | None":
     """Return the numbers of the elements of the outputs, None if single elements cannot be followed."""
-    if copies(type):
+    if op.copies:
         return [_copied(cells[0], arrays[0] if arrays else None)]
-    moving = moved_inputs(type, len(cells)) if isinstance(step.work, PlainOp) else ()
-    if moving and type not in _CHOICES:
-        return _followed(step, cells, moving) if set(touched) <= set(moving) else None
-    if type in _CHOICES and isinstance(step.work, PlainOp):
+    if isinstance(step.work, GeneralOp) and op.is_elementwise and op.moves:
         return _chosen(step, cells)
-    by_element = works_by_element(type, len(cells))
+    moving = op.moved_inputs(len(cells)) if isinstance(step.work, GeneralOp) else ()
+    if moving:
+        return _followed(step, cells, moving) if set(touched) <= set(moving) else None
+    by_element = tuple(range(len(cells))) if op.is_elementwise else (0,) if op.is_pointwise else ()
     if not by_element or not set(touched) <= set(by_element):
         return None
     return _by_element([cells[number] for number in by_element], step)
@@ -369,9 +367,9 @@ def _by_element(cells: Sequence[Marked | None], step: Step) -> "Sequence[Array] 
 
 def _makes_shapes(step: Step, type: str, touched: Sequence[int]) -> bool:
     """Tell whether open values have a part in the shape of an output."""
-    if not isinstance(step.work, PlainOp):
+    if not isinstance(step.work, GeneralOp):
         return False
-    moving = moved_inputs(type, len(step.inputs))
+    moving = step.work.moved_inputs(len(step.inputs))
     if moving and type not in _FIXED_SHAPE:
         return not set(touched) <= set(moving)
     return type in _FREE_SHAPE

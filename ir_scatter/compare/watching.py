@@ -33,7 +33,7 @@ from ir_scatter.graphs.plan import Plan, Plans, Step
 from ir_scatter.graphs.program import Program, Sketch
 from ir_scatter.model import Value
 from ir_scatter.ops import Lookup
-from ir_scatter.ops.plain import PlainOp
+from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.plain.case import kind
 from ir_scatter.ops.spec import Reduction, Role
 from ir_scatter.shapes import static
@@ -305,7 +305,7 @@ class _Foresight(_Marking):
         if isinstance(step.work, Lookup):
             return [self._scatter(step, cells)]
         arrays: Sequence[Array | None] = [None] * len(step.outputs)
-        if isinstance(step.work, PlainOp) and self._computes and _are_known(cells):
+        if isinstance(step.work, GeneralOp) and self._computes and _are_known(cells):
             with suppress(Error, MemoryError):  # then what comes of it is not known
                 arrays = compute_node(step, [None if cell is None else cell.array for cell in cells])
         known = [self._shaped(step, number, cell) for number, cell in enumerate(cells)]

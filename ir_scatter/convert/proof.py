@@ -14,7 +14,8 @@ from ir_scatter.fragment import Fragment, NewConstant
 from ir_scatter.graphs.nodes import compute_node
 from ir_scatter.graphs.plan import Step
 from ir_scatter.model import Node
-from ir_scatter.ops import find, plain, targets
+from ir_scatter.ops import find, targets
+from ir_scatter.ops.general import find_computed
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.ops.spec import IndexRange, OpSpec, Role
 from ir_scatter.rewrites.refusals import Reason, Refusal
@@ -177,7 +178,7 @@ def _run(node: Node, arrays: Sequence[Array | None], *, wraps: bool) -> Array:
     lookup = find(node.domain, node.type, node.opset)
     if wraps and lookup is not None and lookup.spec is not None:
         arrays = _from_front(lookup.spec, arrays)
-    work = lookup or plain.find(node.domain, node.type)
+    work = lookup or find_computed(node.domain, node.type)
     assert work is not None
     (found,) = compute_node(Step(node, (), ("output",), work, ()), arrays)
     return found

@@ -10,7 +10,7 @@ from ir_scatter.graphs.failures import failure
 from ir_scatter.graphs.machine import Machine, load
 from ir_scatter.graphs.plan import Step
 from ir_scatter.ops import Lookup, plain
-from ir_scatter.ops.plain import PlainOp
+from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.plain.case import Array
 from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.site import Site
@@ -52,8 +52,8 @@ def compute_node(step: Step, arrays: Sequence[Array | None]) -> Sequence[Array]:
         EvaluationFailed: it cannot be computed with these inputs.
     """
     work = step.work
-    if isinstance(work, PlainOp):
-        return _compute_plain(step, work, arrays)
+    if isinstance(work, GeneralOp):
+        return _compute_general(step, work, arrays)
     assert isinstance(work, Lookup)
     try:
         return [scatter(site_of(step), by_role(work, arrays))]
@@ -63,12 +63,13 @@ def compute_node(step: Step, arrays: Sequence[Array | None]) -> Sequence[Array]:
         raise failure(step, "there is not enough memory") from error
 
 
-def _compute_plain(step: Step, op: PlainOp, arrays: Sequence[Array | None]) -> Sequence[Array]:
+def _compute_general(step: Step, op: GeneralOp, arrays: Sequence[Array | None]) -> Sequence[Array]:
     written = step.node.attributes
     attributes = {name: load(v) if isinstance(v, Constant) else v for name, v in written.items()}
     try:
         return plain.compute(
             op,
+            step.node.domain,
             arrays,
             attributes,
             opset=opset_number(step.node),

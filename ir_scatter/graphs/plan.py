@@ -8,8 +8,8 @@ from ir_scatter.constants import Constant
 from ir_scatter.diagnostics import Location
 from ir_scatter.errors import UnknownOperator, UnreadableModel
 from ir_scatter.model import ONNX, OPENVINO, Model, Node
-from ir_scatter.ops import Lookup, find, plain
-from ir_scatter.ops.plain import PlainOp
+from ir_scatter.ops import Lookup, find
+from ir_scatter.ops.general import GeneralOp, find_computed
 from ir_scatter.wiring import Choice, GraphInput, GraphOutput, Key, Link, Nested, Wiring
 
 
@@ -24,8 +24,8 @@ class UnknownOp:
     name: str
 
 
-Work: TypeAlias = PlainOp | Lookup | Nested | UnknownOp
-"""A plain operator, the row of a scatter operator, the graphs inside a node, or nothing known."""
+Work: TypeAlias = GeneralOp | Lookup | Nested | UnknownOp
+"""A general operator with a kernel, the row of a scatter operator, the graphs inside a node, or neither."""
 
 _Opened: TypeAlias = tuple[Link, tuple[Key | None, ...], Work]
 MOST_CALLS = 20_000
@@ -43,7 +43,7 @@ class Step:
         node: the node.
         inputs: in the order of the document, then what its bodies take from outside.
         outputs: in the order of the document.
-        work: a plain operator, the row of a scatter operator, or the graphs inside the node.
+        work: a general operator with a kernel, the row of a scatter operator, or the graphs inside the node.
         done: the values that no later step needs.
     """
 
@@ -236,7 +236,7 @@ class _Planner:
         if found is None and lookup is not None and lookup.spec is not None:
             found = lookup
         if found is None:
-            found = plain.find(node.domain, node.type)
+            found = find_computed(node.domain, node.type)
         if found is None:
             self.unknown.append(node)
             return UnknownOp(node.type)

@@ -1,12 +1,14 @@
 """Writes the new nodes of a fragment, in the words of the dialect that the model is in.
 
+Operators are named as in an IR; their rows in `ops/general.py` spell them.
+
 What can be computed from constants of the fragment itself and from known shapes is computed at once
 and becomes a constant; a shape that is known never becomes a node. Nothing is computed from the
 numbers of the model's own constants, so that one fragment serves every node that looks the same.
 What has been made of the same inputs before is not made again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +16,12 @@ import numpy as np
 from ir_scatter.elements import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.fragment import Fragment, NewConstant, NewNode
 from ir_scatter.model import ONNX, Value
-from ir_scatter.ops.dialects import written
+from ir_scatter.ops.general import Emitted, GeneralOp, named
+from ir_scatter.ops.plain import UnsupportedCase, compute
 from ir_scatter.ops.spec import OpSpec, Role
-from ir_scatter.rewrites.empty_shapes import is_misread, reshaped_empty
-from ir_scatter.rewrites.folding import FOLDS, array_of, cut, named_for
+from ir_scatter.rewrites.folding import array_of, named_for
 from ir_scatter.rewrites.new_shapes import broadcast_shapes, reduced, reshaped, spans
-from ir_scatter.shapes import UNKNOWN_DIM, Shape, element_count, static
+from ir_scatter.shapes import UNKNOWN_DIM, Shape, static
 
 if TYPE_CHECKING:
     from ir_scatter.constants import Array
@@ -106,7 +108,7 @@ class Builder:
         if known is not None:
             return self.constant(list(known), label)
         rank = UNKNOWN_DIM if value.shape is None else len(value.shape)
-        return self._make("shape_of", [value], I64, (rank,), label)
+        return self._make("ShapeOf", [value], I64, (rank,), label)
 
     def reshape(
         self, value: Value, target: "Value | Sequence[int]", label: str, shape: Shape = None
@@ -127,12 +129,33 @@ class Builder:
             return value
         if numbers is not None and numbers.tolist() == [-1] and value.shape and len(value.shape) == 1:
             return value
-        if is_misread(self, value, target):
-            return reshaped_empty(self, value, target, found, label)
+        if self._is_misread(value, target):
+            return self._reshaped_empty(value, target, found, label)
         return self._make(
-            "reshape", [value, target], value.element_type, found, label,
-            lambda array, numbers: array.reshape([int(number) for number in numbers]),
+            "Reshape", [value, target], value.element_type, found, label,
         )  # fmt: skip
+
+    def _is_misread(self, value: Value, target: Value) -> bool:
+        """Tell whether a 0 in a target would copy a dimension that is not known to be 0."""
+        numbers = array_of(target)
+        if numbers is None or 0 not in numbers:
+            return False
+        if named("Reshape").emit(self.domain, self.opset, {}).attributes:  # they say what a 0 means
+            return False
+        shape = value.shape or ()
+        zeros = [place for place, number in enumerate(numbers) if number == 0]
+        return any(place >= len(shape) or shape[place] != 0 for place in zeros)
+
+    def _reshaped_empty(self, value: Value, target: Value, shape: Shape, label: str) -> Value:
+        """Give a value without elements a shape: flat, then a column of no elements, repeated."""
+        numbers = array_of(target)
+        assert numbers is not None
+        place = numbers.tolist().index(0)
+        flat = self.reshape(value, [-1], f"{label}_flat", (0,))
+        column = self.unsqueeze(
+            flat, [axis for axis in range(len(numbers)) if axis != place], f"{label}_column"
+        )
+        return self.broadcast(column, target, label, shape)
 
     def unsqueeze(self, value: Value, axes: Sequence[int], label: str) -> Value:
         """Insert dimensions of 1; `axes` count from 0 in the result."""
@@ -145,8 +168,8 @@ class Builder:
                 dims.insert(axis, 1)
             shape = tuple(dims)
         return self._make(
-            "unsqueeze", [value], value.element_type, shape, label,
-            lambda array: np.expand_dims(array, tuple(axes)), axes=list(axes),
+            "Unsqueeze", [value], value.element_type, shape, label,
+            axes=list(axes),
         )  # fmt: skip
 
     def broadcast(self, value: Value, target: Value, label: str, shape: Shape = None) -> Value:
@@ -155,8 +178,7 @@ class Builder:
         if static(found) is not None and found == value.shape:
             return value
         return self._make(
-            "broadcast", [value, target], value.element_type, found, label,
-            lambda array, numbers: np.broadcast_to(array, [int(number) for number in numbers]),
+            "Broadcast", [value, target], value.element_type, found, label,
         )  # fmt: skip
 
     def concat(self, values: Sequence[Value], axis: int, label: str, shape: Shape) -> Value:
@@ -164,39 +186,40 @@ class Builder:
         if len(values) == 1:
             return values[0]
         return self._make(
-            "concat", values, values[0].element_type, shape, label,
-            lambda *arrays: np.concatenate(arrays, axis), axis=axis,
+            "Concat", values, values[0].element_type, shape, label,
+            axis=axis,
         )  # fmt: skip
 
     def range(self, stop: Value, label: str) -> Value:
         """Count from 0 to a scalar."""
         start, step = self.constant(0, "start"), self.constant(1, "step")
-        size = UNKNOWN_DIM if (known := array_of(stop)) is None else int(known)
-        return self._make("range", [start, stop, step], I64, (size,), label, np.arange)
+        known = array_of(stop)
+        size = UNKNOWN_DIM if known is None else int(known)
+        return self._make("Range", [start, stop, step], I64, (size,), label)
 
     def gather(self, value: Value, index: Value, axis: int, label: str, shape: Shape) -> Value:
         """Take positions along an axis."""
         return self._make(
-            "gather", [value, index], value.element_type, shape, label,
-            lambda array, numbers: np.take(array, numbers, axis), axis=axis,
+            "Gather", [value, index], value.element_type, shape, label,
+            axis=axis,
         )  # fmt: skip
 
     def gather_elements(self, value: Value, indices: Value, axis: int, label: str) -> Value:
         """Take the elements that a scatter with these indices would write to."""
         inputs, type = [value, indices], value.element_type
-        return self._make("gather_elements", inputs, type, indices.shape, label, axis=axis)
+        return self._make("GatherElements", inputs, type, indices.shape, label, axis=axis)
 
     def gather_nd(self, value: Value, indices: Value, label: str, shape: Shape) -> Value:
         """Take the slices that a scatter with these tuples would write to."""
-        return self._make("gather_nd", [value, indices], value.element_type, shape, label)
+        return self._make("GatherND", [value, indices], value.element_type, shape, label)
 
     def slice(
         self, value: Value, start: Value, stop: Value, axes: Sequence[int], label: str, shape: Shape
     ) -> Value:
         """Cut pieces out along axes; start and stop are lists of one number for each axis."""
         return self._make(
-            "slice", [value, start, stop], value.element_type, shape, label,
-            lambda array, first, last: cut(array, first, last, axes), axes=list(axes),
+            "Slice", [value, start, stop], value.element_type, shape, label,
+            step=[1] * len(axes), axes=list(axes),
         )  # fmt: skip
 
     def transpose(self, value: Value, order: Value, label: str, shape: Shape = None) -> Value:
@@ -207,10 +230,10 @@ class Builder:
                 return value
             shape = tuple(value.shape[int(axis)] for axis in known)
         if self.domain != ONNX:
-            return self._make("transpose", [value, order], value.element_type, shape, label, np.transpose)
+            return self._make("Transpose", [value, order], value.element_type, shape, label)
         assert known is not None
         numbers = known.tolist()
-        return self._make("transpose", [value], value.element_type, shape, label, order=numbers)
+        return self._make("Transpose", [value], value.element_type, shape, label, order=numbers)
 
     def select(self, condition: Value, left: Value, right: Value, label: str) -> Value:
         """Take elements of `left` where a condition holds, of `right` elsewhere."""
@@ -220,36 +243,35 @@ class Builder:
             # There a condition is repeated to the two values, and those not to it.
             right = self.broadcast(right, self.shape_of(condition, "condition_shape"), "elsewhere", shape)
         values = [condition, left, right]
-        return self._make("select", values, left.element_type, shape, label, np.where)
+        return self._make("Select", values, left.element_type, shape, label)
 
     def binary(self, operation: str, left: Value, right: Value, label: str) -> Value:
-        """Join two values element by element: "add", "subtract", "multiply", "equal", "less", ..."""
+        """Join two values element by element: "Add", "Subtract", "Multiply", "Equal", "Less", ..."""
         shape = broadcast_shapes(left.shape, right.shape)
-        type = BOOLEAN if operation in {"equal", "less"} else left.element_type
-        return self._make(operation, [left, right], type, shape, label, FOLDS.get(operation))
+        type = BOOLEAN if operation in {"Equal", "Less"} else left.element_type
+        return self._make(operation, [left, right], type, shape, label)
 
     def negative(self, value: Value, label: str) -> Value:
         """Change the sign."""
-        return self._make("negative", [value], value.element_type, value.shape, label)
+        return self._make("Negative", [value], value.element_type, value.shape, label)
 
     def convert(self, value: Value, type: ElementType, label: str) -> Value:
         """Change the element type; as it is if it has it already."""
         if value.element_type is type:
             return value
-        return self._make("convert", [value], type, value.shape, label, type=type)
+        return self._make("Convert", [value], type, value.shape, label, type=type)
 
     def non_zero(self, value: Value, label: str) -> Value:
         """Return the positions of all elements that are not zero, a column for each."""
         rank = UNKNOWN_DIM if value.shape is None else len(value.shape)
         shape = (rank, UNKNOWN_DIM)
-        return self._make("non_zero", [value], I64, shape, label, lambda array: np.stack(array.nonzero()))
+        return self._make("NonZero", [value], I64, shape, label)
 
     def reduce(self, operation: str, value: Value, axis: int, label: str, *, keeps: bool = False) -> Value:
-        """Reduce along one axis: "reduce_sum" or "reduce_prod"."""
-        fold = np.sum if operation == "reduce_sum" else np.prod
+        """Reduce along one axis: "ReduceSum" or "ReduceProd"."""
         return self._make(
             operation, [value], value.element_type, reduced(value.shape, axis, keeps=keeps), label,
-            lambda array: fold(array, axis=axis, keepdims=keeps, dtype=array.dtype), axes=[axis], keeps=keeps,
+            axes=[axis], keeps=keeps,
         )  # fmt: skip
 
     def _make(
@@ -259,20 +281,28 @@ class Builder:
         element_type: ElementType | None,
         shape: Shape,
         label: str,
-        fold: "Callable[..., Array] | None" = None,
         **told: Any,
     ) -> Value:
-        arrays = [array_of(value) for value in values]
-        is_known = (element_count(shape) or 0) <= LARGEST_FOLDED and all(one is not None for one in arrays)
-        if fold is not None and element_type is not None and is_known:
-            folded = fold(*arrays)
-            if folded.size <= LARGEST_FOLDED:
-                return self.constant(folded, label, element_type)
-        form = written(self.domain, operation, self.opset, told)
-        extra = [self.constant(numbers, name) for name, numbers in form.extra]
-        return self._add(
-            form.type, form.opset, [*values, *extra], form.attributes, element_type, shape, label
-        )
+        op = named(operation)
+        new = op.emit(self.domain, self.opset, told)
+        folded = self._folded(op, new, [array_of(value) for value in values])
+        if folded is not None and element_type is not None:
+            return self.constant(folded, label, element_type)
+        behind = [self.constant(numbers, name) for name, numbers in new.inputs.items()]
+        return self._add(new.type, new.opset, [*values, *behind], new.attributes, element_type, shape, label)
+
+    def _folded(self, op: GeneralOp, new: Emitted, arrays: "Sequence[Array | None]") -> "Array | None":
+        """Compute a node of which all inputs are constants of the fragment, and whose output is small."""
+        if any(array is None for array in arrays):
+            return None
+        inputs = [*arrays, *map(np.asarray, new.inputs.values())]
+        opset = int(str(new.opset).removeprefix("opset"))
+        try:
+            return compute(
+                op, self.domain, inputs, new.attributes, opset=opset, element_limit=LARGEST_FOLDED
+            )[0]
+        except UnsupportedCase:
+            return None
 
     def _add(
         self,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from ir_scatter.facts import Facts
 from ir_scatter.model import Value
 from ir_scatter.ops import targets
-from ir_scatter.ops.plain_shapes import REPEATERS, REPEATING_MODES, RUNNING, SHAPE_KEEPERS
+from ir_scatter.ops.constraints import Meaning
+from ir_scatter.ops.general import find
 from ir_scatter.ops.spec import IndexRange, Layout
 from ir_scatter.shapes import Dim, agree_dims, counted, element_count, is_static, show_dim
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ir_scatter.site import Site
 
 _MAX_STEPS = 64
+_ALIGNED = frozenset({"numpy", "bidirectional"})
+"""The modes of Broadcast in which the last dimensions meet."""
 
 
 class Condition(StrEnum):
@@ -185,16 +188,17 @@ def _is_repeated(facts: Facts, value: Value, rank: int, axis: int) -> bool:
     for _ in range(_MAX_STEPS):
         node = value.producer
         source = node.inputs[0].value if node is not None and node.inputs else None
-        if node is None or source is None:
+        op = None if node is None else find(node.domain, node.type)
+        if node is None or source is None or op is None:
             return False
-        if node.type.lower() in REPEATERS:
+        if any(constraint.meaning is Meaning.TARGET for constraint in op.constraints_in(node.domain)):
             mode = str(node.attributes.get("mode", "numpy")).lower()
             shape = facts.shape(source)
-            if mode not in REPEATING_MODES or shape is None or len(shape) > rank:
+            if mode not in _ALIGNED or shape is None or len(shape) > rank:
                 return False
             place = axis - (rank - len(shape))
             return all(dim == 1 for number, dim in enumerate(shape) if number != place)
-        if node.type.lower() not in SHAPE_KEEPERS - RUNNING:
+        if not op.is_pointwise:
             return False
         value = source
     return False

@@ -60,13 +60,13 @@ def counted_mean(
         "counts",
     )
     if not view.keeps_initial:
-        counts = build.binary("maximum", counts, one, "counts_or_one")
+        counts = build.binary("Maximum", counts, one, "counts_or_one")
     return build.convert(_divided(build, sums, counts, wide), type, f"means_{type.name}")
 
 
 def _divided(build: Builder, sums: Value, counts: Value, wide: ElementType) -> Value:
     """Divide sums by counts, rounding whole numbers down."""
     if wide is I64:
-        rest = build.binary("floor_mod", sums, counts, "rests")
+        rest = build.binary("FloorMod", sums, counts, "rests")
         return divided_exactly(build, sums, counts, rest, "means")
-    return build.binary("divide", sums, build.convert(counts, wide, f"counts_{wide.name}"), "means")
+    return build.binary("Divide", sums, build.convert(counts, wide, f"counts_{wide.name}"), "means")

@@ -41,7 +41,7 @@ def difference(
     updates = build.convert(parts.updates, I64, "updates_i64")
     found = _less(build, target, (data, indices, updates))
     count = 2 if type.kind == "boolean" else 1 << type.bits
-    rest = build.binary("floor_mod", found, build.constant(count, "count_of_values"), "difference_wrapped")
+    rest = build.binary("FloorMod", found, build.constant(count, "count_of_values"), "difference_wrapped")
     return build.convert(rest, type, f"difference_{type.name}")
 
 

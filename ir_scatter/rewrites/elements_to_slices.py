@@ -68,10 +68,10 @@ def _taken(view: View, build: Builder) -> Value:
     """Return the indices that lie one step on the axis apart, from the first on."""
     axis, dims = axis_of(build, view), build.shape_of(view.indices, "indices_shape")
     count = build.gather(dims, axis, 0, "count", ())
-    after = build.reshape(build.binary("add", axis, build.constant(1, "one"), "next_axis"), [1], "after_axis")
+    after = build.reshape(build.binary("Add", axis, build.constant(1, "one"), "next_axis"), [1], "after_axis")
     behind = build.slice(dims, after, build.constant([LAST], "end"), [0], "dims_behind", (UNKNOWN_DIM,))
-    step = build.reduce("reduce_prod", behind, 0, "step")
-    places = build.binary("multiply", build.range(count, "run"), step, "places")
+    step = build.reduce("ReduceProd", behind, 0, "step")
+    places = build.binary("Multiply", build.range(count, "run"), step, "places")
     flat = build.reshape(view.indices, [-1], "indices_flat", (UNKNOWN_DIM,))
     return build.gather(flat, places, 0, "indices_list", (UNKNOWN_DIM,))
 

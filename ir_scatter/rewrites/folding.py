@@ -1,25 +1,12 @@
-"""What is computed at once, because it is made of constants of the fragment itself."""
+"""Constants that a fragment makes: what they hold, and what they are called."""
 
-from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from ir_scatter.fragment import NewConstant
 from ir_scatter.model import Value
 
 if TYPE_CHECKING:
     from ir_scatter.constants import Array
-
-FOLDS: Mapping[str, Callable[..., "Array"]] = {
-    "add": np.add,
-    "subtract": np.subtract,
-    "multiply": np.multiply,
-    "floor_mod": np.mod,
-    "equal": np.equal,
-    "less": np.less,
-}
-
 
 _FEW = 4
 _WORDS = {-1: "minus_one", 0: "zero", 1: "one", 2: "two"}
@@ -28,14 +15,6 @@ _WORDS = {-1: "minus_one", 0: "zero", 1: "one", 2: "two"}
 def array_of(value: Value) -> "Array | None":
     """Return the content of a constant of the fragment, None for everything else."""
     return value.constant.array if isinstance(value.constant, NewConstant) else None
-
-
-def cut(array: "Array", first: "Array", last: "Array", axes: Sequence[int]) -> "Array":
-    """Cut pieces out along axes."""
-    place = [slice(None)] * array.ndim
-    for axis, start, stop in zip(axes, first.tolist(), last.tolist(), strict=True):
-        place[axis] = slice(start, stop)
-    return array[tuple(place)]
 
 
 def named_for(array: "Array") -> str:

@@ -148,7 +148,7 @@ def _front_joined(view: View, build: Builder, dims: Value) -> Value:
     numbers = array_of(others)
     if numbers is not None and numbers.all():
         return build.reshape(view.data, [-1, *numbers.tolist()], "data_joined", known)
-    front = build.reduce("reduce_prod", counted_sizes(view, build), 0, "front_size", keeps=True)
+    front = build.reduce("ReduceProd", counted_sizes(view, build), 0, "front_size", keeps=True)
     size = None if known is None else (len(known),)
     target = build.concat([front, others], 0, "data_joined_shape", size)
     return build.reshape(view.data, target, "data_joined", known)
@@ -162,8 +162,8 @@ def _joined(view: View, build: Builder) -> Value:
     counted = counted_sizes(view, build)
     if view.may_be_negative:
         indices = from_front(build, indices, counted)
-    rows = build.binary("multiply", indices, _strides(view, build, counted), "coordinates_scaled")
-    numbers = build.reduce("reduce_sum", rows, -1, "indices_joined")
+    rows = build.binary("Multiply", indices, _strides(view, build, counted), "coordinates_scaled")
+    numbers = build.reduce("ReduceSum", rows, -1, "indices_joined")
     return build.reshape(numbers, [-1], "indices_flat", (UNKNOWN_DIM,))
 
 
@@ -173,13 +173,13 @@ def _strides(view: View, build: Builder, counted: Value) -> Value:
     if depth is None:
         places = build.range(build.reshape(build.shape_of(counted, "depth"), [], "depth_scalar"), "places")
         rows = build.reshape(places, [-1, 1], "places_column", (UNKNOWN_DIM, 1))
-        is_behind = build.binary("less", rows, places, "is_behind")
+        is_behind = build.binary("Less", rows, places, "is_behind")
     else:
         is_behind = build.constant(
             [[row < column for column in range(depth)] for row in range(depth)], "is_behind", BOOLEAN
         )
     table = build.select(is_behind, counted, build.constant(1, "one"), "dims_behind")
-    return build.reduce("reduce_prod", table, 1, "strides")
+    return build.reduce("ReduceProd", table, 1, "strides")
 
 
 def _zeros(view: View, build: Builder) -> Value:
@@ -193,5 +193,5 @@ def _zeros(view: View, build: Builder) -> Value:
         begin, end = build.constant([0], "begin"), build.constant([-1], "last")
         size = UNKNOWN_DIM if shape is None else len(shape) - 1
         leading = build.slice(dims, begin, end, [0], "leading_dims", (size,))
-        count = build.reduce("reduce_prod", leading, 0, "count", keeps=True)
+        count = build.reduce("ReduceProd", leading, 0, "count", keeps=True)
     return build.broadcast(build.constant(0, "zero"), count, "indices_flat", (UNKNOWN_DIM,))

@@ -48,12 +48,12 @@ def axis_of(build: Builder, view: View) -> Value:
         return build.constant(written, "axis")
     rank = scalar(build, rank_of(build, view.data), "rank_scalar")
     if written is not None:
-        return build.binary("add", rank, build.constant(written, "negative_axis"), "axis")
+        return build.binary("Add", rank, build.constant(written, "negative_axis"), "axis")
     operand = site.operand(Role.AXIS)
     assert operand is not None
     axis = scalar(build, build.convert(operand.value, I64, "axis_i64"), "axis_scalar")
-    is_negative = build.binary("less", axis, build.constant(0, "zero"), "axis_is_negative")
-    from_front = build.binary("add", axis, rank, "axis_from_front")
+    is_negative = build.binary("Less", axis, build.constant(0, "zero"), "axis_is_negative")
+    from_front = build.binary("Add", axis, rank, "axis_from_front")
     return build.select(is_negative, from_front, axis, "axis_counted")
 
 
@@ -64,7 +64,7 @@ def positions(build: Builder, view: View) -> Value:
 
 def axis_mask(build: Builder, view: View) -> Value:
     """Return for each axis of data whether it is the one that indices count on."""
-    return build.binary("equal", positions(build, view), axis_of(build, view), "is_axis")
+    return build.binary("Equal", positions(build, view), axis_of(build, view), "is_axis")
 
 
 def size_on_axis(build: Builder, view: View) -> Value:
@@ -136,5 +136,5 @@ def from_front(build: Builder, indices: Value, sizes: Value, label: str = "indic
         sizes = build.constant(known.astype("int64"), "sizes", type)
     else:
         sizes = build.convert(sizes, type, "sizes_converted")
-    is_negative = build.binary("less", indices, build.constant(0, "zero", type), "indices_are_negative")
-    return build.select(is_negative, build.binary("add", indices, sizes, "indices_wrapped"), indices, label)
+    is_negative = build.binary("Less", indices, build.constant(0, "zero", type), "indices_are_negative")
+    return build.select(is_negative, build.binary("Add", indices, sizes, "indices_wrapped"), indices, label)

@@ -5,7 +5,7 @@ from typing import Any
 
 from ir_scatter.elements import ElementType
 from ir_scatter.model import ONNX, OPENVINO, Value
-from ir_scatter.ops.dialects import takes
+from ir_scatter.ops.general import named
 from ir_scatter.ops.spec import OpSpec, Reduction
 from ir_scatter.rewrites.builder import I64, Builder
 from ir_scatter.rewrites.conditions import Condition
@@ -18,15 +18,15 @@ CARRIED = frozenset({"reduction", "use_init_val"})
 _WIDE = 32
 
 _WORDS = {
-    Reduction.SUM: ("add", "logical_or"),
-    Reduction.SUB: ("subtract", "logical_xor"),
-    Reduction.PROD: ("multiply", "logical_and"),
-    Reduction.MIN: ("minimum", "logical_and"),
-    Reduction.MAX: ("maximum", "logical_or"),
+    Reduction.SUM: ("Add", "LogicalOr"),
+    Reduction.SUB: ("Subtract", "LogicalXor"),
+    Reduction.PROD: ("Multiply", "LogicalAnd"),
+    Reduction.MIN: ("Minimum", "LogicalAnd"),
+    Reduction.MAX: ("Maximum", "LogicalOr"),
 }
 """What joins two values: of numbers, of booleans."""
 
-_OF_MEAN = ("add", "add")
+_OF_MEAN = ("Add", "Add")
 
 
 def has(target: OpSpec, reduction: Reduction) -> bool:
@@ -81,7 +81,7 @@ def joined(view: View, build: Builder, current: Value, updates: Value | None = N
     of_numbers, of_booleans = _WORDS.get(view.reduction, _OF_MEAN)
     operation = of_booleans if data_type.kind == "boolean" else of_numbers
     is_extreme = build.domain == ONNX and _is_whole_extreme(data_type, view.reduction)
-    if not is_extreme and not takes(build.domain, operation, data_type, build.opset):
+    if not is_extreme and not named(operation).takes(build.domain, data_type, build.opset):
         message = (
             f"reduction {view.reduction} of {data_type.name} has no plain operator in opset {build.opset}"
         )
@@ -107,14 +107,14 @@ def _extreme(build: Builder, operation: str, left: Value, right: Value) -> Value
     """
     type = left.element_type
     assert type is not None
-    is_taken = takes(build.domain, operation, type, build.opset)
+    is_taken = named(operation).takes(build.domain, type, build.opset)
     if type.bits < _WIDE or (not is_taken and type.name == "u32"):
         wide, other = (build.convert(value, I64, "joined_i64") for value in (left, right))
         return build.convert(_extreme(build, operation, wide, other), type, f"joined_{type.name}")
     if is_taken:
         return _plainly(build, operation, left, right)
-    is_less = build.binary("less", left, right, "is_less")
-    first, second = (left, right) if operation == "minimum" else (right, left)
+    is_less = build.binary("Less", left, right, "is_less")
+    first, second = (left, right) if operation == "Minimum" else (right, left)
     return build.select(is_less, first, second, "joined")
 
 
@@ -122,16 +122,16 @@ def _mean_of_two(build: Builder, left: Value, right: Value, type: ElementType) -
     """Return the mean; of whole numbers the halves rounded down, so that no sum is too great."""
     two = build.constant(2, "two", type)
     if type.kind == "float":
-        return build.binary("divide", build.binary("add", left, right, "sum"), two, "mean")
-    odds = [build.binary("floor_mod", value, two, "is_odd") for value in (left, right)]
+        return build.binary("Divide", build.binary("Add", left, right, "sum"), two, "mean")
+    odds = [build.binary("FloorMod", value, two, "is_odd") for value in (left, right)]
     halves = [
         divided_exactly(build, value, two, odd, "half")
         for value, odd in zip((left, right), odds, strict=True)
     ]
-    carry = build.binary("multiply", odds[0], odds[1], "carry")
-    return build.binary("add", build.binary("add", halves[0], halves[1], "half_sum"), carry, "mean")
+    carry = build.binary("Multiply", odds[0], odds[1], "carry")
+    return build.binary("Add", build.binary("Add", halves[0], halves[1], "half_sum"), carry, "mean")
 
 
 def divided_exactly(build: Builder, value: Value, by: Value, rest: Value, label: str) -> Value:
     """Divide a value without its remainder: not every runtime rounds down where the text says so."""
-    return build.binary("divide", build.binary("subtract", value, rest, f"{label}_multiple"), by, label)
+    return build.binary("Divide", build.binary("Subtract", value, rest, f"{label}_multiple"), by, label)

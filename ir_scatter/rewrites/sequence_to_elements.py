@@ -16,7 +16,7 @@ from ir_scatter.rewrites.view import View
 def _rewrite(view: View, build: Builder, target: OpSpec) -> Value:
     numbers = _positions(view, build)
     if view.site.attribute("mode") == "circular":
-        numbers = build.binary("floor_mod", numbers, size_on_axis(build, view), "positions_wrapped")
+        numbers = build.binary("FloorMod", numbers, size_on_axis(build, view), "positions_wrapped")
     indices = build.broadcast(
         numbers, build.shape_of(view.updates, "updates_shape"), "indices", view.updates.shape
     )
@@ -41,7 +41,7 @@ def _positions(view: View, build: Builder) -> Value:
     if view.site.indices is None:
         return column
     starts = build.unsqueeze(view.indices, range(1, rank), "starts")
-    return build.binary("add", starts, column, "positions")
+    return build.binary("Add", starts, column, "positions")
 
 
 def _of_any_rank(view: View, build: Builder, run: Value) -> Value:
@@ -51,9 +51,9 @@ def _of_any_rank(view: View, build: Builder, run: Value) -> Value:
     column = build.reshape(run, target, "run_column")
     if view.site.indices is None:
         return column
-    is_first = build.binary("equal", positions(build, view), build.constant(0, "zero"), "is_first")
+    is_first = build.binary("Equal", positions(build, view), build.constant(0, "zero"), "is_first")
     starts = build.reshape(view.indices, build.select(is_first, rest, one, "starts_shape"), "starts")
-    return build.binary("add", starts, column, "positions")
+    return build.binary("Add", starts, column, "positions")
 
 
 REWRITES = tuple(

@@ -55,7 +55,7 @@ def _repeated(build: Builder, parts: Linear) -> Value:
         column = build.unsqueeze(column, range(known, len(shape)), "indices_column")
         return build.broadcast(column, dims, "indices_repeated", shape)
     places = build.range(scalar(build, build.shape_of(dims, "rank"), "rank_scalar"), "places")
-    is_first = build.binary("equal", places, build.constant(0, "zero"), "is_first")
+    is_first = build.binary("Equal", places, build.constant(0, "zero"), "is_first")
     rest, one = build.constant(-1, "rest"), build.constant(1, "one")
     target = build.select(is_first, rest, one, "column_shape")
     return build.broadcast(build.reshape(parts.indices, target, "indices_column"), dims, "indices_repeated")

@@ -15,7 +15,7 @@ from ir_scatter.formats.onnx_graph import OnnxGraph
 from ir_scatter.formats.onnx_types import TensorType, inferred
 from ir_scatter.model import ONNX, Model
 from ir_scatter.ops import scatter_types
-from ir_scatter.ops.plain_shapes import ONNX_BROADCASTERS, ONNX_TYPE_KEEPERS
+from ir_scatter.ops.general import ONNX_BROADCASTERS, ONNX_TYPE_KEEPERS
 from ir_scatter.shapes import Bounds, parse_shape
 from ir_scatter.validate import read_data
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ir_scatter.ops.plain import PlainOp, UnsupportedCase, compute, find
-from ir_scatter.ops.plain.onnx_table import ROWS as ONNX_ROWS
-from ir_scatter.ops.plain.openvino_table import ROWS as OPENVINO_ROWS
+from ir_scatter.ops.general import ROWS, GeneralOp, find
+from ir_scatter.ops.plain import UnsupportedCase, compute
 
 LIMIT = 1000
 
@@ -49,6 +48,7 @@ def run(
     arrays = [None if value is None else np.asarray(value) for value in inputs]
     return compute(
         op,
+        domain,
         arrays,
         attributes,
         opset=opset,
@@ -213,7 +213,7 @@ ONNX_CASES: list[tuple[str, Sequence[Any], Mapping[str, Any]]] = [
 
 @pytest.mark.parametrize(("type", "inputs", "attributes"), OPENVINO_CASES)
 def test_refuses_in_an_ir(type: str, inputs: Any, attributes: Any) -> None:
-    with pytest.raises(UnsupportedCase, match=find("openvino", type).name):  # type: ignore[union-attr]
+    with pytest.raises(UnsupportedCase, match=find("openvino", type).type_in("openvino")):  # type: ignore[union-attr]
         run("openvino", type, *inputs, **attributes)
 
 
@@ -265,16 +265,23 @@ WRITTEN = st.sampled_from(
 ) | st.sampled_from(["1", "0,1", "", "x", "true", "i64", "f32", "u8", "numpy", "explicit", "none"])
 
 
-@pytest.mark.parametrize("op", [*OPENVINO_ROWS, *ONNX_ROWS], ids=lambda op: op.name)
+COMPUTED = [(row, domain) for domain in ("openvino", "") for row in ROWS
+            if row.type_in(domain) and row.kernel_in(domain)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "domain"), COMPUTED, ids=[row.type_in(domain) for row, domain in COMPUTED])
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
-def test_nothing_but_a_refusal_comes_out(op: PlainOp, data: st.DataObject) -> None:
+def test_nothing_but_a_refusal_comes_out(op: GeneralOp, domain: str, data: st.DataObject) -> None:
     inputs = data.draw(st.lists(ARRAYS | EXTREMES | FLAGS | st.none(), max_size=5))
-    names = st.sampled_from(op.attributes) if op.attributes else st.nothing()
-    attributes = data.draw(st.dictionaries(names, WRITTEN, max_size=len(op.attributes)))
+    known = op.attributes_in(domain)
+    names = st.sampled_from(known) if known else st.nothing()
+    attributes = data.draw(st.dictionaries(names, WRITTEN, max_size=len(known)))
     opset = data.draw(st.sampled_from([None, 1, 8, 18, 28]))
     try:
-        outputs = compute(op, inputs, attributes, opset=opset, output_types=[None] * 2, element_limit=LIMIT)
+        outputs = compute(
+            op, domain, inputs, attributes, opset=opset, output_types=[None] * 2, element_limit=LIMIT
+        )
     except UnsupportedCase:
         return
     assert outputs

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_scatter.elements import ELEMENT_TYPES
-from ir_scatter.ops.plain import compute, find
+from ir_scatter.ops.general import find
+from ir_scatter.ops.plain import compute
 
 SHAPES = st.lists(st.integers(0, 4), min_size=1, max_size=3).map(tuple)
 QUICK = settings(max_examples=60, deadline=None)
@@ -21,7 +22,7 @@ def run(domain: str, type: str, *inputs: Any, opset: Any = 18, **attributes: Any
     op = find(domain, type)
     assert op is not None
     arrays = [None if value is None else np.asarray(value) for value in inputs]
-    return compute(op, arrays, attributes, opset=opset)[0]
+    return compute(op, domain, arrays, attributes, opset=opset)[0]
 
 
 def count(*shape: int, dtype: Any = np.int64) -> Any:
@@ -46,7 +47,7 @@ def test_reads_shapes_without_elements() -> None:
         op = find(domain, type)
         assert op is not None
         assert op.reads_shapes_only
-        (found,) = compute(op, [view], {}, opset=18, element_limit=2)
+        (found,) = compute(op, domain, [view], {}, opset=18, element_limit=2)
         assert np.array_equal(found, 2**40 if type == "Size" else [2**20, 2**20])
 
 

@@ -1,38 +1,14 @@
-"""Shapes of the outputs of operators that NumPy does not compute, as their documents say.
+"""Shape rules: what the shapes of the outputs of a general operator are, given those of its inputs.
 
-Types of both dialects in lower case. Where nothing is said, the shapes that the file stores remain.
+Rules know what the documents of both dialects say. They stand in the rows of `general.py`; where there is
+none, the kernel says it, or the shapes that the file stores remain.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
-
-from ir_scatter.ops.plain_shapes import SHAPE_KEEPERS
+from typing import Any, NamedTuple, TypeAlias
 
 _Size: TypeAlias = tuple[int, ...]
-_Found: TypeAlias = list[_Size | None]
-
-KEEPERS = SHAPE_KEEPERS | {
-    "acos", "acosh", "asin", "asinh", "atan", "atanh", "batchnorminference", "batchnormalization",
-    "bernoulli", "bitwisenot", "celu", "clamp", "clip", "cos", "cosh", "cumprod", "dequantizelinear",
-    "dropout", "elu", "erf", "exp", "fakeconvert", "fakequantize", "gelu", "groupnormalization", "hardmax",
-    "hardsigmoid", "hardswish", "hsigmoid", "hswish", "instancenormalization", "inverse", "isfinite",
-    "isinf", "isnan", "layernormalization", "leakyrelu", "log", "logsoftmax", "lpnormalization", "lrn",
-    "meanvariancenormalization", "mish", "mvn", "normalizel2", "prelu", "quantizelinear",
-    "randomnormallike", "randomuniformlike", "reciprocal", "reverse", "reversesequence",
-    "rmsnormalization", "roll", "rotaryembedding", "round", "selu", "shrink", "sigmoid", "sign", "sin",
-    "sinh", "softmax", "softplus", "softsign", "swish", "tan", "tanh", "thresholdedrelu", "trilu",
-}  # fmt: skip
-"""The first output has the shape of the first input."""
-
-_BROADCASTERS = (
-    "bitshift", "bitwiseand", "bitwiseleftshift", "bitwiseor", "bitwiserightshift", "bitwisexor", "mean",
-    "squareddifference", "sum",
-)  # fmt: skip
-_REDUCTIONS = (
-    "reducel1", "reducel2", "reducelogicaland", "reducelogicalor", "reducelogsum", "reducelogsumexp",
-    "reducemean", "reducesumsquare",
-)  # fmt: skip
+_Sizes: TypeAlias = list[_Size | None]
 
 
 class ShapesDiffer(Exception):
@@ -43,9 +19,7 @@ class ShapesDiffer(Exception):
         least: sizes that should be larger, with how large they must be.
     """
 
-    def __init__(
-        self, pairs: "Sequence[tuple[int, int]]" = (), least: "Sequence[tuple[int, int]]" = ()
-    ) -> None:
+    def __init__(self, pairs: Sequence[tuple[int, int]] = (), least: Sequence[tuple[int, int]] = ()) -> None:
         wrong = [f"{left} and {right} differ" for left, right in pairs if left != right]
         wrong += [f"{size} is less than {wanted}" for size, wanted in least]
         super().__init__(", ".join(wrong) or "the shapes of the inputs do not fit each other")
@@ -53,8 +27,7 @@ class ShapesDiffer(Exception):
         self.least = list(least)
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeCase:
+class ShapeCase(NamedTuple):
     """What is known of a node.
 
     Attributes:
@@ -63,16 +36,12 @@ class ShapeCase:
         attributes: as written.
     """
 
-    shapes: "Sequence[_Size | None]"
-    numbers: "Callable[[int], list[int] | None]"
+    shapes: Sequence[_Size | None]
+    numbers: Callable[[int], list[int] | None]
     attributes: Mapping[str, Any]
 
     def shape(self, port: int) -> _Size:
-        """Return a shape that is needed.
-
-        Raises:
-            LookupError: it is not known.
-        """
+        """Return a shape that must be known, or raise LookupError."""
         found = self.shapes[port]
         if found is None:
             raise LookupError(port)
@@ -92,30 +61,19 @@ class ShapeCase:
         return str(self.attributes.get(name, default)).lower() in {"true", "1"}
 
     def word(self, name: str) -> str:
-        """Return an attribute that is a word, in lower case."""
+        """Return an attribute in lower case."""
         return str(self.attributes.get(name, "")).lower()
 
 
-def output_shapes(type: str, case: ShapeCase) -> _Found | None:
-    """Return the shapes of the first outputs as far as they are known; None if nothing is.
+ShapeRule: TypeAlias = Callable[[ShapeCase], _Sizes]
+"""Gives the shapes of the first outputs as far as they are known, and raises ShapesDiffer.
 
-    Args:
-        type: of the node.
-        case: its inputs.
-
-    Raises:
-        ShapesDiffer: the inputs do not fit each other.
-    """
-    rule = _RULES.get(type.lower())
-    if rule is None:
-        return None
-    try:
-        return rule(case)
-    except (LookupError, TypeError, ValueError, ZeroDivisionError):
-        return None
+Other errors mean that it cannot be said.
+"""
 
 
-def _same(case: ShapeCase) -> _Found:
+def same(case: ShapeCase) -> _Sizes:
+    """The first output has the shape of the first input."""
     return [case.shape(0)]
 
 
@@ -134,7 +92,8 @@ def _broadcast(*shapes: _Size) -> _Size:
     return tuple(found)
 
 
-def _elementwise(case: ShapeCase) -> _Found:
+def elementwise(case: ShapeCase) -> _Sizes:
+    """All inputs are repeated to one shape, the last dimension with the last."""
     return [_broadcast(*map(case.shape, range(len(case.shapes))))]
 
 
@@ -153,16 +112,19 @@ def _turned(shape: _Size, is_turned: bool) -> _Size:
     return (*shape[:-2], shape[-1], shape[-2]) if is_turned and len(shape) > 1 else shape
 
 
-def _matrix_product(case: ShapeCase) -> _Found:
+def matrix_product(case: ShapeCase) -> _Sizes:
+    """[..., n, k] and [..., k, m] make [..., n, m]; a vector has neither n nor m."""
     left, right = _turned(case.shape(0), case.flag("transpose_a")), case.shape(1)
     return [_product(left, _turned(right, case.flag("transpose_b")))]
 
 
-def _quantized_product(case: ShapeCase) -> _Found:
+def quantized_product(case: ShapeCase) -> _Sizes:
+    """As `matrix_product`; the second matrix is input 3."""
     return [_product(case.shape(0), case.shape(3))]
 
 
-def _general_product(case: ShapeCase) -> _Found:
+def general_product(case: ShapeCase) -> _Sizes:
+    """[n, k] and [k, m] make [n, m], to which input 2 is repeated."""
     left, right = _turned(case.shape(0), case.flag("transA")), _turned(case.shape(1), case.flag("transB"))
     found = _product(left, right)
     if len(case.shapes) > 2 and case.shapes[2] is not None:
@@ -170,7 +132,8 @@ def _general_product(case: ShapeCase) -> _Found:
     return [found]
 
 
-def _attention(case: ShapeCase) -> _Found:
+def attention(case: ShapeCase) -> _Sizes:
+    """Queries [..., n, k], keys [..., m, k] and values [..., m, v] make [..., n, v]."""
     query, key, value = map(case.shape, range(3))
     front = _broadcast(query[:-2], key[:-2], value[:-2])
     pairs = [(query[-1], key[-1]), (key[-2], value[-2])]
@@ -216,7 +179,8 @@ def windows(case: ShapeCase, spatial: _Size, kernel: Sequence[int]) -> _Size:
     return tuple(found)
 
 
-def _convolution(case: ShapeCase) -> _Found:
+def convolution(case: ShapeCase) -> _Sizes:
+    """[batch, in, ...] and [out, in / groups, ...] make [batch, out, ...]."""
     data, weights = case.shape(0), case.shape(1)
     channels = weights[1] * case.integer("group", 1)
     if data[1] != channels:
@@ -224,25 +188,29 @@ def _convolution(case: ShapeCase) -> _Found:
     return [(data[0], weights[0], *windows(case, data[2:], weights[2:]))]
 
 
-def _group_convolution(case: ShapeCase) -> _Found:
+def group_convolution(case: ShapeCase) -> _Sizes:
+    """[batch, groups * in, ...] and [groups, out, in, ...] make [batch, groups * out, ...]."""
     data, weights = case.shape(0), case.shape(1)
     if data[1] != weights[0] * weights[2]:
         raise ShapesDiffer([(data[1], weights[0] * weights[2])])
     return [(data[0], weights[0] * weights[1], *windows(case, data[2:], weights[3:]))]
 
 
-def _pool(case: ShapeCase) -> _Found:
+def pool(case: ShapeCase) -> _Sizes:
+    """[batch, channels, ...] stays but for the last dimensions; both outputs have the shape."""
     data = case.shape(0)
     found = (*data[:2], *windows(case, data[2:], case.integers("kernel_shape", case.integers("kernel", []))))
     return [found, found]
 
 
-def _pool_everything(case: ShapeCase) -> _Found:
+def pool_everything(case: ShapeCase) -> _Sizes:
+    """[batch, channels, ...] stays but for the last dimensions, which become 1."""
     data = case.shape(0)
     return [(*data[:2], *(1 for _ in data[2:]))]
 
 
-def _reduction(case: ShapeCase) -> _Found:
+def reduction(case: ShapeCase) -> _Sizes:
+    """The axes, attribute or input 1, become 1, or go."""
     data = case.shape(0)
     axes: Sequence[int] | None = case.integers("axes", [])
     if len(case.shapes) > 1 and case.shapes[1] is not None:
@@ -257,13 +225,15 @@ def _reduction(case: ShapeCase) -> _Found:
     return [tuple(size for number, size in enumerate(sizes) if keeps or number not in gone)]
 
 
-def _arg(case: ShapeCase) -> _Found:
+def arg(case: ShapeCase) -> _Sizes:
+    """The axis becomes 1, or goes."""
     data = case.shape(0)
     axis = case.integer("axis", 0) % len(data)
     return [(*data[:axis], *((1,) if case.flag("keepdims", True) else ()), *data[axis + 1 :])]
 
 
-def _top(case: ShapeCase) -> _Found:
+def top(case: ShapeCase) -> _Sizes:
+    """On the axis stay as many positions as input 1 says."""
     data, count = case.shape(0), case.numbers(1)
     if count is None:
         return [None]
@@ -274,27 +244,10 @@ def _top(case: ShapeCase) -> _Found:
     return [found, found]
 
 
-def _one_hot(case: ShapeCase) -> _Found:
+def one_hot(case: ShapeCase) -> _Sizes:
+    """A dimension comes in, as large as input 1 says."""
     indices, depth = case.shape(0), case.numbers(1)
     if depth is None:
         return [None]
     axis = case.integer("axis", -1) % (len(indices) + 1)
     return [(*indices[:axis], depth[0], *indices[axis:])]
-
-
-_RULES: Mapping[str, Callable[[ShapeCase], _Found]] = {
-    **dict.fromkeys(KEEPERS, _same),
-    **dict.fromkeys(_BROADCASTERS, _elementwise),
-    **dict.fromkeys(_REDUCTIONS, _reduction),
-    **dict.fromkeys(("matmul", "matmulinteger"), _matrix_product),
-    "qlinearmatmul": _quantized_product,
-    "gemm": _general_product,
-    "scaleddotproductattention": _attention,
-    **dict.fromkeys(("conv", "convolution", "convinteger"), _convolution),
-    "groupconvolution": _group_convolution,
-    **dict.fromkeys(("maxpool", "averagepool", "avgpool", "lppool"), _pool),
-    **dict.fromkeys(("globalaveragepool", "globalmaxpool", "globallppool"), _pool_everything),
-    **dict.fromkeys(("argmax", "argmin"), _arg),
-    "topk": _top,
-    "onehot": _one_hot,
-}

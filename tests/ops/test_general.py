@@ -1,4 +1,4 @@
-"""The tables of what operators need, against ONNX's own schemas; the shapes, against its inference."""
+"""The rows of general operators, against ONNX's own schemas; their shape rules, against its inference."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,9 +8,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from ir_scatter.model import ONNX, OPENVINO
-from ir_scatter.ops import needs_onnx, needs_openvino
-from ir_scatter.ops.needs import Meaning, Need, needs_of
-from ir_scatter.ops.output_shapes import ShapeCase, ShapesDiffer, output_shapes
+from ir_scatter.ops.constraints import Constraint, Meaning
+from ir_scatter.ops.general import ROWS, constraints_of, find, output_shapes
+from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer
 
 MOST_INPUTS = {
     schema.name: max(s.max_input for s in onnx.defs.get_all_schemas_with_history() if s.name == schema.name)
@@ -20,38 +20,48 @@ OTHERS = {"Upsample"}
 """ONNX operators that no newest opset has."""
 
 
-@pytest.mark.parametrize("type", needs_onnx.ROWS)
-def test_onnx_rows_name_inputs_that_exist(type: str) -> None:
+OF_ONNX = [row.type_in(ONNX) for row in ROWS if row.type_in(ONNX)]
+OF_OPENVINO = [row.type_in(OPENVINO) for row in ROWS if row.type_in(OPENVINO)]
+
+
+def test_an_operator_has_one_row() -> None:
+    assert len(set(OF_ONNX)) == len(OF_ONNX)
+    assert len({type.lower() for type in OF_OPENVINO}) == len(OF_OPENVINO)
+    assert all(row.type_in(ONNX) or row.type_in(OPENVINO) for row in ROWS)
+
+
+@pytest.mark.parametrize("type", OF_ONNX)
+def test_onnx_rows_name_operators_and_inputs_that_exist(type: str) -> None:
     if type not in OTHERS:
-        assert max(need.port for need in needs_onnx.ROWS[type]) < MOST_INPUTS[type]
+        assert max((one.port for one in constraints_of(ONNX, type)), default=0) < MOST_INPUTS[type]
 
 
-@pytest.mark.parametrize("type", needs_openvino.ROWS)
+@pytest.mark.parametrize("type", OF_OPENVINO)
 def test_openvino_rows_are_found_in_any_case(type: str) -> None:
-    assert type == type.lower()
-    assert needs_of(OPENVINO, type.upper()) == needs_openvino.ROWS[type] != ()
+    found = find(OPENVINO, type.upper())
+    assert found is not None
+    assert found.type_in(OPENVINO) == type
 
 
 def test_onnx_rows_are_found_as_written_and_in_their_domain() -> None:
-    assert needs_of(ONNX, "Gather") == needs_of("ai.onnx", "Gather") != ()
-    assert needs_of(ONNX, "gather") == needs_of("com.example", "Gather") == ()
+    assert constraints_of(ONNX, "Gather") == constraints_of("ai.onnx", "Gather") != ()
+    assert constraints_of(ONNX, "gather") == constraints_of("com.example", "Gather") == ()
 
 
-def _all_needs() -> list[Need]:
-    rows = [*needs_onnx.ROWS.values(), *needs_openvino.ROWS.values()]
-    return [need for row in rows for need in row]
+def _all_constraints() -> list[Constraint]:
+    return [one for row in ROWS for domain in (ONNX, OPENVINO) for one in row.constraints_in(domain)]
 
 
 def test_no_need_speaks_of_its_own_input() -> None:
     assert all(
         need.port != need.of or need.meaning in {Meaning.NUMBER, Meaning.CHOICES, Meaning.LENGTH,
                                                  Meaning.LENGTHS, Meaning.ASCENDING}
-        for need in _all_needs()
+        for need in _all_constraints()
     )  # fmt: skip
 
 
 def test_ranges_are_in_order() -> None:
-    numbers = [need for need in _all_needs() if need.meaning in {Meaning.NUMBER, Meaning.LENGTH}]
+    numbers = [need for need in _all_constraints() if need.meaning in {Meaning.NUMBER, Meaning.LENGTH}]
     assert all(need.low <= need.high for need in numbers)
 
 
@@ -90,35 +100,36 @@ def test_shapes_are_those_of_onnx(
     graph = helper.make_graph([helper.make_node(type, names, ["out"], **attributes)], "g", inputs, [out])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])
     inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True).graph.output[0].type.tensor_type
-    found = output_shapes(type, ShapeCase(shapes, lambda port: None, attributes))
+    found = output_shapes(ONNX, type, ShapeCase(shapes, lambda port: None, attributes))
     assert found is not None
     assert found[0] == tuple(dim.dim_value for dim in inferred.shape.dim)
 
 
 @pytest.mark.parametrize(
-    ("type", "shapes", "numbers", "attributes", "expected"),
+    ("domain", "type", "shapes", "numbers", "attributes", "expected"),
     [
-        ("ReduceMean", [(2, 3, 4), (1,)], {1: [1]}, {}, (2, 1, 4)),
-        ("ReduceMean", [(2, 3, 4), (2,)], {1: [0, -1]}, {"keep_dims": "false"}, (3,)),
-        ("ReduceMean", [(2, 3, 4), (1,)], {1: [2]}, {"keep_dims": "true"}, (2, 3, 1)),
-        ("ReduceMean", [(2, 3, 4), (1,)], {}, {}, None),
-        ("ReduceL2", [(2, 3)], {}, {"axes": [0], "keepdims": 0}, (3,)),
-        ("TopK", [(2, 9), (1,)], {1: [4]}, {"axis": "1"}, (2, 4)),
-        ("OneHot", [(2, 3), ()], {1: [7]}, {"axis": "0"}, (7, 2, 3)),
-        ("MatMul", [(4, 3), (5, 4)], {}, {"transpose_a": "true", "transpose_b": "true"}, (3, 5)),
-        ("GroupConvolution", [(1, 6, 9), (2, 5, 3, 4)], {},
+        (ONNX, "ReduceMean", [(2, 3, 4), (1,)], {1: [1]}, {}, (2, 1, 4)),
+        (OPENVINO, "ReduceMean", [(2, 3, 4), (2,)], {1: [0, -1]}, {"keep_dims": "false"}, (3,)),
+        (OPENVINO, "ReduceMean", [(2, 3, 4), (1,)], {1: [2]}, {"keep_dims": "true"}, (2, 3, 1)),
+        (ONNX, "ReduceMean", [(2, 3, 4), (1,)], {}, {}, None),
+        (ONNX, "ReduceL2", [(2, 3)], {}, {"axes": [0], "keepdims": 0}, (3,)),
+        (OPENVINO, "TopK", [(2, 9), (1,)], {1: [4]}, {"axis": "1"}, (2, 4)),
+        (OPENVINO, "OneHot", [(2, 3), ()], {1: [7]}, {"axis": "0"}, (7, 2, 3)),
+        (OPENVINO, "MatMul", [(4, 3), (5, 4)], {}, {"transpose_a": "true", "transpose_b": "true"}, (3, 5)),
+        (OPENVINO, "GroupConvolution", [(1, 6, 9), (2, 5, 3, 4)], {},
          {"strides": "1", "pads_begin": "1", "pads_end": "0"}, (1, 10, 7)),
-        ("ScaledDotProductAttention", [(2, 3, 4, 8), (2, 3, 5, 8), (2, 3, 5, 7)], {}, {}, (2, 3, 4, 7)),
+        (OPENVINO, "ScaledDotProductAttention", [(2, 3, 4, 8), (2, 3, 5, 8), (2, 3, 5, 7)], {}, {}, (2, 3, 4, 7)),
     ],
 )  # fmt: skip
 def test_shapes_with_numbers(
+    domain: str,
     type: str,
     shapes: list[tuple[int, ...]],
     numbers: Mapping[int, list[int]],
     attributes: Mapping[str, str],
     expected: tuple[int, ...] | None,
 ) -> None:
-    found = output_shapes(type, ShapeCase(shapes, numbers.get, attributes))
+    found = output_shapes(domain, type, ShapeCase(shapes, numbers.get, attributes))
     assert found is not None
     assert found[0] == expected
 
@@ -142,10 +153,10 @@ def test_shapes_that_do_not_fit(
 ) -> None:
     case = ShapeCase(shapes, lambda port: None, {})
     if pairs is None:
-        assert output_shapes(type, case) is None
+        assert output_shapes(ONNX, type, case) is None
         return
     with pytest.raises(ShapesDiffer) as raised:
-        output_shapes(type, case)
+        output_shapes(ONNX, type, case)
     assert (raised.value.pairs, raised.value.least) == (pairs, least)
 
 
@@ -164,4 +175,4 @@ def test_openvino_has_the_operators() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=120)
     known = {name.replace("_", "").lower() for name in json.loads(done.stdout)}
-    assert set(needs_openvino.ROWS) - known == {"reverse"}
+    assert {type.lower() for type in OF_OPENVINO} - known == {"reverse"}

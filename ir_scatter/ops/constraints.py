@@ -1,13 +1,7 @@
-"""Which numbers an input must hold to be legal, and what it says of positions and sizes: the vocabulary.
+"""The vocabulary of `general.py` for what an input must be: which numbers are legal, and what they say."""
 
-One row for each operator, `needs_onnx` and `needs_openvino`; what they say holds in every version.
-The scatter operators have rows of their own (`OpSpec`).
-"""
-
-from dataclasses import dataclass
 from enum import Enum
-
-from ir_scatter.model import OPENVINO
+from typing import Any, NamedTuple
 
 
 class Meaning(Enum):
@@ -46,6 +40,10 @@ class Meaning(Enum):
     CHOICES = "what is counted, and decides how large the output is"
     BLOCKS = "the shape of blocks into which the second dimension of another input is cut"
 
+    def __call__(self, port: int, **facts: Any) -> "Constraint":
+        """Make the constraint of an input whose numbers say this."""
+        return Constraint(port, self, **facts)
+
 
 _VALUES_ONLY = frozenset(
     {
@@ -62,15 +60,14 @@ _PLACES = frozenset(
 
 
 class Numbers(Enum):
-    """For which element types of the input a need holds."""
+    """For which element types of the input a constraint holds."""
 
     ANY = "any"
     WHOLE = "whole"
     FLOAT = "float"
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(NamedTuple):
     """Where the number of a dimension comes from.
 
     Attributes:
@@ -84,9 +81,11 @@ class Axis:
     port: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
-    """What one input of an operator must hold.
+_NAMED = Axis()
+
+
+class Constraint(NamedTuple):
+    """What one input of an operator must hold, in every version of it.
 
     Attributes:
         port: the number of the input.
@@ -104,7 +103,7 @@ class Need:
     port: int
     meaning: Meaning
     of: int = 0
-    axis: Axis = Axis()
+    axis: Axis = _NAMED
     axes: int | None = None
     first: int = 0
     low: int = 0
@@ -126,29 +125,15 @@ class Need:
 
 
 def fixed(axis: int) -> Axis:
-    """Return a dimension that is always the same."""
+    """Make a dimension that is the same at every node."""
     return Axis(None, axis)
 
 
-def number(port: int, low: int, high: int, numbers: Numbers = Numbers.ANY) -> Need:
-    """Return the need of numbers between two."""
-    return Need(port, Meaning.NUMBER, low=low, high=high, numbers=numbers)
+def number(port: int, low: int, high: int, numbers: Numbers = Numbers.ANY) -> Constraint:
+    """Make the constraint of numbers between two."""
+    return Constraint(port, Meaning.NUMBER, low=low, high=high, numbers=numbers)
 
 
-def position(port: int, axis: Axis = Axis(), of: int = 0) -> Need:
-    """Return the need of positions on a dimension."""
-    return Need(port, Meaning.POSITION, of, axis)
-
-
-def needs_of(domain: str, type: str) -> tuple[Need, ...]:
-    """Return what an operator needs of its inputs; empty if nothing is known of it.
-
-    Args:
-        domain: "openvino", or that of an ONNX operator set.
-        type: as written; in an IR in any case.
-    """
-    from ir_scatter.ops import needs_onnx, needs_openvino
-
-    if domain == OPENVINO:
-        return needs_openvino.ROWS.get(type.lower(), ())
-    return needs_onnx.ROWS.get(type, ()) if domain in needs_onnx.DOMAINS else ()
+def position(port: int, axis: Axis = _NAMED, of: int = 0) -> Constraint:
+    """Make the constraint of positions on a dimension."""
+    return Constraint(port, Meaning.POSITION, of, axis)

@@ -1,0 +1,636 @@
+"""General operators, all that are no scatter operators: one row for what is known of each, in both dialects.
+
+    op = find(node.domain, node.type)
+
+To add one, write a row; and, if it is to be computed, a kernel in `ops/plain`. A row says what holds in
+every version of the operator; where it says nothing, nothing is known. Nothing here imports NumPy: rows
+name kernels, and `plain.compute` looks them up.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+from ir_scatter.elements import ElementType
+from ir_scatter.model import OPENVINO
+from ir_scatter.ops.constraints import Axis, Constraint, Meaning, Numbers, fixed, number, position
+from ir_scatter.ops.general_shapes import (
+    ShapeCase,
+    ShapeRule,
+    arg,
+    attention,
+    convolution,
+    elementwise,
+    general_product,
+    group_convolution,
+    matrix_product,
+    one_hot,
+    pool,
+    pool_everything,
+    quantized_product,
+    reduction,
+    same,
+    top,
+)
+
+_T = TypeVar("_T")
+_Constraints: TypeAlias = tuple[Constraint, ...]
+
+_ONNX_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training"})
+
+
+@dataclass(frozen=True, slots=True)
+class Each(Generic[_T]):
+    """What is one thing in OpenVINO's dialect, and another in ONNX's."""
+
+    openvino: _T
+    onnx: _T
+
+    def of(self, domain: str) -> _T:
+        """Return what it is in a dialect."""
+        return self.openvino if domain == OPENVINO else self.onnx
+
+
+class Spelling(NamedTuple):
+    """How a rewrite spells an operator in a dialect.
+
+    Attributes:
+        opset: the word in an IR; an ONNX model has one opset for all operators.
+        attributes: what is always written.
+        told: attributes, with the names of the parameters that they say.
+        inputs: parameters that are inputs behind the operator's own.
+        since: the opset of ONNX from which on this holds; before it, `inputs` are attributes, and there are
+            no `attributes`.
+        whole: the opset of ONNX from which on it takes whole numbers.
+        narrow: the same for those of fewer than 32 bits.
+    """
+
+    opset: str = ""
+    attributes: Mapping[str, Any] = MappingProxyType({})
+    told: Mapping[str, str] = MappingProxyType({})
+    inputs: tuple[str, ...] = ()
+    since: int = 1
+    whole: int = 1
+    narrow: int = 1
+
+
+class Emitted(NamedTuple):
+    """A node to be written: `inputs` are whole numbers by name, behind those that the operator has anyway."""
+
+    type: str
+    opset: str | int
+    attributes: Mapping[str, Any]
+    inputs: Mapping[str, Any]
+
+
+class GeneralOp(NamedTuple):
+    """What is known of a general operator.
+
+    In a text, "this/that" is this in OpenVINO's dialect, and that in ONNX's; "this/" is in OpenVINO's only.
+
+    Attributes:
+        type: as documented.
+        kernel: computes it: "module.function" of `ops/plain`, where {dialect} is "openvino" or "onnx"; or
+            "module.maker(argument)", with what the module or NumPy ("np.add") has under that name.
+        attributes: every one that any version documents.
+        shape: gives the shapes of its outputs; without one, the kernel does.
+        constraints: what its inputs must be.
+        moves: the inputs whose elements it only moves or repeats; None for all of them.
+        is_pointwise: whether an element of the output depends on nothing but the one in the same place of
+            the first input.
+        keeps_type: whether the only output has the element type of the first input.
+        reads_shapes_only: whether it needs the shapes of its inputs and no element. A view with stride 0
+            of one element, broadcast to the shape, is then input enough.
+        spelling: how rewrites write it, None if none does.
+    """
+
+    type: str
+    kernel: str = ""
+    attributes: str = ""
+    shape: ShapeRule | None = None
+    constraints: _Constraints | Each[_Constraints] = ()
+    moves: tuple[int, ...] | None = ()
+    is_pointwise: bool = False
+    keeps_type: bool = False
+    reads_shapes_only: bool = False
+    spelling: Each[Spelling] | None = None
+
+    def type_in(self, domain: str) -> str:
+        """Return the type in a dialect, "" if it has no such operator."""
+        return _text(self.type, domain)
+
+    def kernel_in(self, domain: str) -> str:
+        """Return the name of the kernel for a dialect, "" if there is none."""
+        return _text(self.kernel, domain)
+
+    def attributes_in(self, domain: str) -> Sequence[str]:
+        """Return the names of its attributes in a dialect."""
+        return _words(self.attributes, domain)
+
+    def constraints_in(self, domain: str) -> _Constraints:
+        """Return what its inputs must be in a dialect."""
+        found = self.constraints
+        return found.of(domain) if isinstance(found, Each) else found
+
+    @property
+    def keeps_shape(self) -> bool:
+        """Tell whether the first output has the shape of the first input."""
+        return self.shape is same
+
+    @property
+    def is_elementwise(self) -> bool:
+        """Tell whether all inputs are repeated to one shape, which the output has."""
+        return self.shape is elementwise
+
+    @property
+    def copies(self) -> bool:
+        """Tell whether it gives the numbers of its first input as they are, maybe in another type."""
+        return self.is_pointwise and self.moves == _FIRST
+
+    def moved_inputs(self, count: int) -> tuple[int, ...]:
+        """Return the inputs, of so many, whose elements it only moves."""
+        return tuple(range(count)) if self.moves is None else self.moves
+
+    def emit(self, domain: str, opset: int | None, parameters: Mapping[str, Any]) -> Emitted:
+        """Spell it in a dialect.
+
+        Args:
+            domain: "openvino", or "" for ONNX.
+            opset: that of an ONNX model, 11 or above; an IR names one for each operator.
+            parameters: what it is told beside its inputs: axes, an element type.
+        """
+        assert self.spelling is not None
+        spelling, type = self.spelling.of(domain), self.type_in(domain)
+        told = {name: _written(parameters[of], domain) for name, of in spelling.told.items()}
+        inputs = {name: parameters[name] for name in spelling.inputs}
+        if domain == OPENVINO:
+            return Emitted(type, spelling.opset, {**spelling.attributes, **told}, inputs)
+        assert opset is not None
+        if opset < spelling.since:
+            return Emitted(type, opset, {**inputs, **told}, {})
+        return Emitted(type, opset, {**spelling.attributes, **told}, inputs)
+
+    def takes(self, domain: str, type: ElementType, opset: int | None) -> bool:
+        """Tell whether it may be emitted for numbers of a type."""
+        if domain == OPENVINO:
+            return True
+        assert self.spelling is not None
+        assert opset is not None
+        if type.kind not in {"signed", "unsigned"}:
+            return type.kind != "complex"
+        spelling = self.spelling.onnx
+        return opset >= (spelling.narrow if type.bits < 32 else spelling.whole)
+
+
+def find(domain: str, type: str) -> GeneralOp | None:
+    """Find the row of an operator, None if there is none.
+
+    Args:
+        domain: "openvino", or that of an ONNX operator set.
+        type: as written; in an IR in any case.
+    """
+    if domain == OPENVINO:
+        return _OPENVINO.get(type.lower())
+    return _ONNX.get(type) if domain in _ONNX_DOMAINS else None
+
+
+def named(type: str) -> GeneralOp:
+    """Return the row of an operator by its type in an IR."""
+    return _OPENVINO[type.lower()]
+
+
+def find_computed(domain: str, type: str) -> GeneralOp | None:
+    """Find the row of an operator that has a kernel, None if there is none."""
+    op = find(domain, type)
+    return op if op is not None and op.kernel_in(domain) else None
+
+
+def constraints_of(domain: str, type: str) -> _Constraints:
+    """Return what the inputs of an operator must be; empty if nothing is known of it."""
+    op = find(domain, type)
+    return () if op is None else op.constraints_in(domain)
+
+
+def output_shapes(domain: str, type: str, case: ShapeCase) -> list[tuple[int, ...] | None] | None:
+    """Return the shapes of the first outputs of a node as far as they are known; None if nothing is.
+
+    Raises:
+        ShapesDiffer: the inputs do not fit each other.
+    """
+    op = find(domain, type)
+    if op is None or op.shape is None:
+        return None
+    try:
+        return op.shape(case)
+    except (LookupError, TypeError, ValueError, ZeroDivisionError):
+        return None
+
+
+@cache
+def _text(text: str, domain: str) -> str:
+    openvino, slash, onnx = text.partition("/")
+    found = onnx if slash and domain != OPENVINO else openvino
+    return found.replace("{dialect}", "openvino" if domain == OPENVINO else "onnx")
+
+
+@cache
+def _words(text: str, domain: str) -> Sequence[str]:
+    return tuple(_text(text, domain).split())
+
+
+def _written(value: Any, domain: str) -> Any:
+    """Return the value of an attribute as a dialect writes it."""
+    if isinstance(value, ElementType):
+        return value.name if domain == OPENVINO else value.onnx_number
+    if isinstance(value, bool):
+        return str(value).lower() if domain == OPENVINO else int(value)
+    return str(value) if domain == OPENVINO else value
+
+
+def _each(types: str, **facts: Any) -> Iterator[GeneralOp]:
+    """Make rows that differ in nothing but the type."""
+    return (GeneralOp(type, **facts) for type in types.split())
+
+
+_FIRST = (0,)
+_WHOLE, _FLOAT = Numbers.WHOLE, Numbers.FLOAT
+_AT_0, _AT_1, _AT_2, _LAST = fixed(0), fixed(1), fixed(2), Axis(default=-1)
+
+_DIMENSION = (Meaning.DIMENSION(1),)
+_REDUCED = (Meaning.REDUCED(1),)
+_PARTS = (Meaning.PARTS(1),)
+_CHOICES = (Meaning.CHOICES(0),)
+_DIVISION = (number(1, 1, 8, _WHOLE),)
+_COUNT_2 = (Meaning.COUNT(2, axis=_AT_1, low=1),)
+_COUNT_3 = (Meaning.COUNT(3, axis=_AT_1, low=1),)
+_COUNT_4 = (Meaning.COUNT(4, axis=Axis("layout"), low=1),)
+"""The attribute `layout` is 0 if time is dimension 0, and 1 if it is dimension 1."""
+_FOURIER = (Meaning.DIMENSION(1, high=-1), number(2, 4, 8))
+_FRAMES = (Meaning.SIZE(2, of=1, axis=_AT_0), number(3, 1, 2))
+_SCALES = tuple(number(port, 1, 2, _FLOAT) for port in (1, 4, 6))
+
+_AUTO = "auto_broadcast/"
+_KEEPS = "keep_dims/axes keepdims noop_with_empty_axes"
+_NUMPY = Spelling("opset1", {"auto_broadcast": "numpy"})
+_BINARY = Each(_NUMPY, Spelling())
+_ARITHMETIC = Each(_NUMPY, Spelling(narrow=14))
+_EXTREME = Each(_NUMPY, Spelling(whole=12, narrow=12))
+_REDUCING = Spelling("opset1", told={"keep_dims": "keeps"}, inputs=("axes",))
+_TO_I64 = {"output_type": "i64"}
+_AXIS = {"axis": "axis"}
+
+_pointwise = partial(GeneralOp, shape=same, is_pointwise=True)
+_both = partial(GeneralOp, shape=elementwise)
+_moving = partial(GeneralOp, moves=_FIRST)
+_reduce = partial(GeneralOp, attributes=_KEEPS, shape=reduction, constraints=_REDUCED)
+
+ROWS = (
+    # moving, copying and cutting
+    _pointwise("Identity", "conversion.identity", moves=_FIRST, keeps_type=True),
+    _pointwise(
+        "Convert/Cast", "conversion.convert/conversion.cast", "destination_type/to saturate round_mode",
+        moves=_FIRST,
+        spelling=Each(Spelling("opset1", told={"destination_type": "type"}), Spelling(told={"to": "type"})),
+    ),
+    _pointwise(
+        "ConvertLike/CastLike", "conversion.convert_like/conversion.cast_like", "/saturate round_mode",
+        moves=_FIRST,
+    ),
+    _moving(
+        "Reshape", "layout.{dialect}_reshape", "special_zero/allowzero shape",
+        constraints=(Meaning.RESHAPED(1),),
+        spelling=Each(
+            Spelling("opset1", {"special_zero": "false"}), Spelling(attributes={"allowzero": 1}, since=14),
+        ),
+    ),
+    _moving("/Flatten", "layout.flatten", "axis"),
+    _moving(
+        "Squeeze", "layout.{dialect}_squeeze", "allow_axis_skip pytorch_dynamic_rank/axes",
+        constraints=(Meaning.ONES(1),),
+    ),
+    _moving(
+        "Unsqueeze", "layout.{dialect}_unsqueeze", "/axes", constraints=(Meaning.NEW_DIMENSION(1),),
+        spelling=Each(Spelling("opset1", inputs=("axes",)), Spelling(inputs=("axes",), since=13)),
+    ),
+    _moving(
+        "Transpose", "layout.{dialect}_transpose", "/perm", constraints=Each(_DIMENSION, ()),
+        spelling=Each(Spelling("opset1"), Spelling(told={"perm": "order"})),
+    ),
+    _moving(
+        "Broadcast/Expand", "repetition.broadcast/repetition.expand", "mode/",
+        constraints=Each((Meaning.TARGET(1, axes=2), Meaning.ASCENDING(2)), (Meaning.TARGET(1),)),
+        spelling=Each(Spelling("opset3", {"mode": "numpy"}), Spelling()),
+    ),
+    _moving("Tile", "repetition.{dialect}_tile", constraints=(Meaning.REPEATS(1, low=1, high=2),)),
+    GeneralOp(
+        "Concat", "partition.concat", "axis", moves=None,
+        spelling=Each(Spelling("opset1", told=_AXIS), Spelling(told=_AXIS)),
+    ),
+    _moving(
+        "Split", "partition.{dialect}_split", "num_splits/axis split num_outputs",
+        constraints=Each(_DIMENSION, _PARTS),
+    ),
+    _moving(
+        "VariadicSplit/", "partition.variadic_split",
+        constraints=(*_DIMENSION, Meaning.PARTS(2, axis=Axis(None, port=1))),
+    ),
+    _moving(
+        "Gather", "selection.{dialect}_gather", "batch_dims/axis",
+        constraints=Each(
+            (Meaning.POSITION(1, axis=Axis(None, port=2), wraps_since=8), Meaning.DIMENSION(2)),
+            (Meaning.POSITION(1, wraps_since=11),),
+        ),
+        spelling=Each(Spelling("opset8", {"batch_dims": "0"}, inputs=("axis",)), Spelling(told=_AXIS)),
+    ),
+    _moving(
+        "GatherND", "selection.{dialect}_gather_nd", "batch_dims",
+        constraints=Each((Meaning.COORDINATES(1, wraps_since=8),), (Meaning.COORDINATES(1, wraps_since=11),)),
+        spelling=Each(Spelling("opset8", {"batch_dims": "0"}), Spelling()),
+    ),
+    _moving(
+        "GatherElements", "selection.{dialect}_gather_elements", "axis",
+        constraints=Each((position(1),), (Meaning.POSITION(1, wraps_since=11),)),
+        spelling=Each(Spelling("opset6", told=_AXIS), Spelling(told=_AXIS)),
+    ),
+    GeneralOp("GatherTree/", constraints=(position(1, _AT_2), Meaning.COUNT(2, axis=_AT_0, low=1))),
+    GeneralOp("/ArrayFeatureExtractor", constraints=(position(1, fixed(-1)),)),
+    _moving(
+        "Slice", "slicing.{dialect}_slice", "/starts ends axes",
+        constraints=Each(
+            (Meaning.BEGIN(1, axes=4), Meaning.END(2, axes=4), number(3, 1, 1), Meaning.DIMENSION(4)),
+            (Meaning.BEGIN(1, axes=3), Meaning.END(2, axes=3), Meaning.DIMENSION(3), number(4, 1, 1)),
+        ),
+        spelling=Each(Spelling("opset8", inputs=("step", "axes")), Spelling(inputs=("axes",))),
+    ),
+    _moving(
+        "StridedSlice/", "slicing.strided_slice",
+        "begin_mask end_mask new_axis_mask shrink_axis_mask ellipsis_mask",
+        constraints=(Meaning.BEGIN(1), Meaning.END(2), number(3, 1, 1)),
+    ),
+    GeneralOp(
+        "SliceScatter/",
+        constraints=(
+            number(2, 0, 0, _WHOLE), Meaning.LIKE(3, of=1, axes=5), number(4, 1, 1, _WHOLE),
+            Meaning.DIMENSION(5),
+        ),
+    ),
+    GeneralOp("/Compress", constraints=(Meaning.CHOICES(1),)),
+    GeneralOp("Unique", constraints=_CHOICES),
+    GeneralOp("/SplitToSequence", constraints=_PARTS),
+    *_each("/SequenceAt /SequenceErase", constraints=(number(1, 0, 0),)),
+    GeneralOp("/SequenceInsert", constraints=(number(2, 0, 0),)),
+    GeneralOp("Reverse/", shape=same, constraints=_DIMENSION),
+    GeneralOp(
+        "ReverseSequence", shape=same,
+        constraints=Each(
+            (Meaning.COUNT(1, axis=Axis("seq_axis", 1), low=1),),
+            (Meaning.COUNT(1, axis=Axis("time_axis"), low=1),),
+        ),
+    ),
+    GeneralOp("Roll/", shape=same, constraints=(number(1, -2, 2, _WHOLE), Meaning.DIMENSION(2))),
+    GeneralOp("/Trilu", shape=same, constraints=(number(1, -2, 2, _WHOLE),)),
+    GeneralOp(
+        "Pad",
+        constraints=Each(
+            (Meaning.PADS_BEGIN(1), Meaning.PADS_END(2)), (Meaning.PADS(1, axes=3), Meaning.DIMENSION(3)),
+        ),
+    ),
+    GeneralOp("/CenterCropPad", constraints=(Meaning.LIKE(1),)),
+    *_each("BatchToSpace/ SpaceToBatch/", constraints=(number(1, 1, 1), number(2, 0, 0), number(3, 0, 0))),
+    # making
+    GeneralOp(
+        "ShapeOf/Shape", "generation.shape_of/generation.shape", "output_type/start end",
+        reads_shapes_only=True, spelling=Each(Spelling("opset3", _TO_I64), Spelling()),
+    ),
+    GeneralOp("/Size", "generation.size", reads_shapes_only=True),
+    GeneralOp(
+        "Range", "generation.{dialect}_range", "output_type/stash_type",
+        constraints=(number(0, 0, 0), Meaning.LENGTH(1, axis=_AT_0, low=3, high=6), number(2, 1, 1)),
+        spelling=Each(Spelling("opset4", _TO_I64), Spelling()),
+    ),
+    GeneralOp(
+        "NonZero", "generation.non_zero", "output_type/", constraints=_CHOICES,
+        spelling=Each(Spelling("opset3", _TO_I64), Spelling()),
+    ),
+    GeneralOp(
+        "/ConstantOfShape", "repetition.constant_of_shape", "value",
+        constraints=(Meaning.LENGTHS(0, low=1, high=3),),
+    ),
+    GeneralOp(
+        "Eye/",
+        constraints=(
+            Meaning.LENGTH(0, axis=fixed(-2), low=2, high=4),
+            Meaning.LENGTH(1, axis=fixed(-1), low=2, high=4), number(2, -1, 1, _WHOLE),
+            Meaning.LENGTHS(3, low=1, high=2),
+        ),
+    ),
+    GeneralOp(
+        "RandomUniform/",
+        constraints=(
+            Meaning.LENGTHS(0, low=1, high=3), number(1, 0, 0, _WHOLE), number(1, 0, 0, _FLOAT),
+            number(2, 1, 8, _WHOLE), number(2, 1, 8, _FLOAT),
+        ),
+    ),
+    GeneralOp("Multinomial/", constraints=(number(0, 1, 4, _FLOAT), number(1, 1, 4))),
+    GeneralOp("/Bernoulli", shape=same, constraints=(number(0, 0, 1, _FLOAT),)),
+    *_each("/RandomNormalLike /RandomUniformLike", shape=same),
+    *_each(
+        "/BlackmanWindow /HammingWindow /HannWindow",
+        constraints=(Meaning.LENGTH(0, axis=_AT_0, low=4, high=8),),
+    ),
+    GeneralOp(
+        "/MelWeightMatrix",
+        constraints=(number(0, 4, 8), number(1, 16, 32), number(2, 16, 32), number(3, 0, 0), number(4, 4, 8)),
+    ),
+    *_each("PriorBox/ PriorBoxClustered/", constraints=(number(0, 2, 4), number(1, 8, 16))),
+    # element by element, of one input
+    _pointwise("Abs", "arithmetic.unary(np.abs)", keeps_type=True),
+    _pointwise(
+        "Negative/Neg", "arithmetic.unary(np.negative)", keeps_type=True,
+        spelling=Each(Spelling("opset1"), Spelling()),
+    ),
+    _pointwise("Floor", "arithmetic.unary(floor)", keeps_type=True),
+    _pointwise("Ceiling/Ceil", "arithmetic.unary(ceiling)", keeps_type=True),
+    _pointwise("Sqrt", "arithmetic.unary(square_root)", keeps_type=True),
+    _pointwise("ReLU/Relu", "arithmetic.unary(relu)", keeps_type=True),
+    _pointwise("LogicalNot/Not", "logic.logical_not"),
+    *_each(
+        "Acos Acosh Asin Asinh Atan Atanh Cos Cosh Elu Erf Exp HardSigmoid HSwish/HardSwish /LeakyRelu Log "
+        "/Reciprocal Round Selu Sigmoid Sign Sin Sinh SoftPlus/Softplus SoftSign/Softsign Tan Tanh "
+        "/ThresholdedRelu",
+        shape=same, is_pointwise=True, keeps_type=True,
+    ),
+    *_each(
+        "BitwiseNot /Celu Gelu HSigmoid/ IsFinite/ IsInf IsNaN Mish /Shrink Swish", shape=same,
+        is_pointwise=True,
+    ),
+    _pointwise(
+        "Clamp/Clip", keeps_type=True,
+        constraints=Each((), (number(1, -8, -1, _FLOAT), number(2, 1, 8, _FLOAT))),
+    ),
+    GeneralOp(
+        "FakeQuantize/", shape=same,
+        constraints=(
+            number(1, -8, -1, _FLOAT), number(2, 1, 8, _FLOAT), number(3, -8, -1, _FLOAT),
+            number(4, 1, 8, _FLOAT),
+        ),
+    ),
+    *_each("/QuantizeLinear /DequantizeLinear", shape=same, constraints=(number(1, 1, 2, _FLOAT),)),
+    GeneralOp("/Dropout", shape=same, constraints=(number(1, 0, 0, _FLOAT),)),
+    *_each("FakeConvert/ PReLU/PRelu", shape=same),
+    # element by element, of several inputs
+    _both("Add", "arithmetic.binary(np.add)", _AUTO, keeps_type=True, spelling=_ARITHMETIC),
+    _both("Subtract/Sub", "arithmetic.binary(np.subtract)", _AUTO, keeps_type=True, spelling=_ARITHMETIC),
+    _both("Multiply/Mul", "arithmetic.binary(np.multiply)", _AUTO, keeps_type=True, spelling=_ARITHMETIC),
+    _both(
+        "Divide/Div", "arithmetic.openvino_divide/arithmetic.binary(truncate_divide)",
+        "m_pythondiv auto_broadcast/", constraints=_DIVISION, keeps_type=True, spelling=_ARITHMETIC,
+    ),
+    _both("Mod/", "arithmetic.binary(truncate_mod)", _AUTO, constraints=_DIVISION),
+    _both(
+        "FloorMod/Mod", "arithmetic.binary(floor_mod)/arithmetic.onnx_mod", "auto_broadcast/fmod",
+        constraints=_DIVISION, spelling=_BINARY,
+    ),
+    _both("Power/Pow", "arithmetic.power", _AUTO, constraints=(number(1, 0, 3, _WHOLE),)),
+    _both(
+        "Minimum/Min", "arithmetic.binary(np.minimum)/arithmetic.variadic(np.minimum)", _AUTO,
+        spelling=_EXTREME,
+    ),
+    _both(
+        "Maximum/Max", "arithmetic.binary(np.maximum)/arithmetic.variadic(np.maximum)", _AUTO,
+        spelling=_EXTREME,
+    ),
+    _both("Select/Where", "logic.select/logic.where", _AUTO, moves=(1, 2), spelling=_BINARY),
+    _both("Less", "logic.comparison(np.less)", _AUTO, spelling=_BINARY),
+    _both("LessEqual/LessOrEqual", "logic.comparison(np.less_equal)", _AUTO),
+    _both("Greater", "logic.comparison(np.greater)", _AUTO),
+    _both("GreaterEqual/GreaterOrEqual", "logic.comparison(np.greater_equal)", _AUTO),
+    _both("Equal", "logic.comparison(np.equal)", _AUTO, spelling=_BINARY),
+    _both("NotEqual/", "logic.comparison(np.not_equal)", _AUTO),
+    _both("LogicalAnd/And", "logic.logical(np.logical_and)", _AUTO, spelling=_BINARY),
+    _both("LogicalOr/Or", "logic.logical(np.logical_or)", _AUTO, spelling=_BINARY),
+    _both("LogicalXor/Xor", "logic.logical(np.logical_xor)", _AUTO, spelling=_BINARY),
+    *_each("BitwiseAnd BitwiseOr BitwiseXor SquaredDifference/ /Sum /Mean", shape=elementwise),
+    _both("/BitShift", constraints=(number(1, 0, 7, _WHOLE),)),
+    *_each("BitwiseLeftShift/ BitwiseRightShift/", shape=elementwise, constraints=(number(1, 0, 3, _WHOLE),)),
+    # along axes
+    _reduce(
+        "ReduceSum", "reduction.{dialect}_reduce(np.add)",
+        spelling=Each(_REDUCING, Spelling(told={"keepdims": "keeps"}, inputs=("axes",), since=13)),
+    ),
+    _reduce(
+        "ReduceProd", "reduction.{dialect}_reduce(np.multiply)",
+        spelling=Each(_REDUCING, Spelling(told={"keepdims": "keeps"}, inputs=("axes",), since=18)),
+    ),
+    _reduce("ReduceMax", "reduction.{dialect}_reduce(np.maximum)"),
+    _reduce("ReduceMin", "reduction.{dialect}_reduce(np.minimum)"),
+    *_each(
+        "ReduceL1 ReduceL2 ReduceMean ReduceLogicalAnd/ ReduceLogicalOr/ /ReduceLogSum /ReduceLogSumExp "
+        "/ReduceSumSquare",
+        shape=reduction, constraints=_REDUCED,
+    ),
+    GeneralOp(
+        "CumSum", "reduction.{dialect}_cumulative_sum", "exclusive reverse", shape=same,
+        constraints=_DIMENSION, keeps_type=True,
+    ),
+    GeneralOp("/CumProd", shape=same, constraints=_DIMENSION),
+    *_each("/ArgMax /ArgMin", shape=arg),
+    GeneralOp("TopK", shape=top, constraints=(Meaning.KEPT(1, axis=_LAST, low=1),)),
+    GeneralOp(
+        "OneHot", shape=one_hot,
+        constraints=(Meaning.BELOW(0, of=1), Meaning.LENGTH(1, axis=_LAST, low=3, high=6)),
+    ),
+    GeneralOp("Bucketize/", constraints=(Meaning.ASCENDING(1),)),
+    GeneralOp("SearchSorted/", constraints=(Meaning.ASCENDING(0),)),
+    GeneralOp("BatchNormInference/BatchNormalization", shape=same, constraints=(number(4, 1, 8, _FLOAT),)),
+    *_each(
+        "MVN/MeanVarianceNormalization NormalizeL2/LpNormalization", shape=same,
+        constraints=Each(_DIMENSION, ()),
+    ),
+    *_each(
+        "GroupNormalization /Hardmax /InstanceNormalization Inverse/ /LayerNormalization LogSoftmax LRN "
+        "/RMSNormalization Softmax",
+        shape=same,
+    ),
+    GeneralOp("DFT", constraints=Each(_FOURIER, (number(1, 4, 8), Meaning.DIMENSION(2, high=-1)))),
+    *_each("IDFT/ IRDFT/", constraints=_FOURIER),
+    GeneralOp("RDFT/", constraints=(*_DIMENSION, number(2, 4, 8))),
+    GeneralOp(
+        "STFT",
+        constraints=Each(_FRAMES, (number(1, 1, 2), Meaning.SIZE(3, of=2, axis=_AT_0, low=2, high=4))),
+    ),
+    GeneralOp("ISTFT/", constraints=(*_FRAMES, number(4, 8, 16))),
+    # networks: matrices, windows, pictures, sequences, bags
+    *_each("MatMul /MatMulInteger", shape=matrix_product),
+    GeneralOp("/QLinearMatMul", shape=quantized_product, constraints=_SCALES),
+    GeneralOp("/Gemm", shape=general_product),
+    GeneralOp("ScaledDotProductAttention/", shape=attention),
+    GeneralOp("/Attention", constraints=(Meaning.COUNT(6, of=1, axis=fixed(-2), low=1),)),
+    GeneralOp("/RotaryEmbedding", shape=same, constraints=(position(3, _AT_0, of=1),)),
+    *_each("Convolution/Conv /ConvInteger", shape=convolution),
+    GeneralOp("/QLinearConv", constraints=_SCALES),
+    GeneralOp("GroupConvolution/", shape=group_convolution),
+    *_each("ConvolutionBackpropData/ GroupConvolutionBackpropData/", constraints=(Meaning.LIKE(2, first=2),)),
+    *_each("MaxPool AvgPool/AveragePool /LpPool", shape=pool),
+    *_each("/GlobalAveragePool /GlobalMaxPool /GlobalLpPool", shape=pool_everything),
+    *_each("AdaptiveAvgPool/ AdaptiveMaxPool/", constraints=(Meaning.LENGTHS(1, first=2, low=1, high=2),)),
+    GeneralOp("/MaxUnpool", constraints=(Meaning.FLAT(1), Meaning.LENGTHS(2, low=8, high=8))),
+    *_each("ROIAlign/RoiAlign ROIAlignRotated/", constraints=(position(2, _AT_0),)),
+    *_each("ROIPooling/ PSROIPooling/ DeformablePSROIPooling/", constraints=(Meaning.BOXES(1),)),
+    GeneralOp("NonMaxSuppression", constraints=(number(2, 1, 4), number(3, 0, 1))),
+    GeneralOp("MulticlassNms/", constraints=(number(2, 1, 1),)),
+    GeneralOp(
+        "Interpolate/",
+        constraints=(
+            Meaning.LIKE(1, axes=-1, numbers=_WHOLE), Meaning.SCALES(1, axes=-1, numbers=_FLOAT),
+            Meaning.SCALES(2, axes=-1, numbers=_FLOAT), Meaning.DIMENSION(2, numbers=_WHOLE),
+            Meaning.DIMENSION(3),
+        ),
+    ),
+    GeneralOp("/Resize", constraints=(number(1, 1, 1), Meaning.SCALES(2), Meaning.LIKE(3))),
+    GeneralOp("/Upsample", constraints=(Meaning.SCALES(1),)),
+    GeneralOp("/AffineGrid", constraints=(Meaning.GRID(1),)),
+    GeneralOp("Col2Im", constraints=(Meaning.LENGTHS(1, first=2, low=4, high=4), Meaning.BLOCKS(2))),
+    GeneralOp("LSTMSequence/LSTM", constraints=Each(_COUNT_3, _COUNT_4)),
+    *_each("GRUSequence/GRU RNNSequence/RNN", constraints=Each(_COUNT_2, _COUNT_4)),
+    GeneralOp(
+        "CTCLoss/",
+        constraints=(
+            Meaning.SIZE(1, axis=_AT_1), position(2, _AT_2), Meaning.COUNT(3, of=2, axis=_AT_1, low=1),
+            position(4, _AT_2),
+        ),
+    ),
+    GeneralOp(
+        "CTCGreedyDecoderSeqLen/", constraints=(Meaning.COUNT(1, axis=_AT_1, low=1), position(2, _AT_2)),
+    ),
+    *_each(
+        "EmbeddingBagOffsets/ EmbeddingBagOffsetsSum/",
+        constraints=(position(1, _AT_0), Meaning.OFFSETS(2, of=1), position(3, _AT_0)),
+    ),
+    *_each("EmbeddingBagPacked/ EmbeddingBagPackedSum/", constraints=(position(1, _AT_0),)),
+    GeneralOp(
+        "EmbeddingSegmentsSum/",
+        constraints=(
+            position(1, _AT_0), Meaning.SEGMENTS(2, of=3), Meaning.LENGTH(3, axis=_AT_0, low=2, high=4),
+            position(4, _AT_0),
+        ),
+    ),
+    GeneralOp(
+        "SegmentMax/", constraints=(Meaning.SEGMENTS(1, of=2), Meaning.LENGTH(2, axis=_AT_0, low=2, high=4)),
+    ),
+    GeneralOp("SparseFillEmptyRows/", constraints=(number(1, 4, 8), number(2, 0, 3))),
+    *_each("/NegativeLogLikelihoodLoss /SoftmaxCrossEntropyLoss", constraints=(position(1, _AT_1),)),
+    *_each("/Adagrad /Adam /Momentum", constraints=(number(1, 0, 8, _WHOLE),)),
+    GeneralOp("Loop", constraints=(number(0, 1, 3),)),
+)  # fmt: skip
+
+_OPENVINO = {type.lower(): row for row in ROWS if (type := row.type_in(OPENVINO))}
+_ONNX = {type: row for row in ROWS if (type := row.type_in(""))}
+
+ONNX_TYPE_KEEPERS = frozenset(type for type, row in _ONNX.items() if row.keeps_type and row.keeps_shape)
+"""Operators of ONNX whose only output has the element type and the shape of their first input."""
+
+ONNX_BROADCASTERS = frozenset(type for type, row in _ONNX.items() if row.keeps_type and row.is_elementwise)
+"""Operators of ONNX whose output has the type of their first input, and the shape of both together."""
