@@ -60,7 +60,7 @@ def _read_whole(path: str) -> bytes:
     """Return the bytes of a model, unless a killed conversion has replaced some of its files only."""
     from ir_scatter.formats.replacement_journal import half_replaced
 
-    problem = half_replaced(Path(path))
+    problem = half_replaced(Path(path)) if "\0" not in path else None
     if problem is not None:
         raise UnreadableModel("half-replaced", problem, Location(path))
     return read_bytes(path)

@@ -108,7 +108,7 @@ def test_a_scan_of_an_old_opset(tmp_path: Path) -> None:
 
 
 def test_an_output_that_the_operator_does_not_have(tmp_path: Path) -> None:
-    with pytest.raises(EvaluationFailed, match=r"Relu y .*: output 1 is asked for, but there are 1"):
+    with pytest.raises(EvaluationFailed, match=r"Relu y .*: output 1 is asked for, but there is 1"):
         _evaluate("g (float[2, 3] x) => (float[2, 3] y, float[2, 3] z) { y, z = Relu (x) }", tmp_path)
 
 
