@@ -19,9 +19,9 @@ import pytest
 from ir_scatter import evaluate, evaluate_detailed, evaluate_model
 from ir_scatter.cases import random_case
 from ir_scatter.elements import ELEMENT_TYPES, dtype
-from ir_scatter.ops.plain import compute, find
-from ir_scatter.ops.plain.onnx_table import ROWS as ONNX_ROWS
-from ir_scatter.ops.plain.openvino_table import ROWS as OPENVINO_ROWS
+from ir_scatter.ops.general import ROWS as GENERAL_ROWS
+from ir_scatter.ops.general import find_computed
+from ir_scatter.ops.plain import compute
 from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
 from tests.campaigns.scale import cases, generator
 from tests.compare.models import write_node
@@ -227,11 +227,16 @@ def references(name: str, data: Array) -> Array | None:
 
 
 def test_general_operators(figures: Counter[str]) -> None:
-    rows = [("openvino", row.name) for row in OPENVINO_ROWS] + [("", row.name) for row in ONNX_ROWS]
+    rows = [
+        (domain, row.type_in(domain))
+        for domain in ("openvino", "")
+        for row in GENERAL_ROWS
+        if row.type_in(domain) and row.kernel_in(domain)
+    ]
     for number in cases(12 * len(rows)):
         chance = generator("strange general operators", number)
         domain, name = rows[number % len(rows)]
-        op = find(domain, name)
+        op = find_computed(domain, name)
         assert op is not None
         kind: Any = dtype(ELEMENT_TYPES[chance.choice(NUMBERS)])
         data = np.array([[1, 0, 1], [0, 1, 1]]).astype(kind)
@@ -269,7 +274,7 @@ def test_general_operators(figures: Counter[str]) -> None:
         results = {}
         for key in chance.sample(["plain", "strange"], 2):
             given, written = (inputs, attributes) if key == "plain" else (strange, changed)
-            results[key] = compute(op, given, written, **options)
+            results[key] = compute(op, domain, given, written, **options)
         told = number, domain, name, kind.name, [form.__name__ for form in forms]
         for left, right in zip(results["plain"], results["strange"], strict=True):
             assert left.dtype == right.dtype, told
