@@ -111,6 +111,5 @@ def _indices(site: Site) -> IndexSummary:
         return IndexSummary(True)
     repeated = None
     if site.limits is not None:
-        found = targets.repeats(site.spec.layout, site.axis, array, site.limits, wraps=site.wraps)
-        repeated = found.count if found else 0
+        repeated = site.repeats.count if site.repeats else 0
     return IndexSummary(True, int(array.min()), int(array.max()), repeated)

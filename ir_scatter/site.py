@@ -229,6 +229,13 @@ class Site:
         return targets.out_of_range(self.index_array, self.limits)
 
     @lazy
+    def repeats(self) -> targets.Repeats | None:
+        """Return which constant indices name a target again, None if none does or it cannot be told."""
+        if self.index_array is None or self.limits is None:
+            return None
+        return targets.repeats(self.spec.layout, self.axis, self.index_array, self.limits, wraps=self.wraps)
+
+    @lazy
     def has_faults(self) -> bool:
         """Tell whether constant indices are out of range, negative or name a target again, or may be so."""
         array, limits, layout = self.index_array, self.limits, self.spec.layout
@@ -236,8 +243,7 @@ class Site:
             return False
         if limits is None or self.out_of_range is not None or (array.size and int(array.min()) < 0):
             return True
-        is_hidden = layout is Layout.ELEMENTS and self.axis is None
-        return is_hidden or targets.repeats(layout, self.axis, array, limits, wraps=self.wraps) is not None
+        return (layout is Layout.ELEMENTS and self.axis is None) or self.repeats is not None
 
     @lazy
     def signature(self) -> Hashable | None:

@@ -72,9 +72,12 @@ def _unique(site: "Site") -> Proof:
         return _UNKNOWN
     if site.spec.layout is Layout.ELEMENTS and site.axis is None:
         return _UNKNOWN
-    if array.size and array.dtype.kind == "i" and int(array.min()) < 0 and not _are_exact(site):
+    is_negative = array.size > 0 and array.dtype.kind == "i" and int(array.min()) < 0
+    if is_negative and not _are_exact(site):
         return _UNKNOWN
-    found = targets.repeats(site.spec.layout, site.axis, array, limits, wraps=True)
+    found = site.repeats
+    if is_negative and not site.wraps:
+        found = targets.repeats(site.spec.layout, site.axis, array, limits, wraps=True)
     if found is None:
         return _PROVEN
     return Proof(Verdict.VIOLATED, f"indices name {found.count} of {found.total} targets again")

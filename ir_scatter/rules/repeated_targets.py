@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ir_scatter.diagnostics import Severity
-from ir_scatter.ops import targets
 from ir_scatter.ops.spec import Layout, Reduction, Role
 from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
@@ -28,12 +27,9 @@ if TYPE_CHECKING:
 
 
 def _check(site: "Site") -> Iterator[Finding]:
-    if site.reduction is not Reduction.NONE or site.index_array is None or site.limits is None:
+    if site.reduction is not Reduction.NONE or site.out_of_range is not None:
         return
-    array, limits = site.index_array, site.limits
-    if site.out_of_range is not None:
-        return
-    found = targets.repeats(site.spec.layout, site.axis, array, limits, wraps=site.wraps)
+    found = site.repeats
     if found is None:
         return
     what = "tuples" if site.spec.layout is Layout.TUPLES else "indices"

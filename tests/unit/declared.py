@@ -74,7 +74,7 @@ _GUARDED: dict[type, dict[str, tuple[Fact, ...]]] = {
         ),
         **dict.fromkeys(("written_axis", "axis"), (Fact.AXIS,)),
         **dict.fromkeys(("attribute", "reduction"), (Fact.ATTRIBUTES,)),
-        **dict.fromkeys(("has_plain_indices", "has_faults", "out_of_range"), (Fact.INDEX_FAULTS,)),
+        **dict.fromkeys(("has_plain_indices", "has_faults", "out_of_range", "repeats"), (Fact.INDEX_FAULTS,)),
         **dict.fromkeys(("few_indices", "index_array"), (Fact.INDEX_FAULTS, Fact.INDICES)),
         "has_constant_indices": (Fact.CONSTANCY,),
         "facts": (*_ORIGIN, Fact.INDICES, Fact.VALUES),
