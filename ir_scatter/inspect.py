@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ir_scatter.diagnostics import Location
 from ir_scatter.facts import MAX_CONSTANT_ELEMENTS, Facts
 from ir_scatter.model import Model
-from ir_scatter.ops import find, scatter_types, targets
+from ir_scatter.ops import find, scatter_types
 from ir_scatter.shapes import show
 from ir_scatter.site import Operand, Site
 
