@@ -186,7 +186,11 @@ def elsewhere(value: Any) -> Any:
     if isinstance(value, np.integer):
         return value + 20 if value < 50 else value - 20
     number = float(value)
-    return type(value)(-3 * number + (37 if number < 0 else -37) if np.isfinite(number) else 37)
+    if not np.isfinite(number):
+        return type(value)(37)
+    with np.errstate(over="ignore"):
+        found = type(value)(-3 * number + (37 if number < 0 else -37))
+    return found if np.isfinite(found) else type(value)(number / 3)
 
 
 def at(
