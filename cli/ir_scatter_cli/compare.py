@@ -1,5 +1,6 @@
 """`ir-scatter compare`."""
 
+import math
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +16,18 @@ from ir_scatter_cli.options import InputShape, use_color, write, write_file
 
 if TYPE_CHECKING:
     from ir_scatter.compare.job import Done, Job
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds; NaN is none, though it is not below any limit."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number."""
+        found = super().convert(value, param, ctx)
+        if math.isnan(found):
+            self.fail(f"{value!r} is no number of seconds.", param, ctx)
+        return found
+
 
 _PRECISIONS = ("f32", "f16", "bf16", "default")
 _VALUES = ("plain", "edge")
@@ -58,7 +71,7 @@ _VALUES = ("plain", "edge")
 @click.option("--pairwise", is_flag=True, help="Compare every pair of runners, not all with NumPy.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0.001),
+    type=Seconds(min=0.001),
     default=600.0,
     metavar="SECONDS",
     help="Per run.  [default: 600]",

@@ -5,12 +5,15 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
 from pathlib import Path
 
 import click
 
 from ir_scatter.errors import UnreadableModel
 from ir_scatter.files import STANDARD_INPUT
+from ir_scatter.formats import IR, detect
+from ir_scatter_cli.settings import find_settings
 
 _SAVED = re.compile(r"results\.json|case_\d+\.npz")
 _EXTRACTED = re.compile(r"model\.(xml|bin|onnx)|inputs\.npz|README\.txt")
@@ -29,11 +32,14 @@ def demand_apart(
         others: other files that are read.
 
     Raises:
-        click.UsageError: one is.
+        click.UsageError: one is, or two options name one file.
     """
     wanted = {option: (path, _identities(path)) for option, path in outputs.items() if path is not None}
     if not any(identities for _, identities in wanted.values()):
         return
+    for (option, (path, one)), (other, (_, two)) in combinations(wanted.items(), 2):
+        if one & two:
+            raise click.UsageError(f"{other}: {path} is what {option} names, expected another file")
     for file, whose in _read_files(models, others):
         for option, (path, identities) in wanted.items():
             if identities & _identities(file):
@@ -65,6 +71,9 @@ def demand_apart_from_folders(
 
 def _read_files(models: Iterable[str], others: Iterable[str | None]) -> Iterator[tuple[str, str]]:
     """Yield the files that are read, and what they are."""
+    settings, _ = find_settings()
+    if settings is not None:
+        yield str(settings), "where the settings are"
     for other in others:
         if other is not None:
             yield other, "read as well"
@@ -73,10 +82,19 @@ def _read_files(models: Iterable[str], others: Iterable[str | None]) -> Iterator
             yield "/dev/stdin", "what is read from standard input"
             continue
         yield model, "the model itself"
-        if model.lower().endswith(".xml"):
+        if _is_ir(model):
             yield str(Path(model).with_suffix(".bin")), f"the weights of {model}"
         else:
             yield from ((path, f"a file of {model}") for path in _external(model))
+
+
+def _is_ir(model: str) -> bool:
+    """Tell whether a model has its weights in a `.bin`: by its content, and by its name if there is none."""
+    try:
+        with open(model, "rb") as file:
+            return detect(model, file.read(1024)) == IR
+    except (OSError, ValueError):
+        return model.lower().endswith(".xml")
 
 
 def _external(model: str) -> Iterator[str]:

@@ -26,17 +26,26 @@ def load(folder: Path | None = None) -> tuple[dict[str, Any], tuple[NodeIgnore, 
     Raises:
         click.UsageError: the table has a key or a value that means nothing.
     """
+    path, table = find_settings(folder)
+    return ({}, ()) if path is None else (_options(path, table), _ignores(path, table.get(_IGNORES, [])))
+
+
+def find_settings(folder: Path | None = None) -> tuple[Path | None, dict[str, Any]]:
+    """Return the file that counts, None if there is none, and its table.
+
+    Raises:
+        click.UsageError: it cannot be read.
+    """
     try:
         start = (folder or Path.cwd()).resolve()
     except OSError:  # the current folder is gone
-        return {}, ()
+        return None, {}
     for parent in (start, *start.parents):
         path = parent / "pyproject.toml"
-        if path.is_file():
-            table = _read(path)
-            if table is not None:
-                return _options(path, table), _ignores(path, table.get(_IGNORES, []))
-    return {}, ()
+        table = _read(path) if path.is_file() else None
+        if table is not None:
+            return path, table
+    return None, {}
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -79,6 +79,12 @@ def compare_pair(
 def compare_runs(voice: Outcome, case: int) -> Iterator[Comparison]:
     """Yield a comparison of a runner with itself for each output that changes from run to run."""
     for name, first in voice.outputs.items():
+        if any(name not in run for run in voice.runs):
+            found = Measure(
+                Verdict.NONDETERMINISTIC, first.size, first.size, remark="is missing in some runs"
+            )
+            yield _comparison(name, case, voice, voice, found, None, first)
+            continue
         changed = next((run[name] for run in voice.runs[1:] if not are_equal(run[name], first)), None)
         if changed is not None:
             found = measure(changed, first, default_tolerance(first))

@@ -140,7 +140,8 @@ def has_failed(found: Sequence[Compared]) -> bool:
     nothing was compared at all although there was something to compare.
     """
     for one in found:
-        if one.failed or (one.outcomes and all(said.reason == OTHER_FORMAT for said in one.outcomes)):
+        named = [said for said in one.outcomes if not said.runner.startswith(SAVED)]
+        if one.failed or (named and all(said.reason == OTHER_FORMAT for said in named)):
             return True
     is_nothing = not any(one.comparisons for one in found)
     return bool(found) and is_nothing and not all(len(one.ran) > 1 for one in found)

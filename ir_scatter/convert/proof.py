@@ -158,9 +158,9 @@ def run_fragment(fragment: Fragment, inputs: Sequence[Array | None], *, wraps: b
     Raises:
         EvaluationFailed: a node cannot be computed.
     """
-    known: dict[int, Array | None] = {
-        id(value): array for value, array in zip(fragment.given, inputs, strict=True) if value is not None
-    }
+    # A node may name further inputs that are left out, "" at the end of an ONNX node.
+    pairs = zip(fragment.given, inputs, strict=False)
+    known: dict[int, Array | None] = {id(value): array for value, array in pairs if value is not None}
     for node, new in zip(fragment.nodes, fragment.news, strict=True):
         arrays = []
         for value in new.inputs:

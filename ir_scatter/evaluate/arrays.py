@@ -1,5 +1,6 @@
 """From what a caller passes to arrays of known element types."""
 
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -28,34 +29,41 @@ def as_array(role: str, given: "ArrayLike") -> "Array":
         IllegalCase: no one type of 64 bits holds all of its whole numbers, and f64 changes some.
     """
     try:
-        array = numpy.asarray(given)
+        array = read_array(given)
+    except OverflowError as error:
+        raise IllegalCase(f"{role} holds {error}", _CODES.get(role, "SCT201")) from None
     except Exception as error:
         raise UsageError(f"{role} cannot be read as an array: {error}") from None
     if array.dtype.kind == "O":
         _demand_text(role, array)
-    changed = changed_numbers(given, array)
-    if changed:
-        raise IllegalCase(f"{role} holds {changed}", _CODES.get(role, "SCT201"))
     return array
 
 
-def changed_numbers(given: Any, array: "Array") -> str:
-    """Say which whole numbers f64 changed, which they became as no type of 64 bits holds them all.
+def read_array(given: Any) -> "Array":
+    """Read what a caller passes as `numpy.asarray` does, but for whole numbers that it makes f64 or objects.
 
-    Args:
-        given: what NumPy made an array of.
-        array: that array.
+    Whole numbers without an element type of their own become u64 if none is negative, i64 otherwise.
 
-    Returns:
-        What is, and what was expected; "" if nothing was changed.
+    Raises:
+        OverflowError: no one type of 64 bits holds all of them; the message says what is and was expected.
+        Exception: whatever NumPy, or the object that is given, raises.
     """
-    if hasattr(given, "dtype") or array.dtype != numpy.float64 or not (abs(array) >= 2.0**63).any():
-        return ""
+    array = numpy.asarray(given)
+    is_untyped = not hasattr(given, "dtype") and array.size > 0
+    if not is_untyped or not (array.dtype == numpy.float64 or array.dtype.kind == "O"):
+        return array
+    if array.dtype.kind == "f" and not bool((array == numpy.floor(array)).all()):
+        return array
     whole = numpy.array(given, object)
-    is_whole = all(issubclass(kind, int | numpy.integer) for kind in set(map(type, whole.reshape(-1))))
-    if not is_whole or (array.astype(object) == whole).all():
-        return ""
-    return f"{whole.min()} and {whole.max()}, expected whole numbers that one type of 64 bits holds"
+    kinds = set(map(type, whole.reshape(-1)))
+    if not all(issubclass(kind, int | numpy.integer) and kind is not bool for kind in kinds):
+        return array
+    numbers = [int(number) for number in whole.reshape(-1)]
+    low, high = min(numbers), max(numbers)
+    if not -(2**63) <= low <= high < 2**64 or (low < 0 and high >= 2**63):
+        found = f"{low} and {high}" if low != high else f"{low}"
+        raise OverflowError(f"{found}, expected whole numbers that one type of 64 bits holds")
+    return numpy.array(numbers, numpy.int64 if low < 0 else numpy.uint64).reshape(whole.shape)
 
 
 def as_index_array(given: "ArrayLike") -> "Array":
@@ -70,7 +78,8 @@ def as_updates(given: "ArrayLike", data: "Array") -> "Array":
     """Read updates as an array.
 
     The elements of a sequence without a type of its own take the type of data where that is exact
-    for whole numbers, and as near as the type allows for others.
+    for whole numbers, and as near as the type allows for others; not where it has no room for a number
+    that is finite, or nothing for an infinity or NaN.
 
     Args:
         given: the argument.
@@ -88,7 +97,11 @@ def as_updates(given: "ArrayLike", data: "Array") -> "Array":
         return array
     with numpy.errstate(all="ignore"):
         converted = array.astype(data.dtype)
-    return converted if _NUMBERS[own.kind] > 0 or _are_same(array, converted, wanted) else array
+        if _NUMBERS[own.kind] == 0:
+            return converted if _are_same(array, converted, wanted) else array
+        back = converted.astype(array.dtype)
+    is_kept = (numpy.isnan(array) == numpy.isnan(back)) & (numpy.isinf(array) == numpy.isinf(back))
+    return converted if is_kept.all() else array
 
 
 def _are_same(whole: "Array", converted: "Array", wanted: ElementType) -> bool:
@@ -111,8 +124,10 @@ def same_text(data: "Array", updates: "Array") -> "tuple[Array, Array]":
     """Give two arrays of text one dtype that holds both: fixed-width text of the greater width."""
     if data.dtype == updates.dtype or data.dtype.kind not in _TEXT_KINDS:
         return data, updates
-    kinds = {data.dtype.kind, updates.dtype.kind}
-    common = numpy.promote_types(data.dtype, updates.dtype) if len(kinds) == 1 else numpy.dtype(object)
+    common: numpy.dtype[Any] = numpy.dtype(object)
+    if data.dtype.kind == updates.dtype.kind:
+        with suppress(TypeError):  # texts of variable width with different words for a missing one
+            common = numpy.promote_types(data.dtype, updates.dtype)
     return data.astype(common), updates.astype(common)
 
 

@@ -138,6 +138,8 @@ def _read_axis(spec: OpSpec, axis: "ArrayLike | None") -> tuple[int | None, _For
             raise IllegalCase(f"axis is {axis}, expected a number of 64 bits at most", "SCT301")
         return axis, (numpy.dtype(numpy.int64), ())
     array = in_own_dtype(as_array("axis", axis))
+    if array.shape not in {(), (1,)} and spec.port(Role.AXIS) is None:
+        raise UsageError(f"axis has shape {show_numbers(array.shape)}, expected [] or [1]")
     type = element_type(array.dtype)
     is_number = array.size == 1 and type is not None and type.kind in {"signed", "unsigned"}
     return int(array.reshape(-1)[0]) if is_number else None, (array.dtype, array.shape)

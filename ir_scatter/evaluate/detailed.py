@@ -1,6 +1,7 @@
 """The output of one operator, and what is certain about it."""
 
 from dataclasses import dataclass, field
+from operator import index
 from typing import TYPE_CHECKING
 
 import numpy
@@ -29,10 +30,11 @@ class DetailedResult:
         hits: i64: how many updates hit each element.
         contested: boolean: the document leaves open which value stays. More than one update hits the
             element and the reduction is none; or NaN and numbers meet there in a min or max.
-        rounding_bound: f64: how far the result of a sum, difference, product or mean of a
-            floating-point or complex type, computed in the element type or a wider one in any order,
-            may be from the exact one. It follows the values: 0 where nothing is rounded in any
-            order, infinite where some order overflows and another does not, never NaN.
+        rounding_bound: f64: how far the result of a sum, difference, product or mean of a floating-point
+            or complex type, computed in the element type or a wider one, may be from the exact one. Up
+            to 16 additions it holds for any order; for more it is an estimate, which an order that was
+            made to collect errors of one sign may exceed. It follows the values: 0 where nothing is
+            rounded in any order, infinite where some order overflows and another does not, never NaN.
     """
 
     values: "Array"
@@ -57,7 +59,10 @@ class DetailedResult:
             UsageError: data has no such position.
         """
         shape = self.values.shape
-        place = tuple(int(part) for part in position)
+        try:
+            place = tuple(index(part) for part in position)
+        except TypeError:
+            raise UsageError(f"position is {position!r}, expected whole numbers") from None
         pairs = list(zip(place, shape, strict=False))
         if len(place) != len(shape) or any(not -size <= part < size for part, size in pairs):
             raise UsageError(f"position is {show_numbers(place)}, expected one of data {show_numbers(shape)}")
@@ -81,14 +86,20 @@ class DetailedResult:
 
         Returns:
             Booleans: true where an element is contested and one of its candidates has the value.
+
+        Raises:
+            UsageError: the shape is another one.
         """
+        case, known = self._case, in_own_dtype(numpy.asarray(values))
+        if known.shape != self.values.shape:
+            found, expected = show_numbers(known.shape), show_numbers(self.values.shape)
+            raise UsageError(f"values have shape {found}, expected {expected}")
         if not self.contested.any():
-            return self.contested
-        case, known = self._case, in_own_dtype(values)
-        found = is_candidate(case.task, known, case.indices, case.updates, absolute, relative)
+            return self.contested.copy()
+        is_allowed = is_candidate(case.task, known, case.indices, case.updates, absolute, relative)
         if case.task.reduction is not Reduction.NONE and case.task.keeps_initial:
-            found |= is_near(case.data, known, absolute, relative)
-        allowed: Array = self.contested & found
+            is_allowed |= is_near(case.data, known, absolute, relative)
+        allowed: Array = self.contested & is_allowed
         return allowed
 
     def bound_from_values(self, coarser: float = 1.0) -> "Array":

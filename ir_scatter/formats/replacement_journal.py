@@ -231,8 +231,15 @@ def finish(paths: Sequence[Path]) -> tuple[str, ...]:
         if left:
             names = ", ".join(one.target.name for one in left)
             done = f"{len(renames) - len(left)} of {len(renames)} files"
-            said.append(f"a conversion was killed when {done} were replaced: {names} was replaced now")
+            said.append(
+                f"a conversion was killed when {done} were replaced: {names} {was_or_were(left)} replaced now"
+            )
     return tuple(said)
+
+
+def was_or_were(things: Sequence[object]) -> str:
+    """Return the verb for one thing or several."""
+    return "was" if len(things) == 1 else "were"
 
 
 def _journals(folders: Iterable[Path]) -> Iterator[Path]:
@@ -277,8 +284,9 @@ def half_replaced(path: Path) -> str | None:
                 if 0 < len(left) < len(renames):
                     done = f"{len(renames) - len(left)} of {len(renames)} files"
                     names = ", ".join(one.target.name for one in left)
+                    verb = was_or_were(left)
                     return (
-                        f"a conversion was killed when {done} were replaced, and {names} was not: expected "
-                        "all of them or none; the next conversion from or to this file finishes it"
+                        f"a conversion was killed when {done} were replaced, and {names} {verb} not: "
+                        "expected all of them or none; the next conversion from or to this file finishes it"
                     )
     return None

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ir_scatter.elements import dtype, in_own_dtype
+from ir_scatter.elements import ELEMENT_TYPES, dtype, in_own_dtype
 from ir_scatter.errors import BadFeed
 from ir_scatter.ops.plain.case import Array, kind
 from ir_scatter.wiring import GraphInput
@@ -84,6 +84,19 @@ def _read(file: IO[bytes], path: "str | Path") -> dict[str, Array]:
     return {name: _entry(found, name, path) for name in found.files}
 
 
+def _are_values(array: Array, seen: Array) -> bool:
+    """Tell whether bytes are values of a type: of one below 8 bits most are none.
+
+    A whole number may fill its byte with its sign.
+    """
+    bits = next(row.bits for row in ELEMENT_TYPES.values() if row.dtype_name == seen.dtype.name)
+    if bits >= 8:
+        return True
+    raw = array.view(np.int8)
+    usual = seen.astype(np.float32).astype(seen.dtype).view(np.int8)
+    return bool(((raw == usual) | (raw == seen.astype(np.float32))).all())
+
+
 def _entry(found: Any, name: str, path: "str | Path") -> Array:
     try:
         array = found[name]
@@ -91,7 +104,16 @@ def _entry(found: Any, name: str, path: "str | Path") -> Array:
         raise BadFeed(f"{path}: {name}: {_reason(error)}") from None
     if not isinstance(array, np.ndarray):
         raise BadFeed(f"{path}: {name} is no array")
+    if array.dtype.kind == "V" and array.dtype.itemsize in {2, 4, 8} and _is_swapped(found, name):
+        whole = array.view(np.dtype(f"u{array.dtype.itemsize}"))
+        return np.asarray(whole.byteswap().view(array.dtype))
     return in_own_dtype(array)
+
+
+def _is_swapped(found: Any, name: str) -> bool:
+    """Tell whether an array of a type that NumPy does not know is big-endian, which its reader forgets."""
+    with found.zip.open(f"{name}.npy") as member:
+        return b"'>V" in member.read(256)
 
 
 def _reason(error: Exception) -> str:
@@ -104,7 +126,8 @@ def _is_known_to_npz(type: "np.dtype[Any]") -> bool:
 
 def _converted(array: Array, expected: "np.dtype[Any]") -> Array:
     if array.dtype.kind == "V" and array.dtype.itemsize == expected.itemsize and array.dtype.names is None:
-        return array.view(expected)
+        seen = array.view(expected)
+        return seen if _are_values(array, seen) else array
     if array.dtype != _WIDER[kind(np.empty(0, expected))]:
         return array
     with np.errstate(all="ignore"):

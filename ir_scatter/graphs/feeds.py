@@ -3,14 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from ir_scatter.elements import ElementType, dtype, in_own_dtype
 from ir_scatter.errors import BadFeed
-from ir_scatter.evaluate.arrays import changed_numbers
+from ir_scatter.evaluate.arrays import read_array
 from ir_scatter.graphs.machine import load
 from ir_scatter.ops.plain.case import Array
-from ir_scatter.shapes import agree, show
+from ir_scatter.shapes import agree, show, with_article
 from ir_scatter.wiring import GraphInput
 
 _TEXT_KINDS = "OUST"
@@ -27,6 +25,8 @@ def check_feeds(inputs: Sequence[GraphInput], feeds: Mapping[str, Any]) -> list[
     Raises:
         BadFeed: one is missing, superfluous, given twice, or of the wrong type or shape.
     """
+    if not isinstance(feeds, Mapping):
+        raise BadFeed(f"the feeds are {with_article(type(feeds).__name__)}, expected arrays by name")
     numbers = {name: number for number, input in enumerate(inputs) for name in reversed(input.names)}
     given: dict[int, str] = {}
     for name in feeds:
@@ -49,12 +49,11 @@ def _array(input: GraphInput, name: str | None, feeds: Mapping[str, Any]) -> Arr
         assert input.default is not None
         return load(input.default)
     try:
-        array = in_own_dtype(np.asarray(feeds[name]))
-    except ValueError as error:
+        array = in_own_dtype(read_array(feeds[name]))
+    except OverflowError as error:
+        raise BadFeed(f"{name} holds {error}") from None
+    except Exception as error:  # whatever an object raises that is asked for its array
         raise BadFeed(f"{name} is no array: {error}") from None
-    changed = changed_numbers(feeds[name], array)
-    if changed:
-        raise BadFeed(f"{name} holds {changed}")
     if input.element_type is not None:
         array = _of_type(name, array, input.element_type)
     if not agree(input.shape, array.shape):

@@ -110,7 +110,7 @@ def _comparison(one: Comparison) -> dict[str, Any]:
         "max_rel": _size(found.max_rel),
         "max_ulp": found.max_ulp,
         "required": {"abs": _size(found.max_abs), "rel": _size(found.max_rel)},
-        "tolerance": {"abs": found.tolerance.absolute, "rel": found.tolerance.relative},
+        "tolerance": {"abs": _size(found.tolerance.absolute), "rel": _size(found.tolerance.relative)},
         "worst": worst
         and {"index": list(worst.index), "got": _element(worst.got), "expected": _element(worst.expected)},
         "nans": list(found.nans),

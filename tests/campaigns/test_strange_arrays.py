@@ -261,7 +261,8 @@ def test_general_operators(figures: Counter[str]) -> None:
             inputs, attributes = recipe(name, data, is_onnx=not domain)
             expected = references(name, data)
         if expected is not None and "int" in kind.name:  # what Python makes of numbers does not wrap
-            limits, reals = ml_dtypes.iinfo(kind), expected.astype(np.float64)
+            iinfo: Any = ml_dtypes.iinfo
+            limits, reals = iinfo(kind), expected.astype(np.float64)
             has_room = limits.min <= reals.min(initial=0) and reals.max(initial=0) <= limits.max
             expected = expected if has_room else None
         options: dict[str, Any] = {"opset": 18 if not domain else 8, "output_types": [None, None]}

@@ -147,6 +147,7 @@ def test_a_format_that_is_not_the_runtimes_in_many_models_and_in_two(
     assert cli("compare", model, model, "--on", "onnx-reference").code == 4
     assert cli("compare", model, *names, "--save", "kept").code == 0
     assert cli("compare", model, *names, "--against", "kept").code == 0
+    assert cli("compare", model, "--on", "onnx-reference", "--against", "kept").code == 4
     then = told(cli("compare", model, "--on", "saved", "--against", "kept", "--format", "json").out)
     reasons = {one["runner"]: one["reason"] for one in then["outcomes"]}
     assert reasons == {"saved:numpy": None, "saved:a": None, "saved:onnx-reference": "format"}
@@ -191,6 +192,7 @@ def test_nondeterminism_and_illegal_indices_are_1(
         (("--values", "odd"), "'odd' is not one of"),
         (("--precision", "f64"), "'f64' is not one of"),
         (("--timeout", "0"), "0"),
+        (("--timeout", "nan"), "'nan' is no number of seconds"),
         (("model.xml", "model.xml"), "there are 3 models, expected one or two, or --each"),
         (("model.xml", "--save", "x"), "--save, --against and --extract are for one model, not two"),
         (("--each", "--inputs", "feeds.npz"), "--inputs and --against are for one model, not for --each"),

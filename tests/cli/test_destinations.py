@@ -164,3 +164,28 @@ def test_standard_input_is_no_output(clean: Path) -> None:
         )
     assert done.returncode == 2
     assert clean.read_bytes() == before
+
+
+def test_weights_of_a_model_of_any_name_are_no_output(cli: Cli, clean: Path) -> None:
+    model = copy_sample("kv_cache/decoder.xml", Path.cwd())
+    model.rename("decoder.model")
+    before = contents()
+    assert cli("validate", "decoder.model", "-o", "decoder.bin").code == 2
+    assert contents() == before
+
+
+def test_two_options_name_two_files(cli: Cli, clean: Path) -> None:
+    before = contents()
+    result = cli("validate", clean, "-o", "x.json", "--write-baseline", "x.json")
+    assert result.code == 2
+    assert "x.json is what -o names, expected another file" in " ".join(result.err.split())
+    assert contents() == before
+
+
+def test_settings_are_no_output(cli: Cli, clean: Path) -> None:
+    Path("pyproject.toml").write_text("[tool.ir-scatter]\nquiet = true\n")
+    before = contents()
+    result = cli("validate", clean, "-o", "pyproject.toml")
+    assert result.code == 2
+    assert "where the settings are" in " ".join(result.err.split())
+    assert contents() == before

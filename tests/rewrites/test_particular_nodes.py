@@ -202,3 +202,21 @@ def test_one_value_at_two_inputs_gets_one_shape(type: str, seed: int, tmp_path: 
     indices = held(np.array([0]) if axis == 0 else np.array([2, 0, 1]))
     path = one_scatter(tmp_path, type, version, value, indices, value, held(axis, name="axis"))
     only(convert(path, "ScatterNDUpdate", seed=seed))
+
+
+def test_inputs_that_are_left_out_at_the_end(tmp_path: Path) -> None:
+    names = ["data", "indices", "updates", ""]
+    node = helper.make_node("ScatterElements", names, ["result"], "node")
+    inputs = [
+        helper.make_tensor_value_info(name, kind, [4])
+        for name, kind in zip(
+            names[:3], (TensorProto.FLOAT, TensorProto.INT64, TensorProto.FLOAT), strict=True
+        )
+    ]
+    result = helper.make_tensor_value_info("result", TensorProto.FLOAT, [4])
+    graph = helper.make_graph([node], "graph", inputs, [result])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    onnx.save(model, tmp_path / "m.onnx")
+    conversion = convert(tmp_path / "m.onnx", "ScatterND", assume=["unique-indices"])
+    only(conversion)
+    assert len(conversion.verified) == 1

@@ -6,10 +6,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
-from ir_scatter import IllegalCase, evaluate
+from ir_scatter import IllegalCase, UsageError, evaluate, evaluate_detailed
 
 Array = Any
 
@@ -135,3 +136,38 @@ def test_an_unknown_keyword_is_refused_whatever_its_value() -> None:
         with pytest.raises(IllegalCase, match="attribute frobnicate is not documented"):
             evaluate("ScatterElementsUpdate-12", **given, frobnicate=value)
     assert evaluate("ScatterElementsUpdate-12", **given, reduction=None, use_init_val=None).tolist() == [3, 2]
+
+
+@pytest.mark.parametrize("updates", [[2**63 + 1, 0], [2**63, 0], [2**64 - 1, 2**63]])
+def test_whole_numbers_that_one_type_holds_are_taken(updates: list[int]) -> None:
+    found = evaluate("ScatterUpdate-3", data=np.zeros(2, np.uint64), indices=[0, 1], updates=updates, axis=0)
+    assert found.tolist() == updates
+    assert evaluate("ScatterUpdate-3", data=updates, indices=[0], updates=[1], axis=0).tolist() == [
+        1,
+        updates[1],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        (np.float16, 1e6), (np.float32, 1e300), (ml_dtypes.float8_e4m3fn, 1e4), (ml_dtypes.float8_e4m3fn, np.inf),
+        (ml_dtypes.float8_e8m0fnu, -1.0), (ml_dtypes.float4_e2m1fn, np.nan),
+    ],
+)  # fmt: skip
+def test_numbers_that_a_narrow_type_has_no_room_for_are_refused(kind: Any, number: float) -> None:
+    with pytest.raises(IllegalCase, match="updates is f64, expected"):
+        evaluate("ScatterUpdate-3", data=np.ones(1).astype(kind), indices=[0], updates=[number], axis=0)
+
+
+def test_places_and_values_of_another_kind_are_refused() -> None:
+    found = evaluate_detailed("ScatterElementsUpdate-12", data=[1.0, 2.0], indices=[0], updates=[3.0], axis=0)
+    for position in ([0.5], ["0"], [None], 0):
+        with pytest.raises(UsageError, match="position is"):
+            found.candidates(position)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"values have shape \[3\], expected \[2\]"):
+        found.allows(np.zeros(3))
+    found.allows(found.values)[:] = True
+    assert not found.contested.any()
+    with pytest.raises(UsageError, match=r"axis has shape \[1, 1\], expected \[\] or \[1\]"):
+        evaluate("ScatterElements-13", data=[1.0, 2.0], indices=[0], updates=[3.0], axis=[[0]])

@@ -129,3 +129,11 @@ def test_a_list_that_no_type_holds_is_refused(tmp_path: Path) -> None:
     assert evaluate_model(path, {"x": [2.0, -1.0]})["y"].tolist() == [2, -1]
     with pytest.raises(BadFeed, match="x holds -1 and 9223372036854775809, expected whole numbers"):
         evaluate_model(path, {"x": [2**63 + 1, -1]})
+
+
+def test_an_archive_may_be_big_endian(tmp_path: Path) -> None:
+    kind = np.dtype(ml_dtypes.bfloat16)
+    array = np.array([1.5, -2], kind)
+    np.savez(tmp_path / "in.npz", swapped=array.astype(kind.newbyteorder(">")), plain=array)
+    found = read_arrays(tmp_path / "in.npz")
+    assert found["swapped"].tobytes() == found["plain"].tobytes() == array.tobytes()
