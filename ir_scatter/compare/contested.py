@@ -30,11 +30,6 @@ if TYPE_CHECKING:
 COMPUTED = -1
 """The number of an element that was computed from a contested one, or may be one: nothing is known of it."""
 
-_TYPES_ONLY = frozenset({"convertlike", "castlike"})
-_FIXED_SHAPE = frozenset({"gather", "gathernd", "gatherelements", "where", "select", "concat"})
-"""Of the operators that move elements those whose values have no part in the shape of the output."""
-_FREE_SHAPE = frozenset({"nonzero", "range", "constantofshape"})
-"""Operators that NumPy computes and that make shapes out of values."""
 _ROUNDS = 16
 """So many copies of one contested element are looked at; further ones are open."""
 
@@ -207,14 +202,13 @@ def spread(step: Step, cells: Sequence[Marked | None], arrays: "Sequence[Array |
         cells: its inputs.
         arrays: its outputs, as far as they are known.
     """
-    type, count = step.node.type.lower(), len(step.outputs)
+    op, count = find(step.node.domain, step.node.type), len(step.outputs)
     touched = [number for number, cell in enumerate(cells) if cell is not None and cell.open is not None]
-    if type in _TYPES_ONLY:
+    if op is not None and op.copies:  # a second input only tells the type
         touched = [number for number in touched if number == 0]
     if not touched:
         return [None] * count
     is_free = any(_origins(cells[number]) is None for number in touched)
-    op = find(step.node.domain, step.node.type)
     if op is not None and op.reads_shapes_only and not is_free:
         return [None] * count
     before = next((cell.open.why for cell in cells if cell and cell.open and cell.open.why), "")
@@ -224,7 +218,7 @@ def spread(step: Step, cells: Sequence[Marked | None], arrays: "Sequence[Array |
     if found is not None:
         return [Open(one, before) for one in found]
     why = before or f"behind {step.node.type} {step.node.scope} every element may depend on a contested one"
-    if is_free or _makes_shapes(step, type, touched):
+    if is_free or _makes_shapes(step, touched):
         return [Open(None, why)] * count
     return [whole(why, shape_of(step, number, array)) for number, array in _numbered(arrays, count)]
 
@@ -365,14 +359,12 @@ def _by_element(cells: Sequence[Marked | None], step: Step) -> "Sequence[Array] 
     return [np.where(found, np.int64(COMPUTED), np.int64(0))]
 
 
-def _makes_shapes(step: Step, type: str, touched: Sequence[int]) -> bool:
+def _makes_shapes(step: Step, touched: Sequence[int]) -> bool:
     """Tell whether open values have a part in the shape of an output."""
     if not isinstance(step.work, GeneralOp):
         return False
-    moving = step.work.moved_inputs(len(step.inputs))
-    if moving and type not in _FIXED_SHAPE:
-        return not set(touched) <= set(moving)
-    return type in _FREE_SHAPE
+    constraints = step.work.constraints_in(step.node.domain)
+    return any(constraint.port in touched and constraint.decides_shape for constraint in constraints)
 
 
 def _origins(cell: Marked | None) -> Any:
