@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ir_scatter import IllegalCase, UsageError, evaluate, evaluate_detailed
+from tests.ops.strange_arrays import read_only, unaligned
 
 Array = Any
 
@@ -34,18 +35,6 @@ def strided(array: Array) -> Array:
 
 def backwards(array: Array) -> Array:
     return np.ascontiguousarray(array[..., ::-1])[..., ::-1]
-
-
-def unaligned(array: Array) -> Array:
-    room = np.zeros(array.nbytes + 1, np.uint8)
-    room[1:] = np.frombuffer(array.tobytes(), np.uint8)
-    return room[1:].view(array.dtype).reshape(array.shape)
-
-
-def read_only(array: Array) -> Array:
-    copy = array.copy()
-    copy.flags.writeable = False
-    return copy
 
 
 def swapped(array: Array) -> Array:
