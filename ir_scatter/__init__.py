@@ -1,8 +1,8 @@
 """Find, validate, explain, convert and compute the scatter operators of OpenVINO IR and ONNX models."""
 
 from ir_scatter.convert import Conversion, convert
-from ir_scatter.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
-from ir_scatter.errors import (
+from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
+from ir_scatter.core.errors import (
     BadFeed,
     BrokenModel,
     CannotWrite,
@@ -15,9 +15,9 @@ from ir_scatter.errors import (
     UnreadableModel,
     UsageError,
 )
+from ir_scatter.core.model import Model
 from ir_scatter.evaluate import evaluate, evaluate_detailed
-from ir_scatter.graphs import evaluate_model
-from ir_scatter.model import Model
+from ir_scatter.evaluate.model import evaluate_model
 from ir_scatter.validate import read, validate
 from ir_scatter.version import __version__
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from ir_scatter.diagnostics import Diagnostic
-from ir_scatter.errors import UsageError
+from ir_scatter.core.diagnostics import Diagnostic
+from ir_scatter.core.errors import UsageError
 from ir_scatter.report.report import Report
 
 _SCHEMA = 1

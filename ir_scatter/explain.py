@@ -3,8 +3,8 @@
 import difflib
 from collections.abc import Iterator
 
-from ir_scatter.diagnostics import Severity
-from ir_scatter.errors import UsageError
+from ir_scatter.core.diagnostics import Severity
+from ir_scatter.core.errors import UsageError
 from ir_scatter.ops import SPECS, by_text
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites.refusals import MEANINGS, Reason

@@ -3,12 +3,12 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from ir_scatter.diagnostics import Location
-from ir_scatter.facts import MAX_CONSTANT_ELEMENTS, Facts
-from ir_scatter.model import Model
+from ir_scatter.analysis.facts import MAX_CONSTANT_ELEMENTS, Facts
+from ir_scatter.analysis.scatter_node import Operand, Site
+from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.model import Model
+from ir_scatter.core.shapes import show
 from ir_scatter.ops import find, scatter_types
-from ir_scatter.shapes import show
-from ir_scatter.site import Operand, Site
 
 UNKNOWN = "?"
 

@@ -6,21 +6,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ir_scatter.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
-from ir_scatter.errors import UnreadableModel, UsageError
-from ir_scatter.facts import MAX_CONSTANT_ELEMENTS, Facts
-from ir_scatter.memory import collector_paused
-from ir_scatter.model import ONNX, OPENVINO, Defect, Graph, Model, Node
+from ir_scatter.analysis.facts import MAX_CONSTANT_ELEMENTS, Facts
+from ir_scatter.analysis.plain_forms import PlainForms
+from ir_scatter.analysis.reads import FAULTS, SIGNATURE
+from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
+from ir_scatter.core.errors import UnreadableModel, UsageError
+from ir_scatter.core.memory import collector_paused
+from ir_scatter.core.model import ONNX, OPENVINO, Defect, Graph, Model, Node
 from ir_scatter.ops import find, scatter_types
 from ir_scatter.ops.general import ONNX_BROADCASTERS, ONNX_TYPE_KEEPERS
-from ir_scatter.plain_forms import PlainForms
-from ir_scatter.reads import FAULTS, SIGNATURE
 from ir_scatter.rules import all_rules, by_name
 from ir_scatter.rules.rule import Finding, Rule
-from ir_scatter.site import Site
 
 if TYPE_CHECKING:
-    from ir_scatter.shapes import Shape
+    from ir_scatter.core.shapes import Shape
 
 _STORED = "SCT5"
 
@@ -32,7 +32,7 @@ def read(path: "str | Path", *, input_shapes: "Mapping[str, Shape] | None" = Non
 
     Args:
         path: the `.xml` or `.onnx` file.
-        input_shapes: shapes for inputs of the model by name, as `ir_scatter.shapes.parse_shape`
+        input_shapes: shapes for inputs of the model by name, as `ir_scatter.core.shapes.parse_shape`
             reads them; for ONNX they are propagated.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ir_scatter.errors import BadFeed, NoInputs, UnreadableModel, UsageError
+from ir_scatter.core.errors import BadFeed, NoInputs, UnreadableModel, UsageError
 from ir_scatter.report.characters import visible
 from ir_scatter_cli import exits
 from ir_scatter_cli.destinations import demand_apart, demand_apart_from_folders
@@ -155,7 +155,7 @@ def _run(options: dict[str, Any]) -> int:
 
 def _demand_apart(job: "Job", options: dict[str, Any]) -> None:
     """Demand that nothing is written over what is read."""
-    from ir_scatter.files import find_files
+    from ir_scatter.core.files import find_files
 
     models = [source.path for source in find_files(job.models, ()).sources] if job.each else [*job.models]
     others = [options["inputs"]]
@@ -166,7 +166,7 @@ def _demand_apart(job: "Job", options: dict[str, Any]) -> None:
 
 
 def _count(job: "Job") -> int:
-    from ir_scatter.files import find_files
+    from ir_scatter.core.files import find_files
 
     return len(find_files(job.models, ()).sources) if job.each else 1
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ir_scatter.errors import CannotWrite, Error, UnreadableModel, UsageError
+from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError
 from ir_scatter.report.characters import visible
 from ir_scatter_cli import exits
 from ir_scatter_cli.options import use_color, write

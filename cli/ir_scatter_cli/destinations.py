@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from ir_scatter.errors import UnreadableModel
-from ir_scatter.files import STANDARD_INPUT
+from ir_scatter.core.errors import UnreadableModel
+from ir_scatter.core.files import STANDARD_INPUT
 from ir_scatter.formats import IR, detect
 from ir_scatter_cli.settings import find_settings
 
@@ -101,7 +101,7 @@ def _external(model: str) -> Iterator[str]:
     """Yield where the tensors of an ONNX model are that are not in the file itself."""
     if not _may_have_external_data(model):
         return
-    from ir_scatter.formats.onnx_beside import external_files
+    from ir_scatter.formats.onnx.beside import external_files
     from ir_scatter.validate import read
 
     try:

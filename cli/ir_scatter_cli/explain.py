@@ -2,7 +2,7 @@
 
 import click
 
-from ir_scatter.errors import UsageError
+from ir_scatter.core.errors import UsageError
 from ir_scatter.explain import explain
 from ir_scatter_cli.options import write
 

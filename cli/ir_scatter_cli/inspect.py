@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import click
 
-from ir_scatter.errors import UnreadableModel
-from ir_scatter.files import Source, find_files
+from ir_scatter.core.errors import UnreadableModel
+from ir_scatter.core.files import Source, find_files
 from ir_scatter.inspect import inspect
 from ir_scatter.report.inspection import Inspection, document, rows, summary
 from ir_scatter.validate import read

@@ -9,8 +9,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from ir_scatter.errors import UsageError
-from ir_scatter.shapes import Shape, parse_shape
+from ir_scatter.core.errors import UsageError
+from ir_scatter.core.shapes import Shape, parse_shape
 from ir_scatter_cli import exits
 
 if TYPE_CHECKING:  # generic for type checkers only: older releases cannot be subscripted

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ir_scatter.errors import (
+from ir_scatter.core.errors import (
     BadFeed,
     BrokenModel,
     Error,
@@ -13,15 +13,15 @@ from ir_scatter.errors import (
     UnknownOperator,
     UnreadableModel,
 )
+from ir_scatter.core.shapes import Shape
 from ir_scatter.report.characters import visible
-from ir_scatter.shapes import Shape
 from ir_scatter_cli import exits
 from ir_scatter_cli.destinations import demand_apart
 from ir_scatter_cli.options import InputShape, write, write_file
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
-    from ir_scatter.graphs.program import Program
+    from ir_scatter.core.constants import Array
+    from ir_scatter.evaluate.program import Program
 
 _COLUMNS = ("output", "type", "shape", "min", "max")
 
@@ -73,7 +73,8 @@ def command(
 
 
 def _run(path: str, inputs: str | None, seed: int, shapes: dict[str, Shape], output: str | None) -> int:
-    from ir_scatter.graphs import archive, prepare
+    from ir_scatter.evaluate import archive
+    from ir_scatter.evaluate.model import prepare
 
     program = prepare(path)
     if inputs is None:
@@ -94,7 +95,7 @@ def _run(path: str, inputs: str | None, seed: int, shapes: dict[str, Shape], out
 
 
 def _draw(program: "Program", seed: int, shapes: dict[str, Shape]) -> "dict[str, Array]":
-    from ir_scatter.cases.feeds import draw_feeds
+    from ir_scatter.inputs.feeds import draw_feeds
 
     drawn = draw_feeds(program, seed, shapes)
     for node in drawn.repeated:
@@ -124,7 +125,7 @@ def _findings(path: str, error: BrokenModel) -> str:
 
 def _summary(outputs: "dict[str, Array]") -> str:
     """Draw a table of the outputs."""
-    from ir_scatter.graphs.summary import summarize
+    from ir_scatter.evaluate.summary import summarize
 
     rows = [_COLUMNS, *(tuple(map(visible, row)) for row in summarize(outputs))]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from ir_scatter.check import NodeIgnore
-from ir_scatter.errors import UsageError
+from ir_scatter.core.errors import UsageError
+from ir_scatter.lint import NodeIgnore
 from ir_scatter.validate import check_codes
 
 _TABLE = "ir-scatter"

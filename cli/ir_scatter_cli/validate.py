@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import click
 
 from ir_scatter import baseline as baselines
-from ir_scatter.check import Checked, NodeIgnore, Options, check_files, make_report, without_known
-from ir_scatter.diagnostics import Severity
-from ir_scatter.errors import UsageError
-from ir_scatter.files import Source, find_files
+from ir_scatter.core.diagnostics import Severity
+from ir_scatter.core.errors import UsageError
+from ir_scatter.core.files import Source, find_files
+from ir_scatter.core.shapes import Shape
+from ir_scatter.lint import Checked, NodeIgnore, Options, check_files, make_report, without_known
 from ir_scatter.report.formats import FORMATS, render
 from ir_scatter.report.report import Report
-from ir_scatter.shapes import Shape
 from ir_scatter_cli import exits
 from ir_scatter_cli.destinations import demand_apart
 from ir_scatter_cli.options import Codes, InputShape, SettingsCommand, flatten, use_color, write

@@ -10,12 +10,12 @@ from ir_scatter.compare.request import Voices
 from ir_scatter.compare.saved import Saved, load
 from ir_scatter.compare.session import SAVED, Compared, Settings, without_arrays
 from ir_scatter.compare.voices import NUMPY
-from ir_scatter.errors import BadFeed
-from ir_scatter.model import Model
+from ir_scatter.core.errors import BadFeed
+from ir_scatter.core.model import Model
 from ir_scatter.runners.outcome import Outcome, Status
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
 
 
 def compare_against(folder: "str | Path", model: Model, voices: Voices, settings: Settings) -> Compared:
@@ -84,8 +84,8 @@ def _demand_fit(saved: Saved, model: Model) -> None:
     Raises:
         BadFeed: it does not.
     """
-    from ir_scatter.graphs.feeds import check_feeds
-    from ir_scatter.graphs.plan import wire
+    from ir_scatter.evaluate.feeds import check_feeds
+    from ir_scatter.evaluate.plan import wire
 
     inputs = wire(model).inputs
     for feeds in saved.feeds:

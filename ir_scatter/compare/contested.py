@@ -13,18 +13,18 @@ import numpy as np
 
 from ir_scatter.compare.tensors import measure
 from ir_scatter.compare.verdicts import Excuse, Measure, Tolerance, Verdict
-from ir_scatter.errors import Error
+from ir_scatter.core.errors import Error
+from ir_scatter.core.shapes import static
 from ir_scatter.evaluate.case import Case
-from ir_scatter.graphs.nodes import compute_node
-from ir_scatter.graphs.plan import Step
+from ir_scatter.evaluate.nodes import compute_node
+from ir_scatter.evaluate.plan import Step
 from ir_scatter.ops.general import GeneralOp, find
 from ir_scatter.ops.kernels.hits import count_hits
 from ir_scatter.ops.kernels.scatter import scatter
 from ir_scatter.ops.spec import Reduction
-from ir_scatter.shapes import static
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
     from ir_scatter.evaluate.detailed import DetailedResult
 
 COMPUTED = -1

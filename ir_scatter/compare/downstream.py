@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 
 from ir_scatter.compare.scopes import printed
-from ir_scatter.wiring import Call, Choice, Key, Nested, Repeat, Source, Wiring
+from ir_scatter.core.dataflow import Call, Choice, Key, Nested, Repeat, Source, Wiring
 
 _Depends = Callable[[Key | None], bool]
 

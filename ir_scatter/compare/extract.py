@@ -10,10 +10,10 @@ from ir_scatter.compare.nodes import TappedNode, scatter_nodes
 from ir_scatter.compare.session import SAVED, Compared, Settings
 from ir_scatter.compare.stored import type_of
 from ir_scatter.compare.verdicts import Comparison, Level, Verdict
-from ir_scatter.errors import CannotWrite, NotEditable
+from ir_scatter.core.errors import CannotWrite, NotEditable
+from ir_scatter.evaluate.archive import write_arrays
 from ir_scatter.formats import IR
 from ir_scatter.formats.one_node import OneInput, OneNode, ir_of, onnx_of
-from ir_scatter.graphs.archive import write_arrays
 from ir_scatter.ops.spec import Kind
 from ir_scatter.validate import read
 

@@ -9,13 +9,13 @@ from ir_scatter.compare.one_model import compare, names_of
 from ir_scatter.compare.request import Voices, find_voices
 from ir_scatter.compare.session import Compared, Settings, with_nothing_said
 from ir_scatter.compare.two_models import compare_two
-from ir_scatter.errors import CannotWrite, Error, UnreadableModel, UsageError
-from ir_scatter.files import find_files
-from ir_scatter.model import Model
+from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError
+from ir_scatter.core.files import find_files
+from ir_scatter.core.model import Model
 from ir_scatter.validate import read
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
 
 SAVED = "saved"
 """The runner that is named when nothing is to run, and only what was saved is to be looked at."""
@@ -201,8 +201,8 @@ def _folder(path: str, taken: set[str]) -> str:
 
 
 def _feeds(path: str, model: Model) -> "Mapping[str, Array]":
-    from ir_scatter.graphs import archive
-    from ir_scatter.graphs.plan import wire
+    from ir_scatter.evaluate import archive
+    from ir_scatter.evaluate.plan import wire
 
     return archive.fit_types(archive.read_arrays(path), wire(model).inputs)
 

@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ir_scatter.analysis.facts import Facts
+from ir_scatter.analysis.scatter_node import Site
 from ir_scatter.compare.tensors import are_equal, measure
 from ir_scatter.compare.tolerances import FRACTION_BITS, Tolerances, computed_bits, default_tolerance
 from ir_scatter.compare.verdicts import Comparison, Guarded, Level, Measure, Verdict
-from ir_scatter.errors import Error, IllegalCase, IllegalIndex
+from ir_scatter.core.errors import Error, IllegalCase, IllegalIndex
+from ir_scatter.core.model import Model, Node
+from ir_scatter.core.shapes import counted
 from ir_scatter.evaluate import evaluate, evaluate_detailed
-from ir_scatter.facts import Facts
-from ir_scatter.graphs.nodes import arguments_of, by_role
-from ir_scatter.model import Model, Node
+from ir_scatter.evaluate.nodes import arguments_of, by_role
 from ir_scatter.ops import find, scatter_types
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.runners.outcome import Execution, Tap, Tapped, tap_of
-from ir_scatter.shapes import counted
-from ir_scatter.site import Site
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
 
 REFERENCE = "numpy"
 

@@ -20,13 +20,13 @@ from ir_scatter.compare.tap_changes import Changed, TapChanges, changed_by_taps
 from ir_scatter.compare.verdicts import Comparison, Guarded, Odd, Verdict
 from ir_scatter.compare.voices import NUMPY, NumpyVoice
 from ir_scatter.compare.watching import Sight
-from ir_scatter.errors import BadFeed
-from ir_scatter.model import Model, Node
+from ir_scatter.core.errors import BadFeed
+from ir_scatter.core.model import Model, Node
 from ir_scatter.runners.outcome import NodeFacts, Outcome, Status, Tapped
 from ir_scatter.validate import read
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
     from ir_scatter.runners.runner import Availability, Runner
 
 _HOPELESS = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
@@ -84,9 +84,9 @@ def make_cases(
     Raises:
         BadFeed: they are not what the model asks for.
     """
-    from ir_scatter.cases.feeds import make_feeds
-    from ir_scatter.graphs.feeds import check_feeds
-    from ir_scatter.graphs.plan import wire
+    from ir_scatter.evaluate.feeds import check_feeds
+    from ir_scatter.evaluate.plan import wire
+    from ir_scatter.inputs.feeds import make_feeds
 
     if given is not None:
         check_feeds(wire(model).inputs, given)
@@ -97,7 +97,7 @@ def make_cases(
 
 def names_of(model: Model) -> set[str]:
     """Return the names that a tolerance may be given for: of outputs and of scatter nodes."""
-    from ir_scatter.graphs.plan import wire
+    from ir_scatter.evaluate.plan import wire
 
     outputs = {output.name for output in wire(model).outputs}
     return outputs.union(*(one.names for one in nodes_by_tap(model).values()))

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from ir_scatter.compare.tolerances import Tolerances
 from ir_scatter.compare.verdicts import Comparison, Guarded, Odd, Verdict
 from ir_scatter.compare.voices import NUMPY
+from ir_scatter.core.shapes import Shape
 from ir_scatter.runners.outcome import OTHER_FORMAT, NodeFacts, Outcome, Status
-from ir_scatter.shapes import Shape
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
     from ir_scatter.runners.runner import Availability
 
 SAVED = "saved:"

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ir_scatter.elements import ELEMENT_TYPES, ElementType, dtype
-from ir_scatter.errors import BadFeed
-from ir_scatter.graphs.archive import read_arrays, write_arrays
+from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
+from ir_scatter.core.errors import BadFeed
+from ir_scatter.evaluate.archive import read_arrays, write_arrays
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
 
 _BY_DTYPE = {row.dtype_name: row for row in ELEMENT_TYPES.values() if row.dtype_name}
 _STRING = "string"

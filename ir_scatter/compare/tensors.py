@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ir_scatter.compare.verdicts import Measure, Tolerance, Verdict, Worst
-from ir_scatter.elements import in_own_dtype
-from ir_scatter.ops.plain.case import kind
-from ir_scatter.shapes import show
+from ir_scatter.core.element_types import in_own_dtype
+from ir_scatter.core.shapes import show
+from ir_scatter.ops.general_kernels.case import kind
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
 
 _ULP_LIMIT = 2**63 - 1
 _WITHOUT_SIGN = frozenset({"float8_e8m0fnu"})

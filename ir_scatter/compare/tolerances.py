@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ir_scatter.compare.verdicts import Tolerance
-from ir_scatter.errors import UsageError
+from ir_scatter.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
 
 EXACT = Tolerance()
 FRACTION_BITS = {

@@ -14,12 +14,12 @@ from ir_scatter.compare.session import Compared, Settings, without_arrays, worse
 from ir_scatter.compare.verdicts import Comparison, Verdict
 from ir_scatter.compare.voices import NumpyVoice
 from ir_scatter.compare.watching import Seeds, Sight
-from ir_scatter.errors import BadFeed, Error
-from ir_scatter.model import Model
+from ir_scatter.core.errors import BadFeed, Error
+from ir_scatter.core.model import Model
 from ir_scatter.runners.outcome import Outcome, Status
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
     from ir_scatter.runners.runner import Runner
 
     _Feeds = Mapping[str, Array]
@@ -211,8 +211,8 @@ def _fitting(feeds: "_Feeds", models: Sequence[Model]) -> "_Feeds":
     Raises:
         BadFeed: it has another input, or lacks one, or takes another type or shape.
     """
-    from ir_scatter.graphs.feeds import check_feeds
-    from ir_scatter.graphs.plan import wire
+    from ir_scatter.evaluate.feeds import check_feeds
+    from ir_scatter.evaluate.plan import wire
 
     first, second = (wire(model).inputs for model in models)
     known = {name for input in second for name in input.names}

@@ -12,16 +12,23 @@ from typing import TYPE_CHECKING
 from ir_scatter.compare.background import Background
 from ir_scatter.compare.contested import OpenOutput
 from ir_scatter.compare.watching import Seeds, Sight, foresee, run_watched
-from ir_scatter.errors import BadFeed, BrokenModel, Error, EvaluationFailed, UnknownOperator, UnreadableModel
-from ir_scatter.model import Model
+from ir_scatter.core.errors import (
+    BadFeed,
+    BrokenModel,
+    Error,
+    EvaluationFailed,
+    UnknownOperator,
+    UnreadableModel,
+)
+from ir_scatter.core.model import Model
+from ir_scatter.core.shapes import counted
 from ir_scatter.ops import scatter_types
 from ir_scatter.runners.outcome import Outcome, Status
-from ir_scatter.shapes import counted
 from ir_scatter.version import versions
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
-    from ir_scatter.graphs.program import Program, Sketch
+    from ir_scatter.core.constants import Array
+    from ir_scatter.evaluate.program import Program, Sketch
 
 NUMPY = "numpy"
 _PRECISION = "model"
@@ -147,7 +154,7 @@ class NumpyVoice:
             UnknownOperator: NumPy does not compute one of its nodes.
         """
         if self._program is None:
-            from ir_scatter.graphs import prepare
+            from ir_scatter.evaluate.model import prepare
 
             try:
                 self._program = prepare(self._model)
@@ -168,7 +175,7 @@ class NumpyVoice:
 
     def _sketched(self) -> "Sketch | None":
         """Return what is known of a model that cannot be computed; None if that is nothing."""
-        from ir_scatter.graphs.program import make_sketch
+        from ir_scatter.evaluate.program import make_sketch
 
         if self._sketch is None:
             try:

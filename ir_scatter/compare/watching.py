@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ir_scatter.analysis.facts import Facts
 from ir_scatter.compare.contested import (
     COMPUTED,
     Marked,
@@ -20,27 +21,26 @@ from ir_scatter.compare.contested import (
 )
 from ir_scatter.compare.downstream import reached
 from ir_scatter.compare.scopes import printed
-from ir_scatter.elements import dtype
-from ir_scatter.errors import Error, IllegalCase
+from ir_scatter.core.dataflow import Call, Choice, Key, Repeat
+from ir_scatter.core.element_types import dtype
+from ir_scatter.core.errors import Error, IllegalCase
+from ir_scatter.core.model import Value
+from ir_scatter.core.shapes import static
 from ir_scatter.evaluate.case import prepare, run
 from ir_scatter.evaluate.detailed import detail
-from ir_scatter.facts import Facts
-from ir_scatter.graphs.failures import failure
-from ir_scatter.graphs.feeds import check_feeds
-from ir_scatter.graphs.machine import Frame, Machine
-from ir_scatter.graphs.nodes import arguments_of, by_role, compute_node, site_of
-from ir_scatter.graphs.plan import Plan, Plans, Step
-from ir_scatter.graphs.program import Program, Sketch
-from ir_scatter.model import Value
+from ir_scatter.evaluate.failures import failure
+from ir_scatter.evaluate.feeds import check_feeds
+from ir_scatter.evaluate.machine import Frame, Machine
+from ir_scatter.evaluate.nodes import arguments_of, by_role, compute_node, site_of
+from ir_scatter.evaluate.plan import Plan, Plans, Step
+from ir_scatter.evaluate.program import Program, Sketch
 from ir_scatter.ops import Lookup
 from ir_scatter.ops.general import GeneralOp
-from ir_scatter.ops.plain.case import kind
+from ir_scatter.ops.general_kernels.case import kind
 from ir_scatter.ops.spec import Reduction, Role
-from ir_scatter.shapes import static
-from ir_scatter.wiring import Call, Choice, Key, Repeat
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
     from ir_scatter.evaluate.case import Case
     from ir_scatter.evaluate.detailed import DetailedResult
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ir_scatter.convert.conversion import Conversion, Converted, Refused, Verified
 
 if TYPE_CHECKING:
-    from ir_scatter.model import Model
+    from ir_scatter.core.model import Model
 
 __all__ = ["Conversion", "Converted", "Refused", "Verified", "convert"]
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from ir_scatter.convert.conversion import Conversion, Converted, Refused, Verified
 from ir_scatter.convert.engine import Engine, Promises, Rewritten
 from ir_scatter.convert.plan import Task, Wish, make_plan, with_left
-from ir_scatter.errors import UsageError
-from ir_scatter.memory import collector_paused
-from ir_scatter.model import Model
+from ir_scatter.core.errors import UsageError
+from ir_scatter.core.memory import collector_paused
+from ir_scatter.core.model import Model
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.validate import read

@@ -4,9 +4,9 @@ A rule holds an input against data. Where the rank of data, or of indices, is on
 runs, the other inputs may still tell that no such model can run: there is nothing to rewrite then.
 """
 
+from ir_scatter.analysis.scatter_node import Operand, Site
+from ir_scatter.core.shapes import show
 from ir_scatter.ops.spec import Layout
-from ir_scatter.shapes import show
-from ir_scatter.site import Operand, Site
 
 
 def contradiction(site: Site) -> str:

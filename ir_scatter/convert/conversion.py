@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ir_scatter.diagnostics import Location
-from ir_scatter.fragment import Fragment, Patch
-from ir_scatter.model import Model, Node, OpKey
+from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.fragment import Fragment, Patch
+from ir_scatter.core.model import Model, Node, OpKey
 
 if TYPE_CHECKING:
     from ir_scatter.convert.opset.apply import Move

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from ir_scatter.errors import CannotWrite, UsageError
-from ir_scatter.model import Model
+from ir_scatter.core.errors import CannotWrite, UsageError
+from ir_scatter.core.model import Model
 
 _IR_SUFFIX = ".xml"
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ir_scatter.core.fragment import NewConstant
+from ir_scatter.core.shapes import show
 from ir_scatter.formats import IR
-from ir_scatter.fragment import NewConstant
-from ir_scatter.shapes import show
 
 if TYPE_CHECKING:
     from ir_scatter.convert.conversion import Conversion, Converted
-    from ir_scatter.fragment import Patch
-    from ir_scatter.model import Value
+    from ir_scatter.core.fragment import Patch
+    from ir_scatter.core.model import Value
 
 
 _SHORT = 16
@@ -27,7 +27,7 @@ def difference(conversion: "Conversion") -> str:
 def _ir_lines(conversion: "Conversion") -> Iterator[str]:
     from ir_scatter.formats.edits import Edit
     from ir_scatter.formats.line_diff import unified_diff
-    from ir_scatter.formats.openvino_ir_writer import write_ir
+    from ir_scatter.formats.openvino.writer import write_ir
 
     if not conversion.patches:
         return
@@ -50,7 +50,7 @@ def _onnx_lines(conversion: "Conversion") -> Iterator[str]:
 
 
 def _node_lines(one: "Converted") -> Iterator[str]:
-    from ir_scatter.formats.onnx_references import attribute_references
+    from ir_scatter.formats.onnx.references import attribute_references
 
     patch = one.patch
     if patch is None:

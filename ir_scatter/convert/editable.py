@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ir_scatter.convert.conversion import Conversion, Converted, Refused
 from ir_scatter.convert.writing import Files, make_files
-from ir_scatter.diagnostics import Location
-from ir_scatter.errors import NotEditable
+from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.errors import NotEditable
 from ir_scatter.formats import IR
 from ir_scatter.rewrites.refusals import Reason
 
@@ -86,11 +86,11 @@ class _Trials:
         patches = [one.patch for one in nodes if one.patch is not None]
         try:
             if self.conversion.model.format == IR:
-                from ir_scatter.formats.openvino_ir_writer import write_ir
+                from ir_scatter.formats.openvino.writer import write_ir
 
                 write_ir(self.conversion.model, patches)
             else:
-                from ir_scatter.formats.onnx_writer import write_onnx
+                from ir_scatter.formats.onnx.writer import write_onnx
 
                 write_onnx(self.conversion.model, patches)
         except NotEditable as error:

@@ -5,14 +5,15 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ir_scatter.analysis.plain_forms import PlainForms
+from ir_scatter.analysis.scatter_node import Site
 from ir_scatter.convert.contradictions import contradiction
 from ir_scatter.convert.start import start
-from ir_scatter.diagnostics import Diagnostic, Severity
-from ir_scatter.fragment import Fragment
-from ir_scatter.model import Model, Node
+from ir_scatter.core.diagnostics import Diagnostic, Severity
+from ir_scatter.core.fragment import Fragment
+from ir_scatter.core.model import Model, Node
 from ir_scatter.ops import find
 from ir_scatter.ops.spec import OpSpec, Role
-from ir_scatter.plain_forms import PlainForms
 from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.conditions import Condition, Proof, Verdict
@@ -20,7 +21,6 @@ from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
 from ir_scatter.rewrites.view import View
 from ir_scatter.rules import all_rules, negative_index
-from ir_scatter.site import Site
 from ir_scatter.validate import Check
 
 DEMANDS = ("SCT1", "SCT2", "SCT3")

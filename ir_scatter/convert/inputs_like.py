@@ -7,22 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.cases import Case
-from ir_scatter.cases.numbers import draw
-from ir_scatter.cases.operators import draw_indices, try_features
-from ir_scatter.cases.shapes import CaseShapes
+from ir_scatter.analysis.scatter_node import Site
 from ir_scatter.convert.engine import Promises
-from ir_scatter.convert.shapes_like import Misfit, draw_shapes_like
-from ir_scatter.elements import ELEMENT_TYPES, ElementType, dtype
-from ir_scatter.errors import NoInputs
+from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
+from ir_scatter.core.errors import NoInputs
+from ir_scatter.core.shapes import show
+from ir_scatter.inputs import Case
+from ir_scatter.inputs.numbers import draw
+from ir_scatter.inputs.operators import draw_indices, try_features
+from ir_scatter.inputs.shapes import CaseShapes
+from ir_scatter.inputs.shapes_like import Misfit, draw_shapes_like
 from ir_scatter.ops import targets
-from ir_scatter.ops.plain.case import Array
+from ir_scatter.ops.general_kernels.case import Array
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.rewrite import Rewrite
 from ir_scatter.rewrites.view import View
-from ir_scatter.shapes import show
-from ir_scatter.site import Site
 
 MOST_ELEMENTS = 1 << 24
 """Inputs with more of them are not made: what is computed from them takes some hundred bytes for each."""

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ir_scatter.convert.conversion import Conversion, Refused
-from ir_scatter.diagnostics import Location
-from ir_scatter.errors import Error
+from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.errors import Error
+from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.formats import IR
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.runners.outcome import Outcome, Status
-from ir_scatter.shapes import show, show_numbers
 from ir_scatter.validate import read, validate
 
 if TYPE_CHECKING:
-    from ir_scatter.cases.feeds import Drawn
-    from ir_scatter.cases.terms import Constraint
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
+    from ir_scatter.inputs.feeds import Drawn
+    from ir_scatter.inputs.terms import Constraint
     from ir_scatter.runners.runner import Runner
 
 CASES = 2
@@ -101,7 +101,7 @@ def compare_models(conversion: Conversion, old: str, new: Path, found: "Sequence
 
 def constraints_of(conversion: Conversion) -> "Mapping[str, Constraint]":
     """Return what inputs keep to, by node: for others the new model need not be right."""
-    from ir_scatter.cases.terms import Constraint
+    from ir_scatter.inputs.terms import Constraint
 
     return {
         one.node.scope: Constraint(
@@ -116,7 +116,7 @@ def constraints_of(conversion: Conversion) -> "Mapping[str, Constraint]":
 
 def _draw(path: str, seed: int, constraints: "Mapping[str, Constraint]") -> "Drawn":
     """Draw inputs; nodes whose constant indices repeat a target are told with those that inputs make so."""
-    from ir_scatter.cases.feeds import draw_feeds
+    from ir_scatter.inputs.feeds import draw_feeds
     from ir_scatter.rules.repeated_targets import RULE
 
     drawn = draw_feeds(path, seed, constraints=constraints)
@@ -181,7 +181,7 @@ class _Pair:
 
     def _against_numpy(self, case: "Drawn", before: Outcome, after: Outcome) -> None:
         """Hold the new model against NumPy where the old one does not run."""
-        from ir_scatter.graphs import prepare
+        from ir_scatter.evaluate.model import prepare
 
         gained = f"the model before is {_shown(before)}; the converted one runs"
         outputs: Mapping[str, Array] = {}

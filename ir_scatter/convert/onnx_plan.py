@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from ir_scatter.convert.engine import Engine
 from ir_scatter.convert.plan import Plan, Task, moved, successor
 from ir_scatter.convert.selection import Candidate
-from ir_scatter.errors import UsageError
-from ir_scatter.model import ONNX, OpKey
+from ir_scatter.core.errors import UsageError
+from ir_scatter.core.model import ONNX, OpKey
 from ir_scatter.ops import find
-from ir_scatter.ops.onnx_ops import LATEST_OPSET
+from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites import leads_to
 

@@ -8,9 +8,9 @@ from ir_scatter.convert.conversion import Refused
 from ir_scatter.convert.engine import Engine
 from ir_scatter.convert.selection import Candidate, candidates, matching
 from ir_scatter.convert.targets import find_sources, find_targets, targets
-from ir_scatter.diagnostics import Location
-from ir_scatter.errors import UsageError
-from ir_scatter.model import ONNX, Model, Node
+from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.errors import UsageError
+from ir_scatter.core.model import ONNX, Model, Node
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites import leads_to
 from ir_scatter.rewrites.refusals import Reason

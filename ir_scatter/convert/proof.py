@@ -5,23 +5,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ir_scatter.analysis.scatter_node import Site
 from ir_scatter.convert.engine import Promises, Rewritten
 from ir_scatter.convert.inputs_like import MOST_ELEMENTS, Given, TooLarge, draw_inputs
-from ir_scatter.convert.shapes_like import Misfit
-from ir_scatter.errors import Error, NoInputs
+from ir_scatter.core.errors import Error, NoInputs
+from ir_scatter.core.fragment import Fragment, NewConstant
+from ir_scatter.core.model import Node
+from ir_scatter.core.shapes import counted, show, show_numbers
 from ir_scatter.evaluate import evaluate_detailed
-from ir_scatter.fragment import Fragment, NewConstant
-from ir_scatter.graphs.nodes import compute_node
-from ir_scatter.graphs.plan import Step
-from ir_scatter.model import Node
+from ir_scatter.evaluate.nodes import compute_node
+from ir_scatter.evaluate.plan import Step
+from ir_scatter.inputs.shapes_like import Misfit
 from ir_scatter.ops import find, targets
 from ir_scatter.ops.general import find_computed
-from ir_scatter.ops.plain.case import Array
+from ir_scatter.ops.general_kernels.case import Array
 from ir_scatter.ops.spec import IndexRange, OpSpec, Role
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.rewrite import Rewrite
-from ir_scatter.shapes import counted, show, show_numbers
-from ir_scatter.site import Site
 
 _CLOSE = 1e-5
 """How far floating-point outputs may be apart where another program has chosen other operators."""

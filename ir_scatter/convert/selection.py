@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from ir_scatter.analysis.scatter_node import Site
 from ir_scatter.convert.engine import Engine
-from ir_scatter.errors import UsageError
-from ir_scatter.model import Function, Node, OpKey
+from ir_scatter.core.errors import UsageError
+from ir_scatter.core.model import Function, Node, OpKey
 from ir_scatter.ops import scatter_types
 from ir_scatter.rewrites.conditions import Condition, judge
-from ir_scatter.site import Site
 
 
 class Candidate(NamedTuple):

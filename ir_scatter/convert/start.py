@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from functools import partial
 
-from ir_scatter.fragment import Fragment, NewNode
-from ir_scatter.model import Input, Value
+from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.core.fragment import Fragment, NewNode
+from ir_scatter.core.model import Input, Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, agree, narrow
 from ir_scatter.ops.spec import Layout, Role
-from ir_scatter.shapes import UNKNOWN_DIM, Shape, agree, narrow
-from ir_scatter.site import Site
 
 _SMALL = 8
 """Dimensions up to here are no large ones."""

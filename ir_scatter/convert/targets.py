@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from functools import cache
 
-from ir_scatter.errors import UsageError
-from ir_scatter.model import ONNX, OPENVINO, Model, OpKey
+from ir_scatter.core.errors import UsageError
+from ir_scatter.core.model import ONNX, OPENVINO, Model, OpKey
 from ir_scatter.ops import SPECS
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites import all_rewrites

@@ -12,18 +12,18 @@ from ir_scatter.convert.conversion import Conversion, Converted, Refused
 from ir_scatter.convert.engine import DEMANDS
 from ir_scatter.convert.on_devices import constraints_of
 from ir_scatter.convert.proof import difference_of
-from ir_scatter.diagnostics import Location, Severity
-from ir_scatter.errors import Error, UnreadableModel, UsageError
-from ir_scatter.model import Model, Node
+from ir_scatter.core.diagnostics import Location, Severity
+from ir_scatter.core.errors import Error, UnreadableModel, UsageError
+from ir_scatter.core.model import Model, Node
 from ir_scatter.ops import SPECS, find, scatter_types
-from ir_scatter.ops.onnx_ops import SCATTER_ELEMENTS, TENSOR_SCATTER_24
+from ir_scatter.ops.scatter_onnx import SCATTER_ELEMENTS, TENSOR_SCATTER_24
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.validate import read, validate
 
 if TYPE_CHECKING:
-    from ir_scatter.cases.terms import Constraint
     from ir_scatter.convert.job import Done, Job
-    from ir_scatter.graphs.program import Program
+    from ir_scatter.evaluate.program import Program
+    from ir_scatter.inputs.terms import Constraint
 
 
 _CASES = 3
@@ -97,7 +97,7 @@ def _readable_by_openvino(job: "Job", model: Model) -> Conversion | None:
 
 def _export(model: Model, first: Conversion | None, folder: Path) -> tuple[Model, Model]:
     """Return what OpenVINO has read, and the IR that it has written."""
-    from ir_scatter.runners.openvino_export import export
+    from ir_scatter.runners.openvino.export import export
 
     source, target = Path(model.path), folder / "model.xml"
     if first is not None:
@@ -131,8 +131,8 @@ def _compare(
         seed: for the inputs.
         constraints: what the first model's indices keep to, by node.
     """
-    from ir_scatter.cases.feeds import draw_feeds
-    from ir_scatter.graphs import prepare
+    from ir_scatter.evaluate.model import prepare
+    from ir_scatter.inputs.feeds import draw_feeds
 
     try:
         after, before = prepare(exported), _prepare_one(models)
@@ -148,7 +148,7 @@ def _compare(
 
 
 def _prepare_one(models: Sequence[Model]) -> "Program":
-    from ir_scatter.graphs import prepare
+    from ir_scatter.evaluate.model import prepare
 
     for model in models[:-1]:
         with suppress(Error):

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ir_scatter.errors import CannotWrite, NotEditable, UsageError
+from ir_scatter.core.errors import CannotWrite, NotEditable, UsageError
+from ir_scatter.core.memory import collector_paused
+from ir_scatter.core.replace_files import Output, replace_files
+from ir_scatter.core.shapes import counted
 from ir_scatter.formats import IR
-from ir_scatter.formats.replace_files import Output, replace_files
-from ir_scatter.memory import collector_paused
-from ir_scatter.shapes import counted
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
     from ir_scatter.convert.conversion import Conversion
-    from ir_scatter.model import Model
+    from ir_scatter.core.model import Model
 
 _CHUNK = 1 << 20
 
@@ -130,7 +130,7 @@ def make_files(conversion: "Conversion", path: Path) -> Files:
 
 
 def _ir_files(conversion: "Conversion", path: Path) -> Files:
-    from ir_scatter.formats.openvino_ir_writer import write_ir
+    from ir_scatter.formats.openvino.writer import write_ir
 
     source = Path(conversion.model.path)
     weights, copy = source.with_suffix(".bin"), path.with_suffix(".bin")
@@ -155,8 +155,8 @@ def _ir_files(conversion: "Conversion", path: Path) -> Files:
 
 def _has_constants(model: "Model") -> bool:
     """Tell of an IR without a `.bin` whether it should have one."""
-    from ir_scatter.formats.openvino_editable import check_weights
-    from ir_scatter.formats.openvino_graph import IrGraph
+    from ir_scatter.formats.openvino.editable import check_weights
+    from ir_scatter.formats.openvino.graph import IrGraph
 
     assert isinstance(model.graph, IrGraph)
     try:
@@ -167,7 +167,7 @@ def _has_constants(model: "Model") -> bool:
 
 
 def _onnx_files(conversion: "Conversion", path: Path) -> Files:
-    from ir_scatter.formats.onnx_beside import external_files
+    from ir_scatter.formats.onnx.beside import external_files
 
     model = conversion.model
     outputs: list[Output] = []
@@ -203,7 +203,7 @@ def onnx_bytes(conversion: "Conversion") -> bytes | None:
     Raises:
         NotEditable: the model cannot be written.
     """
-    from ir_scatter.formats.onnx_writer import write_onnx
+    from ir_scatter.formats.onnx.writer import write_onnx
 
     move = conversion.move
     if conversion.is_empty:
@@ -225,7 +225,7 @@ def source_files(model: "Model") -> list[Path]:
     source = Path(model.path)
     if model.format == IR:
         return [source, source.with_suffix(".bin")]
-    from ir_scatter.formats.onnx_beside import external_files
+    from ir_scatter.formats.onnx.beside import external_files
 
     return [source, *(file.path for file in external_files(model, []))]
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from ir_scatter.elements import ELEMENT_TYPES, ElementType, dtype, in_own_dtype
-from ir_scatter.errors import IllegalCase, UsageError
+from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, in_own_dtype
+from ir_scatter.core.errors import IllegalCase, UsageError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
 
 _TEXT_KINDS = frozenset("OUST")
 _TEXT_TYPES = frozenset({str, bytes, numpy.str_, numpy.bytes_})

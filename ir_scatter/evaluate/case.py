@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from ir_scatter.elements import in_own_dtype
-from ir_scatter.errors import IllegalCase, IllegalIndex, UsageError
+from ir_scatter.core.element_types import in_own_dtype
+from ir_scatter.core.errors import IllegalCase, IllegalIndex, UsageError
+from ir_scatter.core.model import Input, OpKey
+from ir_scatter.core.shapes import show_numbers, with_article
 from ir_scatter.evaluate import legality
 from ir_scatter.evaluate.arrays import as_array, as_index_array, as_updates, element_type, same_text
-from ir_scatter.model import Input, OpKey
 from ir_scatter.ops import SPECS, by_text
 from ir_scatter.ops.kernels.ranges import find_illegal
 from ir_scatter.ops.kernels.scatter import scatter
 from ir_scatter.ops.kernels.task import IndexOutOfRange, Task
 from ir_scatter.ops.spec import IndexRange, Kind, OpSpec, Role
-from ir_scatter.shapes import show_numbers, with_article
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ir_scatter.constants import Array
-    from ir_scatter.elements import ElementType
+    from ir_scatter.core.constants import Array
+    from ir_scatter.core.element_types import ElementType
 
 _Form = tuple[Any, tuple[int, ...]]
 """What rules see of an array: dtype and shape."""

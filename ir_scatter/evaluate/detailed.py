@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy
 
-from ir_scatter.elements import in_own_dtype
-from ir_scatter.errors import UsageError
+from ir_scatter.core.element_types import in_own_dtype
+from ir_scatter.core.errors import UsageError
+from ir_scatter.core.shapes import show_numbers
 from ir_scatter.evaluate.case import Case, run
 from ir_scatter.ops.kernels.bounds import counted_bound, rounding_bound
 from ir_scatter.ops.kernels.candidates import contested_by_nan, find_candidates, is_candidate, is_near
 from ir_scatter.ops.kernels.hits import count_hits
 from ir_scatter.ops.spec import Reduction
-from ir_scatter.shapes import show_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,21 +4,21 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ir_scatter.constants import Constant
-from ir_scatter.diagnostics import Location, Severity
-from ir_scatter.errors import IllegalCase
-from ir_scatter.facts import Facts
-from ir_scatter.model import Graph, Input, Node, Value
+from ir_scatter.analysis.facts import Facts
+from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.core.constants import Constant
+from ir_scatter.core.diagnostics import Location, Severity
+from ir_scatter.core.errors import IllegalCase
+from ir_scatter.core.model import Graph, Input, Node, Value
 from ir_scatter.ops import find
 from ir_scatter.rules import all_rules
-from ir_scatter.site import Site
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
-    from ir_scatter.elements import ElementType
+    from ir_scatter.core.constants import Array
+    from ir_scatter.core.element_types import ElementType
+    from ir_scatter.core.shapes import Shape
     from ir_scatter.ops.spec import OpSpec
     from ir_scatter.rules.rule import Finding, Rule
-    from ir_scatter.shapes import Shape
 
 _DEMANDS = ("SCT1", "SCT2", "SCT3")
 _PLACE = Location("")

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ir_scatter.diagnostics import Location
-from ir_scatter.errors import UnreadableModel
-from ir_scatter.memory import collector_paused
-from ir_scatter.model import Model
-from ir_scatter.shapes import Shape
+from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.errors import UnreadableModel
+from ir_scatter.core.memory import collector_paused
+from ir_scatter.core.model import Model
+from ir_scatter.core.shapes import Shape
 
 IR = "openvino-ir"
 ONNX_FORMAT = "onnx"
@@ -58,7 +58,7 @@ def read_bytes(path: str) -> bytes:
 
 def _read_whole(path: str) -> bytes:
     """Return the bytes of a model, unless a killed conversion has replaced some of its files only."""
-    from ir_scatter.formats.replacement_journal import half_replaced
+    from ir_scatter.core.replacement_journal import half_replaced
 
     problem = half_replaced(Path(path)) if "\0" not in path else None
     if problem is not None:
@@ -125,13 +125,13 @@ def read(
     try:
         with collector_paused():
             if format == IR:
-                from ir_scatter.formats.openvino_ir import read as read_ir
+                from ir_scatter.formats.openvino.reader import read as read_ir
 
                 return read_ir(
                     path, raw, operators, has_folder=has_folder, shapes=shapes, input_shapes=input_shapes
                 )
             try:
-                from ir_scatter.formats.onnx_model import read as read_onnx
+                from ir_scatter.formats.onnx.reader import read as read_onnx
             except Exception as error:  # a broken package may raise anything
                 reason = f"the package onnx cannot be imported: {type(error).__name__}: {error}"
                 raise UnreadableModel("unreadable-file", reason, Location(path)) from None

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
-from ir_scatter.elements import ElementType
-from ir_scatter.fragment import NewConstant
+from ir_scatter.core.element_types import ElementType
+from ir_scatter.core.fragment import NewConstant
 
 if TYPE_CHECKING:
     from onnx import GraphProto
 
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
 
 IR_VERSION = 10
 """Of ONNX files: one that every runtime of the last years reads."""
@@ -61,7 +61,7 @@ def ir_of(node: OneNode) -> tuple[bytes, bytes]:
     Raises:
         NotEditable: a constant is of a type that cannot be written.
     """
-    from ir_scatter.formats.openvino_new_constants import NewBytes
+    from ir_scatter.formats.openvino.new_constants import NewBytes
 
     weights = NewBytes(0)
     layers, edges = [], []
@@ -132,7 +132,7 @@ def onnx_of(node: OneNode) -> bytes:
     """
     from onnx import ModelProto
 
-    from ir_scatter.formats.onnx_make import make_attribute
+    from ir_scatter.formats.onnx.make import make_attribute
 
     model = ModelProto(ir_version=IR_VERSION, producer_name="ir-scatter")
     model.opset_import.add(domain="", version=int(node.opset))
@@ -151,7 +151,7 @@ def onnx_of(node: OneNode) -> bytes:
 
 
 def _declare(graph: "GraphProto", one: OneInput) -> None:
-    from ir_scatter.formats.onnx_make import make_tensor
+    from ir_scatter.formats.onnx.make import make_tensor
 
     if one.is_constant:
         tensor = make_tensor(one.array, one.element_type)

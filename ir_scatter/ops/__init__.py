@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ir_scatter.model import OPENVINO, OpKey
-from ir_scatter.ops import onnx_ops, openvino_ops
+from ir_scatter.core.model import OPENVINO, OpKey
+from ir_scatter.ops import scatter_onnx as onnx_ops
+from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import OpSpec
 
 SPECS: dict[OpKey, OpSpec] = {spec.key: spec for spec in (*openvino_ops.ROWS, *onnx_ops.ROWS)}

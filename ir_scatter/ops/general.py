@@ -13,8 +13,8 @@ from functools import cache, partial
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from ir_scatter.elements import ElementType
-from ir_scatter.model import OPENVINO
+from ir_scatter.core.element_types import ElementType
+from ir_scatter.core.model import OPENVINO
 from ir_scatter.ops.constraints import Axis, Constraint, Meaning, Numbers, fixed, number, position
 from ir_scatter.ops.general_shapes import (
     ShapeCase,

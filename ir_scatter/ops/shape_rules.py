@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from ir_scatter.core.shapes import Bounds, Dim, Shape, concatenate, highest
 from ir_scatter.ops.spec import Layout
-from ir_scatter.shapes import Bounds, Dim, Shape, concatenate, highest
 
 
 def expected_updates(layout: Layout, data: Shape, indices: Shape, axes: Iterable[int]) -> list[Shape]:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ir_scatter.elements import ELEMENT_TYPES, INTEGERS, NUMERIC, OPENVINO_TYPES, ElementType
-from ir_scatter.model import OPENVINO, OpKey
+from ir_scatter.core.element_types import ELEMENT_TYPES, INTEGERS, NUMERIC, OPENVINO_TYPES, ElementType
+from ir_scatter.core.model import OPENVINO, OpKey
 
 NEGATIVE_INDEX = "SCT303"
 """The code of a negative index, which some rows tolerate: then it counts from the end."""

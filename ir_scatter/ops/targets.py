@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ir_scatter.core.shapes import Shape, highest
 from ir_scatter.ops.spec import Layout
-from ir_scatter.shapes import Shape, highest
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
 
 _FEW = 64
 """Up to so many numbers Python's own min, max and set are quicker than NumPy's calls."""

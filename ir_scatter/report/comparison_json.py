@@ -7,7 +7,7 @@ from typing import Any
 from ir_scatter.compare.job import Done
 from ir_scatter.compare.session import Compared
 from ir_scatter.compare.verdicts import Comparison, Excuse, Guarded, Odd, Verdict
-from ir_scatter.elements import ELEMENT_TYPES
+from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.runners.outcome import NodeFacts, Outcome
 
 _SCHEMA = 1

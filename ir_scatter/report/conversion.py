@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ir_scatter.convert.conversion import Conversion, Converted, Refused
-from ir_scatter.diagnostics import Location
+from ir_scatter.core.diagnostics import Location
 from ir_scatter.report.characters import visible
 from ir_scatter.report.phrases import counted
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 
-from ir_scatter.errors import UsageError
+from ir_scatter.core.errors import UsageError
 from ir_scatter.report.report import Report
 
 

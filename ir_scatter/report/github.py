@@ -4,7 +4,7 @@ The commands and their escapes: https://docs.github.com/actions/reference/workfl
 `command.ts` of https://github.com/actions/toolkit.
 """
 
-from ir_scatter.diagnostics import Diagnostic, Severity
+from ir_scatter.core.diagnostics import Diagnostic, Severity
 from ir_scatter.report.characters import visible
 from ir_scatter.report.report import Report
 

@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-from ir_scatter.diagnostics import Diagnostic, Location, Related, Severity
+from ir_scatter.core.diagnostics import Diagnostic, Location, Related, Severity
 from ir_scatter.report.report import FileResult, Report
 
 _SCHEMA = 1

@@ -3,7 +3,7 @@
 from collections import Counter
 from xml.etree import ElementTree
 
-from ir_scatter.diagnostics import Diagnostic, Severity
+from ir_scatter.core.diagnostics import Diagnostic, Severity
 from ir_scatter.report import phrases
 from ir_scatter.report.characters import visible
 from ir_scatter.report.report import FileResult, Report

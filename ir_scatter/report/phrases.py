@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from ir_scatter.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
+from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
+from ir_scatter.core.shapes import counted as counted
 from ir_scatter.report.characters import visible
 from ir_scatter.report.report import STDIN_NAME, Report
-from ir_scatter.shapes import counted as counted
 
 
 def place(location: Location) -> str:

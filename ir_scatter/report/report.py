@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ir_scatter.diagnostics import Diagnostic, Severity
+from ir_scatter.core.diagnostics import Diagnostic, Severity
 
 STDIN_NAME = "<stdin>"
 """What standard input is called."""

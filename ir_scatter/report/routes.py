@@ -3,7 +3,7 @@
 import textwrap
 from typing import Any
 
-from ir_scatter.model import OPENVINO
+from ir_scatter.core.model import OPENVINO
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites import all_rewrites
 from ir_scatter.rewrites.rewrite import Rewrite

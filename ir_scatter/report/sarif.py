@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from ir_scatter.diagnostics import Diagnostic, Location, NodeRef, Related
+from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related
 from ir_scatter.report.characters import visible
 from ir_scatter.report.json import dumps
 from ir_scatter.report.report import FileResult, Report

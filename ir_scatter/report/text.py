@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from ir_scatter.diagnostics import Diagnostic, Severity
+from ir_scatter.core.diagnostics import Diagnostic, Severity
 from ir_scatter.report import phrases
 from ir_scatter.report.characters import visible
 from ir_scatter.report.excerpt import excerpt

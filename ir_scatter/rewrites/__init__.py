@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
-from ir_scatter.model import OpKey
+from ir_scatter.core.model import OpKey
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites.rewrite import Rewrite
 

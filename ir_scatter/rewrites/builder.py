@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ir_scatter.elements import ELEMENT_TYPES, ElementType, dtype
-from ir_scatter.fragment import Fragment, NewConstant, NewNode
-from ir_scatter.model import ONNX, Value
+from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
+from ir_scatter.core.fragment import Fragment, NewConstant, NewNode
+from ir_scatter.core.model import ONNX, Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, static
 from ir_scatter.ops.general import Emitted, GeneralOp, named
-from ir_scatter.ops.plain import UnsupportedCase, compute
+from ir_scatter.ops.general_kernels import UnsupportedCase, compute
 from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.rewrites.folding import array_of, named_for
 from ir_scatter.rewrites.new_shapes import broadcast_shapes, reduced, reshaped, spans
-from ir_scatter.shapes import UNKNOWN_DIM, Shape, static
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
 
 I64 = ELEMENT_TYPES["i64"]
 BOOLEAN = ELEMENT_TYPES["boolean"]

@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ir_scatter.model import Value
+from ir_scatter.core.model import Value
+from ir_scatter.core.shapes import Shape
 from ir_scatter.ops import targets
 from ir_scatter.rewrites.builder import LARGEST_FOLDED, Builder
 from ir_scatter.rewrites.conditions import Condition, Verdict
 from ir_scatter.rewrites.refusals import Refusal
 from ir_scatter.rewrites.view import View
-from ir_scatter.shapes import Shape
 
 StartValues = Callable[[Value, Shape], "Value | Refusal"]
 """Makes start values of a shape, as it is computed and as it is known."""

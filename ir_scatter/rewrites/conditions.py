@@ -4,18 +4,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from ir_scatter.facts import Facts
-from ir_scatter.model import Value
+from ir_scatter.analysis.facts import Facts
+from ir_scatter.core.model import Value
+from ir_scatter.core.shapes import Dim, agree_dims, counted, element_count, is_static, show_dim
 from ir_scatter.ops import targets
 from ir_scatter.ops.constraints import Meaning
 from ir_scatter.ops.general import find
 from ir_scatter.ops.spec import IndexRange, Layout
-from ir_scatter.shapes import Dim, agree_dims, counted, element_count, is_static, show_dim
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ir_scatter.site import Site
+    from ir_scatter.analysis.scatter_node import Site
 
 _MAX_STEPS = 64
 _ALIGNED = frozenset({"numpy", "bidirectional"})

@@ -3,8 +3,8 @@
 Both are scattered as sums. An element that nothing hits is the mean of itself.
 """
 
-from ir_scatter.elements import ELEMENT_TYPES, ElementType
-from ir_scatter.model import Value
+from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType
+from ir_scatter.core.model import Value
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import I64, Builder
 from ir_scatter.rewrites.cleared import cleared

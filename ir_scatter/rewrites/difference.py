@@ -4,8 +4,8 @@ Types without negative values are made wider first, and the result takes the rem
 of booleans that is whether an odd number of them is true.
 """
 
-from ir_scatter.elements import ElementType
-from ir_scatter.model import Value
+from ir_scatter.core.element_types import ElementType
+from ir_scatter.core.model import Value
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import I64, Builder
 from ir_scatter.rewrites.linear import Linear

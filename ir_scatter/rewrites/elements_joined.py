@@ -1,13 +1,13 @@
 """A reduction of elements computed before they are written, where no two meet in one element."""
 
-from ir_scatter.model import ONNX, Value
+from ir_scatter.core.model import ONNX, Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, Dim
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.grids import coordinates
 from ir_scatter.rewrites.parts import counts_from_end, from_front, shape_with, size_on_axis, wide_indices
 from ir_scatter.rewrites.reductions import joined
 from ir_scatter.rewrites.refusals import Refusal
 from ir_scatter.rewrites.view import View
-from ir_scatter.shapes import UNKNOWN_DIM, Dim
 
 
 def elements_joined(view: View, build: Builder, *, are_slices: bool = False) -> "Value | Refusal":

@@ -4,8 +4,9 @@ One list of indices along the axis is enough where indices are a broadcast of it
 equal along the other axes. Updates stay as they are: they already have the shape of the slices.
 """
 
-from ir_scatter.model import Value
-from ir_scatter.ops.openvino_ops import (
+from ir_scatter.core.model import Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, agree_dims, show_dim
+from ir_scatter.ops.scatter_openvino import (
     SCATTER_ELEMENTS_UPDATE_3,
     SCATTER_ELEMENTS_UPDATE_12,
     SCATTER_UPDATE_3,
@@ -19,7 +20,6 @@ from ir_scatter.rewrites.reductions import CARRIED, needs_unique
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
 from ir_scatter.rewrites.view import View
-from ir_scatter.shapes import UNKNOWN_DIM, agree_dims, show_dim
 
 
 def _rewrite(view: View, build: Builder, target: OpSpec) -> "Value | Refusal":

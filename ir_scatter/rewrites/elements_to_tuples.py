@@ -7,8 +7,9 @@ then the reduction adds to that. A mean is a sum divided by a count.
 from collections.abc import Mapping
 from functools import partial
 
-from ir_scatter.model import Value
-from ir_scatter.ops import onnx_ops, openvino_ops
+from ir_scatter.core.model import Value
+from ir_scatter.ops import scatter_onnx as onnx_ops
+from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.cleared import cleared

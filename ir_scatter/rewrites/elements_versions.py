@@ -1,7 +1,8 @@
 """Another version of the operator that writes elements, or its deprecated predecessor's successor."""
 
-from ir_scatter.model import Value
-from ir_scatter.ops import onnx_ops, openvino_ops
+from ir_scatter.core.model import Value
+from ir_scatter.ops import scatter_onnx as onnx_ops
+from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.conditions import Condition

@@ -1,10 +1,10 @@
 """Slices with one list of indices, whatever the rank of the indices was."""
 
-from ir_scatter.model import Value
+from ir_scatter.core.model import Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, element_count
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.parts import axis_mask, count_of, shape_with
 from ir_scatter.rewrites.view import View
-from ir_scatter.shapes import UNKNOWN_DIM, element_count
 
 
 def flat_indices(view: View, build: Builder) -> Value:

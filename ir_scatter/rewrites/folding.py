@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from ir_scatter.fragment import NewConstant
-from ir_scatter.model import Value
+from ir_scatter.core.fragment import NewConstant
+from ir_scatter.core.model import Value
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
 
 _FEW = 4
 _WORDS = {-1: "minus_one", 0: "zero", 1: "one", 2: "two"}

@@ -1,12 +1,12 @@
 """The coordinates of every element that indices name."""
 
-from ir_scatter.model import Value
+from ir_scatter.core.model import Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, Shape
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites.builder import I64, LARGEST_FOLDED, Builder
 from ir_scatter.rewrites.parts import axis_mask, must_be_non_negative, size_on_axis
 from ir_scatter.rewrites.parts import from_front as counted_from_front
 from ir_scatter.rewrites.view import View
-from ir_scatter.shapes import UNKNOWN_DIM, Shape
 
 
 def element_indices(view: View, build: Builder, target: OpSpec) -> Value:

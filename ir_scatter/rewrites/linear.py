@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from math import prod
 
-from ir_scatter.model import Value
+from ir_scatter.core.model import Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, static
 from ir_scatter.ops.spec import OpSpec, Reduction
 from ir_scatter.rewrites.builder import BOOLEAN, I64, Builder
 from ir_scatter.rewrites.folding import array_of
 from ir_scatter.rewrites.parts import LAST, count_of, from_front, must_be_non_negative
 from ir_scatter.rewrites.tuples_joined import counted_sizes
 from ir_scatter.rewrites.view import View
-from ir_scatter.shapes import UNKNOWN_DIM, Dim, Shape, static
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ir_scatter.elements import ElementType, dtype
-from ir_scatter.model import Value
+from ir_scatter.core.element_types import ElementType, dtype
+from ir_scatter.core.model import Value
+from ir_scatter.core.shapes import Shape
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.view import View
-from ir_scatter.shapes import Shape
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
-from ir_scatter.shapes import UNKNOWN_DIM, Dim, Shape, static
+from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, static
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
 
 
 def reshaped(source: Shape, target: "Array | None", target_shape: Shape, known: Shape) -> Shape:

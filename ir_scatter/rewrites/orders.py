@@ -1,6 +1,6 @@
 """Orders of axes that are computed when the model runs: the axis to the front, and back."""
 
-from ir_scatter.model import Value
+from ir_scatter.core.model import Value
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.parts import axis_of, positions
 from ir_scatter.rewrites.view import View

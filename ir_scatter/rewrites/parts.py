@@ -2,12 +2,12 @@
 
 from collections.abc import Set
 
-from ir_scatter.model import ONNX, Value
+from ir_scatter.core.model import ONNX, Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, static
 from ir_scatter.ops.spec import IndexRange, OpSpec, Role
 from ir_scatter.rewrites.builder import I64, Builder
 from ir_scatter.rewrites.folding import array_of
 from ir_scatter.rewrites.view import View
-from ir_scatter.shapes import UNKNOWN_DIM, Dim, Shape, static
 
 _WIDE = 32
 """Bits from which on an index can name every position of a dimension that it counts on from the end."""

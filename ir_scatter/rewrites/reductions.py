@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ir_scatter.elements import ElementType
-from ir_scatter.model import ONNX, OPENVINO, Value
+from ir_scatter.core.element_types import ElementType
+from ir_scatter.core.model import ONNX, OPENVINO, Value
 from ir_scatter.ops.general import named
 from ir_scatter.ops.spec import OpSpec, Reduction
 from ir_scatter.rewrites.builder import I64, Builder

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from ir_scatter.model import Value
-from ir_scatter.reads import EVERYTHING, REMEMBERED, SIGNATURE, Fact
+from ir_scatter.analysis.reads import EVERYTHING, REMEMBERED, SIGNATURE, Fact
+from ir_scatter.core.model import Value
 from ir_scatter.rewrites.refusals import Refusal
 
 if TYPE_CHECKING:

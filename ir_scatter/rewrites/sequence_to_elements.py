@@ -4,8 +4,8 @@ The index of an element is where the run of its batch begins plus its own positi
 circular mode that wraps around at the length of the cache.
 """
 
-from ir_scatter.model import Value
-from ir_scatter.ops.onnx_ops import SCATTER_ELEMENTS, TENSOR_SCATTER_24
+from ir_scatter.core.model import Value
+from ir_scatter.ops.scatter_onnx import SCATTER_ELEMENTS, TENSOR_SCATTER_24
 from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.parts import axis_mask, axis_of, positions, size_on_axis

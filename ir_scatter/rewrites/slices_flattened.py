@@ -4,8 +4,8 @@ data[.., indices, ..] = updates is the same with indices flattened and updates r
 dimensions of indices become one.
 """
 
-from ir_scatter.model import Value
-from ir_scatter.ops.openvino_ops import SCATTER_UPDATE_3
+from ir_scatter.core.model import Value
+from ir_scatter.ops.scatter_openvino import SCATTER_UPDATE_3
 from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.flat_slices import flat_indices, flat_updates

@@ -5,8 +5,8 @@ are flattened, laid along the axis and repeated along all others; updates get on
 place of those of indices.
 """
 
-from ir_scatter.model import Value
-from ir_scatter.ops.openvino_ops import (
+from ir_scatter.core.model import Value
+from ir_scatter.ops.scatter_openvino import (
     SCATTER_ELEMENTS_UPDATE_3,
     SCATTER_ELEMENTS_UPDATE_12,
     SCATTER_UPDATE_3,

@@ -6,8 +6,8 @@ transposed, and the result is transposed back.
 
 from collections.abc import Sequence
 
-from ir_scatter.model import Value
-from ir_scatter.ops.openvino_ops import SCATTER_ND_UPDATE_3, SCATTER_ND_UPDATE_15, SCATTER_UPDATE_3
+from ir_scatter.core.model import Value
+from ir_scatter.ops.scatter_openvino import SCATTER_ND_UPDATE_3, SCATTER_ND_UPDATE_15, SCATTER_UPDATE_3
 from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.flat_slices import flat_indices, flat_updates

@@ -1,12 +1,12 @@
 """A reduction of slices computed before they are written, where no two meet in one slice."""
 
-from ir_scatter.model import Value
+from ir_scatter.core.model import Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, static
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.parts import counts_from_end, from_front
 from ir_scatter.rewrites.reductions import joined
 from ir_scatter.rewrites.refusals import Refusal
 from ir_scatter.rewrites.view import View
-from ir_scatter.shapes import UNKNOWN_DIM, static
 
 
 def tuples_joined(view: View, build: Builder) -> "Value | Refusal":

@@ -4,8 +4,9 @@ With one coordinate per tuple the axis is 0 and nothing else changes. With any o
 dimensions that tuples count on are joined into one, and the result gets the shape of data again.
 """
 
-from ir_scatter.model import Value
-from ir_scatter.ops import onnx_ops, openvino_ops
+from ir_scatter.core.model import Value
+from ir_scatter.ops import scatter_onnx as onnx_ops
+from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.conditions import Condition

@@ -3,8 +3,8 @@
 The dimensions that tuples count on are joined into one; with one coordinate that is data as it is.
 """
 
-from ir_scatter.model import Value
-from ir_scatter.ops.openvino_ops import SCATTER_ND_UPDATE_3, SCATTER_ND_UPDATE_15, SCATTER_UPDATE_3
+from ir_scatter.core.model import Value
+from ir_scatter.ops.scatter_openvino import SCATTER_ND_UPDATE_3, SCATTER_ND_UPDATE_15, SCATTER_UPDATE_3
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.linear import like_updates, linear

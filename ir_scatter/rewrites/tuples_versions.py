@@ -1,7 +1,8 @@
 """Another version of the operator that writes slices named by tuples."""
 
-from ir_scatter.model import Value
-from ir_scatter.ops import onnx_ops, openvino_ops
+from ir_scatter.core.model import Value
+from ir_scatter.ops import scatter_onnx as onnx_ops
+from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.parts import from_front, must_be_non_negative

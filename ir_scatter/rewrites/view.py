@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ir_scatter.model import Value
+from ir_scatter.core.model import Value
 from ir_scatter.ops.spec import Reduction, Role
 from ir_scatter.rewrites.conditions import Condition, Proof, Verdict, judge
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
-    from ir_scatter.site import Site
+    from ir_scatter.analysis.scatter_node import Site
+    from ir_scatter.core.constants import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)

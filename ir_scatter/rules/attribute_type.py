@@ -15,14 +15,14 @@ Fix: write the attribute with its documented type.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.analysis.reads import Fact
+from ir_scatter.core.diagnostics import Severity
+from ir_scatter.core.shapes import with_article
 from ir_scatter.ops.spec import Kind
-from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
-from ir_scatter.shapes import with_article
 
 if TYPE_CHECKING:
-    from ir_scatter.site import Site
+    from ir_scatter.analysis.scatter_node import Site
 
 _TYPES: dict[Kind, type[Any]] = {Kind.INT: int, Kind.WORD: str, Kind.BOOLEAN: bool}
 _NAMES = {Kind.INT: "an int", Kind.WORD: "a string", Kind.BOOLEAN: "a boolean"}

@@ -18,13 +18,13 @@ Fix: write the word of this dialect and version.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.analysis.reads import Fact
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.ops.spec import Kind
-from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
 
 if TYPE_CHECKING:
-    from ir_scatter.site import Site
+    from ir_scatter.analysis.scatter_node import Site
 
 
 def _check(site: "Site") -> Iterator[Finding]:

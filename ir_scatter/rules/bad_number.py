@@ -9,7 +9,7 @@ Example: <dim>abc</dim>, shape="-5,4", shape="5..3", offset="x".
 Fix: write the number that was meant.
 """
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.rule import Rule
 
 RULE = Rule("SCT928", "bad-number", Severity.ERROR)

@@ -9,7 +9,7 @@ Example: element_type="i64" shape="2" size="8": 16 bytes are needed.
 Fix: mend type, shape or size, or export the model again.
 """
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.rule import Rule
 
 RULE = Rule("SCT932", "constant-size", Severity.ERROR)

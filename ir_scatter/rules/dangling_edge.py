@@ -7,7 +7,7 @@ Runtimes: OpenVINO ignores the edge.
 Fix: remove the edge, or restore the layer.
 """
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.rule import Rule
 
 RULE = Rule("SCT925", "dangling-edge", Severity.WARNING)

@@ -7,7 +7,7 @@ Example: <!DOCTYPE net [<!ENTITY a "...">]>.
 Fix: remove the DOCTYPE.
 """
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.rule import Rule
 
 RULE = Rule("SCT906", "doctype", Severity.ERROR)

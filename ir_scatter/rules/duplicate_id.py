@@ -10,7 +10,7 @@ onnx.checker: "Graph must be in single static assignment (SSA) form".
 Fix: give the second one an id of its own.
 """
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.rule import Rule
 
 RULE = Rule("SCT920", "duplicate-id", Severity.ERROR)

@@ -7,7 +7,7 @@ Runtimes: OpenVINO: "Unable to read the model".
 Fix: export or download the model again.
 """
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.rule import Rule
 
 RULE = Rule("SCT902", "empty-file", Severity.ERROR)

@@ -9,7 +9,7 @@ Example: location "../../etc/passwd", an absolute path, or a symbolic link that 
 Fix: put the data beside the model and name it relatively.
 """
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.rule import Rule
 
 RULE = Rule("SCT933", "external-data-path", Severity.ERROR)

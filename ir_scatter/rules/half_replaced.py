@@ -10,7 +10,7 @@ Runtimes: none can tell; weights of another model are read as they are.
 Fix: convert from or to the same path again: that first replaces the files that are left, and says so.
 """
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.rule import Rule
 
 RULE = Rule("SCT934", "half-replaced", Severity.ERROR)

@@ -17,13 +17,13 @@ Fix: look at the producer of the indices: off by one, counted on another axis, o
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ir_scatter.diagnostics import Severity
-from ir_scatter.reads import Fact
+from ir_scatter.analysis.reads import Fact
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.rule import Finding, Rule
 from ir_scatter.rules.wording import bad_indices
 
 if TYPE_CHECKING:
-    from ir_scatter.site import Site
+    from ir_scatter.analysis.scatter_node import Site
 
 
 def _check(site: "Site") -> Iterator[Finding]:

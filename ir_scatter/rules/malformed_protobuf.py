@@ -7,7 +7,7 @@ Runtimes: onnx: "Error parsing message with type 'onnx.ModelProto'".
 Fix: fetch the file again (git lfs pull).
 """
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.rule import Rule
 
 RULE = Rule("SCT904", "malformed-protobuf", Severity.ERROR)

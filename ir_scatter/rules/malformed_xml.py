@@ -10,7 +10,7 @@ Example: <dim>3</dmi>.
 Fix: mend the place that is named, or export the model again.
 """
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.rule import Rule
 
 RULE = Rule("SCT903", "malformed-xml", Severity.ERROR)

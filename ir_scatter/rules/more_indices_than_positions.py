@@ -14,14 +14,14 @@ Fix: name the reduction that was meant, or give fewer indices.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.analysis.reads import Fact
+from ir_scatter.core.diagnostics import Severity
+from ir_scatter.core.shapes import LARGEST_DIM, counted, element_count
 from ir_scatter.ops.spec import IndicesLimit, Layout, Reduction, Role
-from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
-from ir_scatter.shapes import LARGEST_DIM, counted, element_count
 
 if TYPE_CHECKING:
-    from ir_scatter.site import Site
+    from ir_scatter.analysis.scatter_node import Site
 
 
 def _check(site: "Site") -> Iterator[Finding]:

@@ -7,7 +7,7 @@ Example: <net version="11"/> without <layers>; a ModelProto without a graph.
 Fix: export the model again.
 """
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.rule import Rule
 
 RULE = Rule("SCT909", "no-graph", Severity.ERROR)

@@ -9,7 +9,7 @@ too long to infer for the size of the file.
 Fix: inline the functions, or store the shapes.
 """
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.rule import Rule
 
 RULE = Rule("SCT941", "not-looked-at", Severity.NOTE)

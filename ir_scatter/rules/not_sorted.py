@@ -7,7 +7,7 @@ Runtimes: onnx.checker refuses it; onnxruntime and OpenVINO sort.
 Fix: sort the nodes.
 """
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.rule import Rule
 
 RULE = Rule("SCT927", "not-sorted", Severity.WARNING)

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ir_scatter.diagnostics import Related, Severity
-from ir_scatter.reads import EVERYTHING, Fact
+from ir_scatter.analysis.reads import EVERYTHING, Fact
+from ir_scatter.core.diagnostics import Related, Severity
 
 if TYPE_CHECKING:
+    from ir_scatter.analysis.scatter_node import Site
     from ir_scatter.ops.spec import Role
-    from ir_scatter.site import Site
 
 
 @dataclass(frozen=True, slots=True)

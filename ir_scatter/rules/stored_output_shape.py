@@ -14,13 +14,13 @@ Fix: save the model again with the runtime that reads it.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ir_scatter.diagnostics import Severity
-from ir_scatter.reads import Fact
+from ir_scatter.analysis.reads import Fact
+from ir_scatter.core.diagnostics import Severity
+from ir_scatter.core.shapes import agree, show
 from ir_scatter.rules.rule import Finding, Rule
-from ir_scatter.shapes import agree, show
 
 if TYPE_CHECKING:
-    from ir_scatter.site import Site
+    from ir_scatter.analysis.scatter_node import Site
 
 
 def _check(site: "Site") -> Iterator[Finding]:

@@ -14,14 +14,14 @@ Fix: unsqueeze the last dimension of indices, as most such indices are a list of
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.analysis.reads import Fact
+from ir_scatter.core.diagnostics import Severity
+from ir_scatter.core.shapes import lowest, show
 from ir_scatter.ops.spec import Layout, Role
-from ir_scatter.reads import Fact
 from ir_scatter.rules.rule import Finding, Rule
-from ir_scatter.shapes import lowest, show
 
 if TYPE_CHECKING:
-    from ir_scatter.site import Site
+    from ir_scatter.analysis.scatter_node import Site
 
 
 def _check(site: "Site") -> Iterator[Finding]:

@@ -7,7 +7,7 @@ Example: <layer type="Constant">.
 Fix: write "Const".
 """
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.rule import Rule
 
 RULE = Rule("SCT929", "unknown-type", Severity.ERROR)

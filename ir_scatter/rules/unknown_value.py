@@ -10,7 +10,7 @@ Runtimes: OpenVINO: "Can not find output port with id 7 in layer". onnxruntime: 
 Fix: name an existing producer.
 """
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.rule import Rule
 
 RULE = Rule("SCT921", "unknown-value", Severity.ERROR)

@@ -9,7 +9,7 @@ Example: <net name="m" version="7">.
 Fix: convert the original model again with a recent OpenVINO.
 """
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.rule import Rule
 
 RULE = Rule("SCT908", "unsupported-ir-version", Severity.ERROR)

@@ -10,7 +10,7 @@ refuses the model.
 Fix: put the file where the model expects it; git lfs pull.
 """
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.rule import Rule
 
 RULE = Rule("SCT930", "weights-missing", Severity.WARNING)

@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ir_scatter.constants import Constant
-from ir_scatter.diagnostics import Related
-from ir_scatter.elements import ElementType
+from ir_scatter.core.constants import Constant
+from ir_scatter.core.diagnostics import Related
+from ir_scatter.core.element_types import ElementType
+from ir_scatter.core.shapes import Shape
 from ir_scatter.ops.spec import Port, Role
 from ir_scatter.ops.targets import BadIndices
 from ir_scatter.rules.rule import Finding
-from ir_scatter.shapes import Shape
 
 if TYPE_CHECKING:
-    from ir_scatter.site import Site
+    from ir_scatter.analysis.scatter_node import Site
 
 
 @dataclass(frozen=True, slots=True)

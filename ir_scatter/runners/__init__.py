@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from ir_scatter.runners.runner import Availability, Family, Runner
 
 _MODULES = (
-    "openvino_device",
-    "openvino_gpu_on_cpu",
-    "openvino_fold",
-    "onnxruntime_cpu",
-    "onnx_reference",
+    "openvino.device",
+    "openvino.gpu_on_cpu",
+    "openvino.fold",
+    "onnx.onnxruntime",
+    "onnx.reference",
 )
 """The files that have a runner each; a line here makes a new one known."""
 
@@ -31,7 +31,7 @@ def find(name: str, also: "Sequence[str]" = ()) -> "Runner":
     Raises:
         UsageError: there is no runner of this name.
     """
-    from ir_scatter.errors import UsageError
+    from ir_scatter.core.errors import UsageError
 
     made = _find(name.strip())
     if made is not None:

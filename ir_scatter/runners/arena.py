@@ -15,8 +15,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from ir_scatter.elements import ELEMENT_TYPES, dtype
-from ir_scatter.ops.plain.case import Array
+from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
+from ir_scatter.ops.general_kernels.case import Array
 
 _ALIGNMENT = 64
 """Bytes; what vector instructions ask for at most."""

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
-from ir_scatter.shapes import counted
+from ir_scatter.core.shapes import counted
 
 TIME_LIMIT = 300.0
 

@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ir_scatter.errors import BadFeed, UsageError
+from ir_scatter.core.errors import BadFeed, UsageError
 from ir_scatter.formats import IR, NAMES, ONNX_FORMAT, format_of
 from ir_scatter.runners.ahead import Ahead
 from ir_scatter.runners.outcome import OTHER_FORMAT, NodeFacts, Outcome, Status, Tap, Tapped
@@ -26,7 +26,7 @@ from ir_scatter.runners.runner import (
 )
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
     from ir_scatter.runners.worker import Worker
 
 

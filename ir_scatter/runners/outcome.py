@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from ir_scatter.model import Graph, Node
-from ir_scatter.shapes import Shape
+from ir_scatter.core.model import Graph, Node
+from ir_scatter.core.shapes import Shape
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
 
 NAMES_ARE_SCOPES = frozenset({"openvino-ir"})
 """Formats whose nodes are found by their scope alone: names in them are unique."""

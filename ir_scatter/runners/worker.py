@@ -14,11 +14,11 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import IO, Any
 
-from ir_scatter.ops.plain.case import Array
+from ir_scatter.core.shapes import counted
+from ir_scatter.ops.general_kernels.case import Array
 from ir_scatter.runners import arena
 from ir_scatter.runners.child import import_paths
 from ir_scatter.runners.outcome import Status
-from ir_scatter.shapes import counted
 
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "

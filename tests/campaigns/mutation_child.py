@@ -16,10 +16,10 @@ _MEMORY = 6 << 30
 def ours(path: str) -> dict[str, Any]:
     """Read, validate, inspect and convert a file."""
     import ir_scatter
-    from ir_scatter.check import Options, check_file
-    from ir_scatter.errors import Error
-    from ir_scatter.files import Source
+    from ir_scatter.core.errors import Error
+    from ir_scatter.core.files import Source
     from ir_scatter.inspect import inspect
+    from ir_scatter.lint import Options, check_file
 
     checked = check_file(Source(path), Options())
     assert not checked.bug, checked.bug

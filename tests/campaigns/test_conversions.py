@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pytest
 
 from ir_scatter import convert, evaluate_model, runners
-from ir_scatter.cases.feeds import Drawn, draw_feeds
 from ir_scatter.convert import Conversion
-from ir_scatter.errors import Error
-from ir_scatter.graphs import prepare
+from ir_scatter.core.errors import Error
+from ir_scatter.core.shapes import Bounds, parse_shape
+from ir_scatter.evaluate.model import prepare
+from ir_scatter.inputs.feeds import Drawn, draw_feeds
 from ir_scatter.runners.outcome import Status
 from ir_scatter.runners.runner import Runner
-from ir_scatter.shapes import Bounds, parse_shape
 from tests.campaigns.body_models import Plan, write
 from tests.campaigns.scale import cases, generator
 

@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from ir_scatter import evaluate, evaluate_detailed, evaluate_model
-from ir_scatter.cases import random_case
-from ir_scatter.elements import ELEMENT_TYPES, dtype
+from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
+from ir_scatter.inputs import random_case
 from ir_scatter.ops.general import ROWS as GENERAL_ROWS
 from ir_scatter.ops.general import find_computed
-from ir_scatter.ops.plain import compute
+from ir_scatter.ops.general_kernels import compute
 from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
 from tests.campaigns.scale import cases, generator
 from tests.compare.models import write_node

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from ir_scatter.convert import convert
-from ir_scatter.diagnostics import Severity
-from ir_scatter.errors import NotEditable, UnreadableModel
-from ir_scatter.model import ONNX, Model
+from ir_scatter.core.diagnostics import Severity
+from ir_scatter.core.errors import NotEditable, UnreadableModel
+from ir_scatter.core.model import ONNX, Model
 from ir_scatter.validate import read, validate
 from tests.cli.conftest import ROOT
 

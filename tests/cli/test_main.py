@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 import pytest
 
+from ir_scatter.analysis.scatter_node import Site
 from ir_scatter.rules import by_code
 from ir_scatter.rules.rule import Finding
-from ir_scatter.site import Site
 from tests.cli.conftest import COMMAND, SAMPLES, Cli
 
 COMMANDS = ["validate", "inspect", "explain"]
@@ -115,7 +115,7 @@ def test_converting_onnx_imports_neither_lxml_nor_what_runs_whole_models(tmp_pat
     source = f"{SAMPLES}/documented/scatter_1.onnx"
     found = _imported(["convert", source, "-o", str(tmp_path / "out.onnx")])
     assert "ir_scatter.convert.proof" in found
-    assert not {"lxml", "ir_scatter.cases.feeds", "openvino", "onnxruntime", "rich"} & found
+    assert not {"lxml", "ir_scatter.inputs.feeds", "openvino", "onnxruntime", "rich"} & found
 
 
 @pytest.mark.parametrize("command", ["validate", "inspect"])

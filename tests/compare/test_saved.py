@@ -17,7 +17,7 @@ from ir_scatter.compare.session import Compared, Settings
 from ir_scatter.compare.stored import ArrayShelf, ArrayStore
 from ir_scatter.compare.tolerances import Tolerances
 from ir_scatter.compare.verdicts import Level, Verdict
-from ir_scatter.errors import BadFeed, CannotWrite, Error
+from ir_scatter.core.errors import BadFeed, CannotWrite, Error
 from ir_scatter.runners.outcome import NodeFacts, Status
 from ir_scatter.validate import read
 from tests.compare.fake import FakeRunner, wrong_at

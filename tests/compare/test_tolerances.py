@@ -4,7 +4,7 @@ import pytest
 
 from ir_scatter.compare.tolerances import EXACT, Tolerances, coarser, default_tolerance
 from ir_scatter.compare.verdicts import Tolerance
-from ir_scatter.errors import UsageError
+from ir_scatter.core.errors import UsageError
 from tests.compare.models import floats
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from lxml import etree
 
-from ir_scatter.elements import ELEMENT_TYPES
-from ir_scatter.formats.openvino_ir import read
-from ir_scatter.formats.openvino_ir_writer import IrText, write_ir
-from ir_scatter.fragment import Fragment, NewConstant, NewNode, Patch
-from ir_scatter.model import OPENVINO, Model, Node, Value
-from ir_scatter.shapes import Shape
+from ir_scatter.core.element_types import ELEMENT_TYPES
+from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
+from ir_scatter.core.model import OPENVINO, Model, Node, Value
+from ir_scatter.core.shapes import Shape
+from ir_scatter.formats.openvino.reader import read
+from ir_scatter.formats.openvino.writer import IrText, write_ir
 from tests.formats.ir_files import for_lxml, meant
 from tests.formats.test_xml_index import number
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from ir_scatter.check import Checked, Options, check_file, make_report
-from ir_scatter.files import Source
-from ir_scatter.formats.xml_exact import exact_index
-from ir_scatter.formats.xml_index import Body
-from ir_scatter.formats.xml_quick import quick_index
-from ir_scatter.formats.xml_text import XmlText
+from ir_scatter.core.files import Source
+from ir_scatter.formats.openvino.index import Body
+from ir_scatter.formats.openvino.xml_exact import exact_index
+from ir_scatter.formats.openvino.xml_quick import quick_index
+from ir_scatter.formats.openvino.xml_text import XmlText
+from ir_scatter.lint import Checked, Options, check_file, make_report
 from ir_scatter.report.formats import FORMATS, render
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -9,12 +9,12 @@ import numpy.typing as npt
 import pytest
 from onnx import GraphProto, ModelProto, NodeProto, parser
 
-from ir_scatter.elements import ELEMENT_TYPES
-from ir_scatter.formats import onnx_model
-from ir_scatter.formats.onnx_graph import OnnxGraph
-from ir_scatter.formats.onnx_writer import OnnxText, write_onnx
-from ir_scatter.fragment import Fragment, NewConstant, NewNode, Patch
-from ir_scatter.model import Model, Node, Value
+from ir_scatter.core.element_types import ELEMENT_TYPES
+from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
+from ir_scatter.core.model import Model, Node, Value
+from ir_scatter.formats.onnx import reader as onnx_model
+from ir_scatter.formats.onnx.graph import OnnxGraph
+from ir_scatter.formats.onnx.writer import OnnxText, write_onnx
 from tests.unit.runtimes import Arrays, run_all
 
 I64 = ELEMENT_TYPES["i64"]

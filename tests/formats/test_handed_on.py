@@ -10,13 +10,13 @@ import pytest
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from ir_scatter import formats
-from ir_scatter.elements import ELEMENT_TYPES
-from ir_scatter.formats.onnx_graph import OnnxGraph
-from ir_scatter.formats.onnx_types import TensorType, inferred
-from ir_scatter.model import ONNX, Model
+from ir_scatter.core.element_types import ELEMENT_TYPES
+from ir_scatter.core.model import ONNX, Model
+from ir_scatter.core.shapes import Bounds, parse_shape
+from ir_scatter.formats.onnx.graph import OnnxGraph
+from ir_scatter.formats.onnx.types import TensorType, inferred
 from ir_scatter.ops import scatter_types
 from ir_scatter.ops.general import ONNX_BROADCASTERS, ONNX_TYPE_KEEPERS
-from ir_scatter.shapes import Bounds, parse_shape
 from ir_scatter.validate import read_data
 
 Dims = Sequence[int | str | None] | None

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 import pytest
 
-from ir_scatter.check import Options, check_file
-from ir_scatter.files import Source
+from ir_scatter.core.files import Source
+from ir_scatter.lint import Options, check_file
 from tests.formats.ir_files import (
     FRAME,
     ROOT,
@@ -193,8 +193,8 @@ MEMORY = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
 from pathlib import Path
-from ir_scatter.check import Options, check_file
-from ir_scatter.files import Source
+from ir_scatter.lint import Options, check_file
+from ir_scatter.core.files import Source
 from tests.formats.ir_files import SIMPLE, write
 from tests.formats.test_ir_hostile import PROPORTIONAL
 folder = Path(sys.argv[1])

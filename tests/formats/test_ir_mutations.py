@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from ir_scatter.check import Checked, make_report
-from ir_scatter.formats.xml_text import XmlText
+from ir_scatter.formats.openvino.xml_text import XmlText
+from ir_scatter.lint import Checked, make_report
 from ir_scatter.report.formats import render
 from tests.formats.ir_files import (
     NESTED,
@@ -184,8 +184,8 @@ def test_changed_real_models(folder: Path, data: st.DataObject, changes: list[Ch
 
 SCRIPT = """
 import sys
-from ir_scatter.check import Options, check_files, make_report
-from ir_scatter.files import Source
+from ir_scatter.lint import Options, check_files, make_report
+from ir_scatter.core.files import Source
 from ir_scatter.report.formats import FORMATS, render
 checked = check_files([Source(path) for path in sys.argv[1:]], Options())
 assert not any(one.bug for one in checked)

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from ir_scatter.elements import ELEMENT_TYPES, OPENVINO_TYPES, dtype
-from ir_scatter.errors import NotEditable, UnreadableModel
-from ir_scatter.formats.openvino_ir import read
-from ir_scatter.formats.openvino_ir_writer import write_ir
-from ir_scatter.fragment import Fragment, Patch
-from ir_scatter.model import Node, Value
+from ir_scatter.core.element_types import ELEMENT_TYPES, OPENVINO_TYPES, dtype
+from ir_scatter.core.errors import NotEditable, UnreadableModel
+from ir_scatter.core.fragment import Fragment, Patch
+from ir_scatter.core.model import Node, Value
+from ir_scatter.formats.openvino.reader import read
+from ir_scatter.formats.openvino.writer import write_ir
 from tests.formats.edited_ir import (
     SCATTER,
     as_tuples,

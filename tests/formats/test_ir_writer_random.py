@@ -8,12 +8,12 @@ import numpy as np
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from ir_scatter.errors import NotEditable
-from ir_scatter.formats.openvino_graph import IrGraph
-from ir_scatter.formats.openvino_ir import read
-from ir_scatter.formats.openvino_ir_writer import write_ir
-from ir_scatter.fragment import Fragment, NewConstant, NewNode, Patch
-from ir_scatter.model import Model, Node, Value
+from ir_scatter.core.errors import NotEditable
+from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
+from ir_scatter.core.model import Model, Node, Value
+from ir_scatter.formats.openvino.graph import IrGraph
+from ir_scatter.formats.openvino.reader import read
+from ir_scatter.formats.openvino.writer import write_ir
 from tests.formats.edited_ir import constant, demand_nothing_else, load, new, value
 from tests.formats.ir_files import write
 from tests.formats.test_xml_index import FIELDS

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from onnx import AttributeProto, ModelProto, SparseTensorProto, TensorProto, helper, numpy_helper, parser
 
-from ir_scatter.errors import UnreadableModel
-from ir_scatter.formats import onnx_model
-from ir_scatter.formats.onnx_beside import ExternalFile, external_files
-from ir_scatter.model import Model
+from ir_scatter.core.errors import UnreadableModel
+from ir_scatter.core.model import Model
+from ir_scatter.formats.onnx import reader as onnx_model
+from ir_scatter.formats.onnx.beside import ExternalFile, external_files
 
 
 def external(location: str, **entries: str) -> TensorProto:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper, parser
 
-from ir_scatter.formats import onnx_model
-from ir_scatter.model import Model
+from ir_scatter.core.model import Model
+from ir_scatter.formats.onnx import reader as onnx_model
 
 
 def read_proto(proto: ModelProto) -> Model:

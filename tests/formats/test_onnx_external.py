@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from ir_scatter.formats import onnx_model
-from ir_scatter.model import Model
+from ir_scatter.core.model import Model
+from ir_scatter.formats.onnx import reader as onnx_model
 
 VALUES = np.array([[2, 3, 5], [7, 11, 13]], np.int64)
 

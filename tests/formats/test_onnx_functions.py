@@ -9,14 +9,15 @@ import pytest
 from onnx import AttributeProto, ModelProto, TensorProto, helper, parser
 
 import ir_scatter
-from ir_scatter.constants import Constant
-from ir_scatter.diagnostics import Severity
-from ir_scatter.errors import UnknownOperator, UnreadableModel
-from ir_scatter.formats import onnx_functions, onnx_model
-from ir_scatter.graphs.program import make_sketch
+from ir_scatter.core.constants import Constant
+from ir_scatter.core.diagnostics import Severity
+from ir_scatter.core.errors import UnknownOperator, UnreadableModel
+from ir_scatter.core.model import Model
+from ir_scatter.core.shapes import show
+from ir_scatter.evaluate.program import make_sketch
+from ir_scatter.formats.onnx import functions as onnx_functions
+from ir_scatter.formats.onnx import reader as onnx_model
 from ir_scatter.inspect import inspect
-from ir_scatter.model import Model
-from ir_scatter.shapes import show
 
 
 def read_proto(proto: ModelProto) -> Model:

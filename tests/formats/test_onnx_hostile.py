@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from onnx import ModelProto, parser
 
 from ir_scatter.convert import convert
-from ir_scatter.errors import UnreadableModel, UsageError
-from ir_scatter.formats import onnx_model
+from ir_scatter.core.errors import UnreadableModel, UsageError
+from ir_scatter.formats.onnx import reader as onnx_model
 from ir_scatter.validate import read, validate
 
 SEED = parser.parse_model("""

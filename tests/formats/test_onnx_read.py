@@ -7,11 +7,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
-from ir_scatter.constants import Constant
-from ir_scatter.errors import UnreadableModel
-from ir_scatter.formats import onnx_model
-from ir_scatter.model import Model, Node
-from ir_scatter.shapes import Bounds, show
+from ir_scatter.core.constants import Constant
+from ir_scatter.core.errors import UnreadableModel
+from ir_scatter.core.model import Model, Node
+from ir_scatter.core.shapes import Bounds, show
+from ir_scatter.formats.onnx import reader as onnx_model
 
 
 def read_text(text: str) -> Model:

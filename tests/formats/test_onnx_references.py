@@ -8,10 +8,10 @@ import onnx
 import pytest
 from onnx import ModelProto, parser
 
-from ir_scatter.errors import NotEditable
-from ir_scatter.formats.onnx_writer import write_onnx
-from ir_scatter.fragment import Fragment, Patch
-from ir_scatter.model import Model, Node
+from ir_scatter.core.errors import NotEditable
+from ir_scatter.core.fragment import Fragment, Patch
+from ir_scatter.core.model import Model, Node
+from ir_scatter.formats.onnx.writer import write_onnx
 from tests.formats.onnx_patches import (
     Sketch,
     check_equal_in_onnxruntime,

@@ -8,9 +8,10 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
-from ir_scatter.formats import onnx_child, onnx_model
-from ir_scatter.model import Model, Node
-from ir_scatter.shapes import show
+from ir_scatter.core.model import Model, Node
+from ir_scatter.core.shapes import show
+from ir_scatter.formats.onnx import child as onnx_child
+from ir_scatter.formats.onnx import reader as onnx_model
 
 MODELS = Path(__file__).resolve().parents[2].parent / "shared" / "models"
 

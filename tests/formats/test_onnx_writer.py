@@ -8,11 +8,11 @@ import onnx
 import pytest
 from onnx import AttributeProto, ModelProto, TensorProto, numpy_helper, parser
 
-from ir_scatter.errors import NotEditable
-from ir_scatter.formats import onnx_writer
-from ir_scatter.formats.onnx_writer import write_onnx
-from ir_scatter.fragment import Patch
-from ir_scatter.model import Model
+from ir_scatter.core.errors import NotEditable
+from ir_scatter.core.fragment import Patch
+from ir_scatter.core.model import Model
+from ir_scatter.formats.onnx import writer as onnx_writer
+from ir_scatter.formats.onnx.writer import write_onnx
 from tests.formats.onnx_patches import (
     Sketch,
     by_name,

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import ModelProto, helper, parser
 
-from ir_scatter.formats.onnx_writer import write_onnx
-from ir_scatter.fragment import Patch
+from ir_scatter.core.fragment import Patch
+from ir_scatter.formats.onnx.writer import write_onnx
 from tests.formats.onnx_patches import in_place, patched, read, rows_as_nd, table, trivial
 
 

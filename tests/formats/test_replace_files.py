@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from ir_scatter.errors import CannotWrite
-from ir_scatter.formats import temporary_files
-from ir_scatter.formats.replace_files import Output, replace_files
+from ir_scatter.core import temporary_files
+from ir_scatter.core.errors import CannotWrite
+from ir_scatter.core.replace_files import Output, replace_files
 from tests.formats.ir_files import ROOT
 
 PATTERN = random.Random(0).randbytes(1 << 20)
@@ -275,8 +275,8 @@ def test_the_folder_of_the_working_directory(tmp_path: Path, monkeypatch: pytest
 CHILD = """
 import os, resource, sys
 from pathlib import Path
-from ir_scatter.errors import CannotWrite
-from ir_scatter.formats.replace_files import Output, replace_files
+from ir_scatter.core.errors import CannotWrite
+from ir_scatter.core.replace_files import Output, replace_files
 """
 
 

@@ -16,13 +16,13 @@ from typing import Any, NoReturn
 import pytest
 
 import ir_scatter
-from ir_scatter.check import Options, check_file
 from ir_scatter.convert.job import Job, run_job
-from ir_scatter.errors import CannotWrite, UnreadableModel
-from ir_scatter.files import Source
-from ir_scatter.formats import replacement_journal, temporary_files
-from ir_scatter.formats.replace_files import Output, replace_files
-from ir_scatter.formats.replacement_journal import finish_reading, half_replaced, journal_of, locked
+from ir_scatter.core import replacement_journal, temporary_files
+from ir_scatter.core.errors import CannotWrite, UnreadableModel
+from ir_scatter.core.files import Source
+from ir_scatter.core.replace_files import Output, replace_files
+from ir_scatter.core.replacement_journal import finish_reading, half_replaced, journal_of, locked
+from ir_scatter.lint import Options, check_file
 from tests.campaigns.scale import cases
 from tests.formats.ir_files import ROOT, SIMPLE, WEIGHTS, check, codes, write
 

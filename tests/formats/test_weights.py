@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ir_scatter.elements import ELEMENT_TYPES
-from ir_scatter.formats.weights import Weights, decode
+from ir_scatter.core.element_types import ELEMENT_TYPES
+from ir_scatter.core.weights import Weights, decode
 from tests.formats.ir_files import SIMPLE, WEIGHTS, check, codes, constant, indices_from, layer, port, write
 
 PACKED = {
@@ -175,8 +175,8 @@ def test_a_constant_at_an_odd_place(tmp_path: Path) -> None:
 
 SCRIPT = """
 import resource, sys, time
-from ir_scatter.check import Options, check_file
-from ir_scatter.files import Source
+from ir_scatter.lint import Options, check_file
+from ir_scatter.core.files import Source
 for path in sys.argv[1:]:
     start = time.perf_counter()
     found = check_file(Source(path), Options())

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from ir_scatter.formats.openvino_ir import read
-from ir_scatter.formats.xml_exact import edge_places, exact_index, shortest
-from ir_scatter.formats.xml_index import Body
-from ir_scatter.formats.xml_layer import LayerParser, LayerText, _port
+from ir_scatter.formats.openvino.index import Body
+from ir_scatter.formats.openvino.layers import LayerParser, LayerText, _port
+from ir_scatter.formats.openvino.reader import read
+from ir_scatter.formats.openvino.xml_exact import edge_places, exact_index, shortest
 from tests.formats.ir_files import (
     NESTED,
     SIMPLE,

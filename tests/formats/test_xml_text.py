@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ir_scatter.errors import UnreadableModel
+from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.formats import looks_like_xml
-from ir_scatter.formats.openvino_ir import read
-from ir_scatter.formats.xml_text import XmlText, shown
+from ir_scatter.formats.openvino.reader import read
+from ir_scatter.formats.openvino.xml_text import XmlText, shown
 from tests.formats.ir_files import SIMPLE, check, codes, layer, needs_models, net, port, real_models, write
 
 Place = tuple[int | None, int | None]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ir_scatter import evaluate, evaluate_detailed
-from ir_scatter.elements import ELEMENT_TYPES, dtype
+from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.ops.spec import Reduction, Role
 from tests.ops import naive_scatter
 from tests.ops.scatter_cases import ROWS

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from ir_scatter.model import ONNX, OPENVINO
+from ir_scatter.core.model import ONNX, OPENVINO
 from ir_scatter.ops.constraints import Constraint, Meaning
 from ir_scatter.ops.general import ROWS, constraints_of, find, output_shapes
 from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from ir_scatter.ops.general import ROWS, find_computed
-from ir_scatter.ops.plain import compute
+from ir_scatter.ops.general_kernels import compute
 
 
 def typed(dtype: str, value: Any) -> Any:

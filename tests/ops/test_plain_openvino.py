@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ir_scatter.ops.general import ROWS, find_computed
-from ir_scatter.ops.plain import compute
+from ir_scatter.ops.general_kernels import compute
 
 openvino = pytest.importorskip("openvino")
 from openvino import opset1, opset5, opset7, opset8, opset15, opset16  # noqa: E402

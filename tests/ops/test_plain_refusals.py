@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ir_scatter.ops.general import ROWS, GeneralOp, find
-from ir_scatter.ops.plain import UnsupportedCase, compute
+from ir_scatter.ops.general_kernels import UnsupportedCase, compute
 
 LIMIT = 1000
 

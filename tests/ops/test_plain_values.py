@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ir_scatter.elements import ELEMENT_TYPES
+from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.ops.general import find
-from ir_scatter.ops.plain import compute
+from ir_scatter.ops.general_kernels import compute
 
 SHAPES = st.lists(st.integers(0, 4), min_size=1, max_size=3).map(tuple)
 QUICK = settings(max_examples=60, deadline=None)

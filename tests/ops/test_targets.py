@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ir_scatter.core.shapes import Bounds
 from ir_scatter.ops import targets
 from ir_scatter.ops.spec import Layout
 from ir_scatter.ops.targets import BadIndices, Repeats
-from ir_scatter.shapes import Bounds
 
 Array = npt.NDArray[Any]
 Limits = Sequence[int | None]

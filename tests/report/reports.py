@@ -1,6 +1,6 @@
 """Reports made by hand."""
 
-from ir_scatter.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
+from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
 from ir_scatter.report.report import FileResult, Report
 
 SHAPE = Diagnostic(

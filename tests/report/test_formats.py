@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ir_scatter.errors import UsageError
+from ir_scatter.core.errors import UsageError
 from ir_scatter.report import formats, text
 from tests.report.reports import REPORT
 
@@ -12,7 +12,7 @@ from tests.report.reports import REPORT
 _PROBE = """
 import sys
 import ir_scatter.report.formats
-from ir_scatter.diagnostics import Diagnostic, Location, Severity
+from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.report.report import FileResult, Report
 found = Diagnostic("SCT203", "rule", Severity.ERROR, "message", Location("m.xml", 1, 2))
 report = Report((FileResult("m.xml", "openvino-ir", True, 1, (found,), {1: "\\t<layer>"}),))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ir_scatter.compare.job import Failure
 from ir_scatter.compare.session import Compared, NotTapped
 from ir_scatter.compare.verdicts import Guarded, Level, Odd
-from ir_scatter.errors import UsageError
+from ir_scatter.core.errors import UsageError
 from ir_scatter.report.html import render, require_packages
 from ir_scatter.runners.outcome import NodeFacts, Outcome, Status
 from ir_scatter.runners.runner import Availability

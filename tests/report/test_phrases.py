@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from ir_scatter.diagnostics import Diagnostic, Severity
+from ir_scatter.core.diagnostics import Diagnostic, Severity
 from ir_scatter.report import phrases
 from ir_scatter.report.report import FileResult, Report
 from tests.report.reports import AXIS, BROKEN, EMPTY, ONNX, REPEATED, REPORT, SHAPE

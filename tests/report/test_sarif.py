@@ -5,7 +5,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.report import sarif
 from ir_scatter.report.report import Report
 from ir_scatter.rules.rule import Rule

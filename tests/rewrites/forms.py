@@ -5,17 +5,17 @@ from typing import Any
 
 import numpy as np
 
+from ir_scatter.analysis.scatter_node import Site
 from ir_scatter.convert.engine import Engine, Promises, Rewritten
 from ir_scatter.convert.proof import run_fragment
-from ir_scatter.elements import ELEMENT_TYPES
+from ir_scatter.core.element_types import ELEMENT_TYPES
+from ir_scatter.core.model import ONNX, OPENVINO, Input, Model
+from ir_scatter.core.shapes import Shape
 from ir_scatter.evaluate.legality import constant, make_site, variable
-from ir_scatter.model import ONNX, OPENVINO, Input, Model
 from ir_scatter.ops.spec import Layout, OpSpec, Role
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Refusal
 from ir_scatter.rewrites.rewrite import Rewrite
-from ir_scatter.shapes import Shape
-from ir_scatter.site import Site
 from tests.ops import naive_scatter
 
 Array = Any

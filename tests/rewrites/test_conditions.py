@@ -9,7 +9,7 @@ import pytest
 
 from ir_scatter import convert
 from ir_scatter.convert import Conversion
-from ir_scatter.fragment import Fragment
+from ir_scatter.core.fragment import Fragment
 from tests.rewrites.ir_models import Source, given, held, one_scatter
 from tests.rules.ir_text import IrText, Output
 

@@ -12,8 +12,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ir_scatter import convert, evaluate_model, read, validate
 from ir_scatter.convert import Conversion
-from ir_scatter.model import Value
-from ir_scatter.ops.openvino_ops import SCATTER_ND_UPDATE_15, SCATTER_UPDATE_3
+from ir_scatter.core.model import Value
+from ir_scatter.ops.scatter_openvino import SCATTER_ND_UPDATE_15, SCATTER_UPDATE_3
 from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.rewrites import route
 from ir_scatter.rewrites.builder import Builder

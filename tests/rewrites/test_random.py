@@ -7,19 +7,19 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ir_scatter.cases import Case, random_case
+from ir_scatter.analysis.scatter_node import Site
 from ir_scatter.convert.engine import Engine, Rewritten
 from ir_scatter.convert.proof import Proven, prove
-from ir_scatter.elements import dtype
+from ir_scatter.core.element_types import dtype
+from ir_scatter.core.model import ONNX, OPENVINO
+from ir_scatter.core.shapes import Bounds, Dim, Shape
 from ir_scatter.evaluate import evaluate_detailed
-from ir_scatter.model import ONNX, OPENVINO
+from ir_scatter.inputs import Case, random_case
 from ir_scatter.ops.spec import Layout, Reduction, Role
 from ir_scatter.rewrites import all_rewrites
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Refusal
 from ir_scatter.rewrites.rewrite import Rewrite
-from ir_scatter.shapes import Bounds, Dim, Shape
-from ir_scatter.site import Site
 from tests.ops import naive_scatter
 from tests.rewrites.forms import (
     Array,

@@ -10,8 +10,8 @@ import pytest
 from onnx import helper
 
 from ir_scatter import UnreadableModel, read, validate
-from ir_scatter.check import Options, check_file
-from ir_scatter.files import Source
+from ir_scatter.core.files import Source
+from ir_scatter.lint import Options, check_file
 from ir_scatter.rules import by_code, by_name
 from ir_scatter.validate import unreadable
 
@@ -208,7 +208,7 @@ def test_a_bug_of_ours_is_no_traceback(tmp_path: Path, monkeypatch: pytest.Monke
     path = tmp_path / "model.xml"
     path.write_text(NET)
     monkeypatch.delenv("IR_SCATTER_DEBUG", raising=False)
-    monkeypatch.setattr("ir_scatter.check.validate", lambda *_, **__: 1 // 0)
+    monkeypatch.setattr("ir_scatter.lint.validate", lambda *_, **__: 1 // 0)
     checked = check_file(Source(str(path)), Options())
     assert checked.result is not None
     assert [one.code for one in checked.result.diagnostics] == ["SCT999"]

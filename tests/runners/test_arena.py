@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ir_scatter.elements import ELEMENT_TYPES, dtype
+from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.runners import arena
 
 TYPES = {row.name: found for row in ELEMENT_TYPES.values() if (found := dtype(row)) is not None}

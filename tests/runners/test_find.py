@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from ir_scatter import runners
-from ir_scatter.errors import BadFeed, UsageError
-from ir_scatter.runners.onnxruntime_cpu import OnnxRuntimeRunner
-from ir_scatter.runners.openvino_device import OpenVinoRunner
+from ir_scatter.core.errors import BadFeed, UsageError
+from ir_scatter.runners.onnx.onnxruntime import OnnxRuntimeRunner
+from ir_scatter.runners.openvino.device import OpenVinoRunner
 from ir_scatter.runners.outcome import Status
 from ir_scatter.runners.runner import Runner
 

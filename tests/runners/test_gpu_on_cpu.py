@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ir_scatter import UsageError, evaluate
-from ir_scatter.cases import random_case
+from ir_scatter.inputs import random_case
 from ir_scatter.ops import SPECS
 from ir_scatter.ops.spec import Layout, Reduction
 from ir_scatter.runners import gpu_on_cpu

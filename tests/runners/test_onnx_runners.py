@@ -9,7 +9,7 @@ import pytest
 from onnx import helper
 
 from ir_scatter import runners
-from ir_scatter.elements import ELEMENT_TYPES, dtype
+from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.runners.outcome import Status
 from ir_scatter.runners.runner import Runner
 from tests.unit.nested_ir import floats

@@ -11,7 +11,7 @@ import pytest
 from onnx import helper, parser
 
 from ir_scatter import evaluate_model, runners
-from ir_scatter.elements import ELEMENT_TYPES, dtype
+from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.runners.outcome import Outcome, Status
 from ir_scatter.runners.runner import Runner
 from tests.rules.ir_text import PRECISIONS, IrText

@@ -15,7 +15,7 @@ from onnx import parser
 
 import ir_scatter
 from ir_scatter import runners
-from ir_scatter.model import Node
+from ir_scatter.core.model import Node
 from ir_scatter.ops import find, scatter_types
 from ir_scatter.runners.outcome import Execution, Outcome, Status, Tap, Tapped, tap_of
 from tests.rules.ir_text import IrText, Output

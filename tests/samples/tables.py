@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.ops import SPECS
-from ir_scatter.ops.onnx_ops import LATEST_OPSET
+from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 from ir_scatter.ops.spec import Attribute, OpSpec
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.rule import Rule

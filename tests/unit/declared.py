@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 import ir_scatter.rewrites
-from ir_scatter.constants import Constant
-from ir_scatter.facts import Facts
-from ir_scatter.model import Input, Node, Value
-from ir_scatter.reads import EVERYTHING, Fact
+from ir_scatter.analysis.facts import Facts
+from ir_scatter.analysis.reads import EVERYTHING, Fact
+from ir_scatter.analysis.scatter_node import Operand, Site
+from ir_scatter.core.constants import Constant
+from ir_scatter.core.model import Input, Node, Value
 from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.rewrite import Rewrite
 from ir_scatter.rewrites.view import View
 from ir_scatter.rules.rule import Rule
-from ir_scatter.site import Operand, Site
 
 Reads = frozenset[Fact]
 

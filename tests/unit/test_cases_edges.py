@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ir_scatter.cases.edges import edge_values
-from ir_scatter.cases.feeds import EDGE, draw_feeds, make_feeds
-from ir_scatter.elements import ELEMENT_TYPES
-from ir_scatter.graphs import prepare
+from ir_scatter.core.element_types import ELEMENT_TYPES
+from ir_scatter.evaluate.model import prepare
+from ir_scatter.inputs.edges import edge_values
+from ir_scatter.inputs.feeds import EDGE, draw_feeds, make_feeds
 from tests.unit.index_models import LEGAL
 from tests.unit.nested_onnx import NESTED, save
 

@@ -11,18 +11,18 @@ import numpy.typing as npt
 import pytest
 
 from ir_scatter import convert, evaluate_model
-from ir_scatter.cases import Case, random_case
-from ir_scatter.cases.feeds import draw_feeds, make_feeds
-from ir_scatter.cases.terms import Constraint
 from ir_scatter.convert import on_devices, proof
 from ir_scatter.convert.inputs_like import Given, draw_inputs
-from ir_scatter.errors import Error
+from ir_scatter.core.errors import Error
+from ir_scatter.core.model import ONNX
+from ir_scatter.evaluate.feeds import check_feeds
+from ir_scatter.evaluate.model import prepare
+from ir_scatter.evaluate.nodes import ArrayMachine
+from ir_scatter.evaluate.plan import Step
 from ir_scatter.formats.one_node import OneInput, OneNode, ir_of, onnx_of
-from ir_scatter.graphs import prepare
-from ir_scatter.graphs.feeds import check_feeds
-from ir_scatter.graphs.nodes import ArrayMachine
-from ir_scatter.graphs.plan import Step
-from ir_scatter.model import ONNX
+from ir_scatter.inputs import Case, random_case
+from ir_scatter.inputs.feeds import draw_feeds, make_feeds
+from ir_scatter.inputs.terms import Constraint
 from ir_scatter.ops import SPECS, Lookup
 from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
 from ir_scatter.rewrites.conditions import Condition

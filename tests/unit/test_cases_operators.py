@@ -7,9 +7,9 @@ import pytest
 from onnx import helper
 
 from ir_scatter import Error, UsageError, evaluate, read, validate
-from ir_scatter.cases import BROKEN, Case, random_case
-from ir_scatter.diagnostics import Severity
-from ir_scatter.model import ONNX
+from ir_scatter.core.diagnostics import Severity
+from ir_scatter.core.model import ONNX
+from ir_scatter.inputs import BROKEN, Case, random_case
 from ir_scatter.ops import SPECS
 from ir_scatter.ops.spec import Layout, OpSpec, Reduction, Role
 

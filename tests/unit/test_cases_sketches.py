@@ -9,9 +9,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from ir_scatter import read
-from ir_scatter.cases.feeds import draw_feeds, make_feeds
-from ir_scatter.errors import BrokenModel, NoInputs, UnknownOperator, UnreadableModel
-from ir_scatter.graphs import prepare
+from ir_scatter.core.errors import BrokenModel, NoInputs, UnknownOperator, UnreadableModel
+from ir_scatter.evaluate.model import prepare
+from ir_scatter.inputs.feeds import draw_feeds, make_feeds
 from tests.rules.ir_text import IrText
 from tests.unit.nested_onnx import save
 from tests.unit.runtimes import run_all
@@ -229,7 +229,7 @@ def test_a_loop_that_never_ends_is_followed_once(drawn: Draw) -> None:
 
 def test_thousands_of_nodes_take_few_runs(tmp_path: Path) -> None:
     """The number of runs is what the time is made of."""
-    from ir_scatter.cases import search
+    from ir_scatter.inputs import search
 
     nodes, previous = [], "data"
     for number in range(300):

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from ir_scatter import Severity, UsageError, read, validate
-from ir_scatter.check import (
+from ir_scatter.core.files import Source
+from ir_scatter.core.shapes import UNKNOWN_DIM
+from ir_scatter.lint import (
     Checked,
     NodeIgnore,
     Options,
@@ -15,9 +17,7 @@ from ir_scatter.check import (
     make_report,
     without_known,
 )
-from ir_scatter.files import Source
 from ir_scatter.report.report import FileResult
-from ir_scatter.shapes import UNKNOWN_DIM
 from tests.rules.cases import legal, shaped, write_ir
 from tests.rules.ir_text import IrText
 from tests.rules.rows import ROWS

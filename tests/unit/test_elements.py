@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto
 
-from ir_scatter.elements import (
+from ir_scatter.core.element_types import (
     ELEMENT_TYPES,
     FLOATS,
     INTEGERS,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ir_scatter import read
-from ir_scatter.facts import Facts
+from ir_scatter.analysis.facts import Facts
+from ir_scatter.core.model import Node, Value
 from ir_scatter.formats import read as read_any
-from ir_scatter.model import Node, Value
 from tests.rules.ir_text import IrText, Output
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ir_scatter.files import Source, find_files, is_excluded
+from ir_scatter.core.files import Source, find_files, is_excluded
 
 FILES = (
     "a.xml", "b.onnx", "B.ONNX", "notes.txt", "model.xml.bak", "deep/c.xml", "deep/er/d.onnx",

@@ -12,17 +12,17 @@ import onnx
 import pytest
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 
+from ir_scatter.analysis.plain_forms import PlainForm, PlainForms
+from ir_scatter.analysis.scatter_node import Site
 from ir_scatter.convert import Conversion, convert
 from ir_scatter.convert.writing import make_files
-from ir_scatter.errors import NotEditable, UnreadableModel, UsageError
-from ir_scatter.formats.onnx_forms import OnnxForms
-from ir_scatter.formats.openvino_forms import IrForms
-from ir_scatter.model import Model
+from ir_scatter.core.errors import NotEditable, UnreadableModel, UsageError
+from ir_scatter.core.model import Model
+from ir_scatter.formats.onnx.forms import OnnxForms
+from ir_scatter.formats.openvino.forms import IrForms
 from ir_scatter.ops import find, scatter_types
-from ir_scatter.plain_forms import PlainForm, PlainForms
 from ir_scatter.rewrites.conditions import Condition, judge
 from ir_scatter.rules import all_rules
-from ir_scatter.site import Site
 from ir_scatter.validate import Check, read, validate
 from tests.rules.ir_text import IrText, Output
 

@@ -17,9 +17,9 @@ from ir_scatter import (
     UnreadableModel,
     evaluate_model,
 )
-from ir_scatter.graphs import prepare
-from ir_scatter.graphs.nodes import ArrayMachine
-from ir_scatter.graphs.plan import Step
+from ir_scatter.evaluate.model import prepare
+from ir_scatter.evaluate.nodes import ArrayMachine
+from ir_scatter.evaluate.plan import Step
 from tests.rules.ir_text import IrText, Output
 from tests.unit.nested_onnx import save
 

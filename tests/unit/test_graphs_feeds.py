@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ir_scatter import BadFeed, evaluate_model
-from ir_scatter.graphs.archive import read_arrays
+from ir_scatter.evaluate.archive import read_arrays
 from tests.ops.strange_arrays import FORMS
 from tests.rules.ir_text import IrText
 from tests.unit.nested_onnx import save

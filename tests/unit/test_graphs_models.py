@@ -11,12 +11,12 @@ import numpy.typing as npt
 import onnx
 import pytest
 
-from ir_scatter.cases.feeds import make_feeds
-from ir_scatter.elements import dtype
-from ir_scatter.errors import BrokenModel, Error
-from ir_scatter.graphs import prepare
-from ir_scatter.graphs.program import Program
-from ir_scatter.wiring import GraphInput
+from ir_scatter.core.dataflow import GraphInput
+from ir_scatter.core.element_types import dtype
+from ir_scatter.core.errors import BrokenModel, Error
+from ir_scatter.evaluate.model import prepare
+from ir_scatter.evaluate.program import Program
+from ir_scatter.inputs.feeds import make_feeds
 from tests.unit.runtimes import Outcome, run_all
 
 MODELS = Path(__file__).parents[3] / "shared" / "models"

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from onnx import helper, parser
 
 import ir_scatter.rules
+from ir_scatter.analysis.reads import EVERYTHING, Fact
 from ir_scatter.convert import convert
-from ir_scatter.diagnostics import Severity
-from ir_scatter.errors import UnreadableModel
-from ir_scatter.model import Value
+from ir_scatter.core.diagnostics import Severity
+from ir_scatter.core.errors import UnreadableModel
+from ir_scatter.core.model import Value
 from ir_scatter.ops.spec import OpSpec
-from ir_scatter.reads import EVERYTHING, Fact
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
@@ -40,7 +40,7 @@ MODELS = ROOT.parent / "shared" / "models"
 
 HEAD = '''"""Something that no rule has looked at before."""
 
-from ir_scatter.diagnostics import Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.ops.spec import Role
 from ir_scatter.rules.rule import Finding, Rule
 
@@ -233,7 +233,10 @@ def _check(site):
         yield Finding("data is [5, 4]", role=Role.DATA)
 """
     add_rule(
-        check, ", reads=frozenset({Fact.SHAPES})".replace("Fact", "__import__('ir_scatter.reads').reads.Fact")
+        check,
+        ", reads=frozenset({Fact.SHAPES})".replace(
+            "Fact", "__import__('ir_scatter.analysis.reads').reads.Fact"
+        ),
     )
     found = validate(read(main.write(tmp_path)), select=["SCT391"])
     assert [one.node.name for one in found if one.node] == ["c_out_node", "d_out_node"]
@@ -486,7 +489,7 @@ def test_a_rule_that_reads_more_than_it_declares_is_caught(
     rule: str, tmp_path: Path, add_rule: Callable[..., None]
 ) -> None:
     path, _ = write_onnx(rule, tmp_path, "main")
-    add_rule(ADDED[rule], ", reads=__import__('ir_scatter.reads').reads.SIGNATURE")
+    add_rule(ADDED[rule], ", reads=__import__('ir_scatter.analysis.reads').reads.SIGNATURE")
     with enforced(), pytest.raises(Undeclared):
         validate(read(path))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ir_scatter.shapes import (
+from ir_scatter.core.shapes import (
     LARGEST_DIM,
     Bounds,
     Dim,

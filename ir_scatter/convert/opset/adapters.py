@@ -12,13 +12,13 @@ import onnx
 from numpy.typing import DTypeLike
 
 from ir_scatter.convert.opset.node import AdaptedNode, CannotAdapt
-from ir_scatter.elements import FLOATS, dtype, onnx_types
-from ir_scatter.model import Model
-from ir_scatter.ops.onnx_ops import SCATTER_ELEMENTS_18, SCATTER_ND_16, SCATTER_ND_18
-from ir_scatter.shapes import Shape, counted
+from ir_scatter.core.element_types import FLOATS, dtype, onnx_types
+from ir_scatter.core.model import Model
+from ir_scatter.core.shapes import Shape, counted
+from ir_scatter.ops.scatter_onnx import SCATTER_ELEMENTS_18, SCATTER_ND_16, SCATTER_ND_18
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
 
 Adapter = Callable[[AdaptedNode], None]
 """Changes a node; raises CannotAdapt if nothing means the same in the other version."""

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import AttributeProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
-from ir_scatter.elements import ElementType, from_onnx_number
-from ir_scatter.formats.onnx_attributes import attribute_value
-from ir_scatter.formats.onnx_graph import OnnxGraph
-from ir_scatter.formats.onnx_types import text
-from ir_scatter.model import Value
-from ir_scatter.shapes import UNKNOWN_DIM, Shape
+from ir_scatter.core.element_types import ElementType, from_onnx_number
+from ir_scatter.core.model import Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, Shape
+from ir_scatter.formats.onnx.attributes import attribute_value
+from ir_scatter.formats.onnx.graph import OnnxGraph
+from ir_scatter.formats.onnx.types import text
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
 
 
 class CannotAdapt(Exception):

@@ -12,14 +12,14 @@ from onnx.defs import OpSchema
 from ir_scatter.convert.opset.adapters import ADAPTERS
 from ir_scatter.convert.opset.apply import GraphChanges, Move, Obstacle, Replacement, node_key
 from ir_scatter.convert.opset.node import AdaptedNode, CannotAdapt
-from ir_scatter.errors import UsageError
-from ir_scatter.formats.onnx_graph import OnnxGraph
-from ir_scatter.formats.onnx_index import FunctionKey, GraphIndex, function_key, index_graph
-from ir_scatter.formats.onnx_types import text
-from ir_scatter.lazy import lazy
-from ir_scatter.model import Model, Node
+from ir_scatter.core.errors import UsageError
+from ir_scatter.core.lazy import lazy
+from ir_scatter.core.model import Model, Node
+from ir_scatter.core.shapes import counted
+from ir_scatter.formats.onnx.graph import OnnxGraph
+from ir_scatter.formats.onnx.index import FunctionKey, GraphIndex, function_key, index_graph
+from ir_scatter.formats.onnx.types import text
 from ir_scatter.ops.onnx_versions import FIRST_OPSET, INCOMPATIBLE, NO_WAY_BACK, RENAMED, WIDENED
-from ir_scatter.shapes import counted
 
 NEWEST_OPSET: int = onnx.defs.onnx_opset_version()
 """The newest opset that the installed onnx knows."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ir_scatter.errors import UsageError
+from ir_scatter.core.errors import UsageError
 
 if TYPE_CHECKING:
     from ir_scatter.compare.job import Failure

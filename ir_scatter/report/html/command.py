@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ir_scatter.compare.session import SAVED, Compared, Settings
 from ir_scatter.compare.verdicts import Comparison, Verdict
-from ir_scatter.shapes import show
+from ir_scatter.core.shapes import show
 
 _SHORTEN = "openvino:"
 _KNOWN = Settings()

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ir_scatter.compare.tensors import plain
-from ir_scatter.ops.plain.case import kind
+from ir_scatter.ops.general_kernels.case import kind
 
 if TYPE_CHECKING:
     from ir_scatter.compare.verdicts import Comparison, Tolerance
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
 
 _PIECE = 1 << 20
 _SAMPLE = 2_000_000

@@ -9,7 +9,8 @@ from markupsafe import Markup
 
 from ir_scatter.compare.session import Compared
 from ir_scatter.compare.verdicts import Comparison, Level, Verdict
-from ir_scatter.elements import ELEMENT_TYPES
+from ir_scatter.core.element_types import ELEMENT_TYPES
+from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.ops import SPECS
 from ir_scatter.report.html.command import Source, repeat_command
 from ir_scatter.report.html.deviations import (
@@ -22,10 +23,9 @@ from ir_scatter.report.html.deviations import (
     worst_slice,
 )
 from ir_scatter.report.html.matrix import subject_of
-from ir_scatter.shapes import show, show_numbers
 
 if TYPE_CHECKING:
-    from ir_scatter.constants import Array
+    from ir_scatter.core.constants import Array
 
 _PORTS = {str(spec.key): [port.name for port in spec.ports] for spec in SPECS.values()}
 _TYPES = {row.dtype_name: row.name for row in ELEMENT_TYPES.values() if row.dtype_name}

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from ir_scatter.errors import UsageError
+from ir_scatter.core.errors import UsageError
 
 _SOURCE = Path(__file__).with_name("layer.c")
 _COMPILERS = ("cc", "gcc", "clang")

@@ -5,7 +5,7 @@ import os
 import platform
 import sys
 
-from ir_scatter.errors import UsageError
+from ir_scatter.core.errors import UsageError
 from ir_scatter.runners.gpu_on_cpu.build import build_layer
 from ir_scatter.runners.gpu_on_cpu.libraries import RUNTIME, check_openvino, find_libraries
 

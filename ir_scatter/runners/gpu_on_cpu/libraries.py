@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
-from ir_scatter.errors import UsageError
+from ir_scatter.core.errors import UsageError
 
 RUNTIME = "libintelocl.so"
 """The driver that the OpenCL loader is told to use; the loader loads it."""

@@ -20,8 +20,8 @@ from onnx import (
 )
 
 from ir_scatter.convert.opset.path import plan_move
-from ir_scatter.formats import onnx_model
-from ir_scatter.model import Model
+from ir_scatter.core.model import Model
+from ir_scatter.formats.onnx import reader as onnx_model
 from tests.unit.runtimes import run_all
 
 Array = npt.NDArray[Any]

@@ -8,8 +8,8 @@ from onnx import GraphProto, ModelProto, checker, helper, numpy_helper, parser
 
 from ir_scatter.convert.opset.apply import Obstacle
 from ir_scatter.convert.opset.path import NEWEST_OPSET, lowest_opset, plan_move
-from ir_scatter.errors import UsageError
-from ir_scatter.model import Model, Node
+from ir_scatter.core.errors import UsageError
+from ir_scatter.core.model import Model, Node
 from tests.convert.opset.opset_models import (
     assert_equal,
     assert_sound,

@@ -8,8 +8,8 @@ from onnx.defs import OpSchema
 
 from ir_scatter.convert.opset.adapters import ADAPTERS
 from ir_scatter.convert.opset.path import NEWEST_OPSET, Step, couplings, version_path, versions_of
-from ir_scatter.ops.onnx_ops import LATEST_OPSET
 from ir_scatter.ops.onnx_versions import FIRST_OPSET, INCOMPATIBLE, NO_WAY_BACK, RENAMED, WIDENED
+from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 
 SCHEMAS: dict[str, dict[int, OpSchema]] = {}
 for _schema in defs.get_all_schemas_with_history():

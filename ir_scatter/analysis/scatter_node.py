@@ -1,0 +1,306 @@
+"""One scatter operator in one model, seen by role."""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from ir_scatter.analysis.facts import Facts
+from ir_scatter.core.element_types import ElementType
+from ir_scatter.core.forms import are_plain, exactly
+from ir_scatter.core.lazy import lazy
+from ir_scatter.core.model import OPENVINO, Input, Node, Value
+from ir_scatter.core.shapes import Shape, at_most, highest, static
+from ir_scatter.ops import Lookup, targets
+from ir_scatter.ops.shape_rules import expected_updates
+from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec, Port, Reduction, Role
+
+if TYPE_CHECKING:
+    from ir_scatter.core.constants import Array
+
+
+_known = attrgetter("element_type", "shape", "stored_type", "stored_shape")
+
+
+@dataclass(slots=True, eq=False)
+class Operand:
+    """An input that is connected.
+
+    Attributes:
+        port: as documented.
+        index: the number of the input.
+        input: as stored.
+        value: what flows in.
+        shape: the best that is known.
+    """
+
+    port: Port
+    index: int
+    input: Input
+    value: Value
+    shape: Shape
+
+    @property
+    def element_type(self) -> ElementType | None:
+        """Return the type, None if it is not known."""
+        return self.value.element_type or (self.input.stored_type if self.value.stored_type is None else None)
+
+
+class Site:
+    """A node and the row of the table that applies to it.
+
+    Attributes:
+        node: the node.
+        lookup: what the table says of its type in its opset.
+        facts: what can be proven of its values.
+    """
+
+    def __init__(self, node: Node, lookup: Lookup, facts: Facts) -> None:
+        self.node = node
+        self.lookup = lookup
+        self.facts = facts
+
+    @property
+    def spec(self) -> OpSpec:
+        """Return the row; a site without one is shown to rules about opsets only."""
+        assert self.lookup.spec is not None
+        return self.lookup.spec
+
+    def operand(self, role: Role) -> Operand | None:
+        """Return the input of a role, None if it is not there or not connected."""
+        return self._operands.get(role)
+
+    @lazy
+    def _operands(self) -> dict[Role, Operand]:
+        found: dict[Role, Operand] = {}
+        inputs, shape = self.node.inputs, self.facts.shape
+        for index, port in enumerate(self.spec.ports[: len(inputs)]):
+            input = inputs[index]
+            value = input.value
+            if value is not None:
+                found[port.role] = Operand(port, index, input, value, shape(value))
+        return found
+
+    @lazy
+    def data(self) -> Operand | None:
+        """Return the input of role data."""
+        return self.operand(Role.DATA)
+
+    @lazy
+    def indices(self) -> Operand | None:
+        """Return the input of role indices."""
+        return self.operand(Role.INDICES)
+
+    @lazy
+    def updates(self) -> Operand | None:
+        """Return the input of role updates."""
+        return self.operand(Role.UPDATES)
+
+    @lazy
+    def data_shape(self) -> Shape:
+        """Return the shape of data, None if its rank is not known."""
+        return self.data.shape if self.data else None
+
+    @lazy
+    def indices_shape(self) -> Shape:
+        """Return the shape of indices, None if its rank is not known."""
+        if self.indices is None:
+            return None
+        if self.indices.value.constant is None and self.index_array is not None:
+            return tuple(self.index_array.shape)
+        return self.indices.shape
+
+    @lazy
+    def few_indices(self) -> list[int] | None:
+        """Return the indices if the file stores them and they are few; without NumPy."""
+        return self.facts.numbers(self.indices.value) if self.indices else None
+
+    @lazy
+    def has_constant_indices(self) -> bool:
+        """Tell whether the indices are constant in effect and known."""
+        return self.few_indices is not None or self.index_array is not None
+
+    @lazy
+    def index_array(self) -> "Array | None":
+        """Return the indices if they are constant in effect and whole numbers."""
+        array = self.facts.array(self.indices.value) if self.indices else None
+        return array if array is not None and array.dtype.kind in "iu" else None
+
+    @lazy
+    def written_axis(self) -> int | None:
+        """Return the axis as written, None if it is not constant."""
+        source = self.spec.axis
+        if source is None:
+            return None
+        if source.attribute is not None:
+            value = self.attribute(source.attribute)
+            return value if isinstance(value, int) and not isinstance(value, bool) else None
+        operand = self.operand(Role.AXIS)
+        if operand is None:
+            return None
+        numbers = self.facts.numbers(operand.value)
+        if numbers is not None:
+            return numbers[0] if len(numbers) == 1 else None
+        array = self.facts.array(operand.value)
+        if array is None or array.size != 1 or array.dtype.kind not in "iu":
+            return None
+        return int(array.reshape(-1)[0])
+
+    @lazy
+    def axis(self) -> int | None:
+        """Return the axis counted from 0, None if it is not known or not an axis of data."""
+        axis, shape = self.written_axis, self.data_shape
+        if axis is None or shape is None or not -len(shape) <= axis < len(shape):
+            return None
+        axis %= len(shape)
+        source = self.spec.axis
+        return None if source is None or axis in source.excluded else axis
+
+    def attribute(self, name: str) -> Any:
+        """Return an attribute's value as the runtimes read it, its default if it is not written."""
+        row = self.spec.attribute(name)
+        written = self.node.attributes.get(name)
+        if row is None or written is None:
+            return row.default if row else None
+        if self.spec.key.domain != OPENVINO:
+            return written
+        if row.kind is Kind.BOOLEAN:
+            return str(written).lower() not in {"false", "0"}
+        return str(written).lower() if row.kind is Kind.WORD else written
+
+    @lazy
+    def reduction(self) -> Reduction | None:
+        """Return how updates meet old values, None if the word means nothing."""
+        row = self.spec.attribute("reduction")
+        if row is None:
+            return Reduction.NONE
+        word = self.attribute("reduction")
+        if not isinstance(word, str):
+            return None
+        if word in row.undocumented:
+            return next(
+                (spec.reductions[word] for spec in self.lookup.family if word in spec.reductions),
+                None,
+            )
+        return self.spec.reductions.get(word)
+
+    @lazy
+    def depth(self) -> int | None:
+        """Return k, the number of coordinates in a tuple; None if there are none or unknown."""
+        shape = self.indices_shape
+        if self.spec.layout is not Layout.TUPLES or not shape:
+            return None
+        return shape[-1] if isinstance(shape[-1], int) else None
+
+    @lazy
+    def limits(self) -> list[int | None] | None:
+        """Return the sizes that constant indices count on; None if they are not constant.
+
+        None too where no target can be told because ranks do not fit.
+        """
+        layout, data, shape = self.spec.layout, self.data_shape, static(self.indices_shape)
+        if not self.has_constant_indices or shape is None:
+            return None
+        if layout is Layout.SEQUENCE:
+            return self._sequence_limits()
+        if layout is Layout.TUPLES:
+            if not shape or (data is not None and shape[-1] > len(data)):
+                return None
+        elif layout is Layout.ELEMENTS and data is not None and len(shape) != len(data):
+            return None
+        return targets.sizes(layout, data, self.axis, shape)
+
+    @lazy
+    def has_plain_indices(self) -> bool:
+        """Tell whether few constant indices are in range, not negative and all different.
+
+        They break no rule about values, and most constant indices of real models are such.
+        """
+        numbers, limits = self.few_indices, self.limits
+        if not numbers or limits is None or len(limits) != 1:
+            return False
+        return limits[0] is not None and are_plain(numbers, limits[0])
+
+    @lazy
+    def out_of_range(self) -> targets.BadIndices | None:
+        """Return the constant indices outside of [-s, s-1], None if there are none."""
+        if self.index_array is None or self.limits is None:
+            return None
+        return targets.out_of_range(self.index_array, self.limits)
+
+    @lazy
+    def repeats(self) -> targets.Repeats | None:
+        """Return which constant indices name a target again, None if none does or it cannot be told."""
+        if self.index_array is None or self.limits is None:
+            return None
+        return targets.repeats(self.spec.layout, self.axis, self.index_array, self.limits, wraps=self.wraps)
+
+    @lazy
+    def has_faults(self) -> bool:
+        """Tell whether constant indices are out of range, negative or name a target again, or may be so."""
+        array, limits, layout = self.index_array, self.limits, self.spec.layout
+        if self.has_plain_indices or array is None:
+            return False
+        if limits is None or self.out_of_range is not None or (array.size and int(array.min()) < 0):
+            return True
+        return (layout is Layout.ELEMENTS and self.axis is None) or self.repeats is not None
+
+    @lazy
+    def signature(self) -> Hashable | None:
+        """Values of the facts in `analysis.reads.SIGNATURE`; None if it is like no other."""
+        node, attributes = self.node, exactly(self.node.attributes)
+        if attributes is None:
+            return None
+        values = [port.value for port in node.inputs]
+        known = [None if value is None else _known(value) for value in values]
+        ports = [(port.is_present, port.stored_type, port.stored_shape) for port in node.inputs]
+        is_shared = len({*values}) < len(values)
+        return (
+            (node.domain, node.type, node.opset),
+            attributes,
+            self.written_axis,
+            (tuple(ports), tuple(known), tuple([_known(output) for output in node.outputs])),
+            tuple([operand.shape for operand in self._operands.values()]),
+            tuple(map(values.index, values)) if is_shared else (),
+            self.has_constant_indices,
+            self.indices_shape,
+        )
+
+    def _sequence_limits(self) -> list[int | None] | None:
+        """Return how many start positions a cache has; any start is legal where positions wrap."""
+        updates = self.updates.shape if self.updates else None
+        if self.attribute("mode") != "linear" or self.axis is None or self.data_shape is None:
+            return None
+        length = highest(self.data_shape[self.axis])
+        if length is None:
+            return [None]
+        if updates is None or len(updates) != len(self.data_shape):
+            return [length]
+        new = updates[self.axis]
+        return [length - (new if isinstance(new, int) else new.low) + 1]
+
+    @property
+    def wraps(self) -> bool:
+        """Tell whether a negative index counts from the end, by the text or as runtimes take it."""
+        is_legal = self.spec.index_range is IndexRange.WRAPPING
+        return is_legal or NEGATIVE_INDEX in self.spec.tolerated
+
+    def longer_dimensions(self) -> list[int]:
+        """Return the dimensions on which indices are certainly longer than data."""
+        data, indices = self.data_shape, self.indices_shape
+        if data is None or indices is None or len(data) != len(indices):
+            return []
+        pairs = enumerate(zip(indices, data, strict=True))
+        return [number for number, (index, limit) in pairs if not at_most(index, limit)]
+
+    def expected_updates(self) -> list[Shape]:
+        """Return the shapes that updates may have by the document; empty if nothing is known.
+
+        There is more than one if the axis is not known, and none if it is no axis of data.
+        """
+        axes: Iterable[int] = ()
+        if self.axis is not None:
+            axes = (self.axis,)
+        elif self.written_axis is None and self.data_shape is not None:
+            axes = range(len(self.data_shape))
+        return expected_updates(self.spec.layout, self.data_shape, self.indices_shape, axes)

@@ -1,6 +1,0 @@
-"""Makes legal inputs: for a whole model (`feeds`), and for one operator."""
-
-from ir_scatter.cases.case import Case
-from ir_scatter.cases.operators import BROKEN, random_case
-
-__all__ = ["BROKEN", "Case", "random_case"]

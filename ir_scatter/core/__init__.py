@@ -1,0 +1,1 @@
+"""Models, values, shapes, types, findings and files; knows no operator and no file format."""

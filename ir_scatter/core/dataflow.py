@@ -1,0 +1,214 @@
+"""How values flow through a graph and the graphs inside its nodes: what running a model needs.
+
+A format says it in its own words (port maps, names, signatures); here it is said once. A key names
+a value inside one graph; what it is made of is the format's business.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from ir_scatter.core.constants import Constant
+from ir_scatter.core.element_types import ElementType
+from ir_scatter.core.model import Graph, Node
+from ir_scatter.core.shapes import Shape
+
+Key: TypeAlias = Hashable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphInput:
+    """An input of a graph.
+
+    Attributes:
+        key: the value.
+        names: every name it may be called by, the usual one first.
+        element_type: None if it is not known.
+        shape: as declared.
+        default: what it is if it is not given; None if it must be given.
+    """
+
+    key: Key
+    names: tuple[str, ...]
+    element_type: ElementType | None
+    shape: Shape
+    default: Constant | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphOutput:
+    """An output of a graph.
+
+    Attributes:
+        key: the value.
+        name: the one a user sees.
+        element_type: None if it is not known.
+        shape: the best that is known.
+    """
+
+    key: Key
+    name: str
+    element_type: ElementType | None
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Link:
+    """A node and the values around it.
+
+    Attributes:
+        node: the node.
+        inputs: in the order of the document; None for one that was left out.
+        outputs: in the order of the document; None for one that has no name.
+    """
+
+    node: Node
+    inputs: tuple[Key | None, ...]
+    outputs: tuple[Key | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """How an array is cut into one part for each iteration, or put together from them.
+
+    Attributes:
+        axis: where it is cut; may be negative.
+        start: where the first part begins; negative counts from the end.
+        end: the last position that belongs to a part; negative counts from the end.
+        stride: from one part to the next; below 0 the last part comes first.
+        part: the length of a part.
+        keeps_axis: False if a part has one dimension less.
+    """
+
+    axis: int
+    start: int = 0
+    end: int = -1
+    stride: int = 1
+    part: int = 1
+    keeps_axis: bool = True
+
+
+class Source(StrEnum):
+    """What an input of a body is."""
+
+    ITERATION = "the number of the iteration"
+    CONDITION = "whether the loop goes on"
+    WHOLE = "an input of the node"
+    CARRIED = "an input of the node, then what the last iteration made"
+    PART = "a part of an input of the node"
+
+
+@dataclass(frozen=True, slots=True)
+class BodyInput:
+    """Where an input of a body comes from.
+
+    Attributes:
+        source: what it is.
+        outer: the number of the node's input.
+        successor: the number of the body's output that is the next value.
+        slice: how the node's input is cut.
+    """
+
+    source: Source
+    outer: int | None = None
+    successor: int | None = None
+    slice: Slice | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BodyOutput:
+    """What an output of a loop is.
+
+    Attributes:
+        inner: the number of the body's output.
+        slice: how the parts are put together; None for the value of the last iteration.
+    """
+
+    inner: int
+    slice: Slice | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """A node that computes a graph once: a function, or a branch of a choice.
+
+    Attributes:
+        body: the graph.
+        inputs: the number of the node's input for each input of the body; None if left out.
+        outputs: the number of the body's output for each output of the node.
+    """
+
+    body: "Wiring"
+    inputs: tuple[int | None, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """A node that computes one of two graphs.
+
+    Attributes:
+        condition: the number of the input that chooses.
+        branches: the graphs.
+    """
+
+    condition: int
+    branches: Mapping[bool, Call]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeat:
+    """A node that computes a graph again and again.
+
+    Attributes:
+        body: the graph.
+        inputs: one for each input of the body.
+        outputs: one for each output of the node.
+        trips: the number of the input that says how often at most; None without one.
+        condition: the number of the input that says whether to begin; None without one.
+        goes_on: the number of the body's output that says whether to go on; None without one.
+    """
+
+    body: "Wiring"
+    inputs: tuple[BodyInput, ...]
+    outputs: tuple[BodyOutput, ...]
+    trips: int | None = None
+    condition: int | None = None
+    goes_on: int | None = None
+
+
+Nested: TypeAlias = Call | Choice | Repeat
+
+
+class Wiring(ABC):
+    """How the values of one graph flow.
+
+    Attributes:
+        graph: the graph.
+        inputs: in the order of the file.
+        outputs: in the order of the file.
+        captured: values that come from the graphs around this one.
+    """
+
+    graph: Graph
+    inputs: tuple[GraphInput, ...]
+    outputs: tuple[GraphOutput, ...]
+    captured: tuple[Key, ...] = ()
+
+    @abstractmethod
+    def constant(self, key: Key) -> Constant | None:
+        """Return the constant that a value is, None if it is none."""
+
+    @abstractmethod
+    def link(self, key: Key) -> Link | None:
+        """Return the node that a value comes from, None for an input or one from outside."""
+
+    @abstractmethod
+    def nested(self, node: Node) -> Nested | None:
+        """Return how a node is wired to the graphs inside it, None if it has none.
+
+        Raises:
+            UnreadableModel: the wires do not fit together.
+        """

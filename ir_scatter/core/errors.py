@@ -1,0 +1,145 @@
+"""Exceptions of ir_scatter.
+
+Error:
+    ├── UnreadableModel     a file that is no model, or one that cannot be read
+    ├── UsageError          the caller asked for something that does not exist
+    │   └── BadFeed         the inputs given for a model are not those that it asks for
+    ├── UnknownOperator     a model has a node that NumPy does not compute
+    ├── BrokenModel         the operators of a model break their rules
+    ├── EvaluationFailed    a node cannot be computed with the values that reach it
+    ├── NoInputs            no legal inputs were found for a model
+    ├── NotEditable         a file or a node is written in a way that cannot be edited safely
+    ├── CannotWrite         files cannot be written; what was there before is still there
+    └── IllegalCase         inputs or attributes of one operator break its document
+        └── IllegalIndex    an index is out of range, or negative where that is forbidden
+
+Everything else that is wrong with a model is a `Diagnostic`, not an exception.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ir_scatter.core.diagnostics import Diagnostic, Location
+
+
+class Error(Exception):
+    """Base of every exception that this library raises on purpose."""
+
+
+class UsageError(Error):
+    """What the caller asked for does not exist: an unknown code, a name no model has."""
+
+
+class IllegalCase(Error):
+    """Inputs or attributes of one operator break its document.
+
+    Attributes:
+        code: that of the rule which says so, "SCT203".
+    """
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class IllegalIndex(IllegalCase):
+    """An index is out of range, or negative where the document forbids it. Nothing was written.
+
+    Attributes:
+        position: where the first bad index stands in indices.
+        value: what it is.
+        limits: the least and the greatest legal value there; none is legal if the dimension is empty.
+        count: how many bad ones there are.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        position: tuple[int, ...],
+        value: int,
+        limits: tuple[int, int],
+        count: int,
+    ) -> None:
+        is_negative = limits[0] == 0 and -limits[1] - 1 <= value < 0
+        super().__init__(message, "SCT303" if is_negative else "SCT302")
+        self.position = position
+        self.value = value
+        self.limits = limits
+        self.count = count
+
+
+class UnreadableModel(Error):
+    """A file cannot be read as a model.
+
+    Attributes:
+        defect: the name of the rule that says why, "malformed-xml".
+        message: one sentence.
+        location: the file, with line and column where they are known.
+        is_model: False if the file is something else altogether, an XML file of another kind.
+        lines: the text of the line it is about, by its number.
+        format: the format it was read as, None where that is not known.
+    """
+
+    def __init__(self, defect: str, message: str, location: "Location", *, is_model: bool = True) -> None:
+        super().__init__(f"{location.path}: {message}")
+        self.defect = defect
+        self.message = message
+        self.location = location
+        self.is_model = is_model
+        self.lines: dict[int, str] = {}
+        self.format: str | None = None
+
+
+class BadFeed(UsageError):
+    """An input of a model is missing, superfluous, or of a shape or type that it does not take."""
+
+
+class UnknownOperator(Error):
+    """A model has a node that NumPy does not compute.
+
+    Attributes:
+        location: the node.
+    """
+
+    def __init__(self, message: str, location: "Location") -> None:
+        super().__init__(message)
+        self.location = location
+
+
+class BrokenModel(Error):
+    """A model is not evaluated because its operators, or the file itself, break rules.
+
+    Attributes:
+        diagnostics: what is broken.
+    """
+
+    def __init__(self, message: str, diagnostics: "tuple[Diagnostic, ...]") -> None:
+        super().__init__(message)
+        self.diagnostics = diagnostics
+
+
+class EvaluationFailed(Error):
+    """A node cannot be computed with the values that reach it.
+
+    Attributes:
+        location: the node.
+        breaks_rule: whether the values are against the document of a scatter operator, and not
+            merely more than NumPy's kernels can do.
+    """
+
+    def __init__(self, message: str, location: "Location", *, breaks_rule: bool = False) -> None:
+        super().__init__(message)
+        self.location = location
+        self.breaks_rule = breaks_rule
+
+
+class NoInputs(Error):
+    """No legal inputs were found for a model."""
+
+
+class NotEditable(Error):
+    """A file, or a node of it, is written in a way that cannot be edited safely."""
+
+
+class CannotWrite(Error):
+    """Files cannot be written; what was there before is still there."""

@@ -1,0 +1,164 @@
+"""New nodes that replace a node of a model, before they are written into a file.
+
+A fragment is a graph like any other: rules look at its nodes, kernels compute them, and a rewrite
+can rewrite a node of it again. What it takes from the model are the inputs of the node that it
+replaces, by number, so that one fragment can replace many nodes that look the same.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ir_scatter.core.constants import Constant
+from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.model import Graph, Input, Node, Value
+
+if TYPE_CHECKING:
+    from ir_scatter.core.constants import Array
+    from ir_scatter.core.element_types import ElementType
+
+_PLACE = Location("")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewNode:
+    """What a new node is made of.
+
+    Attributes:
+        label: what it computes, in words for its name: "indices_unsqueezed".
+        domain: that of the dialect it is written in.
+        type: as documented.
+        opset: an IR's word or an ONNX model's number.
+        inputs: values of the fragment, None for one that is left out.
+        attributes: as the dialect writes them: text in an IR, Python values in ONNX.
+        output: what it computes.
+    """
+
+    label: str
+    domain: str
+    type: str
+    opset: str | int
+    inputs: tuple[Value | None, ...]
+    attributes: Mapping[str, Any]
+    output: Value
+
+
+class Patch(NamedTuple):
+    """One node of a model, and what replaces it.
+
+    Attributes:
+        node: the node that goes.
+        fragment: what comes; its last node keeps the name of the one that goes.
+    """
+
+    node: Node
+    fragment: "Fragment"
+
+
+class Fragment(Graph):
+    """New nodes, producers before consumers.
+
+    Attributes:
+        given: the inputs of the node that is replaced, as they are numbered there.
+        news: the new nodes; the last one computes the result.
+        constants: the values among their inputs that are new constants, each once, in order of use.
+    """
+
+    def __init__(self, given: Sequence[Value | None], news: Iterable[NewNode]) -> None:
+        self.given = tuple(given)
+        self.news = tuple(news)
+        self._by_output = {id(new.output): new for new in self.news}
+        self._given = {id(value): number for number, value in reversed([*enumerate(self.given)]) if value}
+        self.nodes: tuple[Node, ...] = tuple(
+            Node(self, new.domain, new.type, new.opset, new.label, new) for new in self.news
+        )
+        self.constants = self._find_constants()
+
+    @property
+    def result(self) -> NewNode:
+        """Return the node that computes what the replaced one computed."""
+        return self.news[-1]
+
+    def number_given(self, value: Value) -> int | None:
+        """Return the number of the replaced node's input that a value is, None if it is none."""
+        return self._given.get(id(value))
+
+    def producer(self, value: Value) -> NewNode | None:
+        """Return the new node that computes a value, None for what is given or constant."""
+        return self._by_output.get(id(value))
+
+    def _find_constants(self) -> tuple[Value, ...]:
+        found: dict[int, Value] = {}
+        for new in self.news:
+            for value in new.inputs:
+                is_new = value is not None and isinstance(value.constant, NewConstant)
+                if is_new and value is not None and id(value) not in self._given:
+                    found.setdefault(id(value), value)
+        return tuple(found.values())
+
+    def substituted(self, node: Node, other: "Fragment") -> "Fragment":
+        """Return the fragment with one of its nodes replaced by another fragment."""
+        old: NewNode = node.handle
+        taken = {new.label for new in self.news if new is not old}
+        result = other.result.output
+        news: list[NewNode] = []
+        for new in self.news:
+            if new is old:
+                news += _relabelled(other.news, taken, new.label)
+                continue
+            inputs = tuple(result if value is old.output else value for value in new.inputs)
+            news.append(replace(new, inputs=inputs))
+        return Fragment(self.given, news)
+
+    def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
+        """Yield the new nodes."""
+        yield from (node for node in self.nodes if types is None or node.type in types)
+
+    def inputs_of(self, node: Node) -> tuple[Input, ...]:
+        """Return a node's inputs."""
+        return tuple(Input(value, is_present=value is not None) for value in node.handle.inputs)
+
+    def outputs_of(self, node: Node) -> tuple[Value, ...]:
+        """Return a node's one output."""
+        return (node.handle.output,)
+
+    def attributes_of(self, node: Node) -> Mapping[str, Any]:
+        """Return a node's attributes as the dialect writes them."""
+        attributes: Mapping[str, Any] = node.handle.attributes
+        return attributes
+
+    def bodies_of(self, node: Node) -> Mapping[str, Graph]:
+        """Return nothing: no new node holds graphs."""
+        return {}
+
+    def location_of(self, node: Node) -> Location:
+        """Return a place that stands for none: nothing is written yet."""
+        return _PLACE
+
+
+class NewConstant(Constant):
+    """A constant that a fragment brings along.
+
+    Attributes:
+        label: what it is, in words for its name: "axes".
+        array: its content.
+    """
+
+    __slots__ = ("array", "label")
+
+    def __init__(self, label: str, element_type: "ElementType", array: "Array") -> None:
+        super().__init__(_PLACE, element_type, array.shape, lambda: array, label)
+        self.label = label
+        self.array = array
+
+
+def _relabelled(news: Iterable[NewNode], taken: set[str], last: str) -> Iterator[NewNode]:
+    """Yield new nodes with labels that are not taken; the last one takes over the given one."""
+    ordered = list(news)
+    for new in ordered[:-1]:
+        label, number = new.label, 2
+        while label in taken or label == last:
+            label, number = f"{new.label}_{number}", number + 1
+        taken.add(label)
+        yield replace(new, label=label)
+    yield replace(ordered[-1], label=last)

@@ -1,0 +1,300 @@
+"""A model as it was read: graphs of nodes and values, never changed afterwards.
+
+`Graph` is what a reader implements; a node asks its graph for its inputs, outputs and bodies only
+when somebody wants them, so that a model of 15,000 nodes costs what its scatter nodes cost.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ir_scatter.core.constants import Constant
+from ir_scatter.core.diagnostics import Location, Related
+from ir_scatter.core.element_types import ElementType
+from ir_scatter.core.forms import Forms
+from ir_scatter.core.lazy import lazy
+from ir_scatter.core.shapes import Shape
+
+OPENVINO = "openvino"
+ONNX = ""
+
+
+class OpKey(NamedTuple):
+    """Identity of an operator: domain ("openvino", or "" for ONNX), type, since-version."""
+
+    domain: str
+    type: str
+    version: int
+
+    def __str__(self) -> str:
+        return f"{self.type}-{self.version}"
+
+
+class Value:
+    """A tensor flowing in a graph.
+
+    Attributes:
+        element_type: None if it is not known.
+        shape: the best that is known.
+        output: the number of the producer's output, from 0.
+        producer_type: the producer's type where that is known without making the node.
+        is_input: whether it is known to be an input of the graph, so that it is no constant.
+        constant: set if the file holds the value itself.
+        location: where the file declares it.
+        stored_type: the type that the file stores for it, if it stores one.
+        stored_shape: the shape that the file stores for it, if it stores one.
+    """
+
+    __slots__ = (
+        "_name", "_producer", "constant", "element_type", "is_input", "location", "output",
+        "producer_type", "shape", "stored_shape", "stored_type",
+    )  # fmt: skip
+
+    def __init__(
+        self, name: str | None, element_type: ElementType | None, shape: Shape,
+        producer: "Node | Callable[[], Node] | None" = None, output: int = 0,
+        constant: Constant | None = None, location: Location | None = None,
+        stored_type: ElementType | None = None, stored_shape: Shape = None,
+        producer_type: str | None = None, is_input: bool = False,
+    ) -> None:  # fmt: skip
+        self._name = name
+        self.producer_type = producer_type
+        self.is_input = is_input
+        self.element_type = element_type
+        self.shape = shape
+        self._producer = producer
+        self.output = output
+        self.constant = constant
+        self.location = location
+        self.stored_type = stored_type
+        self.stored_shape = stored_shape
+
+    @property
+    def producer(self) -> "Node | None":
+        """Return the node it comes from.
+
+        None for an input of the graph, an initializer, or a name that nobody produces.
+        """
+        if callable(self._producer):
+            self._producer = self._producer()
+        return self._producer
+
+    @property
+    def name(self) -> str:
+        """Return the tensor's name; in an IR that of the layer."""
+        if self._name is None:
+            producer = self.producer
+            self._name = producer.name if producer else ""
+        return self._name
+
+
+class Input:
+    """An input port of a node.
+
+    Attributes:
+        value: None if nothing is connected, or if it comes from something that does not exist.
+        is_present: False for an optional input that was left out.
+        stored_type: the type that the file stores at this port (IR only).
+        stored_shape: the shape that the file stores at this port (IR only).
+    """
+
+    __slots__ = ("is_present", "stored_shape", "stored_type", "value")
+
+    def __init__(
+        self, value: Value | None, is_present: bool = True,
+        stored_type: ElementType | None = None, stored_shape: Shape = None,
+    ) -> None:  # fmt: skip
+        self.value = value
+        self.is_present = is_present
+        self.stored_type = stored_type
+        self.stored_shape = stored_shape
+
+
+class Node:
+    """One use of an operator in a graph.
+
+    Attributes:
+        graph: the graph that holds it.
+        domain: OPENVINO, ONNX, or a custom domain of an ONNX model.
+        type: the type as written.
+        opset: as written: an IR's word ("opset3"), an ONNX model's number, None if it has none.
+        name: as written; that of its first output if it has none.
+        scope: the path to it, its own name included.
+        handle: what the reader knows it by.
+    """
+
+    __slots__ = ("_inputs", "_outputs", "domain", "graph", "handle", "name", "opset", "type")
+
+    def __init__(
+        self, graph: "Graph", domain: str, type: str, opset: str | int | None, name: str, handle: Any
+    ) -> None:
+        self.graph = graph
+        self.domain = domain
+        self.type = type
+        self.opset = opset
+        self.name = name
+        self.handle = handle
+        self._inputs: tuple[Input, ...] | None = None
+        self._outputs: tuple[Value, ...] | None = None
+
+    @property
+    def scope(self) -> str:
+        """Return the path to the node, its own name included."""
+        return self.graph.scope + self.name
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """Return the input ports in the order of the document."""
+        if self._inputs is None:
+            self._inputs = self.graph.inputs_of(self)
+        return self._inputs
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """Return the output values in the order of the document."""
+        if self._outputs is None:
+            self._outputs = self.graph.outputs_of(self)
+        return self._outputs
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """Return the attributes as written: text in an IR; int, float, str, lists in ONNX."""
+        return self.graph.attributes_of(self)
+
+    @property
+    def bodies(self) -> "Mapping[str, Graph]":
+        """Return the graphs inside the node by the name the format gives them."""
+        return self.graph.bodies_of(self)
+
+    @property
+    def location(self) -> Location:
+        """Return where the node stands in the file."""
+        return self.graph.location_of(self)
+
+    def __repr__(self) -> str:
+        return f"<Node {self.scope} {self.type}>"
+
+
+class Graph(ABC):
+    """Nodes that belong together: a model, a body, or one use of a function.
+
+    Attributes:
+        name: the graph's name.
+        scope: what stands before the name of a node: "" or "If_23:then_body/".
+        calls: for a function, the places that call it with this signature.
+    """
+
+    name: str = ""
+    scope: str = ""
+    calls: tuple[Related, ...] = ()
+
+    @property
+    def forms(self) -> Forms:
+        """Return what tells its nodes apart without their values."""
+        return Forms()
+
+    @abstractmethod
+    def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
+        """Yield every node, those of bodies included, in the order of the file.
+
+        Args:
+            types: only nodes of these types (in an IR in any case); None for all.
+        """
+
+    @abstractmethod
+    def inputs_of(self, node: Node) -> tuple[Input, ...]:
+        """Return a node's input ports."""
+
+    @abstractmethod
+    def outputs_of(self, node: Node) -> tuple[Value, ...]:
+        """Return a node's outputs."""
+
+    @abstractmethod
+    def attributes_of(self, node: Node) -> Mapping[str, Any]:
+        """Return a node's attributes as written."""
+
+    @abstractmethod
+    def bodies_of(self, node: Node) -> "Mapping[str, Graph]":
+        """Return the graphs inside a node."""
+
+    @abstractmethod
+    def location_of(self, node: Node) -> Location:
+        """Return where a node stands."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Defect:
+    """Something a reader found broken in the file itself.
+
+    Attributes:
+        kind: the name of the rule that it breaks, "duplicate-id".
+        message: what is, then what was expected.
+        location: where.
+        node: the node it is about, None for the file.
+        port_index: the number of the node's input it is about.
+        related: other places.
+    """
+
+    kind: str
+    message: str
+    location: Location
+    node: Node | None = None
+    port_index: int | None = None
+    related: tuple[Related, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """A function of an ONNX model: its definition, and one graph per signature it is called with."""
+
+    name: str
+    definition: Graph
+    instances: tuple[Graph, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A file that was read.
+
+    Attributes:
+        path: as the caller named it.
+        format: "openvino-ir" or "onnx".
+        domain: the domain of the format's own operators.
+        graph: the main graph.
+        functions: ONNX local functions.
+        inputs: the names by which each input of the main graph may be called.
+        opset_imports: ONNX domains and versions.
+        find_defects: tells what is broken in the file itself.
+        find_limits: tells what was not looked at so far, because it would take too long.
+        source: what a writer edits.
+    """
+
+    path: str
+    format: str
+    domain: str
+    graph: Graph
+    functions: tuple[Function, ...] = ()
+    inputs: tuple[frozenset[str], ...] = ()
+    opset_imports: Mapping[str, int] = field(default_factory=dict)
+    find_defects: Callable[[], Iterable[Defect]] = tuple
+    find_limits: Callable[[], Iterable[Defect]] = tuple
+    source: Any = None
+
+    @lazy
+    def defects(self) -> tuple[Defect, ...]:
+        """What is broken in the file itself; only who validates it has to know."""
+        return tuple(self.find_defects())
+
+    def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
+        """Yield every node: the main graph with its bodies, then each use of each function."""
+        yield from self.graph.walk(types)
+        for function in self.functions:
+            for instance in function.instances:
+                yield from instance.walk(types)
+
+    def definitions(self, types: frozenset[str] | None = None) -> Iterator[Node]:
+        """Yield every node as written: a function's nodes once, however often it is called."""
+        yield from self.graph.walk(types)
+        for function in self.functions:
+            yield from function.definition.walk(types)

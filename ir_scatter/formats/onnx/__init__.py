@@ -1,0 +1,1 @@
+"""Files of ONNX: read lazily, copied with single nodes replaced."""

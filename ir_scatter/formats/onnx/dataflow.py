@@ -1,0 +1,253 @@
+"""How values flow through an ONNX model: names, bodies that see the names around them, functions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from ir_scatter.core.constants import Constant
+from ir_scatter.core.dataflow import (
+    BodyInput,
+    BodyOutput,
+    Call,
+    Choice,
+    GraphInput,
+    GraphOutput,
+    Key,
+    Link,
+    Nested,
+    Repeat,
+    Slice,
+    Source,
+    Wiring,
+)
+from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.errors import UnreadableModel
+from ir_scatter.core.model import Function, Model, Node
+from ir_scatter.formats.onnx.attributes import bound
+from ir_scatter.formats.onnx.definitions import calls_of
+from ir_scatter.formats.onnx.graph import OnnxGraph
+from ir_scatter.formats.onnx.index import FunctionKey, function_key
+from ir_scatter.formats.onnx.types import declared, text
+
+_Functions: TypeAlias = Mapping[FunctionKey, Function]
+
+_BRANCHES = {True: "then_branch", False: "else_branch"}
+_FIRST_CARRIED = 2
+"""A Loop's inputs 0 and 1 are the trip count and the condition, its body's the number and that."""
+
+_SCAN_WITHOUT_BATCH = 9
+
+
+def wire(model: Model) -> Wiring:
+    """Return how the values of an ONNX model flow."""
+    assert isinstance(model.graph, OnnxGraph)
+    keys = dict.fromkeys(map(function_key, model.source.functions))
+    return OnnxWiring(model.graph, dict(zip(keys, model.functions, strict=True)))
+
+
+def count_calls(model: Model) -> int:
+    """Return how often functions are called, the calls in functions counted as often as those are called."""
+    keys = dict.fromkeys(map(function_key, model.source.functions))
+    calls = {
+        key: calls_of(function.definition.index)
+        for key, function in zip(keys, model.functions, strict=True)
+        if isinstance(function.definition, OnnxGraph)
+    }
+    assert isinstance(model.graph, OnnxGraph)
+    counts: dict[FunctionKey, int] = {}
+    pending, opened = [*calls_of(model.graph.index)], set[FunctionKey]()
+    while pending:
+        key = pending[-1]
+        left = [one for one in calls[key] if one not in counts and one not in opened]
+        if key in counts or not left:
+            counts[key] = 1 + sum(counts.get(one, 0) for one in calls[key])
+            pending.pop()
+        else:
+            opened.add(key)
+            pending += dict.fromkeys(left)
+    return sum(counts[key] for key in calls_of(model.graph.index))
+
+
+class OnnxWiring(Wiring):
+    """The main graph, a body, or the definition of a function with the attributes of a call."""
+
+    def __init__(self, graph: OnnxGraph, functions: _Functions) -> None:
+        self.graph = graph
+        self._onnx = graph
+        self._index = graph.index
+        self._functions = functions
+        self.inputs = tuple(map(self._input, self._index.inputs))
+        self.outputs = tuple(map(self._output, self._index.outputs))
+        if graph.parent is not None:
+            self.captured = tuple(sorted(self._index.captured, key=repr))
+
+    def constant(self, key: Key) -> Constant | None:
+        """Return the constant that a value is: an initializer, or what a Constant holds."""
+        name, index = _name(key), self._index
+        if name in index.inputs:
+            return None
+        if name in index.initializers:
+            return self._initializer(name)
+        if name in index.sparse_initializers:
+            raise self._unreadable(f"{text(name)} is a sparse tensor, expected a dense one")
+        if name not in index.producers:
+            return None
+        node = self._onnx.node(index.producers[name][0])
+        if node.type != "Constant" or node.domain:
+            return None
+        constant = node.outputs[0].constant
+        if constant is None:
+            raise self._unreadable(f"{node.scope} holds no dense tensor, expected one")
+        return constant
+
+    def link(self, key: Key) -> Link | None:
+        """Return the node that a value comes from."""
+        name = _name(key)
+        if name in self._index.inputs or name not in self._index.producers:
+            return None
+        node = self._onnx.node(self._index.producers[name][0])
+        proto = self._index.nodes[node.handle]
+        inputs, outputs = (tuple(name or None for name in names) for names in (proto.input, proto.output))
+        return Link(node, inputs, outputs)
+
+    def nested(self, node: Node) -> Nested | None:
+        """Return how a node is wired to its bodies, or to the function that it calls."""
+        proto = self._index.nodes[node.handle]
+        function = self._functions.get(function_key(proto))
+        if function is not None:
+            return self._call(node, function)
+        if node.domain:
+            return None
+        if node.type == "If":
+            return Choice(0, {truth: self._branch(node, name) for truth, name in _BRANCHES.items()})
+        if node.type == "Loop":
+            return self._loop(node)
+        return self._scan(node) if node.type == "Scan" else None
+
+    def _call(self, node: Node, function: Function) -> Call:
+        """Wire the definition of a function, its attributes bound to what the call gives."""
+        definition = function.definition
+        assert isinstance(definition, OnnxGraph)
+        proto, shared = self._index.nodes[node.handle], definition.shared
+        bindings = {**shared.bindings, **dict(bound(proto, self._onnx.shared.bindings))}
+        graph = OnnxGraph(
+            definition.index,
+            replace(shared, bindings=bindings),
+            name=definition.name,
+            scope=f"{node.scope}:{definition.name}/",
+        )
+        given = len(proto.input)
+        inputs = tuple(n if n < given and proto.input[n] else None for n in range(len(graph.index.inputs)))
+        return self._whole_call(node, OnnxWiring(graph, self._functions), inputs)
+
+    def _branch(self, node: Node, name: str) -> Call:
+        if not self._index.nodes[node.handle].input:
+            raise self._unreadable(f"{node.scope} has no condition, expected one")
+        return self._whole_call(node, self._body(node, name), ())
+
+    def _whole_call(self, node: Node, body: "OnnxWiring", inputs: tuple[int | None, ...]) -> Call:
+        """Wire a call whose outputs are those of its body."""
+        count = len(self._index.nodes[node.handle].output)
+        if count > len(body.outputs) or len(inputs) != len(body.inputs):
+            raise self._misfit(node)
+        return Call(body, inputs, tuple(range(count)))
+
+    def _loop(self, node: Node) -> Repeat:
+        body, proto = self._body(node, "body"), self._index.nodes[node.handle]
+        carried = len(body.inputs) - _FIRST_CARRIED
+        if carried < 0 or len(body.outputs) < 1 + carried or len(proto.input) != _FIRST_CARRIED + carried:
+            raise self._misfit(node)
+        inputs = [BodyInput(Source.ITERATION), BodyInput(Source.CONDITION)]
+        inputs += [
+            BodyInput(Source.CARRIED, _FIRST_CARRIED + number, 1 + number) for number in range(carried)
+        ]
+        outputs = [
+            BodyOutput(1 + number, None if number < carried else Slice(0, keeps_axis=False))
+            for number in range(len(proto.output))
+        ]
+        trips, condition = (n if n < len(proto.input) and proto.input[n] else None for n in (0, 1))
+        return self._fitting(node, Repeat(body, tuple(inputs), tuple(outputs), trips, condition, 0))
+
+    def _scan(self, node: Node) -> Repeat:
+        """Wire a Scan of version 9 or later; that of version 8 has batches."""
+        body, proto, attributes = self._body(node, "body"), self._index.nodes[node.handle], node.attributes
+        opset = node.opset
+        count = attributes.get("num_scan_inputs")
+        if not isinstance(opset, int) or opset < _SCAN_WITHOUT_BATCH or not isinstance(count, int):
+            raise self._unreadable(f"{node.scope}: a Scan before opset {_SCAN_WITHOUT_BATCH} is not computed")
+        carried = len(proto.input) - count
+        if count < 1 or carried < 0 or len(body.inputs) != len(proto.input):
+            raise self._misfit(node)
+        parts = max(len(proto.output) - carried, 0)
+        input_slices = _slices(attributes, "scan_input", count)
+        output_slices = _slices(attributes, "scan_output", parts)
+        inputs = [BodyInput(Source.CARRIED, number, number) for number in range(carried)]
+        inputs += [
+            BodyInput(Source.PART, carried + number, slice=cut) for number, cut in enumerate(input_slices)
+        ]
+        outputs = [BodyOutput(number) for number in range(carried)]
+        outputs += [BodyOutput(carried + number, cut) for number, cut in enumerate(output_slices)]
+        if len(inputs) != len(proto.input) or len(outputs) < len(proto.output):
+            raise self._misfit(node)
+        return self._fitting(node, Repeat(body, tuple(inputs), tuple(outputs)))
+
+    def _fitting(self, node: Node, repeat: Repeat) -> Repeat:
+        """Demand that the body has every output that is asked for."""
+        wanted = [output.inner for output in repeat.outputs]
+        wanted += [input.successor for input in repeat.inputs if input.successor is not None]
+        if max(wanted, default=0) >= len(repeat.body.outputs):
+            raise self._misfit(node)
+        return repeat
+
+    def _body(self, node: Node, name: str) -> "OnnxWiring":
+        graph = self._onnx.bodies_of(node).get(name)
+        if graph is None:
+            raise self._unreadable(f"{node.scope} has no {name}, expected a graph")
+        assert isinstance(graph, OnnxGraph)
+        return OnnxWiring(graph, self._functions)
+
+    def _input(self, name: str) -> GraphInput:
+        known = declared(self._index.inputs[name])
+        default = self._initializer(name) if name in self._index.initializers else None
+        return GraphInput(name, (text(name),), known.element_type, known.shape, default)
+
+    def _output(self, name: str) -> GraphOutput:
+        known = declared(self._index.stored.get(name))
+        return GraphOutput(name, text(name), known.element_type, known.shape)
+
+    def _initializer(self, name: str) -> Constant:
+        tensor, place = self._index.initializers[name], _place(self._onnx, name)
+        constant = self._onnx.shared.tensors.constant(tensor, text(name), place)
+        if constant is None:
+            raise self._unreadable(f"the dimensions of {text(name)} are no shape")
+        return constant
+
+    def _unreadable(self, message: str) -> UnreadableModel:
+        return UnreadableModel("unknown-value", message, _place(self._onnx, ""))
+
+    def _misfit(self, node: Node) -> UnreadableModel:
+        return self._unreadable(f"{node.scope}: inputs and outputs of the body do not fit those of the node")
+
+
+def _slices(attributes: Mapping[str, Any], word: str, count: int) -> list[Slice]:
+    """Return how a Scan cuts its inputs, or puts its outputs together."""
+    axes, directions = (_integers(attributes.get(f"{word}_{name}"), count) for name in ("axes", "directions"))
+    return [
+        Slice(axis, -1, 0, -1, keeps_axis=False) if backward else Slice(axis, keeps_axis=False)
+        for axis, backward in zip(axes, directions, strict=False)
+    ]
+
+
+def _integers(written: Any, count: int) -> Sequence[int]:
+    """Return a list of whole numbers, zeros if none is written."""
+    is_list = isinstance(written, list) and all(isinstance(number, int) for number in written)
+    return written if is_list and written else [0] * count
+
+
+def _place(graph: OnnxGraph, name: str) -> Location:
+    return Location(graph.shared.path, scope=graph.scope + text(name))
+
+
+def _name(key: Key) -> str:
+    assert isinstance(key, str | bytes)
+    return key  # type: ignore[return-value]  # protobuf gives bytes where a name is not UTF-8

@@ -1,0 +1,1 @@
+"""Files of OpenVINO IR: indexed by place, parsed where asked, edited as text."""

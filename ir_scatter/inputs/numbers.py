@@ -1,0 +1,81 @@
+"""Random arrays of any element type, moderate enough for every runtime."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ir_scatter.core.element_types import ElementType, dtype
+from ir_scatter.core.errors import NoInputs
+from ir_scatter.ops.general_kernels.case import Array
+
+LARGEST = 8
+"""No number that is drawn is larger, whichever its sign."""
+
+_EIGHTH = 8
+_WORDS = ("", "a", "b", "ab", "ba", "scatter")
+
+
+def draw(
+    random: np.random.Generator,
+    element_type: ElementType,
+    shape: Sequence[int],
+    *,
+    low: int = -LARGEST,
+    high: int = LARGEST,
+) -> Array:
+    """Return random elements.
+
+    Floating-point numbers are multiples of 1/8, or what their type makes of one; f8e8m0, which has
+    nothing but powers of two, gives those. Whole numbers stay within their type.
+
+    Args:
+        random: where randomness comes from.
+        element_type: of the elements.
+        shape: of the array.
+        low: no number is smaller.
+        high: no number is larger.
+
+    Raises:
+        NoInputs: NumPy has no type for the elements.
+    """
+    wanted = dtype_of(element_type)
+    if element_type.kind == "string":
+        return random.choice(np.array(_WORDS, object), shape).astype(object).reshape(shape)
+    if element_type.kind == "boolean":
+        return random.integers(0, 2, shape).astype(bool)
+    if element_type.kind in {"signed", "unsigned"}:
+        low, high = clip_to_type(element_type, low, high)
+        return random.integers(low, high + 1, shape).astype(wanted)
+    if element_type.name == "f8e8m0":
+        return np.exp2(random.integers(-3, 4, shape)).astype(np.float32).astype(wanted)
+    found = _eighths(random, shape, low, high)
+    if element_type.kind == "complex":
+        return (found + 1j * _eighths(random, shape, low, high)).astype(wanted)
+    return found.astype(wanted)
+
+
+def clip_to_type(element_type: ElementType, low: int, high: int) -> tuple[int, int]:
+    """Return the part of a range of whole numbers that a type can hold."""
+    if element_type.kind not in {"signed", "unsigned"}:
+        return low, high
+    is_signed = element_type.kind == "signed"
+    bits = element_type.bits - is_signed
+    least, most = -(2**bits) * is_signed, 2**bits - 1
+    return min(max(low, least), most), max(min(high, most), least)
+
+
+def dtype_of(element_type: ElementType) -> "np.dtype[Any]":
+    """Return NumPy's type for an element type.
+
+    Raises:
+        NoInputs: it has none.
+    """
+    found = dtype(element_type)
+    if found is None:
+        raise NoInputs(f"NumPy has no type for {element_type.name}")
+    return found
+
+
+def _eighths(random: np.random.Generator, shape: Sequence[int], low: int, high: int) -> Array:
+    return (random.integers(low * _EIGHTH, high * _EIGHTH + 1, shape) / _EIGHTH).astype(np.float32)

@@ -1,0 +1,81 @@
+"""Kernels of general operators: what exporters and conversions put around scatter operators, in NumPy.
+
+    op = find_computed(node.domain, node.type)  # of ops/general.py
+    outputs = compute(op, node.domain, inputs, node.attributes, opset=18, element_limit=1_000_000)
+
+Rows say which kernel computes an operator.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ir_scatter.core.element_types import ElementType, in_own_dtype
+from ir_scatter.ops.general import GeneralOp
+from ir_scatter.ops.general_kernels.attributes import Attributes
+from ir_scatter.ops.general_kernels.case import Array, Case, Kernel, UnsupportedCase
+
+__all__ = ["UnsupportedCase", "compute"]
+
+_REFUSALS = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
+"""What NumPy raises for shapes and values that no kernel thought of."""
+
+
+def compute(
+    op: GeneralOp,
+    domain: str,
+    inputs: Sequence[Array | None],
+    attributes: Mapping[str, Any],
+    *,
+    opset: int | None,
+    output_types: Sequence[ElementType | None] = (),
+    element_limit: int | None = None,
+) -> tuple[Array, ...]:
+    """Compute the outputs of an operator that has a kernel.
+
+    Whole numbers wrap around in their own type. What a document calls undefined is refused, not
+    guessed. Outputs have the element type of the data they are made of, in its own dtype; they
+    may be read-only, and views of the inputs.
+
+    Args:
+        op: its row.
+        domain: "openvino", or that of an ONNX operator set.
+        inputs: in the order of the document; None for an optional one that was left out.
+        attributes: as written; text in an IR, Python values in ONNX, an array for a tensor.
+        opset: the opset that the node belongs to, None if it has none.
+        output_types: one for each output, if it is known how many there are.
+        element_limit: the most elements that one output may have; None without a limit.
+
+    Raises:
+        UnsupportedCase: if the case is illegal, undefined, unknown or larger than the limit.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            known = Attributes(attributes, op.attributes_in(domain))
+            own = tuple(None if array is None else in_own_dtype(array) for array in inputs)
+            case = Case(own, known, opset, tuple(output_types), element_limit)
+            if op.keeps_shape:
+                case.reserve(case.array(0).shape)
+            found = _kernel(op.kernel_in(domain))(case)
+            arrays = tuple(map(np.asarray, found if isinstance(found, tuple) else (found,)))
+            for array in arrays:
+                case.reserve(array.shape)
+            return arrays
+    except (UnsupportedCase, *_REFUSALS) as error:
+        raise UnsupportedCase(f"{op.type_in(domain)}: {error}") from error
+
+
+@cache
+def _kernel(text: str) -> Kernel:
+    """Return the kernel that a row names, see `GeneralOp`."""
+    path, _, argument = text.rstrip(")").partition("(")
+    module_name, _, function_name = path.partition(".")
+    module = import_module(f"{__name__}.{module_name}")
+    function: Any = getattr(module, function_name)
+    if argument:
+        source: Any = np if argument.startswith("np.") else module
+        function = function(getattr(source, argument.removeprefix("np.")))
+    return function  # type: ignore[no-any-return]

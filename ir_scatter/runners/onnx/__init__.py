@@ -1,0 +1,1 @@
+"""Runners of ONNX models: onnxruntime, and the reference evaluator of the package onnx."""
