@@ -7,7 +7,7 @@ from ir_scatter.compare.session import Compared
 from ir_scatter.compare.verdicts import Level, Verdict
 from ir_scatter.compare.voices import NUMPY
 from ir_scatter.report.tables import Table, render
-from ir_scatter.runners.outcome import OTHER_FORMAT, Status
+from ir_scatter.runners.base import OTHER_FORMAT, Status
 
 WORKS, REFUSES, DIFFERS = "works", "refuses", "differs"
 NOT_APPLICABLE = "n/a"

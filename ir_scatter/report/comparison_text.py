@@ -13,7 +13,7 @@ from ir_scatter.report.facts_table import facts_table
 from ir_scatter.report.phrases import counted
 from ir_scatter.report.tables import Table, cell, render
 from ir_scatter.report.verdict_matrix import matrix, name_of
-from ir_scatter.runners.outcome import Status
+from ir_scatter.runners.base import Status
 
 _MOST_ROWS = 40
 """Rows of a table, and lines of a list; more are counted."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from ir_scatter.report.characters import visible
 from ir_scatter.report.tables import Table, cell, render
-from ir_scatter.runners.runner import Availability
+from ir_scatter.runners.base import Availability
 
 
 def text(found: Sequence[Availability], *, color: bool = False, width: int | None = None) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 from ir_scatter import runners
 from ir_scatter.compare import request
-from ir_scatter.runners.outcome import Status
+from ir_scatter.runners.base import Status
 from tests.cli.conftest import COMMAND, Cli, copy_sample
 from tests.compare.fake import FakeRunner, wrong_at
 from tests.compare.models import floats, write_node

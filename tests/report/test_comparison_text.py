@@ -7,7 +7,7 @@ from ir_scatter.compare.verdicts import Level, Verdict
 from ir_scatter.report.comparison_text import last_line, text
 from ir_scatter.report.facts_table import facts_table
 from ir_scatter.report.verdict_matrix import matrix
-from ir_scatter.runners.outcome import NodeFacts, Outcome, Status
+from ir_scatter.runners.base import NodeFacts, Outcome, Status
 from tests.report.comparisons import (
     CPU,
     EVERYTHING,

@@ -1,7 +1,5 @@
 """Models that are made ready while their inputs are still being drawn."""
 
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -9,36 +7,8 @@ import numpy as np
 import pytest
 
 from ir_scatter import runners
-from ir_scatter.runners.ahead import Ahead
-from ir_scatter.runners.outcome import Status
+from ir_scatter.runners.base import Status
 from tests.rules.ir_text import IrText
-
-
-def test_the_answer_comes_when_it_is_asked_for() -> None:
-    gate = threading.Event()
-    ahead = Ahead("this", lambda: {"status": "ok", "gate": gate.wait(9)})
-    gate.set()
-    assert ahead.wait() == {"status": "ok", "gate": True}
-    assert ahead.about == "this"
-
-
-def test_an_error_is_left_to_whoever_runs_the_model() -> None:
-    def fail() -> dict[str, Any]:
-        raise RuntimeError
-
-    assert Ahead("this", fail).wait() is None
-
-
-def test_stopping_goes_on_until_the_thread_gives_up() -> None:
-    closed: list[int] = []
-
-    def ask() -> dict[str, Any]:
-        while len(closed) < 3:
-            time.sleep(0.001)
-        return {}
-
-    Ahead("this", ask).stop(lambda: closed.append(1))
-    assert len(closed) >= 3
 
 
 def write(folder: Path, type: str = "ReLU") -> str:
@@ -63,14 +33,14 @@ def runner() -> Any:
 @pytest.mark.openvino
 def test_a_prepared_model_is_compiled_once(tmp_path: Path, runner: Any) -> None:
     path = write(tmp_path)
-    starts = runner.worker.starts
+    starts = runner.transport.starts
     runner.prepare(path)
     outcome = runner.run(path, FEEDS, profile=True)
     assert outcome.status is Status.OK
     assert outcome.outputs["node"].tolist() == [0, 2, 3]
     again = runner.run(path, FEEDS, profile=True)
     assert again.seconds < outcome.seconds, "what the first took has the compilation in it"
-    assert runner.worker.starts == starts + 1
+    assert runner.transport.starts == starts + 1
 
 
 @pytest.mark.openvino
@@ -89,8 +59,8 @@ def test_what_is_prepared_may_fail_or_be_another(tmp_path: Path, runner: Any) ->
 @pytest.mark.openvino
 def test_a_time_limit(tmp_path: Path, runner: Any) -> None:
     path = write(tmp_path)
-    runner.prepare(path, timeout=0.001)
-    assert runner.run(path, FEEDS).status is Status.TIMEOUT
+    runner.prepare(path)
+    assert runner.run(path, FEEDS, timeout=0.001).status is Status.TIMEOUT
     assert runner.run(path, FEEDS).status is Status.OK
 
 
@@ -100,5 +70,5 @@ def test_closing_does_not_wait_and_leaves_no_process(tmp_path: Path, runner: Any
     for _ in range(3):
         runner.prepare(path)
         runner.close()
-        assert runner.worker.process_id is None
+        assert runner.transport.process_id is None
     assert runner.run(path, FEEDS).status is Status.OK

@@ -10,8 +10,7 @@ from onnx import helper
 
 from ir_scatter import runners
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
-from ir_scatter.runners.outcome import Status
-from ir_scatter.runners.runner import Runner
+from ir_scatter.runners.base import Runner, Status
 from tests.unit.nested_ir import floats
 from tests.unit.nested_onnx import save
 

@@ -12,8 +12,7 @@ from onnx import helper, parser
 
 from ir_scatter import evaluate_model, runners
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
-from ir_scatter.runners.outcome import Outcome, Status
-from ir_scatter.runners.runner import Runner
+from ir_scatter.runners.base import Outcome, Runner, Status
 from tests.rules.ir_text import PRECISIONS, IrText
 from tests.unit.nested_ir import floats, looped, write_branch, write_loop
 
@@ -302,10 +301,10 @@ def test_200_runs_go_through_one_process(tmp_path: Path) -> None:
     for number in range(200):
         changed = feeds | {"updates": feeds["updates"] + number}
         outputs = runner.run(path, changed).outputs
-        process = process or runner.worker.process_id  # type: ignore[attr-defined]
+        process = process or runner.transport.process_id  # type: ignore[attr-defined]
         if number % 50 == 0:
             assert np.array_equal(outputs["scatter"], evaluate_model(path, changed)["scatter"])
-    assert runner.worker.process_id == process  # type: ignore[attr-defined]
+    assert runner.transport.process_id == process  # type: ignore[attr-defined]
 
 
 def test_repetitions_are_kept_apart(either: Runner, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from ir_scatter import runners
 from ir_scatter.core.errors import Error
 from ir_scatter.inputs.feeds import make_feeds
 from ir_scatter.ops import scatter_types
-from ir_scatter.runners.outcome import Status, tap_of
+from ir_scatter.runners.base import Status, tap_of
 
 pytestmark = pytest.mark.openvino
 pytest.importorskip("openvino")

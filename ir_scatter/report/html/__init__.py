@@ -8,7 +8,7 @@ from ir_scatter.core.errors import UsageError
 if TYPE_CHECKING:
     from ir_scatter.compare.job import Failure
     from ir_scatter.compare.session import Compared
-    from ir_scatter.runners.runner import Availability
+    from ir_scatter.runners.base import Availability
 
 _PACKAGES = ("jinja2", "matplotlib")
 

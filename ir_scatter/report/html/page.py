@@ -13,9 +13,8 @@ from ir_scatter.report.html.command import Source
 from ir_scatter.report.html.difference import Difference, describe, group
 from ir_scatter.report.html.matrix import Matrix, make_matrix
 from ir_scatter.report.phrases import counted
+from ir_scatter.runners.base import Availability, Outcome, Status
 from ir_scatter.runners.gpu_on_cpu import FIDELITY, NAME
-from ir_scatter.runners.outcome import Outcome, Status
-from ir_scatter.runners.runner import Availability
 
 _ON_CPU = "@cpu"
 """What the name of a runner ends with that runs another device's plugin on the CPU."""

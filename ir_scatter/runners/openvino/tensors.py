@@ -7,7 +7,8 @@ import numpy as np
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.weights import decode
 from ir_scatter.ops.general_kernels.case import Array
-from ir_scatter.runners.service import Failure
+from ir_scatter.runners import arrays
+from ir_scatter.runners.transport import Failure
 
 _STRING = "string"
 
@@ -17,15 +18,11 @@ def type_name(element_type: Any) -> str:
     return str(element_type.get_type_name())
 
 
-def to_tensor(array: Array, name: str) -> Any:
-    """Return a tensor of an array; it may use the memory of the array, which must then live on.
-
-    Args:
-        array: of the NumPy type that `elements` has for the element type.
-        name: of the element type.
-    """
+def to_tensor(array: Array) -> Any:
+    """Return a tensor of an array; it may use the memory of the array, which must then live on."""
     import openvino
 
+    name = arrays.type_name(array)
     if name == _STRING:
         return openvino.Tensor(array.astype(np.str_) if array.size else np.empty(array.shape, np.str_))
     type, shape = getattr(openvino.Type, name), openvino.Shape(list(array.shape))
@@ -40,18 +37,17 @@ def to_tensor(array: Array, name: str) -> Any:
     return tensor
 
 
-def to_array(tensor: Any, name: str = "", *, is_constant: bool = False) -> Array:
-    """Return a copy of a tensor.
+def to_array(tensor: Any, *, copy: bool = True) -> Array:
+    """Return the elements of a tensor.
 
     Args:
         tensor: of OpenVINO.
-        is_constant: whether it never changes, so that its own memory will do.
-        name: of the element type, if it is not the tensor's own.
+        copy: whether it may change later.
 
     Raises:
         Failure: NumPy has no such type.
     """
-    name = name or type_name(tensor.get_element_type())
+    name = type_name(tensor.get_element_type())
     shape = tuple(tensor.get_shape())
     row = ELEMENT_TYPES.get(name)
     if name == _STRING:
@@ -64,7 +60,7 @@ def to_array(tensor: Any, name: str = "", *, is_constant: bool = False) -> Array
     array = decode(raw.data, row, shape)
     if array is None:
         raise Failure("unsupported", f"an output is {name}, which NumPy has no type for")
-    return array if is_constant else array.copy()
+    return array.copy() if copy else array
 
 
 def _pack(flat: Array, row: ElementType) -> Array:

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
-from ir_scatter.runners import arena
+from ir_scatter.runners.arrays import read, type_name, write
 
 TYPES = {row.name: found for row in ELEMENT_TYPES.values() if (found := dtype(row)) is not None}
 
 
 def through_a_file(arrays: list[npt.NDArray[Any]], folder: Path) -> list[npt.NDArray[Any]]:
-    path, table = arena.write([str(folder)], "arena", arrays)
-    found = arena.read(path, table, remove=True)
+    path, table = write([str(folder)], "arena", arrays)
+    found = read(path, table)
     assert list(folder.iterdir()) == []
     return found
 
@@ -71,9 +71,19 @@ def test_text_of_fixed_width_becomes_strings(tmp_path: Path) -> None:
 
 def test_a_type_that_no_model_has_is_told() -> None:
     with pytest.raises(KeyError):
-        arena.type_name(np.zeros(1, "datetime64[s]"))
+        type_name(np.zeros(1, "datetime64[s]"))
 
 
 def test_without_a_folder_with_room_the_reason_is_told(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
-        arena.write([str(tmp_path / "missing")], "arena", [np.zeros(3)])
+        write([str(tmp_path / "missing")], "arena", [np.zeros(3)])
+
+
+def test_arrays_go_to_the_next_folder_where_the_first_has_no_room(tmp_path: Path) -> None:
+    full, roomy = tmp_path / "full", tmp_path / "roomy"
+    full.mkdir()
+    roomy.mkdir()
+    (full / "a").symlink_to("/dev/full")
+    path, table = write([str(full), str(roomy)], "a", [np.arange(100_000)])
+    assert Path(path) == roomy / "a"
+    assert np.array_equal(read(path, table)[0], np.arange(100_000))

@@ -1,11 +1,14 @@
-"""OpenVINO's GPU plugin on a machine without a GPU."""
+"""OpenVINO's GPU plugin on a machine without a GPU, as a runner."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ir_scatter.runners import gpu_on_cpu
-from ir_scatter.runners.gpu_on_cpu.environment import MODELS_PER_PROCESS
-from ir_scatter.runners.openvino.device import PREFIX, OpenVinoRunner
-from ir_scatter.runners.runner import Family, Runner
+from ir_scatter.runners.base import Family
+from ir_scatter.runners.openvino.runner import PREFIX, OpenVinoRunner
+
+if TYPE_CHECKING:
+    from ir_scatter.runners.transport import Handler
 
 NAME = f"{PREFIX}GPU@cpu"
 
@@ -13,9 +16,9 @@ NAME = f"{PREFIX}GPU@cpu"
 class GpuOnCpuRunner(OpenVinoRunner):
     """The plugin as it is, on Intel's OpenCL runtime for processors."""
 
-    module = "ir_scatter.runners.openvino.gpu_on_cpu_child"
+    module = __name__
     remarks = gpu_on_cpu.FIDELITY
-    questions_per_process = MODELS_PER_PROCESS
+    questions_per_process = gpu_on_cpu.MODELS_PER_PROCESS
 
     def __init__(self) -> None:
         super().__init__("GPU", NAME)
@@ -33,7 +36,7 @@ class GpuOnCpuRunner(OpenVinoRunner):
         """Return why it cannot run here and what to install; "" if it can."""
         return gpu_on_cpu.problem() or ""
 
-    def remedy(self, reason: str) -> str:
+    def remedy(self) -> str:
         """Return nothing: the reason says what to install."""
         return ""
 
@@ -42,8 +45,12 @@ class GpuOnCpuRunner(OpenVinoRunner):
         return gpu_on_cpu.device_name(told) if told else ""
 
 
-def _make(name: str) -> Runner | None:
-    return GpuOnCpuRunner() if name == NAME else None
+def handlers() -> "dict[str, Handler]":
+    """Load what the plugin needs, before anything imports openvino, and return what answers questions."""
+    gpu_on_cpu.prepare()
+    from ir_scatter.runners.openvino import child
+
+    return child.handlers()
 
 
-FAMILY = Family((NAME,), _make, 15)
+FAMILIES = (Family.of_one(NAME, GpuOnCpuRunner, 15),)
