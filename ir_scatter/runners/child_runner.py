@@ -72,7 +72,7 @@ class ChildRunner(Runner):
         """Return the full name of the device, from that which the runtime tells."""
         return told
 
-    def remedy(self) -> str:
+    def remedy(self, reason: str) -> str:
         """Return what to install when something is missing."""
         return self.install
 
@@ -99,7 +99,7 @@ class ChildRunner(Runner):
             self.name,
             is_available=not reason,
             reason=reason,
-            remedy=self.remedy() if reason else "",
+            remedy=self.remedy(reason) if reason else "",
             full_name=self.full_name(answer.get("full_name", "")),
             capabilities=tuple(answer.get("capabilities", ())),
             default_precision=answer.get("default_precision", ""),

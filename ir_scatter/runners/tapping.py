@@ -289,5 +289,6 @@ def _value(
     key, loops = source
     if loops is None:
         return feeds[key]
-    found: Array = arrays[key][place[:loops] + (...,)]
+    array: Any = arrays[key]
+    found: Array = array[(*place[:loops], ...)]
     return found

@@ -83,7 +83,7 @@ def test_an_outcome_with_its_words_and_the_others_are_compared(
     assert outcomes[other]["status"] == outcomes["numpy"]["status"] == "ok"
 
 
-@pytest.mark.parametrize("how", ["raises anything", "lacks everything", "leaves", "dies"])
+@pytest.mark.parametrize("how", ["lacks everything", "dies"])
 def test_devices_lists_it(how: str, tmp_path: Path) -> None:
     words = break_package(tmp_path, "openvino", how)
     done = ir_scatter(tmp_path, "devices", "--format", "json")
@@ -96,7 +96,7 @@ def test_devices_lists_it(how: str, tmp_path: Path) -> None:
     assert told["numpy"]["available"]
 
 
-@pytest.mark.parametrize("how", ["raises OSError", "lacks everything", "dies"])
+@pytest.mark.parametrize("how", ["lacks everything", "dies"])
 def test_whoever_else_asks_openvino_hears_it(how: str, model: str, tmp_path: Path) -> None:
     words = break_package(tmp_path, "openvino", how)
     source = SAMPLES / "operators" / "scatter_elements_update_12_sum.xml"
@@ -122,9 +122,13 @@ def test_an_ir_needs_no_onnx(how: str, model: str, tmp_path: Path) -> None:
     assert done.returncode == 3
     assert words in " ".join(done.stdout.split()) or how == "lacks everything"
     assert "the package onnx cannot be imported" in done.stdout
+
+
+def test_devices_are_listed_without_onnx(tmp_path: Path) -> None:
+    words = break_package(tmp_path, "onnx", "raises OSError")
     done = ir_scatter(tmp_path, "devices")
-    assert done.returncode == 0
-    assert "bug" not in done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+    assert words in done.stdout
 
 
 def test_nothing_of_the_folder_it_is_called_in_is_imported(model: str, tmp_path: Path) -> None:

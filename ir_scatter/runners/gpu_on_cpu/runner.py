@@ -36,7 +36,7 @@ class GpuOnCpuRunner(OpenVinoRunner):
         """Return why it cannot run here and what to install; "" if it can."""
         return gpu_on_cpu.problem() or ""
 
-    def remedy(self) -> str:
+    def remedy(self, reason: str) -> str:
         """Return nothing: the reason says what to install."""
         return ""
 

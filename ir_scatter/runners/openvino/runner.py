@@ -37,7 +37,7 @@ class OpenVinoRunner(ChildRunner):
         self.device = device
         self.name = name or PREFIX + device
 
-    def remedy(self) -> str:
+    def remedy(self, reason: str) -> str:
         """Return what to install when something is missing."""
         if not self.versions():
             return self.install
