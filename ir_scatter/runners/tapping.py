@@ -1,6 +1,6 @@
 """Runs a model with as many taps as it bears and memory allows, and says what came out of them.
 
-`run` answers in the process of a runtime; `decode` reads the answer where it was asked for. A tapped
+A handler answers in the process of a runtime; `decode` reads the answer where it was asked for. A tapped
 value is a pair in between: a feed and None, or the key of an array and how many of the loops around the
 node have stacked it, each on one leading dimension.
 """
@@ -14,12 +14,12 @@ from itertools import product
 from math import prod
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.ops.general_kernels.case import Array
 from ir_scatter.runners.base import Execution, RunRequest, Tap, Tapped
-from ir_scatter.runners.transport import ON_DISK, Answer, Failure
+from ir_scatter.runners.transport import ON_DISK, Answer, Failure, Handler
 
 HELD = 3
 """So often a value is held that is given out: where the runtime computes it, as an output, and as a copy
@@ -50,8 +50,7 @@ class CannotTap(Exception):
     """A value cannot be made an output; the message says why."""
 
 
-@dataclass(slots=True)
-class TapRun:
+class TapRun(NamedTuple):
     """Where to find what went in and out of a node, in one way to get there.
 
     Attributes:
@@ -63,7 +62,7 @@ class TapRun:
 
     inputs: list[Value | None]
     output: Value
-    markers: list[Value] = field(default_factory=list)
+    markers: Sequence[Value] = ()
     caller: str = ""
 
     def keys(self) -> set[str]:
@@ -120,14 +119,23 @@ class Engine(ABC):
     """One model with its feeds in a runtime: what each runtime does in its own way.
 
     Attributes:
-        loaded: the model without taps.
+        request: what is asked for.
         feeds: by the names that the caller uses.
+        loaded: the model without taps.
         names: of the outputs.
     """
 
     loaded: Loaded
-    feeds: Mapping[str, Array]
     names: Sequence[str]
+
+    def __init__(self, request: RunRequest, arrays: Sequence[Array]) -> None:
+        """Read the model, and hold the feeds against its inputs.
+
+        Raises:
+            Failure: the runtime does not want the model or a feed.
+        """
+        self.request = request
+        self.feeds = dict(zip(request.feeds, arrays, strict=True))
 
     @abstractmethod
     def tap(self, taps: tuple[Tap, ...], *, bodies: bool, keep: bool) -> Loaded:
@@ -147,18 +155,30 @@ class Engine(ABC):
     def infer(self, loaded: Loaded, keys: Sequence[str]) -> list[Array]:
         """Run once and return arrays of their own: the outputs, and those that taps need."""
 
+    def facts(self) -> list[dict[str, Any]]:
+        """Return of each node what `NodeFacts` holds, if the runtime tells anything."""
+        return []
 
-def run(engine: Engine, request: RunRequest, reading: float) -> Answer:
-    """Run with all taps; if that fails without those in bodies; and if that fails too without any.
 
-    Args:
-        engine: has the model.
-        request: what is asked for.
-        reading: the seconds that this took.
+def handler_of(engine: type[Engine]) -> Handler:
+    """Return what runs a model and answers with its outputs and taps."""
 
-    Raises:
-        Failure: the model does not run without taps either.
-    """
+    def answer(asked: Mapping[str, Any], arrays: Sequence[Array]) -> Answer:
+        started = perf_counter()
+        made = engine(RunRequest.of(asked), arrays)
+        seconds = perf_counter() - started + made.loaded.seconds
+        made.loaded.seconds = 0.0
+        found, given = _run_tapped(made, made.request)
+        found["seconds"] += seconds
+        if made.request.profile:
+            found["facts"] = made.facts()
+        return found, given
+
+    return answer
+
+
+def _run_tapped(engine: Engine, request: RunRequest) -> Answer:
+    """Run with all taps; if that fails without those in bodies; and if that fails too without any."""
     problem = ""
     for bodies in (True, False) if request.taps else ():
         try:
@@ -173,21 +193,20 @@ def run(engine: Engine, request: RunRequest, reading: float) -> Answer:
             continue
         reason = f"with outputs out of its body the model does not run: {problem}"
         taps = [reason if one == INSIDE else one for one in whole.taps]
-        held = HELD * sum(array.nbytes for array in arrays) if held is None else held
+        if held is None:
+            held = HELD * sum(array.nbytes for array in arrays[len(engine.names) * request.repeat :])
         answer |= {"too_large": held if held > request.tap_memory else 0, ON_DISK: is_part}
         break
     else:
         answer, arrays = _run(engine, engine.loaded, request)
         reason = f"with its inputs as outputs the model does not run: {problem}"
         taps = [reason for _ in request.taps]
-    answer["taps"] = [one if isinstance(one, str) else [_listed(run) for run in one] for one in taps]
-    answer["seconds"] += reading + engine.loaded.seconds
-    engine.loaded.seconds = 0.0
+    answer["taps"] = taps
     return answer, arrays
 
 
 def _run(engine: Engine, loaded: Loaded, request: RunRequest) -> Answer:
-    keys = sorted(set().union(*(run.keys() for one in loaded.taps if isinstance(one, list) for run in one)))
+    keys = sorted(set().union(*map(_keys, loaded.taps)))
     given = [key for key in keys if key not in loaded.constants]
     started, count = perf_counter(), len(engine.names)
     first = engine.infer(loaded, given)
@@ -198,10 +217,6 @@ def _run(engine: Engine, loaded: Loaded, request: RunRequest) -> Answer:
         outputs += engine.infer(loaded, ())
     answer = {"names": engine.names, "repeat": request.repeat, "keys": keys, "seconds": seconds}
     return answer, outputs + [found[key] for key in keys]
-
-
-def _listed(run: TapRun) -> list[Any]:
-    return [run.inputs, run.output, run.markers, run.caller]
 
 
 def _fitting(engine: Engine, tapped: Loaded, limit: int) -> tuple[int, int | None]:
@@ -221,23 +236,28 @@ def _fitting(engine: Engine, tapped: Loaded, limit: int) -> tuple[int, int | Non
 
 def _totals(engine: Engine, tapped: Loaded) -> list[int] | None:
     """Return the bytes that are held for the first tap, for the first two, and so on."""
-    if any(size.type not in ELEMENT_TYPES for size in tapped.sizes.values()):
+    keys_of = [_keys(tap) & tapped.sizes.keys() for tap in tapped.taps]
+    sizes = {key: tapped.sizes[key] for keys in keys_of for key in keys}
+    if any(size.type not in ELEMENT_TYPES for size in sizes.values()):
         return None
-    unknown = [key for key, size in tapped.sizes.items() if size.shape is None]
+    unknown = [key for key, size in sizes.items() if size.shape is None]
     known = engine.shapes(tapped, unknown) if unknown else {}
     if known is None:
         return None
     held: set[str] = set()
     totals, total = [], 0
-    for one in tapped.taps:
-        for key in () if isinstance(one, str) else set().union(*(run.keys() for run in one)) - held:
-            size = tapped.sizes.get(key)
-            if size is not None:
-                shape = known[key] if size.shape is None else size.shape
-                total += HELD * ELEMENT_TYPES[size.type].byte_size(prod(map(int, shape)))
-            held.add(key)
+    for keys in keys_of:
+        for key in keys - held:
+            shape = known.get(key) or sizes[key].shape or ()
+            total += HELD * ELEMENT_TYPES[sizes[key].type].byte_size(prod(map(int, shape)))
+        held |= keys
         totals.append(total)
     return totals
+
+
+def _keys(tap: "Sequence[TapRun] | str") -> set[str]:
+    """Return the keys of the arrays that a tap needs."""
+    return set() if isinstance(tap, str) else set().union(*(run.keys() for run in tap))
 
 
 def decode(
@@ -251,34 +271,27 @@ def decode(
         arrays: that came with it.
         feeds: that were sent.
     """
-    names, repeat = answer.get("names", ()), answer.get("repeat", 0)
-    rest = list(arrays)
-    runs = []
-    for _ in range(repeat):
-        runs.append(dict(zip(names, rest, strict=False)))
-        del rest[: len(names)]
+    names, rest, runs = answer.get("names", ()), iter(arrays), []
+    for _ in range(answer.get("repeat", 0)):
+        runs.append({name: next(rest) for name in names})
     found = dict(zip(answer.get("keys", ()), rest, strict=True))
-    tapped = [
-        Tapped(tap, problem=one)
-        if isinstance(one, str)
-        else Tapped(tap, tuple(execution for run in one for execution in _executions(run, found, feeds)))
-        for tap, one in zip(taps, answer.get("taps", ()), strict=False)
-    ]
+    tapped = []
+    for tap, one in zip(taps, answer.get("taps", ()), strict=False):
+        problem, told = (one, ()) if isinstance(one, str) else ("", one)
+        executions = [execution for run in told for execution in _executions(TapRun(*run), found, feeds)]
+        tapped.append(Tapped(tap, tuple(executions), problem))
     return runs, tapped
 
 
-def _executions(
-    run: Sequence[Any], arrays: Mapping[str, Array], feeds: Mapping[str, Array]
-) -> Iterator[Execution]:
+def _executions(run: TapRun, arrays: Mapping[str, Array], feeds: Mapping[str, Array]) -> Iterator[Execution]:
     """Yield what was computed in the iterations in which the branches around the node were taken."""
-    inputs, output, markers, caller = run
-    key, loops = output
+    key, loops = run.output
     for place in product(*map(range, arrays[key].shape[:loops])):
-        if all(arrays[marker][place[:depth]].all() for marker, depth in markers):
+        if all(arrays[marker][place[:depth]].all() for marker, depth in run.markers):
             value = partial(_value, place=place, arrays=arrays, feeds=feeds)
-            found = value(output)
+            found = value(run.output)
             assert found is not None
-            yield Execution(place, tuple(map(value, inputs)), found, caller)
+            yield Execution(place, tuple(map(value, run.inputs)), found, run.caller)
 
 
 def _value(

@@ -12,6 +12,7 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -215,6 +216,8 @@ def main(module: str, folders: Sequence[str]) -> Callable[[bytes], bytes]:
     except BaseException as error:
         problem = Failure("unavailable", _words(error))
 
+    numbers = count()
+
     def answer(question: bytes) -> bytes:
         found: dict[str, Any]
         try:
@@ -223,7 +226,7 @@ def main(module: str, folders: Sequence[str]) -> Callable[[bytes], bytes]:
             asked = json.loads(question)
             found, arrays = handlers[asked["do"]](asked, _arrays_of(asked))
             room = folders[-1:] if found.pop(ON_DISK, False) else folders
-            return _with_arrays({"status": "ok", **found}, arrays, room, "answer")
+            return _with_arrays({"status": "ok", **found}, arrays, room, f"answer_{next(numbers)}")
         except Failure as failure:
             found = {"status": failure.status, "message": failure.message}
         except MemoryError:

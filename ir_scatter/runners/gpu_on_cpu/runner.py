@@ -24,24 +24,19 @@ class GpuOnCpuRunner(OpenVinoRunner):
         super().__init__("GPU", NAME)
 
     def versions(self) -> Mapping[str, str]:
-        """Return the versions of the packages involved; empty if one is not installed."""
         own = super().versions()
         return {**own, **gpu_on_cpu.versions()} if own and not self.problem() else {}
 
     def environment(self) -> Mapping[str, str]:
-        """Return what is added to the environment of the process."""
         return gpu_on_cpu.environment()
 
     def problem(self) -> str:
-        """Return why it cannot run here and what to install; "" if it can."""
         return gpu_on_cpu.problem() or ""
 
     def remedy(self, reason: str) -> str:
-        """Return nothing: the reason says what to install."""
-        return ""
+        return ""  # the reason says what to install
 
     def full_name(self, told: str) -> str:
-        """Return a name that nobody takes for that of a GPU."""
         return gpu_on_cpu.device_name(told) if told else ""
 
 

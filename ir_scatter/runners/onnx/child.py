@@ -3,97 +3,63 @@
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
-from time import perf_counter
 from typing import Any
 
 from ir_scatter.ops.general_kernels.case import Array
 from ir_scatter.runners.base import RunRequest, Tap
 from ir_scatter.runners.feeds import Input, names_of_feeds
 from ir_scatter.runners.onnx.taps import add_taps, shape_model
-from ir_scatter.runners.tapping import KEPT, Engine, Loaded, identity, run
-from ir_scatter.runners.transport import Answer, Failure, Handler, shortened
+from ir_scatter.runners.tapping import KEPT, Engine, Loaded, identity
+from ir_scatter.runners.transport import Failure, shortened
 
 
 class OnnxEngine(Engine):
-    """A model with its feeds; sessions are what a runtime makes of models.
+    """A model with its feeds; a session is what a runtime makes of a model.
 
     Attributes:
         loops_join: see `add_taps`.
-        path: of the file.
+        path: of the file; tensors may lie beside it.
     """
 
     loops_join = False
 
     def __init__(self, request: RunRequest, arrays: Sequence[Array]) -> None:
+        super().__init__(request, arrays)
         self.path = request.model
-        self.feeds = dict(zip(request.feeds, arrays, strict=True))
         self.loaded = _plain(identity(self.path))
-        session = self._session(self.loaded)
-        names_of_feeds(self.inputs(session), self.feeds)
-        self.names = self.output_names(session)
-
-    @staticmethod
-    @abstractmethod
-    def full_name() -> str:
-        """Return what the runtime is."""
+        inputs, self.names = self.ends(self._session(self.loaded))
+        names_of_feeds(inputs, self.feeds)
 
     @abstractmethod
-    def load(self, path: str) -> Any:
-        """Return what computes the model of a file."""
+    def load(self, model: Any) -> Any:
+        """Return a session of a changed model, or of the file if that is None."""
 
     @abstractmethod
-    def load_changed(self, model: Any, path: str) -> Any:
-        """Return what computes a changed model, whose tensors may lie beside the file."""
-
-    @abstractmethod
-    def inputs(self, session: Any) -> list[Input]:
-        """Return what the model asks for."""
-
-    @abstractmethod
-    def output_names(self, session: Any) -> list[str]:
-        """Return the names of the outputs."""
+    def ends(self, session: Any) -> tuple[list[Input], list[str]]:
+        """Return what the model asks for, and the names of the outputs."""
 
     @abstractmethod
     def compute(self, session: Any, names: Sequence[str]) -> list[Array]:
         """Return some outputs, as arrays of their own."""
 
     def tap(self, taps: tuple[Tap, ...], *, bodies: bool, keep: bool) -> Loaded:
-        """Return a copy of the model with taps; see `Engine`."""
         make = _tapped if keep else _tapped.__wrapped__
         return make(identity(self.path), taps, frozenset(self.feeds), bodies, self.loops_join)
 
     def shapes(self, tapped: Loaded, keys: Sequence[str]) -> Mapping[str, Sequence[int]] | None:
-        """Return the shapes of values, by running a model that gives them out."""
         if any(tapped.sizes[key].loops for key in keys):
             return None
         model, given = shape_model(tapped.model, keys)
-        found = self.compute(self.load_changed(model, self.path), given)
+        found = self.compute(self.load(model), given)
         return {key: shape.tolist() for key, shape in zip(keys, found, strict=True)}
 
     def infer(self, loaded: Loaded, keys: Sequence[str]) -> list[Array]:
-        """Run once; see `Engine`."""
         wanted = list(dict.fromkeys([*self.names, *keys]))
         found = dict(zip(wanted, self.compute(self._session(loaded), wanted), strict=True))
         return [found[name] for name in (*self.names, *keys)]
 
     def _session(self, loaded: Loaded) -> Any:
-        if loaded.model is None:
-            return loaded.session((), lambda: self.load(self.path))
-        return loaded.session((), lambda: self.load_changed(loaded.model, self.path))
-
-
-def handlers_of(engine: type[OnnxEngine]) -> dict[str, Handler]:
-    """Return what answers questions with an engine."""
-
-    def describe(_: Mapping[str, Any], __: Sequence[Array]) -> Answer:
-        return {"full_name": engine.full_name()}, []
-
-    def answer(asked: Mapping[str, Any], arrays: Sequence[Array]) -> Answer:
-        started, request = perf_counter(), RunRequest.of(asked)
-        found = engine(request, arrays)
-        return run(found, request, perf_counter() - started)
-
-    return {"run": answer, "describe": describe}
+        return loaded.session((), lambda: self.load(loaded.model))
 
 
 def read(path: str) -> Any:

@@ -2,7 +2,7 @@
 
 import ctypes
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from ir_scatter.core.shapes import Bounds, Shape
 from ir_scatter.core.weights import decode
 from ir_scatter.ops.general_kernels.case import Array
 from ir_scatter.runners.feeds import Input
-from ir_scatter.runners.onnx.child import OnnxEngine, handlers_of
+from ir_scatter.runners.onnx.child import OnnxEngine
+from ir_scatter.runners.tapping import handler_of
 from ir_scatter.runners.transport import Failure, Handler, require, shortened
 
 _PROVIDERS = ["CPUExecutionProvider"]
@@ -32,39 +33,36 @@ _FOLDER_OF_DATA = "session.model_external_initializers_file_folder_path"
 def handlers() -> dict[str, Handler]:
     """Return what answers questions."""
     require("onnxruntime.InferenceSession", "onnxruntime.OrtValue", "onnxruntime.get_device")
-    return handlers_of(OnnxRuntimeEngine)
+    import onnxruntime
+
+    full_name = f"CPU, {onnxruntime.get_device()} build"
+    return {"run": handler_of(_OnnxRuntime), "describe": lambda *_: ({"full_name": full_name}, [])}
 
 
-class OnnxRuntimeEngine(OnnxEngine):
+class _OnnxRuntime(OnnxEngine):
     """The provider for processors."""
 
-    @staticmethod
-    def full_name() -> str:
-        """Return what the runtime is."""
+    def load(self, model: Any) -> Any:
         import onnxruntime
 
-        return f"CPU, {onnxruntime.get_device()} build"
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = _FATAL
+        source = self.path
+        if model is not None:
+            source = model.SerializeToString()
+            options.add_session_config_entry(_FOLDER_OF_DATA, str(Path(self.path).parent))
+        try:
+            return onnxruntime.InferenceSession(source, options, providers=_PROVIDERS)
+        except Exception as error:
+            raise _failure(error) from None
 
-    def load(self, path: str) -> Any:
-        """Return a session."""
-        return _session(path, {})
-
-    def load_changed(self, model: Any, path: str) -> Any:
-        """Return a session of a changed model."""
-        return _session(model.SerializeToString(), {_FOLDER_OF_DATA: str(Path(path).parent)})
-
-    def inputs(self, session: Any) -> list[Input]:
-        """Return what the model asks for."""
+    def ends(self, session: Any) -> tuple[list[Input], list[str]]:
         required = [(one, False) for one in session.get_inputs()]
         optional = [(one, True) for one in session.get_overridable_initializers()]
-        return [Input((one.name,), _type(one.type), _shape(one), flag) for one, flag in required + optional]
-
-    def output_names(self, session: Any) -> list[str]:
-        """Return the names of the outputs."""
-        return [output.name for output in session.get_outputs()]
+        inputs = [Input((one.name,), _type(one.type), _shape(one), flag) for one, flag in required + optional]
+        return inputs, [output.name for output in session.get_outputs()]
 
     def compute(self, session: Any, names: Sequence[str]) -> list[Array]:
-        """Return some outputs."""
         given = (*session.get_inputs(), *session.get_overridable_initializers())
         types = {one.name: _type(one.type) for one in given}
         try:
@@ -76,19 +74,6 @@ class OnnxRuntimeEngine(OnnxEngine):
         except Exception as error:  # whatever the runtime says is the answer
             raise _failure(error) from None
         return [_array(output, name) for name, output in zip(names, outputs, strict=True)]
-
-
-def _session(model: "str | bytes", entries: Mapping[str, str]) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = _FATAL
-    for name, value in entries.items():
-        options.add_session_config_entry(name, value)
-    try:
-        return onnxruntime.InferenceSession(model, options, providers=_PROVIDERS)
-    except Exception as error:
-        raise _failure(error) from None
 
 
 def _type(text: str) -> str:
@@ -125,8 +110,7 @@ def _array(value: Any, name: str) -> Array:
         return np.empty(shape, dtype(row))
     raw = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
     found = decode(memoryview(raw), row, shape)
-    if found is None:
-        raise Failure("unsupported", f"output {name} is {row.name}, which NumPy has no type for")
+    assert found is not None
     return found
 
 

@@ -11,7 +11,8 @@ from ir_scatter.core.element_types import from_onnx_number
 from ir_scatter.core.shapes import Bounds, Shape
 from ir_scatter.ops.general_kernels.case import Array
 from ir_scatter.runners.feeds import Input
-from ir_scatter.runners.onnx.child import OnnxEngine, handlers_of, read
+from ir_scatter.runners.onnx.child import OnnxEngine, read
+from ir_scatter.runners.tapping import handler_of
 from ir_scatter.runners.transport import Failure, Handler, require, shortened
 
 _UNSUPPORTED = (NotImplementedError, ImportError)
@@ -23,53 +24,36 @@ _TALK = re.compile(r", schema\.has_function.*", re.DOTALL)
 def handlers() -> dict[str, Handler]:
     """Return what answers questions."""
     require("onnx.ModelProto", "onnx.reference.ReferenceEvaluator")
-    return handlers_of(ReferenceEngine)
+    return {"run": handler_of(_Reference), "describe": lambda *_: ({"full_name": "ReferenceEvaluator"}, [])}
 
 
-class ReferenceEngine(OnnxEngine):
+class _Reference(OnnxEngine):
     """A session is a pair: the model, and its evaluator."""
 
     loops_join = True
 
-    @staticmethod
-    def full_name() -> str:
-        """Return what the runtime is."""
-        import onnx.reference
-
-        return str(onnx.reference.ReferenceEvaluator.__name__)
-
-    def load(self, path: str) -> Any:
-        """Return a session of a file."""
-        return self.load_changed(read(path), path)
-
-    def load_changed(self, model: Any, path: str) -> Any:
-        """Return a session of a changed model."""
+    def load(self, model: Any) -> Any:
         from onnx.external_data_helper import load_external_data_for_model
         from onnx.reference import ReferenceEvaluator
 
+        model = read(self.path) if model is None else model
         try:
-            load_external_data_for_model(model, str(Path(path).parent))
+            load_external_data_for_model(model, str(Path(self.path).parent))
             return model, ReferenceEvaluator(model)
         except Exception as error:  # whatever the runtime says is the answer
             raise _failure(error) from None
 
-    def inputs(self, session: Any) -> list[Input]:
-        """Return what the model asks for."""
+    def ends(self, session: Any) -> tuple[list[Input], list[str]]:
         graph = session[0].graph
         defaults = {tensor.name for tensor in graph.initializer}
-        return [Input((one.name,), _type(one), _shape(one), one.name in defaults) for one in graph.input]
-
-    def output_names(self, session: Any) -> list[str]:
-        """Return the names of the outputs."""
-        return [output.name for output in session[0].graph.output]
+        inputs = [Input((one.name,), _type(one), _shape(one), one.name in defaults) for one in graph.input]
+        return inputs, [output.name for output in graph.output]
 
     def compute(self, session: Any, names: Sequence[str]) -> list[Array]:
-        """Return some outputs; evaluators may write to what they are given."""
+        feeds = {name: feed.copy() for name, feed in self.feeds.items()}  # evaluators may write to them
         try:
             with np.errstate(all="ignore"):
-                outputs = session[1].run(
-                    list(names), {name: feed.copy() for name, feed in self.feeds.items()}
-                )
+                outputs = session[1].run(list(names), feeds)
         except Exception as error:
             raise _failure(error) from None
         return [_array(output, name) for name, output in zip(names, outputs, strict=True)]

@@ -12,12 +12,11 @@ from typing import Any
 
 from ir_scatter.ops.general_kernels.case import Array
 from ir_scatter.runners.base import RunRequest, Tap
-from ir_scatter.runners.openvino.inputs import feeds_by_parameter, output_names
+from ir_scatter.runners.openvino.inputs import feeds_by_parameter, output_names, to_array, to_tensor
 from ir_scatter.runners.openvino.messages import failure
 from ir_scatter.runners.openvino.questions import HANDLERS
 from ir_scatter.runners.openvino.taps import add_taps, shape_model
-from ir_scatter.runners.openvino.tensors import to_array, to_tensor
-from ir_scatter.runners.tapping import KEPT, Engine, Loaded, identity, run
+from ir_scatter.runners.tapping import KEPT, Engine, Loaded, handler_of, identity
 from ir_scatter.runners.transport import Answer, Failure, Handler, require
 
 _PROPERTIES = {
@@ -34,15 +33,14 @@ _TIME, _NOT_RUN = "execTimeMcs", "not_executed"
 def handlers() -> dict[str, Handler]:
     """Return what answers questions."""
     require("openvino.Core", "openvino.Tensor", "openvino.opset8")
-    return {"run": _run, "describe": _describe, "prepare": _prepare, **HANDLERS}
+    return {"run": handler_of(DeviceEngine), "describe": _describe, "prepare": _prepare, **HANDLERS}
 
 
 class OpenVinoEngine(Engine):
     """A model that OpenVINO has read, with its feeds as tensors."""
 
     def __init__(self, request: RunRequest, arrays: Sequence[Array]) -> None:
-        self.request = request
-        self.feeds = dict(zip(request.feeds, arrays, strict=True))
+        super().__init__(request, arrays)
         self.loaded = _plain(identity(request.model))
         self.by_parameter = feeds_by_parameter(self.loaded.model, self.feeds, request.model)
         self.tensors = [to_tensor(self.feeds[name]) for name in self.by_parameter]
@@ -53,12 +51,11 @@ class OpenVinoEngine(Engine):
         """Return all outputs of a model that nobody needs again."""
 
     def tap(self, taps: tuple[Tap, ...], *, bodies: bool, keep: bool) -> Loaded:
-        """Return a copy of the model with taps; see `Engine`."""
         make = _tapped if keep else _tapped.__wrapped__
         return make(identity(self.request.model), taps, tuple(self.by_parameter), bodies)
 
     def shapes(self, tapped: Loaded, keys: Sequence[str]) -> Mapping[str, Sequence[int]] | None:
-        """Return the shapes of values: as OpenVINO infers them, or by running a model that gives them out."""
+        # as OpenVINO infers them, or by running a model that gives them out
         import openvino
 
         model = tapped.model.clone()
@@ -86,14 +83,15 @@ class DeviceEngine(OpenVinoEngine):
     ran: tuple[Any, Any]
 
     def compute(self, model: Any) -> list[Array]:
-        """Return all outputs of a model that nobody needs again."""
         _, request = compile_model(model, self.request._replace(profile=False))
         return self._infer(request, range(len(model.outputs)))
 
     def infer(self, loaded: Loaded, keys: Sequence[str]) -> list[Array]:
-        """Run once; see `Engine`."""
         self.ran = session(loaded, self.request)
         return self._infer(self.ran[1], [*range(len(self.names)), *map(int, keys)])
+
+    def facts(self) -> list[dict[str, Any]]:
+        return _node_facts(*self.ran)
 
     def _infer(self, request: Any, outputs: Sequence[int]) -> list[Array]:
         """Run once; a model with a memory begins anew."""
@@ -105,15 +103,6 @@ class DeviceEngine(OpenVinoEngine):
         except Exception as error:  # whatever the runtime says is the answer
             raise failure(error) from None
         return [to_array(request.get_output_tensor(number)) for number in outputs]
-
-
-def _run(asked: Mapping[str, Any], arrays: Sequence[Array]) -> Answer:
-    started, request = perf_counter(), RunRequest.of(asked)
-    engine = DeviceEngine(request, arrays)
-    answer, found = run(engine, request, perf_counter() - started)
-    if request.profile:
-        answer["facts"] = _node_facts(*engine.ran)
-    return answer, found
 
 
 def _prepare(asked: Mapping[str, Any], _: Sequence[Array]) -> Answer:
@@ -183,12 +172,9 @@ def _is_there(device: str) -> bool:
     kind, _, rest = device.partition(":")
     wanted = [part.lstrip("-").partition("(")[0] for part in rest.split(",")] if rest else [kind]
     found = core().available_devices
-    return all(
-        name in {"AUTO", "MULTI", "HETERO", "BATCH"}
-        or any(name in {one, one.partition(".")[0]} or one == f"{name}.0" for one in found)
-        or (name == f"{name.partition('.')[0]}.0" and name.partition(".")[0] in found)
-        for name in wanted
-    )
+    kinds = {one.partition(".")[0] for one in found}
+    known = {"AUTO", "MULTI", "HETERO", "BATCH", *found, *kinds, *(f"{one}.0" for one in found)}
+    return known.issuperset(wanted)
 
 
 @lru_cache(KEPT)

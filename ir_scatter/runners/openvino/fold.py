@@ -1,16 +1,14 @@
 """Computes models by OpenVINO's constant folding: what happens in its process."""
 
-from collections.abc import Mapping, Sequence
-from time import perf_counter
+from collections.abc import Sequence
 from typing import Any
 
 from ir_scatter.ops.general_kernels.case import Array
-from ir_scatter.runners.base import RunRequest
 from ir_scatter.runners.openvino.child import OpenVinoEngine
+from ir_scatter.runners.openvino.inputs import to_array
 from ir_scatter.runners.openvino.messages import failure
-from ir_scatter.runners.openvino.tensors import to_array
-from ir_scatter.runners.tapping import Loaded, run
-from ir_scatter.runners.transport import Answer, Failure, Handler, require
+from ir_scatter.runners.tapping import Loaded, handler_of
+from ir_scatter.runners.transport import Failure, Handler, require
 
 _CONSTANT = "Constant"
 
@@ -18,24 +16,16 @@ _CONSTANT = "Constant"
 def handlers() -> dict[str, Handler]:
     """Return what answers questions."""
     require("openvino.Core", "openvino.Tensor", "openvino.passes.ConstantFolding")
-    return {"run": _run, "describe": lambda *_: ({"full_name": "ConstantFolding"}, [])}
-
-
-def _run(asked: Mapping[str, Any], arrays: Sequence[Array]) -> Answer:
-    started, request = perf_counter(), RunRequest.of(asked)
-    engine = FoldEngine(request, arrays)
-    return run(engine, request, perf_counter() - started)
+    return {"run": handler_of(FoldEngine), "describe": lambda *_: ({"full_name": "ConstantFolding"}, [])}
 
 
 class FoldEngine(OpenVinoEngine):
     """What the pass computes when constants stand in the place of the inputs."""
 
     def compute(self, model: Any) -> list[Array]:
-        """Return all outputs of a model that nobody needs again."""
         return [_array(source) for source in self._fold(model)]
 
     def infer(self, loaded: Loaded, keys: Sequence[str]) -> list[Array]:
-        """Run once; see `Engine`."""
         sources = self._fold(loaded.model.clone())
         return [_array(sources[number]) for number in (*range(len(self.names)), *map(int, keys))]
 

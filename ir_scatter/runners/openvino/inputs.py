@@ -1,15 +1,20 @@
-"""The inputs and outputs of a model as OpenVINO has it, by the names that users know."""
+"""The inputs and outputs of a model as OpenVINO has it: their names as users know them, and their tensors."""
 
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
+from ir_scatter.core.weights import decode
 from ir_scatter.formats import ONNX_FORMAT, format_of
 from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.runners import arrays
 from ir_scatter.runners.feeds import Input, names_of_feeds
 from ir_scatter.runners.openvino.places import partial_shape
-from ir_scatter.runners.openvino.tensors import type_name
 from ir_scatter.runners.transport import Failure
 
+_STRING = "string"
 _SINK = "/sink_port_0"
 """What the ONNX frontend adds to the name of an output to name its Result."""
 
@@ -104,3 +109,63 @@ def _output_name(result: Any) -> str:
     node = source.get_node()
     suffix = f".{source.get_index()}" if len(node.outputs()) > 1 else ""
     return f"{node.get_friendly_name()}{suffix}"
+
+
+def type_name(element_type: Any) -> str:
+    """Return our name of an element type of OpenVINO."""
+    return str(element_type.get_type_name())
+
+
+def to_tensor(array: Array) -> Any:
+    """Return a tensor of an array; it may use the memory of the array, which must then live on."""
+    import openvino
+
+    name = arrays.type_name(array)
+    if name == _STRING:
+        return openvino.Tensor(array.astype(np.str_) if array.size else np.empty(array.shape, np.str_))
+    type, shape = getattr(openvino.Type, name), openvino.Shape(list(array.shape))
+    if not array.size:
+        return openvino.Tensor(type, shape)
+    row = ELEMENT_TYPES[name]
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if row.bits >= 8 and array.flags.c_contiguous:
+        return openvino.Tensor(flat.view(np.uint8), shape, type)
+    tensor = openvino.Tensor(type, shape)
+    tensor.data.reshape(-1).view(np.uint8)[:] = (
+        flat.view(np.uint8) if row.bits >= 8 else _pack(flat, row.bits)
+    )
+    return tensor
+
+
+def to_array(tensor: Any, *, copy: bool = True) -> Array:
+    """Return the elements of a tensor.
+
+    Args:
+        tensor: of OpenVINO.
+        copy: whether it may change later.
+
+    Raises:
+        Failure: NumPy has no such type.
+    """
+    name = type_name(tensor.get_element_type())
+    shape = tuple(tensor.get_shape())
+    if name == _STRING:
+        return np.array(tensor.str_data, object).reshape(shape)
+    row = ELEMENT_TYPES.get(name)
+    if row is None or dtype(row) is None:
+        raise Failure("unsupported", f"an output is {name}, which NumPy has no type for")
+    if tensor.get_size() == 0:
+        return np.empty(shape, dtype(row))
+    array = decode(np.ascontiguousarray(tensor.data).reshape(-1).view(np.uint8).data, row, shape)
+    assert array is not None
+    return array.copy() if copy else array
+
+
+def _pack(flat: Array, bits: int) -> Array:
+    """Put elements of less than a byte together, the first in the low bits."""
+    count = 8 // bits
+    padded = np.zeros(-(-len(flat) // count) * count, np.uint8)
+    padded[: len(flat)] = flat.view(np.uint8) & ((1 << bits) - 1)
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    packed: Array = np.bitwise_or.reduce(padded.reshape(-1, count) << shifts, axis=1)
+    return packed

@@ -6,16 +6,14 @@ from functools import cache
 from typing import Any
 
 from ir_scatter.core.model import OPENVINO
-from ir_scatter.core.shapes import Bounds, Dim, Shape
+from ir_scatter.core.shapes import Shape, parse_shape, show
 from ir_scatter.ops import scatter_types
 from ir_scatter.runners.openvino.messages import sentence
-from ir_scatter.runners.openvino.places import bodies, partial_shape
+from ir_scatter.runners.openvino.places import bodies
 from ir_scatter.runners.openvino.runner import OpenVinoRunner
 from ir_scatter.runners.transport import Failure
 
 _LONGEST = 500
-
-_Coded = list[list[int | None]] | None
 
 
 def export(source: str, target: str) -> str:
@@ -41,13 +39,13 @@ def propagate(path: str, input_shapes: Mapping[str, Shape]) -> tuple[dict[str, t
         path: the `.xml`.
         input_shapes: by the name of the Parameter or of its tensor.
     """
-    coded = {name: _code(shape) for name, shape in input_shapes.items()}
-    answer, _ = _runner().ask({"do": "propagate", "path": os.path.abspath(path), "shapes": coded})
+    shapes = {name: show(_without_symbols(shape)) for name, shape in input_shapes.items()}
+    answer, _ = _runner().ask({"do": "propagate", "path": os.path.abspath(path), "shapes": shapes})
     if "message" in answer:
         return {}, f"OpenVINO cannot propagate the shapes: {answer['message']}"
     reason = answer["refusal"]
     problem = f"OpenVINO cannot propagate the shapes everywhere: {reason}" if reason else ""
-    return {scope: tuple(map(_decode, found)) for scope, found in answer["shapes"].items()}, problem
+    return {scope: tuple(map(parse_shape, found)) for scope, found in answer["shapes"].items()}, problem
 
 
 @cache
@@ -55,18 +53,8 @@ def _runner() -> OpenVinoRunner:
     return OpenVinoRunner("CPU")
 
 
-def _code(shape: Shape) -> _Coded:
-    if shape is None:
-        return None
-    return [[dim, dim] if isinstance(dim, int) else [dim.low, dim.high] for dim in shape]
-
-
-def _decode(coded: _Coded) -> Shape:
-    return None if coded is None else tuple(_dim(low or 0, high) for low, high in coded)
-
-
-def _dim(low: int, high: int | None) -> Dim:
-    return low if low == high else Bounds(low, high)
+def _without_symbols(shape: Shape) -> Shape:
+    return shape and tuple(dim if isinstance(dim, int) else dim._replace(symbol=None) for dim in shape)
 
 
 def _export(question: Mapping[str, Any], _: object) -> tuple[dict[str, Any], list[Any]]:
@@ -86,8 +74,10 @@ def _propagate(question: Mapping[str, Any], _: object) -> tuple[dict[str, Any], 
 
     try:
         model = openvino.Core().read_model(question["path"])
-        for parameter, shape in _wanted(model, question["shapes"]):
-            parameter.set_partial_shape(shape)
+        for parameter in model.get_parameters():
+            names = {parameter.get_friendly_name(), *parameter.output(0).get_names()}
+            for name in names & question["shapes"].keys():
+                parameter.set_partial_shape(openvino.PartialShape(question["shapes"][name]))
     except Exception as error:  # whatever the runtime says is the answer
         raise Failure("refused", _last_lines(error)) from None
     known, refusal = scatter_types(OPENVINO), ""
@@ -105,24 +95,10 @@ HANDLERS = {"export": _export, "propagate": _propagate}
 """By the word under "do"."""
 
 
-def _wanted(model: Any, shapes: Mapping[str, _Coded]) -> Iterator[tuple[Any, Any]]:
-    import openvino
-
-    for parameter in model.get_parameters():
-        names = {parameter.get_friendly_name(), *parameter.output(0).get_names()}
-        for name in names & shapes.keys():
-            coded = shapes[name]
-            if coded is None:
-                yield parameter, openvino.PartialShape.dynamic()
-            else:
-                dims = [openvino.Dimension(low, -1 if high is None else high) for low, high in coded]
-                yield parameter, openvino.PartialShape(dims)
-
-
-def _shapes(model: Any, scope: str) -> Iterator[tuple[str, list[_Coded]]]:
+def _shapes(model: Any, scope: str) -> Iterator[tuple[str, list[str]]]:
     for node in model.get_ops():
         name = scope + node.get_friendly_name()
-        yield name, [_code(partial_shape(output.get_partial_shape())) for output in node.outputs()]
+        yield name, [str(output.get_partial_shape()) for output in node.outputs()]
         for kind, body in bodies(node):
             yield from _shapes(body, f"{name}:{kind}/")
 

@@ -28,17 +28,10 @@ class OpenVinoRunner(ChildRunner):
     can_prepare = True
 
     def __init__(self, device: str, name: str = "") -> None:
-        """Make a runner.
-
-        Args:
-            device: as OpenVINO names it.
-            name: the long one; that of the device if it is left out.
-        """
         self.device = device
         self.name = name or PREFIX + device
 
     def remedy(self, reason: str) -> str:
-        """Return what to install when something is missing."""
         if not self.versions():
             return self.install
         return "; ".join(remedy for word, remedy in _REMEDIES.items() if word in self.device)

@@ -7,8 +7,8 @@ import numpy as np
 
 from ir_scatter.core.shapes import static
 from ir_scatter.runners.base import Tap
+from ir_scatter.runners.openvino.inputs import to_array, type_name
 from ir_scatter.runners.openvino.places import Owner, Place, Places, partial_shape
-from ir_scatter.runners.openvino.tensors import to_array, type_name
 from ir_scatter.runners.tapping import INSIDE, CannotTap, Loaded, Size, TapRun, Value
 from ir_scatter.runners.transport import Failure
 
