@@ -52,12 +52,16 @@ def known() -> "list[str]":
 
 def survey() -> "list[Availability]":
     """Return of every known runner whether it can run here; each is tried in its own process."""
-    found = []
-    for name in known():
+    from concurrent.futures import ThreadPoolExecutor
+
+    def tried(name: str) -> "Availability":
         runner = find(name)
-        found.append(runner.availability())
+        found = runner.availability()
         runner.close()
-    return found
+        return found
+
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(tried, known()))
 
 
 @cache

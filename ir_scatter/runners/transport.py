@@ -46,7 +46,7 @@ class Transport(Protocol):
         """End the process, if there is one."""
 
 
-class ChildTransport:
+class ChildTransport(Transport):
     """Starts a process when it is needed, and another one after a crash.
 
     Attributes:

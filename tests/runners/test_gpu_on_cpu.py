@@ -30,7 +30,6 @@ compiles_here = pytest.mark.skipif(
     REASON is not None and "C compiler" in REASON, reason=f"no C compiler: {REASON}"
 )
 
-CASES = 5
 REDUCTIONS = (Reduction.NONE, Reduction.SUM, Reduction.PROD, Reduction.MIN, Reduction.MAX)
 
 
@@ -75,7 +74,7 @@ def draw(operator: str) -> Iterator[Job]:
     spec = next(spec for spec in SPECS.values() if str(spec.key) == operator)
     random = np.random.default_rng(7)
     count = 0
-    while count < CASES:
+    while count < (len(REDUCTIONS) if len(spec.reductions) > 1 and spec.layout is not Layout.TUPLES else 2):
         reduction = REDUCTIONS[count % len(REDUCTIONS)] if len(spec.reductions) > 1 else None
         if spec.layout is Layout.TUPLES:
             reduction = Reduction.NONE
