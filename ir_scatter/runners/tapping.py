@@ -71,8 +71,7 @@ class TapRun(NamedTuple):
         return {value[0] for value in values if value is not None and value[1] is not None}
 
 
-@dataclass(slots=True)
-class Size:
+class Size(NamedTuple):
     """What is known of how much memory a value takes.
 
     Attributes:
@@ -81,8 +80,8 @@ class Size:
         loops: how many loops stack it.
     """
 
-    type: str
-    shape: Sequence[int] | None
+    type: str = ""
+    shape: tuple[int, ...] | None = None
     loops: int = 0
 
 

@@ -1,7 +1,6 @@
 """Makes what goes in and out of nodes outputs of an ONNX model; in the process of a runtime."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
@@ -117,15 +116,7 @@ class _Additions:
             function.opset_import.append(found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Hint:
-    """What is known of a value: its element type, and its shape if all of it is known."""
-
-    type: str
-    shape: tuple[int, ...] | None
-
-
-_MARKER = _Hint("i64", (1,))
+_MARKER = Size("i64", (1,))
 
 
 class _Tapper:
@@ -158,9 +149,9 @@ class _Tapper:
     def _runs(self, found: Found, asked: Tap) -> list[TapRun]:
         """Return one run for each way in which the graph of the node is called."""
         names = [*found.node.input, found.node.output[0]]
-        hints = [_Hint(*pair) for pair in zip(asked.types, asked.shapes, strict=True)]
+        hints = [Size(*pair) for pair in zip(asked.types, asked.shapes, strict=True)]
         if len(hints) != len(names):
-            hints = [_Hint("", None)] * len(names)
+            hints = [Size()] * len(names)
         values = [self._value(found.level, name, hint) for name, hint in zip(names, hints, strict=True)]
         runs = []
         for call, levels in found.level.contexts():
@@ -178,7 +169,7 @@ class _Tapper:
             runs.append(TapRun(placed, output, markers, caller))
         return runs
 
-    def _value(self, level: Level, name: str, hint: _Hint) -> "_Lifted | str | None":
+    def _value(self, level: Level, name: str, hint: Size) -> "_Lifted | str | None":
         """Return the outputs that show a value, by call; or the input that is fed; or None."""
         if not name:
             return None
@@ -187,26 +178,25 @@ class _Tapper:
             return name
         return self._lift(definer, name, hint)
 
-    def _placed(self, value: "_Lifted | str | None", call: Call, hint: _Hint) -> Value | None:
+    def _placed(self, value: "_Lifted | str | None", call: Call, hint: Size) -> Value | None:
         if value is None:
             return None
         if isinstance(value, str):
             return value, None
         name, loops = value[call]
-        size = self.loaded.sizes.setdefault(name, Size(hint.type, None, loops))
-        size.type = size.type or hint.type
-        if size.shape is None and not loops:
-            size.shape = hint.shape
+        known = self.loaded.sizes.get(name, Size())
+        shape = None if loops else known.shape or hint.shape
+        self.loaded.sizes[name] = Size(known.type or hint.type, shape, loops)
         return name, loops
 
-    def _lift(self, level: Level, name: str, hint: _Hint) -> _Lifted:
+    def _lift(self, level: Level, name: str, hint: Size) -> _Lifted:
         """Lead a value out to the main graph."""
         key = (id(level), name)
         if key not in self._lifted:
             self._lifted[key] = self._out_of(level, name, hint)
         return self._lifted[key]
 
-    def _out_of(self, level: Level, name: str, hint: _Hint) -> _Lifted:
+    def _out_of(self, level: Level, name: str, hint: Size) -> _Lifted:
         if level.kind == MAIN:
             if name not in self._outputs:
                 self._outputs.add(name)
@@ -225,7 +215,7 @@ class _Tapper:
             return self._lift(level.parent, outer, hint)
         outer = self._out_of_loop(level, level.parent, level.owner, name)
         level.parent.defined.add(outer)
-        lifted = self._lift(level.parent, outer, _Hint(hint.type, None))
+        lifted = self._lift(level.parent, outer, Size(hint.type))
         return {call: (found, loops + 1) for call, (found, loops) in lifted.items()}
 
     def _out_of_loop(self, level: Level, parent: Level, owner: NodeProto, name: str) -> str:
@@ -242,7 +232,7 @@ class _Tapper:
                 attribute.ints.append(0)
         return self._additions.with_axes(parent, "Squeeze", outer, [1]) if is_joined else outer
 
-    def _out_of_function(self, level: Level, name: str, hint: _Hint) -> _Lifted:
+    def _out_of_function(self, level: Level, name: str, hint: Size) -> _Lifted:
         assert isinstance(level.proto, FunctionProto)
         self._additions.import_default_domain(level.proto)
         level.proto.output.append(self._additions.add(level.proto, "Identity", [name]))
@@ -254,7 +244,7 @@ class _Tapper:
                 found[(*call, number)] = lifted
         return found
 
-    def _out_of_branch(self, level: Level, owner: NodeProto, name: str, hint: _Hint) -> str:
+    def _out_of_branch(self, level: Level, owner: NodeProto, name: str, hint: Size) -> str:
         """Add an output to both branches; the other one gives nothing, or zeros if a loop stacks it."""
         is_stacked = any(
             outer.kind in {LOOP, SCAN} for _, levels in level.contexts() for outer, _ in levels[:-1]

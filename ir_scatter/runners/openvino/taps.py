@@ -63,7 +63,8 @@ class _Tapper:
             self._model.add_outputs(self._added)
         self._model.validate_nodes_and_infer_types()
         for key, size in self.loaded.sizes.items():
-            size.shape = static(partial_shape(self._model.output(int(key)).get_partial_shape()))
+            shape = static(partial_shape(self._model.output(int(key)).get_partial_shape()))
+            self.loaded.sizes[key] = size._replace(shape=shape)
         return self.loaded
 
     def _tap(self, place: Place) -> list[TapRun] | str:
