@@ -147,7 +147,8 @@ class Process:
             Stopped: there is no answer.
         """
         deadline = monotonic() + min(limit, _LONGEST)
-        os.truncate(self._noise, 0)
+        if not self._waiting:
+            os.truncate(self._noise, 0)
         self.tell(question)
         while True:
             try:

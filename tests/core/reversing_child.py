@@ -9,6 +9,7 @@ def main(argument: str, folders: Sequence[str]) -> Callable[[bytes], bytes]:
 
     def answer(question: bytes) -> bytes:
         if question == b"leave":
+            os.write(2, b"last words\n")
             os._exit(3)
         return argument.encode() + question[::-1]
 

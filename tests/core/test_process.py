@@ -27,10 +27,16 @@ def test_what_is_told_is_not_answered(child: Process) -> None:
     assert child.ask(b"last", 60) == b"said: tsal"
 
 
+def test_the_last_words_of_one_that_was_told_something(child: Process) -> None:
+    child.tell(b"leave")
+    with pytest.raises(Stopped, match="ended with 3: last words"):
+        child.ask(b"again", 60)
+
+
 def test_how_it_ended(child: Process) -> None:
     with pytest.raises(Stopped) as caught:
         child.ask(b"leave", 60)
-    assert (caught.value.status, caught.value.message) == ("crashed", "the process ended with 3")
+    assert (caught.value.status, caught.value.message) == ("crashed", "the process ended with 3: last words")
     with pytest.raises(Stopped):
         child.ask(b"again", 60)
     folders = child.folders
