@@ -15,11 +15,10 @@ from ir_scatter.core.model import Model, Node
 from ir_scatter.ops import find
 from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.rewrites import leads_to, route
+from ir_scatter.rewrites.base import BY_SIGNATURE, Rewrite, View
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.conditions import Condition, Proof, Verdict
 from ir_scatter.rewrites.refusals import Reason, Refusal
-from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
-from ir_scatter.rewrites.view import View
 from ir_scatter.rules import all_rules, negative_index
 from ir_scatter.validate import Check
 
@@ -217,7 +216,7 @@ class Engine:
         return broken or Rewritten(fragment, way, names, tuple(sorted(assumptions)), bool(self._numbers_of))
 
     def _relies_on_sign(self, site: Site, way: tuple[Rewrite, ...]) -> bool:
-        from ir_scatter.rewrites.parts import is_strict
+        from ir_scatter.rewrites.pieces import is_strict
 
         return any(is_strict(rewrite.target) for rewrite in way) and self._view(site).may_be_negative
 

@@ -20,9 +20,8 @@ from ir_scatter.inputs.shapes_like import Misfit, draw_shapes_like
 from ir_scatter.ops import targets
 from ir_scatter.ops.general_kernels.case import Array
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
+from ir_scatter.rewrites.base import Rewrite, View
 from ir_scatter.rewrites.conditions import Condition
-from ir_scatter.rewrites.rewrite import Rewrite
-from ir_scatter.rewrites.view import View
 
 MOST_ELEMENTS = 1 << 24
 """Inputs with more of them are not made: what is computed from them takes some hundred bytes for each."""

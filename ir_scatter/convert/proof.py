@@ -20,8 +20,8 @@ from ir_scatter.ops import find, targets
 from ir_scatter.ops.general import find_computed
 from ir_scatter.ops.general_kernels.case import Array
 from ir_scatter.ops.spec import IndexRange, OpSpec, Role
+from ir_scatter.rewrites.base import Rewrite
 from ir_scatter.rewrites.refusals import Reason, Refusal
-from ir_scatter.rewrites.rewrite import Rewrite
 
 _CLOSE = 1e-5
 """How far floating-point outputs may be apart where another program has chosen other operators."""

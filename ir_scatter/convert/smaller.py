@@ -6,9 +6,9 @@ from typing import NamedTuple
 from ir_scatter.analysis.scatter_node import Site
 from ir_scatter.convert.engine import Engine, Promises, Rewritten
 from ir_scatter.convert.start import with_unknown_sizes
+from ir_scatter.rewrites.base import View
 from ir_scatter.rewrites.conditions import Condition, Verdict
 from ir_scatter.rewrites.refusals import Refusal
-from ir_scatter.rewrites.view import View
 
 
 class Smaller(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any
 from ir_scatter.core.model import OPENVINO
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites import all_rewrites
-from ir_scatter.rewrites.rewrite import Rewrite
+from ir_scatter.rewrites.base import Rewrite
 
 _WIDTH = 80
 _INDENT = "    "

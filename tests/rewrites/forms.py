@@ -13,9 +13,9 @@ from ir_scatter.core.model import ONNX, OPENVINO, Input, Model
 from ir_scatter.core.shapes import Shape
 from ir_scatter.evaluate.legality import constant, make_site, variable
 from ir_scatter.ops.spec import Layout, OpSpec, Role
+from ir_scatter.rewrites.base import Rewrite
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Refusal
-from ir_scatter.rewrites.rewrite import Rewrite
 from tests.ops import naive_scatter
 
 Array = Any

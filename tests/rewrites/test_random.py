@@ -17,9 +17,9 @@ from ir_scatter.evaluate import evaluate_detailed
 from ir_scatter.inputs import Case, random_case
 from ir_scatter.ops.spec import Layout, Reduction, Role
 from ir_scatter.rewrites import all_rewrites
+from ir_scatter.rewrites.base import Rewrite
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Refusal
-from ir_scatter.rewrites.rewrite import Rewrite
 from tests.ops import naive_scatter
 from tests.rewrites.forms import (
     Array,

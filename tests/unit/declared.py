@@ -19,8 +19,7 @@ from ir_scatter.analysis.scatter_node import Operand, Site
 from ir_scatter.core.constants import Constant
 from ir_scatter.core.model import Input, Node, Value
 from ir_scatter.rewrites import leads_to, route
-from ir_scatter.rewrites.rewrite import Rewrite
-from ir_scatter.rewrites.view import View
+from ir_scatter.rewrites.base import Rewrite, View
 from ir_scatter.rules.rule import Rule
 
 Reads = frozenset[Fact]

@@ -5,23 +5,20 @@ circular mode that wraps around at the length of the cache.
 """
 
 from ir_scatter.core.model import Value
-from ir_scatter.ops.scatter_onnx import SCATTER_ELEMENTS, TENSOR_SCATTER_24
-from ir_scatter.ops.spec import OpSpec, Role
+from ir_scatter.ops import scatter_onnx as onnx_ops
+from ir_scatter.ops.spec import OpSpec
+from ir_scatter.rewrites.base import BY_SIGNATURE, View, between
 from ir_scatter.rewrites.builder import Builder
-from ir_scatter.rewrites.parts import axis_mask, axis_of, positions, size_on_axis
-from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
-from ir_scatter.rewrites.view import View
+from ir_scatter.rewrites.pieces import axis_mask, axis_of, positions, size_on_axis
 
 
-def _rewrite(view: View, build: Builder, target: OpSpec) -> Value:
+def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
     numbers = _positions(view, build)
     if view.site.attribute("mode") == "circular":
         numbers = build.binary("FloorMod", numbers, size_on_axis(build, view), "positions_wrapped")
-    indices = build.broadcast(
-        numbers, build.shape_of(view.updates, "updates_shape"), "indices", view.updates.shape
-    )
-    inputs = {Role.DATA: view.data, Role.INDICES: indices, Role.UPDATES: view.updates}
-    return build.scatter(target, inputs, {}, axis=view.site.written_axis or 0)
+    dims = build.shape_of(view.updates, "updates_shape")
+    indices = build.broadcast(numbers, dims, "indices", view.updates.shape)
+    return build.scatter(target, view.data, indices, view.updates, axis=view.given_axis)
 
 
 def _positions(view: View, build: Builder) -> Value:
@@ -35,17 +32,15 @@ def _positions(view: View, build: Builder) -> Value:
         stop = build.gather(dims, axis_of(build, view), 0, "length", ())
     run = build.range(stop, "run")
     if axis is None or view.data.shape is None:
-        return _of_any_rank(view, build, run)
+        return _positions_of_any_rank(view, build, run)
     rank = len(view.data.shape)
     column = build.unsqueeze(run, [place for place in range(rank) if place != axis], "run_unsqueezed")
     if view.site.indices is None:
         return column
-    starts = build.unsqueeze(view.indices, range(1, rank), "starts")
-    return build.binary("Add", starts, column, "positions")
+    return build.binary("Add", build.unsqueeze(view.indices, range(1, rank), "starts"), column, "positions")
 
 
-def _of_any_rank(view: View, build: Builder, run: Value) -> Value:
-    """Return the positions where the rank is only known when the model runs."""
+def _positions_of_any_rank(view: View, build: Builder, run: Value) -> Value:
     one, rest = build.constant(1, "one"), build.constant(-1, "rest")
     target = build.select(axis_mask(build, view), rest, one, "run_shape")
     column = build.reshape(run, target, "run_column")
@@ -56,15 +51,11 @@ def _of_any_rank(view: View, build: Builder, run: Value) -> Value:
     return build.binary("Add", starts, column, "positions")
 
 
-REWRITES = tuple(
-    Rewrite(
-        "sequence-to-elements",
-        TENSOR_SCATTER_24,
-        target,
-        _rewrite,
-        carries=frozenset({"axis", "mode"}),
-        reads=BY_SIGNATURE,
-        conditions="linear and circular, with and without write_indices",
-    )
-    for target in SCATTER_ELEMENTS
+REWRITES = between(
+    "sequence-to-elements",
+    [(onnx_ops.TENSOR_SCATTER, onnx_ops.SCATTER_ELEMENTS)],
+    _to_elements,
+    carries=frozenset({"axis", "mode"}),
+    reads=BY_SIGNATURE,
+    conditions="linear and circular, with and without write_indices",
 )

@@ -1,18 +1,18 @@
-"""Pieces that several rewrites are made of: axes, sizes, and indices made non-negative."""
+"""Pieces that several rewrites are made of: axes, sizes, indices counted from the front, coordinates."""
 
 from collections.abc import Set
+from math import prod
 
 from ir_scatter.core.model import ONNX, Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, static
 from ir_scatter.ops.spec import IndexRange, OpSpec, Role
-from ir_scatter.rewrites.builder import I64, Builder
-from ir_scatter.rewrites.folding import array_of
-from ir_scatter.rewrites.view import View
+from ir_scatter.rewrites.base import View
+from ir_scatter.rewrites.builder import I64, LARGEST_FOLDED, Builder, array_of
 
 _WIDE = 32
 """Bits from which on an index can name every position of a dimension that it counts on from the end."""
 
-GATHERED = frozenset({"i32", "i64"})
+_GATHERED = frozenset({"i32", "i64"})
 """The types of indices that `GatherElements` takes in both formats."""
 
 LAST = 1 << 62
@@ -21,16 +21,7 @@ LAST = 1 << 62
 
 def shape_with(shape: Shape, axis: int | None, dim: Dim) -> Shape:
     """Return a shape with another dimension on an axis; None if either is not known."""
-    if shape is None or axis is None:
-        return None
-    return (*shape[:axis], dim, *shape[axis + 1 :])
-
-
-def rank_of(build: Builder, value: Value, label: str = "rank") -> Value:
-    """Return the rank of a value as [1]."""
-    if value.shape is not None:
-        return build.constant([len(value.shape)], label)
-    return build.shape_of(build.shape_of(value, "shape"), label)
+    return None if shape is None or axis is None else (*shape[:axis], dim, *shape[axis + 1 :])
 
 
 def scalar(build: Builder, value: Value, label: str) -> Value:
@@ -38,28 +29,33 @@ def scalar(build: Builder, value: Value, label: str) -> Value:
     return build.reshape(value, [], label)
 
 
+def _rank_of_data(build: Builder, view: View) -> Value:
+    if view.data.shape is not None:
+        rank = build.constant([len(view.data.shape)], "rank")
+    else:
+        rank = build.shape_of(build.shape_of(view.data, "shape"), "rank")
+    return scalar(build, rank, "rank_scalar")
+
+
 def axis_of(build: Builder, view: View) -> Value:
     """Return the axis counted from 0: a constant, or computed where axis or rank are not known."""
-    site = view.site
+    site, written = view.site, view.site.written_axis
     if site.axis is not None:
         return build.constant(site.axis, "axis")
-    written = site.written_axis
     if written is not None and written >= 0:
         return build.constant(written, "axis")
-    rank = scalar(build, rank_of(build, view.data), "rank_scalar")
+    rank = _rank_of_data(build, view)
     if written is not None:
         return build.binary("Add", rank, build.constant(written, "negative_axis"), "axis")
-    operand = site.operand(Role.AXIS)
-    assert operand is not None
-    axis = scalar(build, build.convert(operand.value, I64, "axis_i64"), "axis_scalar")
+    assert isinstance(view.given_axis, Value)
+    axis = scalar(build, build.convert(view.given_axis, I64, "axis_i64"), "axis_scalar")
     is_negative = build.binary("Less", axis, build.constant(0, "zero"), "axis_is_negative")
-    from_front = build.binary("Add", axis, rank, "axis_from_front")
-    return build.select(is_negative, from_front, axis, "axis_counted")
+    return build.select(is_negative, build.binary("Add", axis, rank, "axis_from_front"), axis, "axis_counted")
 
 
 def positions(build: Builder, view: View) -> Value:
     """Return 0, 1, ..., rank of data - 1."""
-    return build.range(scalar(build, rank_of(build, view.data), "rank_scalar"), "positions")
+    return build.range(_rank_of_data(build, view), "positions")
 
 
 def axis_mask(build: Builder, view: View) -> Value:
@@ -72,18 +68,14 @@ def size_on_axis(build: Builder, view: View) -> Value:
     axis, shape = view.site.axis, view.data.shape
     if axis is not None and shape is not None and isinstance(shape[axis], int):
         return build.constant(shape[axis], "size")
-    dims = build.shape_of(view.data, "data_shape")
-    return build.gather(dims, axis_of(build, view), 0, "size", ())
+    return build.gather(build.shape_of(view.data, "data_shape"), axis_of(build, view), 0, "size", ())
 
 
 def count_of(build: Builder, value: Value, label: str) -> Value:
     """Return the number of elements as [1]."""
     known = static(value.shape)
     if known is not None:
-        count = 1
-        for dim in known:
-            count *= dim
-        return build.constant([count], label)
+        return build.constant([prod(known)], label)
     is_list = value.shape is not None and len(value.shape) == 1
     flat = value if is_list else build.reshape(value, [-1], f"{label}_flat", (UNKNOWN_DIM,))
     return build.shape_of(flat, label)
@@ -95,10 +87,10 @@ def fitting_indices(build: Builder, indices: Value, target: OpSpec) -> Value:
     return wide_indices(build, indices, port.element_types if port is not None else frozenset())
 
 
-def wide_indices(build: Builder, indices: Value, allowed: Set[str] = GATHERED) -> Value:
+def wide_indices(build: Builder, indices: Value, allowed: Set[str] = _GATHERED) -> Value:
     """Return indices in one of some types that are allowed; by default those of `GatherElements`."""
     type = indices.element_type
-    is_fitting = len(allowed) > len(GATHERED) if type is None else type.name in allowed
+    is_fitting = len(allowed) > len(_GATHERED) if type is None else type.name in allowed
     return indices if is_fitting else build.convert(indices, I64, "indices_i64")
 
 
@@ -118,9 +110,7 @@ def counts_from_end(view: View, build: Builder) -> bool:
 
 
 def from_front(build: Builder, indices: Value, sizes: Value, label: str = "indices_non_negative") -> Value:
-    """Add the size of the dimension to negative indices.
-
-    Indices that are out of range stay out of range.
+    """Add the size of the dimension to negative indices; those that are out of range stay out of range.
 
     Args:
         build: makes the nodes.
@@ -138,3 +128,56 @@ def from_front(build: Builder, indices: Value, sizes: Value, label: str = "indic
         sizes = build.convert(sizes, type, "sizes_converted")
     is_negative = build.binary("Less", indices, build.constant(0, "zero", type), "indices_are_negative")
     return build.select(is_negative, build.binary("Add", indices, sizes, "indices_wrapped"), indices, label)
+
+
+def element_indices(view: View, build: Builder, target: OpSpec) -> Value:
+    """Return indices, counted from the front if the target demands it."""
+    if not must_be_non_negative(view, target):
+        return view.indices
+    return from_front(build, view.indices, size_on_axis(build, view))
+
+
+def coordinates(view: View, build: Builder, indices: Value) -> tuple[Value, Value]:
+    """Return a tuple of coordinates for each update, and updates in the shape that fits.
+
+    Where the rank and the axis are known, tuples have the dimensions of indices before their own;
+    otherwise they are one list, and updates are flattened.
+
+    Args:
+        view: the node.
+        build: makes the nodes.
+        indices: those of the node, or what stands for them.
+    """
+    indices = build.convert(indices, I64, "indices_i64")
+    axis, shape, data = view.site.axis, view.indices.shape, view.data.shape
+    if shape is None and data is not None:
+        shape = (UNKNOWN_DIM,) * len(data)
+    if axis is None or shape is None:
+        return _list_of_coordinates(view, build, indices)
+    rank = len(shape)
+    dims = build.shape_of(view.indices, "indices_shape")
+    column_shape = build.concat([dims, build.constant([1], "one_column")], 0, "column_shape", (rank + 1,))
+    columns = []
+    for place, dim in enumerate(shape):
+        if place == axis:
+            columns.append(build.unsqueeze(indices, [rank], "indices_unsqueezed"))
+            continue
+        if isinstance(dim, int) and dim <= LARGEST_FOLDED:
+            numbers = build.constant(range(dim), f"positions_{place}")
+        else:
+            size = build.gather(dims, build.constant(place, "place"), 0, f"size_{place}", ())
+            numbers = build.range(size, f"positions_{place}")
+        others = [number for number in range(rank + 1) if number != place]
+        column = build.unsqueeze(numbers, others, f"column_{place}")
+        columns.append(build.broadcast(column, column_shape, f"coordinates_{place}", (*shape, 1)))
+    return build.concat(columns, rank, "coordinates", (*shape, rank)), view.updates
+
+
+def _list_of_coordinates(view: View, build: Builder, indices: Value) -> tuple[Value, Value]:
+    """Return the positions of all elements of indices, the axis replaced."""
+    ones = build.broadcast(build.constant(1, "one"), build.shape_of(view.indices, "indices_shape"), "ones")
+    found = build.non_zero(ones, "positions_by_axis")
+    grid = build.transpose(found, build.constant([1, 0], "swap"), "positions_by_element")
+    rows = build.reshape(indices, [-1, 1], "indices_column", (UNKNOWN_DIM, 1))
+    tuples = build.select(axis_mask(build, view), rows, grid, "coordinates")
+    return tuples, build.reshape(view.updates, [-1], "updates_flat", (UNKNOWN_DIM,))
