@@ -1,21 +1,19 @@
-"""The table of rewrites: from, to, conditions."""
+"""The rewrites that convert knows: from, to, conditions."""
 
 import textwrap
-from typing import Any
+from collections.abc import Sequence
 
-from ir_scatter.core.model import OPENVINO
 from ir_scatter.ops.spec import OpSpec
-from ir_scatter.rewrites import all_rewrites
 from ir_scatter.rewrites.base import Rewrite
 
 _WIDTH = 80
 _INDENT = "    "
 
 
-def text() -> str:
-    """Return the table for people: the versions of one operator share an entry."""
+def render(rewrites: Sequence[Rewrite]) -> str:
+    """A table in which the versions of one operator share an entry."""
     groups: dict[tuple[str, str, str, str, str], list[Rewrite]] = {}
-    for rewrite in all_rewrites():
+    for rewrite in rewrites:
         source, target = rewrite.source.key, rewrite.target.key
         key = (source.domain, source.type, target.type, rewrite.conditions, rewrite.name)
         groups.setdefault(key, []).append(rewrite)
@@ -29,24 +27,6 @@ def text() -> str:
         lines.append(f"{left.ljust(width)}  {right}")
         lines += textwrap.wrap(conditions, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT)
     return "".join(f"{line}\n" for line in lines)
-
-
-def document(versions: dict[str, str]) -> dict[str, Any]:
-    """Return what is to be written as JSON: one entry for each pair of rows."""
-    return {
-        "schema": 1,
-        "versions": versions,
-        "routes": [
-            {
-                "from": str(rewrite.source.key),
-                "to": str(rewrite.target.key),
-                "dialect": "openvino" if rewrite.source.key.domain == OPENVINO else "onnx",
-                "conditions": rewrite.conditions,
-                "rewrite": rewrite.name,
-            }
-            for rewrite in all_rewrites()
-        ],
-    }
 
 
 def _versions(specs: list[OpSpec]) -> str:

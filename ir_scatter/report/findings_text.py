@@ -5,13 +5,15 @@ from collections.abc import Callable, Iterator
 from ir_scatter.core.diagnostics import Diagnostic, Severity
 from ir_scatter.report import phrases
 from ir_scatter.report.characters import visible
-from ir_scatter.report.excerpt import excerpt
 from ir_scatter.report.report import FileResult, Report
 
 _BOLD, _CYAN = "1", "36"
 _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.NOTE: _CYAN}
 
 _Paint = Callable[[str, str], str]
+_WIDTH = 100  # characters of the file that are shown of a long line
+_TAB = "    "
+_CUT = "..."
 
 
 def render(report: Report, *, color: bool = False, quiet: bool = False, statistics: bool = False) -> str:
@@ -68,3 +70,43 @@ def _plain(text: str, _: str) -> str:
 
 def _painted(text: str, color: str) -> str:
     return f"\x1b[{color}m{text}\x1b[0m"
+
+
+def excerpt(line: str, column: int | None) -> tuple[str, str]:
+    """Return the line as it is printed, and spaces with a caret below the column.
+
+    Tabs are expanded and invisible characters spelled out in both; a long line is cut on both
+    sides of the column.
+
+    Args:
+        line: the text of the line, with or without its line end.
+        column: from 1, in characters; None gives an empty second line.
+    """
+    line = line.rstrip("\r\n")
+    target = min(max((column or 1) - 1, 0), len(line))
+    start, stop = _window(len(line), target)
+    left = (_CUT if start else "") + _printed(line[start:target])
+    right = _printed(line[target:stop]) + (_CUT if stop < len(line) else "")
+    caret = "" if column is None else " " * _cells(left) + "^"
+    return left + right, caret
+
+
+def _window(length: int, target: int) -> tuple[int, int]:
+    """Return which part of a line of this length is shown so that the target is in it."""
+    start = max(0, min(target - _WIDTH // 2, length - _WIDTH))
+    return start, min(length, start + _WIDTH)
+
+
+def _printed(text: str) -> str:
+    return visible(text.replace("\t", _TAB))
+
+
+def _cells(text: str) -> int:
+    """Return how many cells of a terminal the text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(
+        0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1 for character in text
+    )

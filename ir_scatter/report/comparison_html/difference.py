@@ -1,5 +1,6 @@
 """One difference in full: how much, where, with which inputs, and how to see it again."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite, isnan
@@ -7,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from ir_scatter.compare.session import Compared
+from ir_scatter.compare.session import SAVED, Compared, Settings
 from ir_scatter.compare.verdicts import Comparison, Level, Verdict
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.ops import SPECS
-from ir_scatter.report.html.command import Source, repeat_command
-from ir_scatter.report.html.deviations import (
+from ir_scatter.report.comparison_html.deviations import (
     Element,
     Sizes,
     Slice,
@@ -22,10 +22,78 @@ from ir_scatter.report.html.deviations import (
     worst_elements,
     worst_slice,
 )
-from ir_scatter.report.html.matrix import subject_of
+from ir_scatter.report.comparison_html.matrix import subject_of
 
 if TYPE_CHECKING:
     from ir_scatter.core.constants import Array
+
+
+# The command that shows a difference again.
+_SHORTEN = "openvino:"
+_KNOWN = Settings()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where inputs came from that were not generated.
+
+    Attributes:
+        inputs: a file; None without one.
+        against: a folder with the results of another time or place; None without one.
+    """
+
+    inputs: str | None = None
+    against: str | None = None
+
+    @property
+    def is_generator(self) -> bool:
+        """Tell whether the inputs were generated."""
+        return self.inputs is None and self.against is None
+
+
+def repeat_command(found: Compared, one: Comparison, source: Source) -> str:
+    """Return the command that repeats one case of a comparison.
+
+    Args:
+        found: the comparison of the model.
+        one: the tensor that differs.
+        source: where the inputs came from.
+    """
+    words = ["ir-scatter", "compare", *(_path(path) for path in (found.model, found.other) if path)]
+    for runner in dict.fromkeys((one.reference, one.subject)):
+        if not runner.startswith(SAVED):
+            words += ["--on", runner.removeprefix(_SHORTEN)]
+    if source.against is not None:
+        words += ["--against", _path(source.against)]
+    elif source.inputs is not None and one.case == 0:
+        words += ["--inputs", _path(source.inputs)]
+    else:
+        words += ["--seed", str(found.settings.seed + one.case)]
+    is_drawn = source.is_generator or (source.against is None and one.case > 0)
+    words += _options(found.settings, is_generated=is_drawn)
+    if one.measure.verdict is Verdict.NONDETERMINISTIC:
+        words += ["--repeat", str(found.settings.repeat)]
+    return shlex.join(words)
+
+
+def _path(path: str) -> str:
+    """Return a path that no command line takes for an option."""
+    return f"./{path}" if path.startswith("-") else path
+
+
+def _options(settings: Settings, *, is_generated: bool) -> Iterator[str]:
+    """Yield what was asked for and is not the default."""
+    if is_generated:
+        if settings.values != _KNOWN.values:
+            yield from ("--values", settings.values)
+        for name, shape in settings.input_shapes.items():
+            yield from ("--input-shape", f"{name}={show(shape)[1:-1].replace(' ', '')}")
+    if settings.precision != _KNOWN.precision:
+        yield from ("--precision", settings.precision)
+    for name, tolerance in settings.tolerances.named.items():
+        numbers = f"{tolerance.absolute:g},{tolerance.relative:g}"
+        yield from ("--tolerance", f"{name}={numbers}" if name else numbers)
+
 
 _PORTS = {str(spec.key): [port.name for port in spec.ports] for spec in SPECS.values()}
 _TYPES = {row.dtype_name: row.name for row in ELEMENT_TYPES.values() if row.dtype_name}
@@ -124,11 +192,11 @@ def describe(found: Compared, alike: Sequence[Comparison], anchor: str, source: 
     spread, cut = sizes(one), worst_slice(one)
     histogram = heat_map = Markup()
     if spread.sizes.size and one.expected is not None and one.expected.dtype.kind != "b":
-        from ir_scatter.report.html.histogram import histogram as draw_histogram
+        from ir_scatter.report.comparison_html.pictures import histogram as draw_histogram
 
         histogram = draw_histogram(spread, one.measure.tolerance.absolute, f"{anchor}-h")
     if cut is not None:
-        from ir_scatter.report.html.heat_map import heat_map as draw_heat_map
+        from ir_scatter.report.comparison_html.pictures import heat_map as draw_heat_map
 
         heat_map = draw_heat_map(cut, f"{anchor}-m")
     return Difference(

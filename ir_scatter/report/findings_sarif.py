@@ -1,18 +1,19 @@
 """For code scanning: SARIF 2.1.0, https://docs.oasis-open.org/sarif/sarif/v2.1.0."""
 
 from collections import Counter
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related
-from ir_scatter.report.characters import visible
-from ir_scatter.report.json import dumps
+from ir_scatter.report.characters import dumps, visible
 from ir_scatter.report.report import FileResult, Report
 from ir_scatter.rules import by_code
 from ir_scatter.rules.rule import Rule
 from ir_scatter.version import __version__
+from ir_scatter.version import versions as installed
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _FINGERPRINT = "irScatter/v1"
@@ -28,8 +29,8 @@ _TOPICS = {
 }
 
 
-def render(report: Report) -> str:
-    """Return a SARIF log of one run, with the rules that were broken."""
+def render(report: Report, *, versions: Mapping[str, str] | None = None) -> str:
+    """A log of one run, with the rules that were broken; `versions` are those installed if None."""
     diagnostics = report.diagnostics()
     examples = {found.code: found for found in reversed(diagnostics)}
     codes = sorted(examples)
@@ -46,7 +47,7 @@ def render(report: Report) -> str:
         "invocations": [_invocation(report)],
         "columnKind": "unicodeCodePoints",
         "results": [_result(found, places[found.code], seen) for found in diagnostics],
-        "properties": {"versions": dict(report.versions)},
+        "properties": {"versions": dict(installed() if versions is None else versions)},
     }
     return dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
 

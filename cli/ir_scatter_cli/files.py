@@ -1,17 +1,17 @@
-"""What is written may not be what is read: a report in the place of a model is a model less."""
+"""Which files are read, and that none of them is written over: a report in its place is a model less."""
 
 import mmap
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
 import click
 
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.files import STANDARD_INPUT
+from ir_scatter.core.files import STANDARD_INPUT, Source, find_files
 from ir_scatter.formats import IR, detect
 from ir_scatter_cli.settings import find_settings
 
@@ -19,6 +19,14 @@ _SAVED = re.compile(r"results\.json|case_\d+\.npz")
 _EXTRACTED = re.compile(r"model\.(xml|bin|onnx)|inputs\.npz|README\.txt")
 
 _Identity = tuple[int, int] | str
+
+
+def find_sources(paths: Sequence[str], exclude: Sequence[str] = ()) -> tuple[Source, ...]:
+    """Find the models that paths name, and say which folders have none."""
+    found = find_files(tuple(paths), tuple(exclude))
+    for folder in found.empty_folders:
+        click.echo(f"ir-scatter: {folder}: no .xml or .onnx file in this folder", err=True)
+    return found.sources
 
 
 def demand_apart(
