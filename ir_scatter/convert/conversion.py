@@ -160,7 +160,7 @@ class Conversion:
             NotEditable: the file is written in a way that cannot be edited in place.
             CannotWrite: a file cannot be written; nothing was changed.
         """
-        from ir_scatter.convert.writing import write
+        from ir_scatter.convert.output import write
 
         return write(self, Path(path), overwrite=overwrite, partial=partial)
 

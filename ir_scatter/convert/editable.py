@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ir_scatter.convert.conversion import Conversion, Converted, Refused
-from ir_scatter.convert.writing import Files, make_files
+from ir_scatter.convert.output import Files, make_files
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import NotEditable
 from ir_scatter.formats import IR

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.analysis.scatter_node import Site
-from ir_scatter.convert.engine import Promises
+from ir_scatter.convert.rewriter import Promises
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.errors import NoInputs
 from ir_scatter.core.shapes import show

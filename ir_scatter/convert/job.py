@@ -7,7 +7,7 @@ from typing import Any
 
 from ir_scatter.convert import convert
 from ir_scatter.convert.conversion import Conversion
-from ir_scatter.convert.destination import demand_destination, is_ir_path
+from ir_scatter.convert.output import demand_destination, is_ir_path
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.model import Model
 from ir_scatter.formats import IR
@@ -115,7 +115,7 @@ def finish(
         before: the model that devices are to run before, if that is not the source.
     """
     from ir_scatter.convert.editable import with_files
-    from ir_scatter.convert.writing import commit
+    from ir_scatter.convert.output import commit
 
     files = None
     if job.is_dry or job.with_diff or _is_wanted(job, conversion):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ir_scatter.analysis.scatter_node import Site
-from ir_scatter.convert.engine import Promises, Rewritten
 from ir_scatter.convert.inputs_like import MOST_ELEMENTS, Given, TooLarge, draw_inputs
+from ir_scatter.convert.rewriter import Promises, Rewritten
 from ir_scatter.core.errors import Error, NoInputs
 from ir_scatter.core.fragment import Fragment, NewConstant
 from ir_scatter.core.model import Node

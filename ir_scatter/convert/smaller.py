@@ -4,8 +4,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ir_scatter.analysis.scatter_node import Site
-from ir_scatter.convert.engine import Engine, Promises, Rewritten
-from ir_scatter.convert.start import with_unknown_sizes
+from ir_scatter.convert.rewriter import Engine, Promises, Rewritten, with_unknown_sizes
 from ir_scatter.rewrites.base import View
 from ir_scatter.rewrites.conditions import Condition, Verdict
 from ir_scatter.rewrites.refusals import Refusal

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.convert import convert
 from ir_scatter.convert.conversion import Conversion, Converted, Refused
-from ir_scatter.convert.engine import DEMANDS
 from ir_scatter.convert.on_devices import constraints_of
 from ir_scatter.convert.proof import difference_of
+from ir_scatter.convert.rewriter import DEMANDS
 from ir_scatter.core.diagnostics import Location, Severity
 from ir_scatter.core.errors import Error, UnreadableModel, UsageError
 from ir_scatter.core.model import Model, Node

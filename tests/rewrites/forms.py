@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.analysis.scatter_node import Site
-from ir_scatter.convert.engine import Engine, Promises, Rewritten
 from ir_scatter.convert.proof import run_fragment
+from ir_scatter.convert.rewriter import Engine, Promises, Rewritten
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.model import ONNX, OPENVINO, Input, Model
 from ir_scatter.core.shapes import Shape

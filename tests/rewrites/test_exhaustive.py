@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ir_scatter.convert.engine import Engine, Rewritten
+from ir_scatter.convert.rewriter import Engine, Rewritten
 from ir_scatter.core.model import ONNX
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape
 from ir_scatter.ops.spec import Layout, OpSpec, Reduction, Role

@@ -134,7 +134,7 @@ def test_a_wrong_form_of_a_large_node_is_found(tmp_path: Path, monkeypatch: pyte
     path = one_scatter(tmp_path, "ScatterUpdate", "opset3", *sources, held(0, name="axis"))
     (rewrite,) = route(SCATTER_UPDATE_3.key, SCATTER_ND_UPDATE_15.key) or ()
     wrong = replace(rewrite, build=_negated)
-    monkeypatch.setattr(sys.modules["ir_scatter.convert.engine"], "route", lambda *_: (wrong,))
+    monkeypatch.setattr(sys.modules["ir_scatter.convert.rewriter"], "route", lambda *_: (wrong,))
     (refused,) = convert(path, "ScatterNDUpdate").refused
     assert (refused.code, "elements differ" in refused.message) == ("CVT109", True)
 

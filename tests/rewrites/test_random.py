@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ir_scatter.analysis.scatter_node import Site
-from ir_scatter.convert.engine import Engine, Rewritten
 from ir_scatter.convert.proof import Proven, prove
+from ir_scatter.convert.rewriter import Engine, Rewritten
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.model import ONNX, OPENVINO
 from ir_scatter.core.shapes import Bounds, Dim, Shape

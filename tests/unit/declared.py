@@ -30,7 +30,7 @@ def with_rules(change: Callable[[Rule], Rule]) -> Iterator[None]:
     """Let `validate` and `convert` see other rules."""
     found = tuple(map(change, import_module("ir_scatter.validate").all_rules()))
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("ir_scatter.validate", "ir_scatter.convert.engine"):
+        for module in ("ir_scatter.validate", "ir_scatter.convert.rewriter"):
             patch.setattr(import_module(module), "all_rules", lambda: found)
         yield
 

@@ -15,7 +15,7 @@ from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 from ir_scatter.analysis.plain_forms import PlainForm, PlainForms
 from ir_scatter.analysis.scatter_node import Site
 from ir_scatter.convert import Conversion, convert
-from ir_scatter.convert.writing import make_files
+from ir_scatter.convert.output import make_files
 from ir_scatter.core.errors import NotEditable, UnreadableModel, UsageError
 from ir_scatter.core.model import Model
 from ir_scatter.formats.onnx.forms import OnnxForms

@@ -3,17 +3,17 @@
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from ir_scatter.analysis.plain_forms import PlainForms
-from ir_scatter.analysis.scatter_node import Site
-from ir_scatter.convert.contradictions import contradiction
-from ir_scatter.convert.start import start
+from ir_scatter.analysis.scatter_node import Operand, Site
 from ir_scatter.core.diagnostics import Diagnostic, Severity
-from ir_scatter.core.fragment import Fragment
-from ir_scatter.core.model import Model, Node
+from ir_scatter.core.fragment import Fragment, NewNode
+from ir_scatter.core.model import Input, Model, Node, Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, agree, narrow, show
 from ir_scatter.ops import find
-from ir_scatter.ops.spec import OpSpec, Role
+from ir_scatter.ops.spec import Layout, OpSpec, Role
 from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.base import BY_SIGNATURE, Rewrite, View
 from ir_scatter.rewrites.builder import Builder
@@ -21,6 +21,113 @@ from ir_scatter.rewrites.conditions import Condition, Proof, Verdict
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules import all_rules, negative_index
 from ir_scatter.validate import Check
+
+# The node itself as a fragment, which rewrites begin with.
+_SMALL = 8
+"""Dimensions up to here are no large ones."""
+
+
+def start(site: Site) -> Fragment:
+    """Return the node itself as a fragment, its inputs with the best that is known of them."""
+    node, given = site.node, list[Value | None]()
+    known: dict[int, Value] = {}
+    shapes = _shapes(site)
+    for number, port in enumerate(node.inputs):
+        value = port.value
+        if value is not None and id(value) not in known:
+            known[id(value)] = _best_known(value, port, shapes.get(number, site.facts.shape(value)))
+        given.append(None if value is None else known[id(value)])
+    return _fragment(site, given, site.data_shape)
+
+
+def _shapes(site: Site) -> dict[int, Shape]:
+    """Return the shapes of inputs by number; those of elements tell of each other."""
+    operands = {role: site.operand(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)}
+    found = {role: one.shape for role, one in operands.items() if one is not None}
+    if site.spec.layout is Layout.ELEMENTS:
+        indices, updates = found.get(Role.INDICES), found.get(Role.UPDATES)
+        if agree(indices, updates):
+            found[Role.INDICES] = found[Role.UPDATES] = narrow(indices, updates)
+        ranks = [len(shape) for shape in found.values() if shape is not None]
+        if ranks:
+            found = {
+                role: (UNKNOWN_DIM,) * ranks[0] if dims is None else dims for role, dims in found.items()
+            }
+    return {one.index: found[role] for role, one in operands.items() if one is not None}
+
+
+def _best_known(value: Value, port: Input, shape: Shape) -> Value:
+    return Value(
+        value.name,
+        value.element_type or port.stored_type,
+        shape,
+        partial(getattr, value, "producer"),
+        value.output,
+        value.constant,
+        producer_type=value.producer_type,
+        is_input=value.is_input,
+    )
+
+
+def with_unknown_sizes(site: Site) -> Fragment:
+    """Return a node like another one whose inputs are no constants, and whose sizes are small or unknown."""
+    node, given = site.node, list[Value | None]()
+    shapes = {Role.DATA: site.data_shape, Role.INDICES: site.indices_shape}
+    shapes[Role.UPDATES] = site.updates.shape if site.updates else None
+    known: dict[int, Value] = {}
+    for port, input in zip(site.spec.ports, node.inputs, strict=False):
+        value = input.value
+        if value is not None and id(value) not in known:
+            shape = shapes.get(port.role)
+            is_kept = port.role not in shapes
+            known[id(value)] = value if is_kept else Value("input", value.element_type, _unknown(shape))
+        given.append(None if value is None else known[id(value)])
+    return _fragment(site, given, _unknown(site.data_shape))
+
+
+def _fragment(site: Site, given: Sequence[Value | None], shape: Shape) -> Fragment:
+    """Return the node with these inputs; its output has this shape."""
+    node, data = site.node, site.data
+    output = Value("output", data.element_type if data else None, shape)
+    assert node.opset is not None
+    new = NewNode("scatter", node.domain, node.type, node.opset, tuple(given), node.attributes, output)
+    return Fragment(given, [new])
+
+
+def _unknown(shape: Shape) -> Shape:
+    if shape is None:
+        return None
+    return tuple(dim if isinstance(dim, int) and dim <= _SMALL else UNKNOWN_DIM for dim in shape)
+
+
+# Ranks that cannot go together, where too little is known for any rule to say so.
+# A rule holds an input against data. Where the rank of data, or of indices, is only known when the model
+# runs, the other inputs may still tell that no such model can run: there is nothing to rewrite then.
+def contradiction(site: Site) -> str:
+    """Say why no data fits the other inputs, "" if some does."""
+    data, source = site.data, site.spec.axis
+    found = _of_same_rank(site)
+    if data is None or found is None or found.shape is None:
+        return ""
+    rank = len(found.shape)
+    told = f"{found.port.name} is {show(found.shape)} of rank {rank}"
+    if rank < data.port.min_rank:
+        return f"{told}, expected rank {data.port.min_rank} at least, like {data.port.name}"
+    if data.shape is not None and rank != len(data.shape):
+        return f"{told}, expected rank {len(data.shape)} like {data.port.name}"
+    axis = site.written_axis
+    if axis is None or source is None:
+        return ""
+    is_legal = -rank <= axis < rank and axis % rank not in source.excluded
+    return "" if is_legal else f"{told}, so that axis {axis} is none of {data.port.name}"
+
+
+def _of_same_rank(site: Site) -> Operand | None:
+    """Return an input whose rank is known and must be that of data."""
+    same = {Layout.ELEMENTS: (site.indices, site.updates), Layout.SEQUENCE: (site.updates,)}
+    operands = same.get(site.spec.layout, ())
+    return next((operand for operand in operands if operand and operand.shape is not None), None)
+
 
 DEMANDS = ("SCT1", "SCT2", "SCT3")
 """What a node that breaks them has no documented result for."""

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ir_scatter.convert.conversion import Conversion, Converted, Refused, Verified
-from ir_scatter.convert.engine import Engine, Promises, Rewritten
-from ir_scatter.convert.plan import Task, Wish, make_plan, with_left
+from ir_scatter.convert.request import Task, Wish, make_plan, with_left
+from ir_scatter.convert.rewriter import Engine, Promises, Rewritten
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import Model
