@@ -1,12 +1,14 @@
 """Takes every node that is meant through planning, rewriting and proof."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ir_scatter.convert.conversion import Conversion, Converted, Refused, Verified
-from ir_scatter.convert.request import Task, Wish, make_plan, with_left
-from ir_scatter.convert.rewriter import Engine, Promises, Rewritten
-from ir_scatter.core.errors import UsageError
+from ir_scatter.convert.output import source_files
+from ir_scatter.convert.request import Request, Task, make_plan, moved
+from ir_scatter.convert.rewriter import Promises, Rewriter, Rewritten
+from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import Model
 from ir_scatter.rewrites.conditions import Condition
@@ -17,84 +19,60 @@ if TYPE_CHECKING:
     from ir_scatter.convert.proof import Proven
 
 
-def attempt(model: "Model | str | Path", wish: Wish, cases: int, seed: int) -> Conversion:
+def run(model: "Model | str | Path", request: Request, cases: int, seed: int) -> Conversion:
     """Convert a model; see `ir_scatter.convert`."""
-    promises = Promises(frozenset(map(_condition, wish.assume)), wish.keeps_negative)
+    promises = Promises(frozenset(map(_condition, request.assume)), request.keeps_negative)
+    converted, refused, verified = list[Converted](), list[Refused](), list[Verified]()
+    proofs: dict[Rewritten, Proven | Refusal] = {}  # nodes that look the same are proven once
     with collector_paused():
         known = read(model) if isinstance(model, str | Path) else model
-        engine = Engine(known, promises)
-        plan = make_plan(engine, wish)
-        found = _Attempt(engine, cases, seed)
+        with suppress(UnreadableModel):  # said when the model is written
+            source_files(known)  # what is copied later must still be the same as now
+        rewriter = Rewriter(known, promises)
+        plan = make_plan(rewriter, request)
         for task in plan.tasks:
-            found.take(task, engine.rewrite(task.candidate.sites, task.target, task.opset))
-        if found.refused and plan.move is not None:
-            plan = with_left(plan, known, [one.node for one in found.converted if one.fragment])
-    told = {one.location.scope for one in found.refused}
-    refused = (*found.refused, *(one for one in plan.obstacles if one.location.scope not in told))
-    return Conversion(
-        known, tuple(found.converted), refused, tuple(found.verified), plan.opset, plan.move, seed
-    )
+            node, key, target = task.candidate.node, task.candidate.key, task.target.key
+            outcome = rewriter.rewrite(task.candidate.sites, task.target, task.opset)
+            if isinstance(outcome, Rewritten) and cases > 0:
+                if outcome not in proofs:
+                    proofs[outcome] = _prove(rewriter, task, outcome, cases, seed)
+                proof = proofs[outcome]
+                if isinstance(proof, Refusal):
+                    outcome = proof
+                else:
+                    verified.append(Verified(node, proof.cases))
+            if isinstance(outcome, Refusal):
+                place = node.location
+                refused.append(
+                    Refused(outcome.code, outcome.message, node.name, place, key, target, node.type)
+                )
+            elif outcome is not None:
+                assert key is not None
+                fragment, names, assumptions = outcome.fragment, outcome.names, outcome.assumptions
+                converted.append(Converted(node, key, target, names, assumptions, fragment))
+        if refused and plan.move is not None:  # those that are left move as they are
+            plan = moved(plan.tasks, known, plan.move.opset, [one.node for one in converted])
+    told = {one.location.scope for one in refused}
+    refused += [one for one in plan.obstacles if one.location.scope not in told]
+    return Conversion(known, tuple(converted), tuple(refused), tuple(verified), plan.move, seed)
 
 
-class _Attempt:
-    """Collects what becomes of each node; nodes that look the same are proven once."""
+def _prove(rewriter: Rewriter, task: Task, outcome: Rewritten, cases: int, seed: int) -> "Proven | Refusal":
+    """Compare both forms; those of a node like it where its own inputs are too large."""
+    from ir_scatter.convert.inputs_like import TooLarge
+    from ir_scatter.convert.proof import prove
+    from ir_scatter.convert.smaller import smaller
 
-    def __init__(self, engine: Engine, cases: int, seed: int) -> None:
-        self.engine, self.cases, self.seed = engine, cases, seed
-        self.converted: list[Converted] = []
-        self.refused: list[Refused] = []
-        self.verified: list[Verified] = []
-        self._proofs: dict[Rewritten, Proven | Refusal] = {}
-
-    def take(self, task: Task, outcome: Rewritten | Refusal | None) -> None:
-        """Enter what became of one node."""
-        if outcome is None:
-            return
-        if isinstance(outcome, Refusal):
-            self._refuse(task, outcome)
-            return
-        if self.cases > 0:
-            proof = self._proof(task, outcome)
-            if isinstance(proof, Refusal):
-                self._refuse(task, proof)
-                return
-            self.verified.append(Verified(task.candidate.node, proof.cases))
-        self.converted.append(_converted(task, outcome))
-
-    def _proof(self, task: Task, outcome: Rewritten) -> "Proven | Refusal":
-        known = self._proofs.get(outcome)
-        if known is None:
-            known = self._proofs[outcome] = self._prove(task, outcome)
-        return known
-
-    def _prove(self, task: Task, outcome: Rewritten) -> "Proven | Refusal":
-        """Compare both forms; those of a node like it where its own inputs are too large."""
-        from ir_scatter.convert.inputs_like import TooLarge
-        from ir_scatter.convert.proof import prove
-        from ir_scatter.convert.smaller import smaller
-
-        site, engine = task.candidate.sites[0], self.engine
-        try:
-            return prove(outcome, site, engine.promises, self.cases, self.seed)
-        except TooLarge as error:
-            problem = Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
-        like = smaller(engine, site, outcome, task.opset)
-        try:
-            return prove(like.rewritten, like.site, like.promises, self.cases, self.seed) if like else problem
-        except TooLarge:
-            return problem
-
-    def _refuse(self, task: Task, refusal: Refusal) -> None:
-        node, key = task.candidate.node, task.candidate.key
-        self.refused.append(
-            Refused(refusal.code, refusal.message, node.name, node.location, key, task.target.key, node.type)
-        )
-
-
-def _converted(task: Task, outcome: Rewritten) -> Converted:
-    node, key = task.candidate.node, task.candidate.key
-    assert key is not None
-    return Converted(node, key, task.target.key, outcome.names, outcome.assumptions, outcome.fragment)
+    site = task.candidate.sites[0]
+    try:
+        return prove(outcome, site, rewriter.promises, cases, seed)
+    except TooLarge as error:
+        problem = Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
+    like = smaller(rewriter, site, outcome, task.opset)
+    try:
+        return prove(like.rewritten, like.site, like.promises, cases, seed) if like else problem
+    except TooLarge:
+        return problem
 
 
 def _condition(text: str) -> Condition:

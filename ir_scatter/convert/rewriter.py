@@ -174,7 +174,7 @@ class Rewritten:
     is_bound: bool = False
 
 
-class Engine:
+class Rewriter:
     """Rewrites nodes of one model.
 
     What it finds for one node it finds for all others that are the same in what the rules and the

@@ -57,7 +57,7 @@ def converted(model: Model, to: str | None, assume: Sequence[str], *, keeps: boo
 
 def _written(found: Conversion, model: Model) -> object:
     try:
-        files = make_files(found, Path(model.path).parent / "new" / Path(model.path).name)
+        files = make_files(found.changes, Path(model.path).parent / "new" / Path(model.path).name)
     except (NotEditable, UnreadableModel, UsageError) as error:
         return type(error), str(error)
     return [(file.path, file.content) for file in files.outputs]
