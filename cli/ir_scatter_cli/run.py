@@ -21,7 +21,7 @@ from ir_scatter_cli.output import report, say, write_file
 
 if TYPE_CHECKING:
     from ir_scatter.core.constants import Array
-    from ir_scatter.evaluate.program import Program
+    from ir_scatter.evaluate.model import Program
 
 
 @click.command("run")

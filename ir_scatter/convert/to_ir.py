@@ -21,7 +21,7 @@ from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.validate import read, validate
 
 if TYPE_CHECKING:
-    from ir_scatter.evaluate.program import Program
+    from ir_scatter.evaluate.model import Program
     from ir_scatter.inputs.terms import Constraint
 
 _CASES = 3

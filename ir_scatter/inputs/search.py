@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ir_scatter.analysis.interpreter import load
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.errors import NoInputs
-from ir_scatter.evaluate.machine import load
-from ir_scatter.evaluate.program import Program, Sketch
+from ir_scatter.evaluate.model import Program, Sketch
 from ir_scatter.inputs.cells import Cell, Stuck, Traced, hollow
 from ir_scatter.inputs.features import Change, Planner, equal_lanes, has_equal_lanes
 from ir_scatter.inputs.mending import grow, make_room, mend

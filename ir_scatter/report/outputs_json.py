@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ir_scatter.evaluate.summary import summarize
 from ir_scatter.report.characters import as_document, dumps
+from ir_scatter.report.outputs_text import summarize
 
 if TYPE_CHECKING:
     from ir_scatter.core.constants import Array

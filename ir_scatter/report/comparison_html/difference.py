@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite, isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ir_scatter.core.constants import Array
 
 
-# The command that shows a difference again.
 _SHORTEN = "openvino:"
 _KNOWN = Settings()
 
@@ -104,8 +103,7 @@ _FARTHEST = 2**62
 """From so many units in the last place on there are none: one of the two is no finite number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(NamedTuple):
     """An input of the node: what it is called, its type and shape, and its values if they are few."""
 
     name: str
@@ -113,33 +111,17 @@ class Operand:
     values: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(NamedTuple):
     """An element that differs, as text."""
 
-    index: str
+    position: str
     got: str
     expected: str
     difference: str
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """What the page says of one tensor of one runner.
-
-    Attributes:
-        anchor: what links go to.
-        comparison: the worst one among cases and iterations.
-        where: in which cases and iterations.
-        kind: type and shape of the tensor.
-        operands: the inputs of the node.
-        elements: the worst ones.
-        histogram: a picture, "" without one.
-        histogram_note: what it does not show.
-        heat_map: a picture, "" without one.
-        heat_map_note: what it shows.
-        command: what repeats it.
-    """
+class Difference(NamedTuple):
+    """What the page says of one tensor of one runner: the worst among cases and iterations."""
 
     anchor: str
     comparison: Comparison
@@ -155,7 +137,7 @@ class Difference:
 
     @property
     def key(self) -> tuple[Level, str, str, str]:
-        """Return what the cell of the table is found by."""
+        """What the cell of the table is found by."""
         one = self.comparison
         return one.level, subject_of(one), one.subject, one.reference
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ir_scatter.compare.session import Compared
 from ir_scatter.compare.verdicts import Comparison, Level, Verdict
@@ -13,23 +14,15 @@ _ALWAYS_SHOWN = 12
 """So many rows are shown even if all are equal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """A runner, and the one that it is held against."""
 
     subject: str
     reference: str
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """What is to be said of a tensor on a runner.
-
-    Attributes:
-        kind: a verdict, "illegal", "not-tapped", or "" for nothing.
-        word: the same for people.
-        note: how much of it.
-    """
+class Cell(NamedTuple):
+    """What is to be said of a tensor on a runner: a verdict, "illegal", "not-tapped", or "" for nothing."""
 
     kind: str = ""
     word: str = ""
@@ -37,20 +30,11 @@ class Cell:
 
     @property
     def is_quiet(self) -> bool:
-        """Tell whether nobody needs to look at it."""
         return self.kind in {"", Verdict.EQUAL.value}
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A tensor.
-
-    Attributes:
-        name: of the node or the output.
-        operator: of the node.
-        cells: one for each column.
-        key: what the differences of this row are found by.
-    """
+class Row(NamedTuple):
+    """A tensor; `key` is what the differences of this row are found by."""
 
     name: str
     operator: str
@@ -58,15 +42,8 @@ class Row:
     key: tuple[Level, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """A table.
-
-    Attributes:
-        columns: who computes.
-        rows: those that somebody should look at, the worst first.
-        quiet: the others.
-    """
+class Matrix(NamedTuple):
+    """Rows that somebody should look at, the worst first, and the others."""
 
     columns: tuple[Column, ...] = ()
     rows: tuple[Row, ...] = ()
@@ -74,17 +51,14 @@ class Matrix:
 
     @property
     def references(self) -> tuple[str, ...]:
-        """Return who the runners are held against."""
         return tuple(dict.fromkeys(column.reference for column in self.columns))
 
 
 @dataclass(slots=True)
 class _Collected:
-    """What belongs into one row."""
-
     operator: str = ""
     found: dict[Column, list[Comparison]] = field(default_factory=dict)
-    said: dict[str, str] = field(default_factory=dict)
+    told: dict[str, str] = field(default_factory=dict)
 
 
 def subject_of(one: Comparison) -> str:
@@ -120,29 +94,29 @@ def _add_what_was_not_compared(found: Compared, rows: dict[str, _Collected]) -> 
         if guarded.is_illegal:
             row = rows.setdefault(guarded.node, _Collected())
             row.operator = row.operator or guarded.operator
-            row.said[guarded.runner] = _ILLEGAL
+            row.told[guarded.runner] = _ILLEGAL
     for one in found.not_tapped:
         row = rows.setdefault(one.node, _Collected())
-        row.said.setdefault(one.runner, _NOT_TAPPED)
+        row.told.setdefault(one.runner, _NOT_TAPPED)
 
 
 def _columns(chosen: Sequence[Comparison], rows: Iterable[_Collected]) -> tuple[Column, ...]:
     """Return the pairs that were compared; a runner against itself is a column only without another."""
     pairs = dict.fromkeys(Column(one.subject, one.reference) for one in chosen)
-    said = dict.fromkeys(runner for row in rows for runner in row.said)
+    told = dict.fromkeys(runner for row in rows for runner in row.told)
     others = {pair.subject for pair in pairs if pair.subject != pair.reference}
     kept = [pair for pair in pairs if pair.subject != pair.reference or pair.subject not in others]
     known = {pair.subject for pair in kept}
     reference = kept[0].reference if kept else ""
-    return (*kept, *(Column(runner, reference) for runner in said if runner not in known))
+    return (*kept, *(Column(runner, reference) for runner in told if runner not in known))
 
 
 def _cell(row: _Collected, column: Column) -> Cell:
     found = row.found.get(column, [])
     changes = row.found.get(Column(column.subject, column.subject), [])
-    said = row.said.get(column.subject)
-    if said == _ILLEGAL or (said is not None and not found):
-        return Cell(said, _WORDS[said])
+    told = row.told.get(column.subject)
+    if told == _ILLEGAL or (told is not None and not found):
+        return Cell(told, _WORDS[told])
     if not found and not changes:
         return Cell()
     verdict = max((one.measure.verdict for one in [*found, *changes]), key=_ORDER.index)

@@ -109,7 +109,6 @@ def _own_names(text: str, name: str) -> str:
     return re.sub(r"#([\w-]+)", referred, text)
 
 
-# How many elements are off by how much.
 _BINS = 30
 _MOST_PER_DECADE = 8
 _LEAST, _MOST = -323, 308
@@ -191,7 +190,6 @@ def _mark(axes: "Axes", place: float, *, is_left: bool) -> None:
     )
 
 
-# Where in a tensor the differences are.
 _OVER, _UNDER, _LOST = (235, 118, 28), (28, 60, 145), (128, 128, 128)
 """Of cells: got is greater, got is less, only one of the two is a finite number.
 
