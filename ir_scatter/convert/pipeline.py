@@ -48,8 +48,8 @@ def run(model: "Model | str | Path", request: Request, cases: int, seed: int) ->
                 )
             elif outcome is not None:
                 assert key is not None
-                fragment, names, assumptions = outcome.fragment, outcome.names, outcome.assumptions
-                converted.append(Converted(node, key, target, names, assumptions, fragment))
+                names = tuple([rewrite.name for rewrite in outcome.way])
+                converted.append(Converted(node, key, target, names, outcome.assumptions, outcome.fragment))
         if refused and plan.move is not None:  # those that are left move as they are
             plan = moved(plan.tasks, known, plan.move.opset, [one.node for one in converted])
     told = {one.location.scope for one in refused}

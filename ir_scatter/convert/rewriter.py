@@ -59,14 +59,12 @@ class Rewritten:
     Attributes:
         fragment: what replaces it; nodes that look the same share one.
         way: the rewrites, in order.
-        names: theirs.
         assumptions: the promises that it stands on.
         is_bound: whether it is made of the numbers of constant indices, and right for no others.
     """
 
     fragment: Fragment
     way: tuple[Rewrite, ...]
-    names: tuple[str, ...]
     assumptions: tuple[str, ...]
     is_bound: bool = False
 
@@ -182,7 +180,6 @@ class Rewriter:
         return View(site, conditions, keeps_negative, judged=self._judged, numbers_of=self._numbers_of)
 
     def _first_step(self, site: Site) -> Site:
-        """Return a node as the first rewrite sees it."""
         found = self.site(start(site).nodes[0])
         assert found is not None
         return found
@@ -216,8 +213,7 @@ class Rewriter:
         broken = self._broken(
             fragment, known | {negative_index.RULE.code} if self.promises.keeps_negative else known
         )
-        names = tuple([rewrite.name for rewrite in way])
-        return broken or Rewritten(fragment, way, names, tuple(sorted(assumptions)), bool(self._numbers_of))
+        return broken or Rewritten(fragment, way, tuple(sorted(assumptions)), bool(self._numbers_of))
 
     def _relies_on_sign(self, site: Site, way: tuple[Rewrite, ...]) -> bool:
         return any(is_strict(rewrite.target) for rewrite in way) and self._view(site).may_be_negative
@@ -279,7 +275,6 @@ def _opset(node: Node) -> str:
 
 
 def _apply(rewrite: Rewrite, view: View, opset: int | None) -> Fragment | Refusal:
-    """Apply one rewrite to one node of a fragment."""
     lost = _lost_attribute(rewrite, view)
     if lost is not None:
         return lost

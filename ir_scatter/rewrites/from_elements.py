@@ -56,7 +56,7 @@ def _to_slices(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
         return updates
     indices = _one_list(view, build)
     if must_be_non_negative(view, target):
-        indices = from_front(build, indices, size_on_axis(build, view))
+        indices = from_front(build, indices, size_on_axis(view, build))
     return build.scatter(target, view.data, indices, updates, axis=view.given_axis)
 
 
@@ -97,7 +97,7 @@ def _one_list(view: View, build: Builder) -> Value:
 
 def _taken(view: View, build: Builder) -> Value:
     """Return the indices that lie one step on the axis apart, from the first on."""
-    axis, dims = axis_of(build, view), build.shape_of(view.indices, "indices_shape")
+    axis, dims = axis_of(view, build), build.shape_of(view.indices, "indices_shape")
     count = build.gather(dims, axis, 0, "count", ())
     after = build.reshape(build.binary("Add", axis, build.constant(1, "one"), "next_axis"), [1], "after_axis")
     behind = build.slice(dims, after, build.constant([LAST], "end"), [0], "dims_behind", (UNKNOWN_DIM,))
@@ -134,7 +134,6 @@ def _to_joined_tuples(view: View, build: Builder, target: OpSpec) -> Value | Ref
 
 
 def _is_counted(view: View, target: OpSpec) -> bool:
-    """Tell whether a mean is to be computed from a sum and a count."""
     if view.reduction is not Reduction.MEAN or not has(target, Reduction.SUM):
         return False
     type = view.data.element_type
@@ -191,7 +190,7 @@ def _places(view: View, build: Builder) -> Value:
     """Return indices as elements can be taken with them."""
     if not counts_from_end(view, build):
         return view.indices
-    return from_front(build, view.indices, size_on_axis(build, view), "places")
+    return from_front(build, view.indices, size_on_axis(view, build), "places")
 
 
 def _shorter(view: View, axis: int) -> list[int]:

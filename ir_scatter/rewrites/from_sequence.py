@@ -15,7 +15,7 @@ from ir_scatter.rewrites.pieces import axis_mask, axis_of, positions, size_on_ax
 def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
     numbers = _positions(view, build)
     if view.site.attribute("mode") == "circular":
-        numbers = build.binary("FloorMod", numbers, size_on_axis(build, view), "positions_wrapped")
+        numbers = build.binary("FloorMod", numbers, size_on_axis(view, build), "positions_wrapped")
     dims = build.shape_of(view.updates, "updates_shape")
     indices = build.broadcast(numbers, dims, "indices", view.updates.shape)
     return build.scatter(target, view.data, indices, view.updates, axis=view.given_axis)
@@ -29,7 +29,7 @@ def _positions(view: View, build: Builder) -> Value:
         stop = build.constant(length, "length")
     else:
         dims = build.shape_of(view.updates, "updates_shape")
-        stop = build.gather(dims, axis_of(build, view), 0, "length", ())
+        stop = build.gather(dims, axis_of(view, build), 0, "length", ())
     run = build.range(stop, "run")
     if axis is None or view.data.shape is None:
         return _positions_of_any_rank(view, build, run)
@@ -42,11 +42,11 @@ def _positions(view: View, build: Builder) -> Value:
 
 def _positions_of_any_rank(view: View, build: Builder, run: Value) -> Value:
     one, rest = build.constant(1, "one"), build.constant(-1, "rest")
-    target = build.select(axis_mask(build, view), rest, one, "run_shape")
+    target = build.select(axis_mask(view, build), rest, one, "run_shape")
     column = build.reshape(run, target, "run_column")
     if view.site.indices is None:
         return column
-    is_first = build.binary("Equal", positions(build, view), build.constant(0, "zero"), "is_first")
+    is_first = build.binary("Equal", positions(view, build), build.constant(0, "zero"), "is_first")
     starts = build.reshape(view.indices, build.select(is_first, rest, one, "starts_shape"), "starts")
     return build.binary("Add", starts, column, "positions")
 

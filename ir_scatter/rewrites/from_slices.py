@@ -44,7 +44,7 @@ def _flat_updates(view: View, build: Builder) -> Value:
         return build.unsqueeze(updates, [axis], "updates_unsqueezed")
     length = count_of(build, _flat_indices(view, build), "count")
     dims = build.shape_of(view.data, "data_shape")
-    target = build.select(axis_mask(build, view), length, dims, "updates_flat_shape")
+    target = build.select(axis_mask(view, build), length, dims, "updates_flat_shape")
     count = element_count(shape)
     known = shape_with(view.data.shape, axis, UNKNOWN_DIM if count is None else count)
     return build.reshape(updates, target, "updates_flat", known)
@@ -64,7 +64,7 @@ def _column(view: View, build: Builder) -> Value:
     axis, shape = view.site.axis, view.data.shape
     if axis is None or shape is None:
         rest, one = build.constant(-1, "rest"), build.constant(1, "one")
-        dims = build.select(axis_mask(build, view), rest, one, "column_shape")
+        dims = build.select(axis_mask(view, build), rest, one, "column_shape")
         return build.reshape(view.indices, dims, "indices_column")
     if view.indices.shape is not None and len(view.indices.shape) == 1:
         others = [number for number in range(len(shape)) if number != axis]
@@ -109,7 +109,7 @@ def _scattered(build: Builder, target: OpSpec, data: Value, indices: Value, upda
 
 def _front_order(view: View, build: Builder) -> Value:
     """Return axis, 0, 1, ..., axis - 1, axis + 1, ...: the axis comes first."""
-    places, axis = positions(build, view), axis_of(build, view)
+    places, axis = positions(view, build), axis_of(view, build)
     before = build.binary("Subtract", places, build.constant(1, "one"), "one_before")
     is_behind = build.binary("Less", axis, places, "is_behind_axis")
     rest = build.select(is_behind, places, before, "others")
@@ -119,7 +119,7 @@ def _front_order(view: View, build: Builder) -> Value:
 
 def _back_order(view: View, build: Builder) -> Value:
     """Return 1, 2, ..., axis, 0, axis + 1, ...: the first axis goes back to its place."""
-    places, axis = positions(build, view), axis_of(build, view)
+    places, axis = positions(view, build), axis_of(view, build)
     after = build.binary("Add", places, build.constant(1, "one"), "one_after")
     is_before = build.binary("Less", places, axis, "is_before_axis")
     rest = build.select(is_before, after, places, "others")

@@ -105,7 +105,6 @@ def _is_difference(view: View, target: OpSpec) -> bool:
 def _difference(
     view: View, build: Builder, target: OpSpec, parts: _Linear, indices: Value
 ) -> Value | Refusal:
-    """Return data without the updates."""
     type, data, updates = view.data.element_type, parts.data, parts.updates
     if type is None:
         return TYPE_UNKNOWN
@@ -234,7 +233,6 @@ def _first_dim(view: View, build: Builder, dims: Value) -> Value:
 
 
 def _depth(view: View, build: Builder) -> Value:
-    """Return the number of coordinates as [1]."""
     if view.depth is not None:
         return build.constant([view.depth], "depth")
     shape = build.shape_of(view.indices, "indices_shape")

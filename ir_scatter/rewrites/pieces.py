@@ -29,7 +29,7 @@ def scalar(build: Builder, value: Value, label: str) -> Value:
     return build.reshape(value, [], label)
 
 
-def _rank_of_data(build: Builder, view: View) -> Value:
+def _rank_of_data(view: View, build: Builder) -> Value:
     if view.data.shape is not None:
         rank = build.constant([len(view.data.shape)], "rank")
     else:
@@ -37,14 +37,14 @@ def _rank_of_data(build: Builder, view: View) -> Value:
     return scalar(build, rank, "rank_scalar")
 
 
-def axis_of(build: Builder, view: View) -> Value:
+def axis_of(view: View, build: Builder) -> Value:
     """Return the axis counted from 0: a constant, or computed where axis or rank are not known."""
     site, written = view.site, view.site.written_axis
     if site.axis is not None:
         return build.constant(site.axis, "axis")
     if written is not None and written >= 0:
         return build.constant(written, "axis")
-    rank = _rank_of_data(build, view)
+    rank = _rank_of_data(view, build)
     if written is not None:
         return build.binary("Add", rank, build.constant(written, "negative_axis"), "axis")
     assert isinstance(view.given_axis, Value)
@@ -53,22 +53,22 @@ def axis_of(build: Builder, view: View) -> Value:
     return build.select(is_negative, build.binary("Add", axis, rank, "axis_from_front"), axis, "axis_counted")
 
 
-def positions(build: Builder, view: View) -> Value:
+def positions(view: View, build: Builder) -> Value:
     """Return 0, 1, ..., rank of data - 1."""
-    return build.range(_rank_of_data(build, view), "positions")
+    return build.range(_rank_of_data(view, build), "positions")
 
 
-def axis_mask(build: Builder, view: View) -> Value:
+def axis_mask(view: View, build: Builder) -> Value:
     """Return for each axis of data whether it is the one that indices count on."""
-    return build.binary("Equal", positions(build, view), axis_of(build, view), "is_axis")
+    return build.binary("Equal", positions(view, build), axis_of(view, build), "is_axis")
 
 
-def size_on_axis(build: Builder, view: View) -> Value:
+def size_on_axis(view: View, build: Builder) -> Value:
     """Return the size of data on the axis as a scalar."""
     axis, shape = view.site.axis, view.data.shape
     if axis is not None and shape is not None and isinstance(shape[axis], int):
         return build.constant(shape[axis], "size")
-    return build.gather(build.shape_of(view.data, "data_shape"), axis_of(build, view), 0, "size", ())
+    return build.gather(build.shape_of(view.data, "data_shape"), axis_of(view, build), 0, "size", ())
 
 
 def count_of(build: Builder, value: Value, label: str) -> Value:
@@ -134,7 +134,7 @@ def element_indices(view: View, build: Builder, target: OpSpec) -> Value:
     """Return indices, counted from the front if the target demands it."""
     if not must_be_non_negative(view, target):
         return view.indices
-    return from_front(build, view.indices, size_on_axis(build, view))
+    return from_front(build, view.indices, size_on_axis(view, build))
 
 
 def coordinates(view: View, build: Builder, indices: Value) -> tuple[Value, Value]:
@@ -179,5 +179,5 @@ def _list_of_coordinates(view: View, build: Builder, indices: Value) -> tuple[Va
     found = build.non_zero(ones, "positions_by_axis")
     grid = build.transpose(found, build.constant([1, 0], "swap"), "positions_by_element")
     rows = build.reshape(indices, [-1, 1], "indices_column", (UNKNOWN_DIM, 1))
-    tuples = build.select(axis_mask(build, view), rows, grid, "coordinates")
+    tuples = build.select(axis_mask(view, build), rows, grid, "coordinates")
     return tuples, build.reshape(view.updates, [-1], "updates_flat", (UNKNOWN_DIM,))

@@ -127,7 +127,6 @@ def _neutral(type: ElementType, reduction: Reduction) -> Any:
 
 
 def _end(known: "np.dtype[Any]", type: ElementType, *, is_greatest: bool) -> Any:
-    """Return the greatest or the least value of a type."""
     import ml_dtypes
 
     if type.kind == "float":
