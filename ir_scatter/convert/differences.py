@@ -50,7 +50,7 @@ def _onnx_lines(conversion: "Conversion") -> Iterator[str]:
 
 
 def _node_lines(one: "Converted") -> Iterator[str]:
-    from ir_scatter.formats.onnx.references import attribute_references
+    from ir_scatter.formats.onnx.functions import attribute_references
 
     patch = one.patch
     if patch is None:

@@ -10,7 +10,7 @@ from onnx import AttributeProto, ModelProto, SparseTensorProto, TensorProto, hel
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model
 from ir_scatter.formats.onnx import reader as onnx_model
-from ir_scatter.formats.onnx.beside import ExternalFile, external_files
+from ir_scatter.formats.onnx.writer import ExternalFile, external_files
 
 
 def external(location: str, **entries: str) -> TensorProto:

@@ -6,7 +6,7 @@ from typing import Any
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from ir_scatter.core.element_types import ElementType
-from ir_scatter.formats.onnx.types import DEFAULT_DOMAINS
+from ir_scatter.formats.onnx.index import DEFAULT_DOMAINS
 from ir_scatter.runners.onnx.places import Level
 
 _PREFIX = "ir_scatter_tap"

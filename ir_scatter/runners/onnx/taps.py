@@ -8,7 +8,7 @@ from typing import Any
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from ir_scatter.core.element_types import ELEMENT_TYPES
-from ir_scatter.formats.onnx.types import text
+from ir_scatter.formats.onnx.index import text
 from ir_scatter.runners.onnx.additions import Additions, complete_scan, zeros
 from ir_scatter.runners.onnx.places import (
     BRANCH,
