@@ -135,7 +135,9 @@ def read(
             except Exception as error:  # a broken package may raise anything
                 reason = f"the package onnx cannot be imported: {type(error).__name__}: {error}"
                 raise UnreadableModel("unreadable-file", reason, Location(path)) from None
-            return read_onnx(path, raw, types, operators, has_folder=has_folder, input_shapes=input_shapes)
+            return read_onnx(
+                path, raw, types, operators.scatter, has_folder=has_folder, input_shapes=input_shapes
+            )
     except UnreadableModel as error:
         error.format = format if error.is_model else None
         raise

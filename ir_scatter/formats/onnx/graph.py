@@ -15,7 +15,6 @@ from ir_scatter.core.forms import NOTHING as NO_VALUE
 from ir_scatter.core.forms import Brief, Form, Forms
 from ir_scatter.core.model import Graph, Input, Node, Value
 from ir_scatter.core.shapes import Shape, agree, is_static
-from ir_scatter.formats import UNKNOWN_OPERATORS, Operators
 from ir_scatter.formats.onnx.index import (
     DEFAULT_DOMAINS,
     Bindings,
@@ -47,7 +46,7 @@ class Shared:
         ir_version: below 4 every initializer is an input too, and a constant all the same.
         opsets: the versions by domain.
         bindings: what a call gives for the attributes of a function.
-        operators: what the reader was told of them.
+        scatter_types: their one output has the type and the shape of their first input.
     """
 
     path: str
@@ -55,7 +54,7 @@ class Shared:
     ir_version: int
     opsets: Mapping[str, int]
     bindings: Bindings = field(default_factory=dict)
-    operators: Operators = UNKNOWN_OPERATORS
+    scatter_types: frozenset[str] = frozenset()
 
 
 class OnnxGraph(Graph):
@@ -309,7 +308,7 @@ class OnnxForms(Forms):
         """Look at scatter nodes in order: the output of one has the shape of what another one gives."""
         self._graph = graph
         self._briefs: dict[str, Brief | None] = {"": NO_VALUE}
-        types = graph.index.by_type.keys() & graph.shared.operators.scatter
+        types = graph.index.by_type.keys() & graph.shared.scatter_types
         self._scatter = {at for type in types for at in graph.index.by_type[type]}
         for position in sorted(self._scatter):
             for name in filter(None, graph.index.nodes[position].output[:]):

@@ -9,7 +9,6 @@ from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import ONNX, Defect, Function, Model
 from ir_scatter.core.shapes import Shape
-from ir_scatter.formats import UNKNOWN_OPERATORS, Operators, read_bytes
 from ir_scatter.formats.onnx.checks import find_defects, function_defects
 from ir_scatter.formats.onnx.functions import INSTANCES, Instances
 from ir_scatter.formats.onnx.graph import OnnxGraph, Shared
@@ -23,34 +22,34 @@ _FIRST_WITH_OPSETS = 3
 
 def read(
     path: str,
-    data: bytes | None = None,
+    data: bytes,
     types: frozenset[str] | None = None,
-    operators: Operators = UNKNOWN_OPERATORS,
+    scatter_types: frozenset[str] = frozenset(),
     *,
-    has_folder: bool | None = None,
+    has_folder: bool = False,
     input_shapes: Mapping[str, Shape] | None = None,
 ) -> Model:
     """Read an ONNX model; the bytes of external data only when somebody asks for a constant.
 
     Args:
         path: the file, as it is to be named in findings.
-        data: its bytes where they did not come from `path`.
+        data: its bytes.
         types: shapes are inferred if a node has one of these types; None for all.
-        operators: what is known of them.
-        has_folder: whether external data stands beside `path`; None if so unless `data` is given.
+        scatter_types: those whose one output has the type and the shape of their first input.
+        has_folder: whether external data stands beside `path`.
         input_shapes: shapes of inputs that replace those of the file, by name.
 
     Raises:
-        UnreadableModel: it cannot be read, is no protobuf message, or holds no graph.
+        UnreadableModel: it is no protobuf message, or holds no graph.
     """
-    proto = _parse(path, read_bytes(path) if data is None else data)
+    proto = _parse(path, data)
     definitions, shapes = Definitions(proto), input_shapes or {}
     index = index_graph(proto.graph, definitions)
     opsets = opsets_of(proto.opset_import)
     if not opsets and proto.ir_version < _FIRST_WITH_OPSETS:
         opsets = {"": 1}
-    tensors = Tensors(path, has_folder=data is None if has_folder is None else has_folder)
-    shared = Shared(path, tensors, proto.ir_version, opsets, operators=operators)
+    tensors = Tensors(path, has_folder=has_folder)
+    shared = Shared(path, tensors, proto.ir_version, opsets, scatter_types=scatter_types)
     every = [index, *(definition.index for definition in definitions.values())]
     is_wanted = types is None or any(one.has_any(types) for one in every)
     inference = Inference(definitions, proto.ir_version, is_wanted=is_wanted)
