@@ -5,7 +5,7 @@ node is made for one value, and `attribute_is_kept` says whether it may stand fo
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from math import prod
@@ -65,7 +65,7 @@ class Instances:
             graph.calls = tuple(callers.values())
         found = []
         for definition, made in self._made.items():
-            written = self._graph(definition, definition.defaults, _unknown(definition), lambda: NOTHING)
+            written = self._graph(definition, definition.defaults, _unknown(definition), is_called=False)
             found.append(Function(definition.name, written, tuple(made.values())))
         return tuple(found)
 
@@ -93,46 +93,34 @@ class Instances:
         for name in (*definition.proto.attribute, *definition.defaults):
             if text(name) in given:
                 bindings[name] = given[text(name)]
-        attributes = sorted(bindings.items(), key=repr)
+        names = sorted(bindings, key=repr)
         signature = (
             tuple(map(self._describe, arguments.values())),
-            tuple((name, attribute.SerializeToString(deterministic=True)) for name, attribute in attributes),
+            tuple([(name, bindings[name].SerializeToString(deterministic=True)) for name in names]),
         )
         if signature in made:
             return made[signature]
         if len(made) - (_SHARED in made) >= INSTANCES:
             self.shared_calls.add(call.scope)
             return self._shared_instance(definition)
-        made[signature] = self._use(definition, bindings, arguments)
+        made[signature] = self._graph(definition, bindings, arguments)
         return made[signature]
 
     def _shared_instance(self, definition: Definition) -> OnnxGraph:
         made = self._made[definition]
         if _SHARED not in made:
-            made[_SHARED] = self._use(definition, definition.defaults, _unknown(definition))
+            made[_SHARED] = self._graph(definition, definition.defaults, _unknown(definition))
         return made[_SHARED]
 
-    def _use(self, definition: Definition, bindings: Bindings, arguments: _Arguments) -> OnnxGraph:
-        def infer() -> Inferred:
-            return self._inference.instance(definition, arguments, bindings)
-
-        return self._graph(definition, bindings, arguments, infer)
-
     def _graph(
-        self,
-        definition: Definition,
-        bindings: Bindings,
-        arguments: _Arguments,
-        infer: Callable[[], Inferred],
+        self, definition: Definition, bindings: Bindings, arguments: _Arguments, *, is_called: bool = True
     ) -> OnnxGraph:
-        return OnnxGraph(
-            definition.index,
-            replace(self._shared, opsets=definition.opsets, bindings=bindings),
-            infer,
-            name=definition.name,
-            scope=f"{definition.name}/",
-            arguments=arguments,
-        )
+        def infer() -> Inferred:
+            return self._inference.instance(definition, arguments, bindings) if is_called else NOTHING
+
+        shared = replace(self._shared, opsets=definition.opsets, bindings=bindings)
+        name = definition.name
+        return OnnxGraph(definition.index, shared, infer, name=name, scope=f"{name}/", arguments=arguments)
 
     def _describe(self, value: Value | None) -> Hashable:
         """Return what two calls must have in common in one argument."""

@@ -11,7 +11,6 @@ from onnx import SparseTensorProto, TensorProto, ValueInfoProto
 from ir_scatter.core.constants import Constant, few_numbers
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import from_onnx_number
-from ir_scatter.core.forms import NOTHING as NO_VALUE
 from ir_scatter.core.forms import Brief, Form, Forms
 from ir_scatter.core.model import Graph, Input, Node, Value
 from ir_scatter.core.shapes import Shape, agree, is_static
@@ -201,9 +200,28 @@ class OnnxGraph(Graph):
         return self.shared.ir_version >= 4
 
     @cached_property
+    def _keys(self) -> "_NodeKeys":
+        return _NodeKeys(self)
+
+    def key_of(self, node: Node, indices: int, spelled: Collection[int]) -> tuple[Hashable, list[int]] | None:
+        """Return what decides all that can be known of a node but its name and the numbers of constants.
+
+        Args:
+            node: the node.
+            indices: the input whose few numbers are returned, beside the key.
+            spelled: inputs whose few numbers belong to the key.
+
+        Returns:
+            None where it takes the values of the node.
+        """
+        key = self._keys.of(node.handle, spelled)
+        numbers = None if key is None else self._keys.numbers(node.handle, indices)
+        return None if key is None or numbers is None else (key, numbers)
+
+    @cached_property
     def forms(self) -> Forms:
         """Tells nodes apart without their values."""
-        return OnnxForms(self)
+        return OnnxForms(self._keys)
 
     def type_of(self, name: str) -> TensorType:
         """Return what is known of a name without what the file stores for it."""
@@ -302,25 +320,50 @@ class OnnxGraph(Graph):
 
 
 class OnnxForms(Forms):
-    """Forms of the nodes of a graph, read from the messages without making values."""
+    """Structural keys as forms."""
+
+    def __init__(self, keys: "_NodeKeys") -> None:
+        self._keys = keys
+
+    def of(self, handle: int, spelled: Collection[int]) -> Form | None:
+        """Return the form of a node; None where an input or an attribute takes a closer look."""
+        key = self._keys.of(handle, spelled)
+        return None if key is None else Form(*key)
+
+    def numbers(self, handle: int, index: int) -> list[int] | None:
+        """Return the few whole numbers of a constant input, None where it takes a closer look."""
+        return self._keys.numbers(handle, index)
+
+    def is_settled(self, handle: int, output: int) -> bool:
+        """Tell whether it is known that nothing in front of an output tells more of its shape."""
+        return self._keys.is_settled(handle, output)
+
+
+class _NodeKeys:
+    """Hashable keys of the nodes of a graph, computed from the messages without materialising values."""
 
     def __init__(self, graph: OnnxGraph) -> None:
         """Look at scatter nodes in order: the output of one has the shape of what another one gives."""
         self._graph = graph
-        self._briefs: dict[str, Brief | None] = {"": NO_VALUE}
+        self._briefs: dict[str, Brief | None] = {"": ("nothing", ())}
         types = graph.index.by_type.keys() & graph.shared.scatter_types
         self._scatter = {at for type in types for at in graph.index.by_type[type]}
         for position in sorted(self._scatter):
             for name in filter(None, graph.index.nodes[position].output[:]):
                 self._briefs[name] = self._output(name)
 
-    def of(self, handle: int, spelled: Collection[int]) -> Form | None:
-        """Return the form of a node; None where an input or an attribute takes a closer look."""
+    def of(
+        self, handle: int, spelled: Collection[int]
+    ) -> tuple[tuple[Brief, ...], tuple[Hashable, ...]] | None:
+        """Return the key of a node: what its inputs are, and what else it says.
+
+        None where an input or an attribute takes a closer look.
+        """
         graph = self._graph
         node = graph.index.nodes[handle]
         names = node.input[:]
-        inputs = tuple(map(self._brief, names))
-        if None in inputs or any(one.ref_attr_name for one in node.attribute):
+        inputs = [brief for brief in map(self._brief, names) if brief is not None]
+        if len(inputs) < len(names) or any(one.ref_attr_name for one in node.attribute):
             return None
         rest: list[Hashable] = [node.op_type, graph.shared.opsets.get(normal_domain(node.domain))]
         rest += [one.SerializeToString() for one in node.attribute]
@@ -331,7 +374,7 @@ class OnnxForms(Forms):
             if numbers is None:
                 return None
             rest.append(tuple(numbers))
-        return Form(tuple(one for one in inputs if one is not None), tuple(rest))
+        return tuple(inputs), tuple(rest)
 
     def numbers(self, handle: int, index: int) -> list[int] | None:
         """Return the few whole numbers of a constant; None for any other input, and where they are many."""

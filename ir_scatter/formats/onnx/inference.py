@@ -183,7 +183,7 @@ class Inference:
             for value_info in graph.input:
                 name, number = text(value_info.name), value_info.type.tensor_type.elem_type
                 if number and name in input_shapes:
-                    _write_type(value_info, number, input_shapes[name])
+                    value_info.CopyFrom(_typed(value_info.name, number, input_shapes[name]))
 
         return self._infer(index, opsets, fill)
 
@@ -201,7 +201,7 @@ class Inference:
             for name, value in given.items():
                 if name not in constants:
                     number = value.element_type.onnx_number if value.element_type is not None else None
-                    _write_type(graph.input.add(name=name), number, value.shape)
+                    graph.input.append(_typed(name, number, value.shape))
 
         return self._infer(definition.index, definition.opsets, fill)
 
@@ -347,7 +347,7 @@ class _Copier:
             tensor = index.initializers.get(name)
             if tensor is None or self._are_inputs_defaults:
                 if tensor is not None and (value_info is None or not value_info.HasField("type")):
-                    value_info = _declaration(name, tensor.data_type, shape_of(tensor))
+                    value_info = _typed(name, tensor.data_type, shape_of(tensor))
                 target.input.append(_sound(value_info or ValueInfoProto(name=name)))
         known = self._initializers(target, index)
         known.update(_unknowable(index))
@@ -375,7 +375,7 @@ class _Copier:
             if is_small_and_sound(tensor):
                 target.initializer.append(tensor)
             else:
-                known[name] = _declaration(name, tensor.data_type, shape_of(tensor))
+                known[name] = _typed(name, tensor.data_type, shape_of(tensor))
         for name, sparse in index.sparse_initializers.items():
             known[name] = ValueInfoProto(name=name)
             _write_dims(known[name].type.sparse_tensor_type, sparse.values.data_type, tuple(sparse.dims))
@@ -396,7 +396,7 @@ class _Copier:
         is_large = tensor is not None and not is_small_and_sound(tensor)
         if tensor is not None and is_large:
             for name in node.output[:1]:
-                known[name] = _declaration(name, tensor.data_type, shape_of(tensor))
+                known[name] = _typed(name, tensor.data_type, shape_of(tensor))
         domain = normal_domain(node.domain)
         copy = NodeProto(op_type=node.op_type, domain=domain, name=node.name, overload=node.overload)
         copy.input.extend(node.input)
@@ -467,17 +467,12 @@ def _listed_tensor(node: NodeProto) -> TensorProto | None:
     return None
 
 
-def _declaration(name: str, data_type: int, shape: Shape) -> ValueInfoProto:
+def _typed(name: str, onnx_number: int | None, shape: Shape) -> ValueInfoProto:
+    """Return the declaration of a tensor, without a type if its element type is not known."""
     written = ValueInfoProto(name=name)
-    _write_dims(written.type.tensor_type, data_type, shape)
-    return written
-
-
-def _write_type(target: ValueInfoProto, onnx_number: int | None, shape: Shape) -> None:
-    """Write a tensor's type; nothing if its element type is not known."""
     if onnx_number is not None:
-        target.type.Clear()
-        _write_dims(target.type.tensor_type, onnx_number, shape)
+        _write_dims(written.type.tensor_type, onnx_number, shape)
+    return written
 
 
 def _write_dims(target: "TypeProto.Tensor | TypeProto.SparseTensor", onnx_number: int, shape: Shape) -> None:
