@@ -8,6 +8,7 @@ is kept for the next model: to fork takes longer than to infer a small one.
 
 import atexit
 import contextlib
+import faulthandler
 import math
 import os
 import re
@@ -51,6 +52,9 @@ from ir_scatter.formats.onnx.index import (
     text,
 )
 from ir_scatter.formats.onnx.tensors import SEEN_BY_INFERENCE, is_small_and_sound, shape_of
+
+with contextlib.suppress(ImportError):  # where there is no fork either
+    import resource
 
 CPU_SECONDS = 20
 """What one inference may take at most."""
@@ -566,14 +570,18 @@ def _ask(request: bytes, propagate: bool, seconds: float, limit: int) -> bytes |
         except OSError:
             return None
         answer = None
-        with contextlib.suppress(OSError):
+        try:
             answer = child.ask((request, propagate, limit), seconds)
             is_kept = False
+        except OSError:
+            pass
+        finally:
+            if answer is None:
+                child.end()
         if answer is not None:
             _idle.append(child)
             return answer
-        child.end()
-        if not is_kept:  # a new one ends over the same question
+        if not is_kept:  # a new one would end over the same question
             return None
 
 
@@ -591,9 +599,6 @@ def _serve(connection: Any) -> NoReturn:
 
 def _leave_parent(kept: int) -> None:
     """Let go of files that others wait for, and keep the last words of the process off the terminal."""
-    import faulthandler
-    import resource
-
     faulthandler.disable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGPROF):
@@ -609,8 +614,6 @@ def _leave_parent(kept: int) -> None:
 
 def _limit(size: int, seconds: int) -> None:
     """Bound processor time, by a signal that ends the process, and memory beyond what is used already."""
-    import resource
-
     signal.setitimer(signal.ITIMER_PROF, seconds)
     with contextlib.suppress(OSError, ValueError):
         with open("/proc/self/statm", encoding="ascii") as file:
