@@ -35,7 +35,7 @@ from onnx import (
 
 from ir_scatter.core.element_types import ElementType, from_onnx_number
 from ir_scatter.core.model import Value
-from ir_scatter.core.shapes import UNKNOWN_DIM, Bounds, Dim, Shape, agree, narrow
+from ir_scatter.core.shapes import UNKNOWN_DIM, Bounds, Dim, Shape, agree, is_static, narrow
 from ir_scatter.formats.onnx.index import (
     DEFAULT_DOMAINS,
     Bindings,
@@ -102,7 +102,7 @@ def declared(value_info: ValueInfoProto | None) -> TensorType:
 def inferred(type: TypeProto) -> TensorType:
     """Return what inference says; a symbol that it made up is an unknown dimension."""
     element_type, shape = _described(type)
-    if shape is not None:
+    if shape is not None and not is_static(shape):
         shape = tuple(UNKNOWN_DIM if _is_invented(dim) else dim for dim in shape)
     return TensorType(element_type, shape)
 
@@ -372,14 +372,15 @@ class _Copier:
 
     def _initializers(self, target: GraphProto, index: GraphIndex) -> dict[str, ValueInfoProto]:
         """Copy small constants; of all others the type is enough, and all that is safe."""
-        known = {}
+        known, small = {}, list[TensorProto]()
         for name, tensor in index.initializers.items():
             if self._are_inputs_defaults and name in index.inputs:
                 continue
             if is_small_and_sound(tensor):
-                target.initializer.append(tensor)
+                small.append(tensor)
             else:
                 known[name] = _typed(name, tensor.data_type, shape_of(tensor))
+        target.initializer.extend(small)
         for name, sparse in index.sparse_initializers.items():
             known[name] = ValueInfoProto(name=name)
             _write_dims(known[name].type.sparse_tensor_type, sparse.values.data_type, tuple(sparse.dims))

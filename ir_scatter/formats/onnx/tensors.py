@@ -205,8 +205,8 @@ def span_of(tensor: TensorProto) -> Span | Problem:
 
 def shape_of(tensor: TensorProto) -> tuple[int, ...] | None:
     """Return the dimensions of a tensor, None if one is negative."""
-    dims = tuple(tensor.dims)
-    return None if any(dim < 0 for dim in dims) else dims
+    dims = tuple(tensor.dims[:])
+    return None if dims and min(dims) < 0 else dims
 
 
 def is_small_and_sound(tensor: TensorProto) -> bool:
