@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING
@@ -107,6 +108,9 @@ def _run(sources: Sequence[Source], options: Options, jobs: int) -> Iterator[Che
         return
     from ir_scatter.core.parallel import in_processes
 
+    if any(formats.format_of(source.path) == formats.ONNX_FORMAT for source in sources):
+        with suppress(Exception):  # the package may be broken: what reads a file says so
+            import ir_scatter.formats.onnx.reader  # noqa: F401  # once, not in each process
     for source, checked in in_processes(check_file, sources, options, jobs):
         yield checked or _broken(source, "the process that read the file ended")
 

@@ -109,7 +109,7 @@ def _external(model: str) -> Iterator[str]:
     """Yield where the tensors of an ONNX model are that are not in the file itself."""
     if not _may_have_external_data(model):
         return
-    from ir_scatter.formats.onnx.beside import external_files
+    from ir_scatter.formats.onnx.writer import external_files
     from ir_scatter.validate import read
 
     try:

@@ -44,7 +44,7 @@ def _onnx_lines(changes: Changes) -> Iterator[str]:
 
 
 def _node_lines(patch: Patch) -> Iterator[str]:
-    from ir_scatter.formats.onnx.references import attribute_references
+    from ir_scatter.formats.onnx.functions import attribute_references
 
     node, news = patch.node, patch.fragment.news
     names = [port.value.name if port.value is not None else "" for port in node.inputs]

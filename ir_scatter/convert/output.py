@@ -116,7 +116,7 @@ def _has_constants(model: Model) -> bool:
 
 
 def _onnx_files(changes: Changes, path: Path) -> Files:
-    from ir_scatter.formats.onnx.beside import external_files
+    from ir_scatter.formats.onnx.writer import external_files
 
     model, source = changes.model, Path(changes.model.path)
     outputs: list[Output] = []
@@ -221,7 +221,7 @@ def source_files(model: Model) -> list[Path]:
     source = Path(model.path)
     if model.format == IR:
         return [source, source.with_suffix(".bin")]
-    from ir_scatter.formats.onnx.beside import external_files
+    from ir_scatter.formats.onnx.writer import external_files
 
     return [source, *(file.path for file in external_files(model, []))]
 

@@ -1,5 +1,7 @@
 """Work on many files in several processes, in the order of the files."""
 
+import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -19,9 +21,11 @@ def in_processes(
     When a process ends the pool is lost: it is started again, and the items that were under way
     are tried one at a time, so that only the guilty one is given up.
     """
-    done = 0
+    # A fork has all that is imported here, but not the threads that may hold a lock.
+    can_fork = hasattr(os, "fork") and threading.active_count() == 1
+    context, done = get_context("fork" if can_fork else "spawn"), 0
     while done < len(items):
-        with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        with ProcessPoolExecutor(jobs, context) as pool:
             futures: list[Future[Result]] = [pool.submit(work, item, options) for item in items[done:]]
             try:
                 for future in futures:

@@ -140,7 +140,9 @@ def read(
             except Exception as error:  # a broken package may raise anything
                 reason = f"the package onnx cannot be imported: {type(error).__name__}: {error}"
                 raise UnreadableModel("unreadable-file", reason, Location(path)) from None
-            model = read_onnx(path, raw, types, operators, has_folder=has_folder, input_shapes=input_shapes)
+            model = read_onnx(
+                path, raw, types, operators.scatter, has_folder=has_folder, input_shapes=input_shapes
+            )
             return replace(model, identity=known)
     except UnreadableModel as error:
         error.format = format if error.is_model else None

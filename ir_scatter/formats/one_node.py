@@ -132,7 +132,7 @@ def onnx_of(node: OneNode) -> bytes:
     """
     from onnx import ModelProto
 
-    from ir_scatter.formats.onnx.make import make_attribute
+    from ir_scatter.formats.onnx.tensors import make_attribute
 
     model = ModelProto(ir_version=IR_VERSION, producer_name="ir-scatter")
     model.opset_import.add(domain="", version=int(node.opset))
@@ -151,7 +151,7 @@ def onnx_of(node: OneNode) -> bytes:
 
 
 def _declare(graph: "GraphProto", one: OneInput) -> None:
-    from ir_scatter.formats.onnx.make import make_tensor
+    from ir_scatter.formats.onnx.tensors import make_tensor
 
     if one.is_constant:
         tensor = make_tensor(one.array, one.element_type)

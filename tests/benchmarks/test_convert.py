@@ -95,7 +95,7 @@ def onnx_network(path: Path, nodes: int, every: int = 4, between: str = "Relu") 
     return path
 
 
-@pytest.mark.parametrize(
+NETWORKS = pytest.mark.parametrize(
     ("every", "between", "to", "verify"),
     [
         (4, "Relu", None, 0),
@@ -106,10 +106,13 @@ def onnx_network(path: Path, nodes: int, every: int = 4, between: str = "Relu") 
         (4, "Relu", "ScatterND", 0),
     ],
 )
+
+
+@NETWORKS
 def test_four_thousand_nodes_of_onnx(
     benchmark: Any, tmp_path: Path, every: int, between: str, to: str | None, verify: int
 ) -> None:
-    """MatMul in between takes shape inference, which is a process of its own."""
+    """As `test_four_thousand_nodes_as_processes`, when everything is imported and warm."""
     path = onnx_network(tmp_path / "network.onnx", 4_000, every, between)
 
     def load_and_save() -> None:
@@ -123,18 +126,25 @@ def test_four_thousand_nodes_of_onnx(
     plain, mine = medians(load_and_save, convert_and_write)
     print(
         f"\n{4_000 // every:,} Scatter to {to or 'ScatterElements'} among 4,000 nodes with {between}, "
-        f"{verify} cases: {mine / plain:.2f} x onnx.load and onnx.save (asked for: 3)"
+        f"{verify} cases: {mine / plain:.2f} x onnx.load and onnx.save"
     )
     benchmark.pedantic(convert_and_write, rounds=ROUNDS)
 
 
-def test_four_thousand_nodes_as_processes(benchmark: Any, tmp_path: Path) -> None:
-    path, out = onnx_network(tmp_path / "network.onnx", 4_000), str(tmp_path / "out.onnx")
+@NETWORKS
+def test_four_thousand_nodes_as_processes(
+    benchmark: Any, tmp_path: Path, every: int, between: str, to: str | None, verify: int
+) -> None:
+    path, out = onnx_network(tmp_path / "network.onnx", 4_000, every, between), str(tmp_path / "out.onnx")
     load_and_save = f"import onnx; onnx.save(onnx.load({str(path)!r}), {out!r})"
-    mine = [sys.executable, "-m", "ir_scatter_cli", "convert", str(path), "-o", out, "--overwrite"]
+    mine = [sys.executable, "-m", "ir_scatter_cli", "convert", str(path), "-o", out, "--overwrite",
+            "--verify", str(verify), *(["--to", to] if to else [])]  # fmt: skip
     runs = [(process(*mine)[0], process(sys.executable, "-c", load_and_save)[0]) for _ in range(ROUNDS)]
     seconds, plain = (median(column) for column in zip(*runs, strict=True))
-    print(f"\n1,000 Scatter among 4,000 nodes, as processes: {seconds / plain:.2f} x onnx.load and onnx.save")
+    print(
+        f"\n{4_000 // every:,} Scatter to {to or 'ScatterElements'} among 4,000 nodes with {between}, {verify} "
+        f"cases, as processes: {seconds / plain:.2f} x onnx.load and onnx.save (asked for: 3)"
+    )
     benchmark.pedantic(lambda: process(*mine), rounds=1)
 
 

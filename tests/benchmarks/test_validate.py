@@ -6,18 +6,26 @@ Nothing is asserted about seconds: machines differ, ratios say what matters.
 """
 
 import gc
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
 from lxml import etree
+from onnx import TensorProto, helper, numpy_helper
 
 import ir_scatter
+from ir_scatter.core.files import Source
+from ir_scatter.lint import Options, check_files
 from tests.benchmarks.networks import every_fifth, transformer
 
 ROUNDS = 7
@@ -147,3 +155,67 @@ def test_whole_process(benchmark: Any, tmp_path: Path) -> None:
     ratio = median(a[0] for a, _ in runs) / median(b[0] for _, b in runs)
     print(f"\nvalidate as a process: {ratio:.2f} x a process that reads the model with openvino")
     benchmark.pedantic(lambda: process(*mine), rounds=3)
+
+
+SMALL_MODELS = 200
+REAL_MODELS = Path(__file__).resolve().parents[2].parent / "shared" / "models"
+
+
+def small_models(folder: Path) -> list[str]:
+    """Write small models with matrices and scatters in turn; those of the real ones that are small come along."""
+    folder.mkdir()
+    for number in range(SMALL_MODELS):
+        rows, is_slices = 2 + number % 5, number % 2 == 0
+        weights = numpy_helper.from_array(np.eye(8, dtype=np.float32), "weights")
+        indices = np.zeros((1, 1), np.int64) if is_slices else np.arange(2).repeat(24).reshape(2, 3, 8)
+        inputs = [("x", [rows, 3, 8]), ("updates", [1 if is_slices else 2, 3, 8])]
+        nodes, name = list[onnx.NodeProto](), "x"
+        for position in range(5 + number % 20):
+            type, operands = ("MatMul", [name, "weights"]) if position % 2 else ("Relu", [name])
+            name = f"value_{position}"
+            nodes.append(helper.make_node(type, operands, [name]))
+        type = "ScatterND" if is_slices else "ScatterElements"
+        nodes.append(helper.make_node(type, [name, "indices", "updates"], ["scattered"]))
+        nodes.append(helper.make_node("Neg", ["scattered"], ["y"]))
+        declared = [helper.make_tensor_value_info(one, TensorProto.FLOAT, shape) for one, shape in inputs]
+        output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+        constants = [weights, numpy_helper.from_array(indices, "indices")]
+        graph = helper.make_graph(nodes, "small", declared, [output], constants)
+        opset = helper.make_opsetid("", (13, 16, 18)[number % 3])
+        onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=8), folder / f"{number}.onnx")
+    real = [path for path in REAL_MODELS.glob("**/*.onnx") if path.stat().st_size < 200_000]
+    for number, path in enumerate(real):
+        shutil.copy(path, folder / f"real_{number}.onnx")
+    return sorted(map(str, folder.iterdir()))
+
+
+@pytest.mark.openvino
+def test_a_folder_of_small_onnx_models(benchmark: Any, tmp_path: Path) -> None:
+    openvino = pytest.importorskip("openvino")
+    core = openvino.Core()
+
+    def read_with_openvino(path: str) -> None:
+        with suppress(RuntimeError):
+            core.read_model(path)
+
+    every = small_models(tmp_path / "models")
+    sources = [Source(path) for path in every]
+
+    def read_all() -> None:
+        for path in every:
+            read_with_openvino(path)
+
+    other, mine = medians(read_all, lambda: check_files(sources, Options()))
+    print(
+        f"\n{len(every)} small ONNX models in one process: {mine / other:.2f} x read_model (asked for: 1.3)"
+    )
+    code = "import openvino, sys; core = openvino.Core()\nfor path in sys.argv[1:]:\n"
+    code += "    try: core.read_model(path)\n    except RuntimeError: pass"
+    command = [sys.executable, "-m", "ir_scatter_cli", "validate", "-q", str(tmp_path / "models"), "-j"]
+    works = [[sys.executable, "-c", code, *every], [*command, "1"], [*command, "2"]]
+    plain, one, two = medians(*(partial(process, *work) for work in works))
+    print(
+        f"as processes: {one / plain:.2f} x read_model with one job (asked for: 1.3), "
+        f"{two / plain:.2f} x with two (asked for: 1.0)"
+    )
+    benchmark.pedantic(lambda: check_files(sources, Options()), rounds=1)

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from onnx import AttributeProto, ModelProto, SparseTensorProto, TensorProto, helper, numpy_helper, parser
 
+from ir_scatter import formats
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model
 from ir_scatter.formats.onnx import reader as onnx_model
-from ir_scatter.formats.onnx.beside import ExternalFile, external_files
+from ir_scatter.formats.onnx.writer import ExternalFile, external_files
 
 
 def external(location: str, **entries: str) -> TensorProto:
@@ -39,7 +40,7 @@ def read_in(folder: Path, proto: ModelProto, *files: str, **links: Path) -> Mode
         (folder / name).write_bytes(np.arange(2).tobytes())
     path = folder / "model.onnx"
     path.write_bytes(proto.SerializeToString())
-    return onnx_model.read(str(path))
+    return formats.read(str(path), format=formats.ONNX_FORMAT)
 
 
 def everywhere() -> tuple[ModelProto, list[str]]:
@@ -120,7 +121,7 @@ def test_the_store_of_a_model_that_is_a_link(tmp_path: Path) -> None:
     named.mkdir()
     (named / "model.onnx").symlink_to(store / "model.onnx")
     (named / "w.bin").symlink_to(store / "1111")
-    model = onnx_model.read(str(named / "model.onnx"))
+    model = formats.read(str(named / "model.onnx"), format=formats.ONNX_FORMAT)
     assert external_files(model) == [ExternalFile("w.bin", "w.bin", store / "1111")]
 
 

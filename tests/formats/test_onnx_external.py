@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+from ir_scatter import formats
 from ir_scatter.core.model import Model
 from ir_scatter.formats.onnx import reader as onnx_model
 
@@ -32,7 +33,7 @@ def model_with(*tensors: TensorProto) -> ModelProto:
 def read_from(folder: Path, *tensors: TensorProto) -> Model:
     path = folder / "model.onnx"
     path.write_bytes(model_with(*tensors).SerializeToString())
-    return onnx_model.read(str(path))
+    return formats.read(str(path), format=formats.ONNX_FORMAT)
 
 
 def loaded(model: Model) -> list[object]:
@@ -145,7 +146,7 @@ def test_a_model_that_is_a_link_keeps_its_weights_beside_its_target(tmp_path: Pa
     (store / "2222").write_bytes(VALUES.tobytes())
     (named / "model.onnx").symlink_to(store / "1111")
     (named / "w.bin").symlink_to(store / "2222")
-    model = onnx_model.read(str(named / "model.onnx"))
+    model = formats.read(str(named / "model.onnx"), format=formats.ONNX_FORMAT)
     assert model.defects == ()
     assert loaded(model) == [VALUES.tolist()]
 

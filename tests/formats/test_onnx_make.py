@@ -8,7 +8,7 @@ from onnx import AttributeProto, ModelProto, TensorProto, numpy_helper
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.fragment import NewConstant
 from ir_scatter.core.model import Value
-from ir_scatter.formats.onnx.make import make_attribute, make_tensor
+from ir_scatter.formats.onnx.tensors import make_attribute, make_tensor
 from tests.formats.onnx_patches import Sketch, patched, read, table
 
 

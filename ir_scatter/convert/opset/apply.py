@@ -8,8 +8,7 @@ from typing import NamedTuple
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
 from ir_scatter.core.errors import UsageError
-from ir_scatter.formats.onnx.index import FunctionKey, function_key, graphs_of
-from ir_scatter.formats.onnx.types import normal_domain
+from ir_scatter.formats.onnx.index import FunctionKey, function_key, graphs_of, normal_domain
 
 NodeKey = tuple[str, tuple[str, ...]]
 """Operator and outputs: within a graph, no other node has the same."""

@@ -8,9 +8,9 @@ from onnx import AttributeProto, NodeProto, TensorProto, TypeProto, helper, nump
 from ir_scatter.core.element_types import ElementType, from_onnx_number
 from ir_scatter.core.model import Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape
-from ir_scatter.formats.onnx.attributes import attribute_value
 from ir_scatter.formats.onnx.graph import OnnxGraph
-from ir_scatter.formats.onnx.types import text
+from ir_scatter.formats.onnx.index import text
+from ir_scatter.formats.onnx.tensors import attribute_value
 
 if TYPE_CHECKING:
     from ir_scatter.core.constants import Array

@@ -17,8 +17,7 @@ from ir_scatter.core.lazy import lazy
 from ir_scatter.core.model import Model, Node
 from ir_scatter.core.shapes import counted
 from ir_scatter.formats.onnx.graph import OnnxGraph
-from ir_scatter.formats.onnx.index import FunctionKey, GraphIndex, function_key, index_graph
-from ir_scatter.formats.onnx.types import text
+from ir_scatter.formats.onnx.index import FunctionKey, GraphIndex, function_key, index_graph, text
 from ir_scatter.ops.onnx_versions import FIRST_OPSET, INCOMPATIBLE, NO_WAY_BACK, RENAMED, WIDENED
 
 NEWEST_OPSET: int = onnx.defs.onnx_opset_version()

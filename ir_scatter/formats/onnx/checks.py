@@ -1,16 +1,13 @@
 """What is broken in an ONNX file: names, order, numbers, sizes of constants."""
 
-from collections.abc import Iterable, Iterator
-
-from onnx import TensorProto, ValueInfoProto
+from collections.abc import Iterator
 
 from ir_scatter.core.diagnostics import Location
-from ir_scatter.core.model import Defect, Node
+from ir_scatter.core.model import Defect
 from ir_scatter.formats.cycles import find_cycles
-from ir_scatter.formats.onnx.definitions import Definitions
 from ir_scatter.formats.onnx.graph import OnnxGraph
-from ir_scatter.formats.onnx.index import predecessors
-from ir_scatter.formats.onnx.types import tensor_message, text
+from ir_scatter.formats.onnx.index import Definitions, text
+from ir_scatter.formats.onnx.inference import tensor_message
 
 _NODES_NAMED = 5
 
@@ -42,46 +39,38 @@ def function_defects(definitions: Definitions, path: str) -> Iterator[Defect]:
 def _with_bodies(graph: OnnxGraph) -> Iterator[OnnxGraph]:
     yield graph
     for position in sorted(graph.index.bodies):
-        for body in graph.node(position).bodies.values():
-            assert isinstance(body, OnnxGraph)
+        for body in graph.bodies_at(position).values():
             yield from _with_bodies(body)
 
 
 def _unknown_values(graph: OnnxGraph, unknown: set[str]) -> Iterator[Defect]:
     """Yield the uses of names that neither the graph nor one around it has."""
     index = graph.index
-    if not unknown:
-        return
-    for position, name in dict.fromkeys(index.links.missing):
-        node = graph.node(position)
+    for position, name in dict.fromkeys(index.links.missing) if unknown else ():
         if name not in unknown:
             continue
+        node = graph.node(position)
         for number, input in enumerate(index.nodes[position].input):
             if input == name:
                 message = f"input {number} is {text(name)!r}, which nothing produces"
                 yield Defect("unknown-value", message, node.location, node, number)
-        for body in node.bodies.values():
-            assert isinstance(body, OnnxGraph)
+        for body in graph.bodies_at(position).values():
             if name in body.index.captured:
                 yield from _unknown_values(body, {name})
-    known = index.producers.keys() | index.inputs.keys() | index.initializers.keys()
-    known |= index.sparse_initializers.keys()
+    known = (
+        {*index.producers, *index.inputs, *index.initializers, *index.sparse_initializers} if unknown else ()
+    )
     for name in index.outputs:
         if name in unknown and name not in known:
             message = f"output {text(name)!r} of the graph is produced by nothing"
-            scope = graph.scope + text(name)
-            yield Defect("unknown-value", message, Location(graph.shared.path, scope=scope))
+            yield Defect("unknown-value", message, graph.place(name))
 
 
 def _duplicates(graph: OnnxGraph) -> Iterator[Defect]:
     for name, position in graph.index.duplicates:
         message = f"{text(name)!r} is the name of more than one value, expected one"
-        if position is None:
-            location = Location(graph.shared.path, scope=graph.scope + text(name))
-            yield Defect("duplicate-id", message, location)
-        else:
-            node = graph.node(position)
-            yield Defect("duplicate-id", message, node.location, node)
+        node = graph.node(position) if position is not None else None
+        yield Defect("duplicate-id", message, node.location if node else graph.place(name), node)
 
 
 def _order(graph: OnnxGraph) -> Iterator[Defect]:
@@ -89,10 +78,13 @@ def _order(graph: OnnxGraph) -> Iterator[Defect]:
     index = graph.index
     if not index.links.early:
         return
-    cycles = find_cycles(predecessors(index))
+    cycles = find_cycles(index.predecessors())
     for cycle in cycles:
         nodes = [graph.node(position) for position in cycle]
-        yield _cycle(nodes)
+        message = f"the nodes {_named([node.name for node in nodes])} depend on each other, expected no cycle"
+        if len(nodes) == 1:
+            message = "the node depends on its own output, expected no cycle"
+        yield Defect("cycle", message, nodes[0].location, nodes[0])
     if cycles:
         return
     position, name = index.links.early[0]
@@ -106,15 +98,6 @@ def _order(graph: OnnxGraph) -> Iterator[Defect]:
     yield Defect("not-sorted", message, node.location, node)
 
 
-def _cycle(nodes: list[Node]) -> Defect:
-    names = [node.name for node in nodes]
-    if len(names) == 1:
-        message = "the node depends on its own output, expected no cycle"
-    else:
-        message = f"the nodes {_named(names)} depend on each other, expected no cycle"
-    return Defect("cycle", message, nodes[0].location, nodes[0])
-
-
 def _named(names: list[str]) -> str:
     """Print a few names."""
     shown = ", ".join(map(repr, names[:_NODES_NAMED]))
@@ -124,45 +107,29 @@ def _named(names: list[str]) -> str:
 
 def _dims(graph: OnnxGraph) -> Iterator[Defect]:
     """Yield that declared dimensions are negative: one place, and how many there are."""
-    index = graph.index
-    declared = [value_info for value_info in index.inputs.values() if value_info is not None]
-    found = list(_negative_dims([*declared, *index.stored.values()]))
-    if not found:
-        return
-    name, axis, size = found[0]
-    others = f", the first of {len(found)} negative dimensions" if len(found) > 1 else ""
-    message = f"dimension {axis} of {name!r} is {size}{others}, expected 0 or more"
-    location = Location(graph.shared.path, scope=graph.scope + name)
-    yield Defect("bad-number", message, location)
-
-
-def _negative_dims(declared: Iterable[ValueInfoProto]) -> Iterator[tuple[str, int, int]]:
-    for value_info in declared:
-        message = tensor_message(value_info.type)
-        if message is None:
-            continue
-        for axis, dim in enumerate(message.shape.dim):
-            if dim.dim_value < 0:
-                yield text(value_info.name), axis, dim.dim_value
+    found = []
+    for value_info in (*graph.index.inputs.values(), *graph.index.stored.values()):
+        message = tensor_message(value_info.type) if value_info is not None else None
+        for axis, dim in enumerate(message.shape.dim if message is not None else ()):
+            if value_info is not None and dim.dim_value < 0:
+                found.append((text(value_info.name), axis, dim.dim_value))
+    if found:
+        name, axis, size = found[0]
+        others = f", the first of {len(found)} negative dimensions" if len(found) > 1 else ""
+        sentence = f"dimension {axis} of {name!r} is {size}{others}, expected 0 or more"
+        yield Defect("bad-number", sentence, graph.place(name))
 
 
 def _tensors(graph: OnnxGraph) -> Iterator[Defect]:
     """Yield what is wrong with initializers and with the tensors of Constant nodes."""
     index, tensors = graph.index, graph.shared.tensors
-    initializers = [
-        *index.initializers.items(),
-        *((name, sparse.values) for name, sparse in index.sparse_initializers.items()),
-    ]
+    initializers = [*index.initializers.items()]
+    initializers += [(name, sparse.values) for name, sparse in index.sparse_initializers.items()]
     for name, tensor in initializers:
         for problem in tensors.problems(tensor, f"the initializer {text(name)!r}"):
-            location = Location(graph.shared.path, scope=graph.scope + text(name))
-            yield Defect(problem.kind, problem.message, location)
+            yield Defect(problem.kind, problem.message, graph.place(name))
     for position, tensor in index.tensors.items():
-        yield from _constant_node(graph, position, tensor)
-
-
-def _constant_node(graph: OnnxGraph, position: int, tensor: TensorProto) -> Iterator[Defect]:
-    scope = graph.scope + text(graph.index.nodes[position].name)
-    for problem in graph.shared.tensors.problems(tensor, f"the constant {scope!r}"):
-        node = graph.node(position)
-        yield Defect(problem.kind, problem.message, node.location, node)
+        scope = graph.scope + text(index.nodes[position].name)
+        for problem in tensors.problems(tensor, f"the constant {scope!r}"):
+            node = graph.node(position)
+            yield Defect(problem.kind, problem.message, node.location, node)

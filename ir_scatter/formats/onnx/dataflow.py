@@ -20,14 +20,11 @@ from ir_scatter.core.dataflow import (
     Source,
     Wiring,
 )
-from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Function, Model, Node
-from ir_scatter.formats.onnx.attributes import bound
-from ir_scatter.formats.onnx.definitions import calls_of
 from ir_scatter.formats.onnx.graph import OnnxGraph
-from ir_scatter.formats.onnx.index import FunctionKey, function_key
-from ir_scatter.formats.onnx.types import declared, text
+from ir_scatter.formats.onnx.index import FunctionKey, bound, function_key, sources_first, text
+from ir_scatter.formats.onnx.inference import declared
 
 _Functions: TypeAlias = Mapping[FunctionKey, Function]
 
@@ -41,39 +38,32 @@ _SCAN_WITHOUT_BATCH = 9
 def wire(model: Model) -> Wiring:
     """Return how the values of an ONNX model flow."""
     assert isinstance(model.graph, OnnxGraph)
-    keys = dict.fromkeys(map(function_key, model.source.functions))
-    return OnnxWiring(model.graph, dict(zip(keys, model.functions, strict=True)))
+    return OnnxWiring(model.graph, _functions(model))
 
 
 def count_calls(model: Model) -> int:
     """Return how often functions are called, the calls in functions counted as often as those are called."""
-    keys = dict.fromkeys(map(function_key, model.source.functions))
-    calls = {
-        key: calls_of(function.definition.index)
-        for key, function in zip(keys, model.functions, strict=True)
-        if isinstance(function.definition, OnnxGraph)
-    }
-    assert isinstance(model.graph, OnnxGraph)
+    definitions = {key: function.definition for key, function in _functions(model).items()}
+    calls = {key: one.index.called() for key, one in definitions.items() if isinstance(one, OnnxGraph)}
     counts: dict[FunctionKey, int] = {}
-    pending, opened = [*calls_of(model.graph.index)], set[FunctionKey]()
-    while pending:
-        key = pending[-1]
-        left = [one for one in calls[key] if one not in counts and one not in opened]
-        if key in counts or not left:
-            counts[key] = 1 + sum(counts.get(one, 0) for one in calls[key])
-            pending.pop()
-        else:
-            opened.add(key)
-            pending += dict.fromkeys(left)
-    return sum(counts[key] for key in calls_of(model.graph.index))
+    for key in sources_first(calls):
+        counts[key] = 1 + sum(counts[one] for one in calls[key])
+    assert isinstance(model.graph, OnnxGraph)
+    return sum(counts.get(key, 1) for key in model.graph.index.called())
+
+
+def _functions(model: Model) -> _Functions:
+    keys = dict.fromkeys(map(function_key, model.source.functions))
+    return dict(zip(keys, model.functions, strict=True))
 
 
 class OnnxWiring(Wiring):
     """The main graph, a body, or the definition of a function with the attributes of a call."""
 
+    graph: OnnxGraph
+
     def __init__(self, graph: OnnxGraph, functions: _Functions) -> None:
         self.graph = graph
-        self._onnx = graph
         self._index = graph.index
         self._functions = functions
         self.inputs = tuple(map(self._input, self._index.inputs))
@@ -92,7 +82,7 @@ class OnnxWiring(Wiring):
             raise self._unreadable(f"{text(name)} is a sparse tensor, expected a dense one")
         if name not in index.producers:
             return None
-        node = self._onnx.node(index.producers[name][0])
+        node = self.graph.node(index.producers[name][0])
         if node.type != "Constant" or node.domain:
             return None
         constant = node.outputs[0].constant
@@ -105,7 +95,7 @@ class OnnxWiring(Wiring):
         name = _name(key)
         if name in self._index.inputs or name not in self._index.producers:
             return None
-        node = self._onnx.node(self._index.producers[name][0])
+        node = self.graph.node(self._index.producers[name][0])
         proto = self._index.nodes[node.handle]
         inputs, outputs = (tuple(name or None for name in names) for names in (proto.input, proto.output))
         return Link(node, inputs, outputs)
@@ -129,7 +119,7 @@ class OnnxWiring(Wiring):
         definition = function.definition
         assert isinstance(definition, OnnxGraph)
         proto, shared = self._index.nodes[node.handle], definition.shared
-        bindings = {**shared.bindings, **dict(bound(proto, self._onnx.shared.bindings))}
+        bindings = {**shared.bindings, **dict(bound(proto, self.graph.shared.bindings))}
         graph = OnnxGraph(
             definition.index,
             replace(shared, bindings=bindings),
@@ -200,10 +190,9 @@ class OnnxWiring(Wiring):
         return repeat
 
     def _body(self, node: Node, name: str) -> "OnnxWiring":
-        graph = self._onnx.bodies_of(node).get(name)
+        graph = self.graph.bodies_at(node.handle).get(name)
         if graph is None:
             raise self._unreadable(f"{node.scope} has no {name}, expected a graph")
-        assert isinstance(graph, OnnxGraph)
         return OnnxWiring(graph, self._functions)
 
     def _input(self, name: str) -> GraphInput:
@@ -216,14 +205,14 @@ class OnnxWiring(Wiring):
         return GraphOutput(name, text(name), known.element_type, known.shape)
 
     def _initializer(self, name: str) -> Constant:
-        tensor, place = self._index.initializers[name], _place(self._onnx, name)
-        constant = self._onnx.shared.tensors.constant(tensor, text(name), place)
+        tensor, place = self._index.initializers[name], self.graph.place(name)
+        constant = self.graph.shared.tensors.constant(tensor, text(name), place)
         if constant is None:
             raise self._unreadable(f"the dimensions of {text(name)} are no shape")
         return constant
 
     def _unreadable(self, message: str) -> UnreadableModel:
-        return UnreadableModel("unknown-value", message, _place(self._onnx, ""))
+        return UnreadableModel("unknown-value", message, self.graph.place(""))
 
     def _misfit(self, node: Node) -> UnreadableModel:
         return self._unreadable(f"{node.scope}: inputs and outputs of the body do not fit those of the node")
@@ -242,10 +231,6 @@ def _integers(written: Any, count: int) -> Sequence[int]:
     """Return a list of whole numbers, zeros if none is written."""
     is_list = isinstance(written, list) and all(isinstance(number, int) for number in written)
     return written if is_list and written else [0] * count
-
-
-def _place(graph: OnnxGraph, name: str) -> Location:
-    return Location(graph.shared.path, scope=graph.scope + text(name))
 
 
 def _name(key: Key) -> str:

@@ -7,15 +7,13 @@ sees that of a scatter node from its data; behind a Reshape to a computed shape 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from onnx import ValueInfoProto
+from onnx import FunctionProto, GraphProto, ValueInfoProto
 
 from ir_scatter.core.fragment import Patch
 from ir_scatter.core.model import Graph, Model, Value
-from ir_scatter.core.shapes import UNKNOWN_DIM
 from ir_scatter.formats.onnx.graph import OnnxGraph
-from ir_scatter.formats.onnx.index import FunctionKey, GraphIndex, function_key
-from ir_scatter.formats.onnx.places import Place
-from ir_scatter.formats.onnx.types import DEFAULT_DOMAINS, tensor_message, write_type
+from ir_scatter.formats.onnx.index import DEFAULT_DOMAINS, FunctionKey, GraphIndex, function_key
+from ir_scatter.formats.onnx.inference import tensor_message
 
 _SCAN = "Scan"
 
@@ -23,14 +21,16 @@ _Names = set[str]
 _Uses = Mapping[GraphIndex, Sequence[OnnxGraph]]
 
 
-def keep_ranks(model: Model, places: Iterable[Place], patches: Iterable[Patch]) -> None:
+def keep_ranks(
+    model: Model, graphs: Iterable[tuple[GraphIndex, GraphProto | FunctionProto]], patches: Iterable[Patch]
+) -> None:
     """Write how many dimensions an output of a Scan's body has, where a replaced node may hide it.
 
     A shape that the file has stays. Sizes are left open: they may be those of certain inputs alone.
 
     Args:
         model: as it was read.
-        places: the graphs of the copy.
+        graphs: as they were read, and what they are in the copy.
         patches: what was replaced.
     """
     assert isinstance(model.graph, OnnxGraph)
@@ -44,10 +44,11 @@ def keep_ranks(model: Model, places: Iterable[Place], patches: Iterable[Patch]) 
     if not hidden.outputs:
         return
     uses = _by_index(graph for graphs in mains.values() for graph in graphs)
-    for place in places:
-        for name in hidden.outputs.get(place.index, ()):
-            output = next(one for one in place.graph.output if one.name == name)
-            _write_rank(output, [graph.find(name) for graph in uses[place.index]])
+    for index, copy in graphs:
+        for name in hidden.outputs.get(index, ()):
+            assert isinstance(copy, GraphProto)
+            output = next(one for one in copy.output if one.name == name)
+            _write_rank(output, [graph.find(name) for graph in uses[index]])
 
 
 def _is_hiding(patch: Patch) -> bool:
@@ -56,7 +57,7 @@ def _is_hiding(patch: Patch) -> bool:
     assert isinstance(graph, OnnxGraph)
     data = result.inputs[0] if result.inputs else None
     is_given = data is not None and patch.fragment.number_given(data) is not None
-    known = graph.shared.operators.scatter | {patch.node.type}
+    known = graph.shared.scatter_types | {patch.node.type}
     return not is_given or bool(result.domain) or result.type not in known
 
 
@@ -121,8 +122,11 @@ def _write_rank(output: ValueInfoProto, values: Sequence[Value | None]) -> None:
     if message is None:
         types = {value.element_type for value in values if value is not None}
         known = types.pop() if len(types) == 1 and output.type.WhichOneof("value") is None else None
-        write_type(output.type, None if known is None else known.onnx_number, (UNKNOWN_DIM,) * rank)
-    elif not message.HasField("shape"):
+        if known is None or known.onnx_number is None:
+            return
+        message = output.type.tensor_type
+        message.elem_type = known.onnx_number
+    if not message.HasField("shape"):
         message.shape.SetInParent()
         for _ in range(rank):
             message.shape.dim.add()

@@ -6,8 +6,7 @@ from typing import TypeAlias
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
-from ir_scatter.formats.onnx.index import FunctionKey, function_key, graphs_of
-from ir_scatter.formats.onnx.types import text
+from ir_scatter.formats.onnx.index import FunctionKey, function_key, graphs_of, text
 
 MAIN, FUNCTION, BRANCH, LOOP, SCAN = "main", "function", "branch", "loop", "scan"
 _KINDS = {"If": BRANCH, "Loop": LOOP, "Scan": SCAN}

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType
-from ir_scatter.formats.onnx.types import DEFAULT_DOMAINS, text
+from ir_scatter.formats.onnx.index import DEFAULT_DOMAINS, text
 from ir_scatter.runners.base import Tap
 from ir_scatter.runners.onnx.places import (
     BRANCH,
