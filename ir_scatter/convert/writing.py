@@ -155,8 +155,8 @@ def _ir_files(conversion: "Conversion", path: Path) -> Files:
 
 def _has_constants(model: "Model") -> bool:
     """Tell of an IR without a `.bin` whether it should have one."""
-    from ir_scatter.formats.openvino.editable import check_weights
     from ir_scatter.formats.openvino.graph import IrGraph
+    from ir_scatter.formats.openvino.writer import check_weights
 
     assert isinstance(model.graph, IrGraph)
     try:

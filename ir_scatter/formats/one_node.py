@@ -61,7 +61,7 @@ def ir_of(node: OneNode) -> tuple[bytes, bytes]:
     Raises:
         NotEditable: a constant is of a type that cannot be written.
     """
-    from ir_scatter.formats.openvino.new_constants import NewBytes
+    from ir_scatter.formats.openvino.writer import NewBytes
 
     weights = NewBytes(0)
     layers, edges = [], []

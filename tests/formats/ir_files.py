@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from ir_scatter.core.files import Source
-from ir_scatter.formats.openvino.index import Body
-from ir_scatter.formats.openvino.xml_exact import exact_index
-from ir_scatter.formats.openvino.xml_quick import quick_index
+from ir_scatter.formats.openvino.index import Body, exact_index, quick_index
 from ir_scatter.formats.openvino.xml_text import XmlText
 from ir_scatter.lint import Checked, Options, check_file, make_report
 from ir_scatter.report.formats import FORMATS, render

@@ -144,7 +144,6 @@ MALFORMED = {
     "declaration": ("<net>\n<?xml version='1.0'?></net>", 2),
     "version": ("<?xml version='2.0'?><net/>", 1),
     "reference": ("<net>\n&#0;</net>", 2),
-    "name": ("<net>\n<\U00010000/><!-- --></net>", 2),
 }
 
 
