@@ -15,7 +15,6 @@ from ir_scatter.core.files import STANDARD_INPUT, Source, is_excluded
 from ir_scatter.core.model import Model
 from ir_scatter.report.report import STDIN_NAME, FileResult, Report
 from ir_scatter.validate import count_scatter_nodes, file_diagnostic, read_data, unreadable, validate
-from ir_scatter.version import versions
 
 if TYPE_CHECKING:
     from ir_scatter.core.shapes import Shape
@@ -197,13 +196,8 @@ def _lines(model: Model, found: Iterable[Diagnostic]) -> dict[int, str]:
     }
 
 
-def make_report(checked: Iterable[Checked], *, with_versions: bool = True) -> Report:
-    """Put the results of files together with the versions that they were found with.
-
-    Asking for the versions of packages takes as long as reading a small model.
-    """
-    results = tuple(one.result for one in checked if one.result is not None)
-    return Report(results, versions() if with_versions else {})
+def make_report(checked: Iterable[Checked]) -> Report:
+    return Report(tuple(one.result for one in checked if one.result is not None))
 
 
 def without_known(report: Report, known: Callable[[Diagnostic], bool]) -> Report:

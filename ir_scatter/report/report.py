@@ -36,11 +36,9 @@ class Report:
 
     Attributes:
         files: in the order they were named.
-        versions: package name to version, for those that matter to the findings.
     """
 
     files: tuple[FileResult, ...]
-    versions: Mapping[str, str] = field(default_factory=dict)
 
     def diagnostics(self) -> list[Diagnostic]:
         """Return the findings of all files in order."""

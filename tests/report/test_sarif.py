@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.report import sarif
+from ir_scatter.report import findings_sarif as sarif
 from ir_scatter.report.report import Report
 from ir_scatter.rules.rule import Rule
 from ir_scatter.version import __version__

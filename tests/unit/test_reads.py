@@ -235,7 +235,7 @@ def _check(site):
     add_rule(
         check,
         ", reads=frozenset({Fact.SHAPES})".replace(
-            "Fact", "__import__('ir_scatter.analysis.reads').reads.Fact"
+            "Fact", "__import__('ir_scatter.analysis.reads').analysis.reads.Fact"
         ),
     )
     found = validate(read(main.write(tmp_path)), select=["SCT391"])
@@ -489,7 +489,7 @@ def test_a_rule_that_reads_more_than_it_declares_is_caught(
     rule: str, tmp_path: Path, add_rule: Callable[..., None]
 ) -> None:
     path, _ = write_onnx(rule, tmp_path, "main")
-    add_rule(ADDED[rule], ", reads=__import__('ir_scatter.analysis.reads').reads.SIGNATURE")
+    add_rule(ADDED[rule], ", reads=__import__('ir_scatter.analysis.reads').analysis.reads.SIGNATURE")
     with enforced(), pytest.raises(Undeclared):
         validate(read(path))
 
