@@ -13,6 +13,7 @@ from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.files import STANDARD_INPUT, Source, is_excluded
 from ir_scatter.core.model import Model
+from ir_scatter.formats.base import IR
 from ir_scatter.report.report import STDIN_NAME, FileResult, Report
 from ir_scatter.validate import count_scatter_nodes, file_diagnostic, read_data, unreadable, validate
 
@@ -162,7 +163,7 @@ def read_with_shapes(
     """Read a model with the shapes of some inputs given, and say if they cannot be propagated."""
     model = read_data(name, data, format=format, input_shapes=shapes)
     own = {key: shape for key, shape in shapes.items() if any(key in names for names in model.inputs)}
-    if not own or model.format != formats.IR or data is not None:
+    if not own or model.format != IR or data is not None:
         return model, []
     from ir_scatter.runners.openvino.shapes import propagate
 

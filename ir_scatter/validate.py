@@ -50,9 +50,10 @@ def read_data(
 ) -> Model:
     """Read a model as `read` does, or from bytes that did not come from the file of that name."""
     from ir_scatter import formats
+    from ir_scatter.formats.base import Operators
 
     types = scatter_types(ONNX) | scatter_types(OPENVINO)
-    known = formats.Operators(types, ONNX_TYPE_KEEPERS | scatter_types(ONNX), ONNX_BROADCASTERS)
+    known = Operators(types, ONNX_TYPE_KEEPERS | scatter_types(ONNX), ONNX_BROADCASTERS)
     return formats.read(name, data, format=format, types=types, operators=known, input_shapes=input_shapes)
 
 

@@ -107,7 +107,7 @@ def wire(model: Model) -> Wiring:
     Raises:
         UnknownOperator: functions that call functions stand for more graphs than can be computed.
     """
-    from ir_scatter.formats import IR
+    from ir_scatter.formats.base import IR
 
     if model.format == IR:
         from ir_scatter.formats.openvino import dataflow as openvino_wiring

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ir_scatter.core.fragment import NewConstant
 from ir_scatter.core.shapes import show
-from ir_scatter.formats import IR
+from ir_scatter.formats.base import IR
 
 if TYPE_CHECKING:
     from ir_scatter.convert.conversion import Conversion, Converted
@@ -25,9 +25,8 @@ def difference(conversion: "Conversion") -> str:
 
 
 def _ir_lines(conversion: "Conversion") -> Iterator[str]:
-    from ir_scatter.formats.edits import Edit
-    from ir_scatter.formats.line_diff import unified_diff
     from ir_scatter.formats.openvino.writer import write_ir
+    from ir_scatter.formats.text_edits import Edit, unified_diff
 
     if not conversion.patches:
         return

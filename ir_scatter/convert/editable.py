@@ -8,7 +8,7 @@ from ir_scatter.convert.conversion import Conversion, Converted, Refused
 from ir_scatter.convert.writing import Files, make_files
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import NotEditable
-from ir_scatter.formats import IR
+from ir_scatter.formats.base import IR
 from ir_scatter.rewrites.refusals import Reason
 
 _TRIALS = 64

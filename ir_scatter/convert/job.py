@@ -10,7 +10,7 @@ from ir_scatter.convert.conversion import Conversion
 from ir_scatter.convert.destination import demand_destination, is_ir_path
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.model import Model
-from ir_scatter.formats import IR
+from ir_scatter.formats.base import IR
 from ir_scatter.validate import read
 
 
@@ -92,7 +92,7 @@ def run_job(job: Job) -> Done:
 
 def _finish_source(job: Job) -> tuple[str, ...]:
     """Replace those files of the source that a killed run did not get to, if anything is to be written."""
-    from ir_scatter.core.replacement_journal import finish_reading
+    from ir_scatter.core.atomic_write import finish_reading
 
     return () if job.is_dry or job.output is None else finish_reading(Path(job.source))
 

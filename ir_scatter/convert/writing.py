@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.errors import CannotWrite, NotEditable, UsageError
 from ir_scatter.core.memory import collector_paused
-from ir_scatter.core.replace_files import Output, replace_files
 from ir_scatter.core.shapes import counted
-from ir_scatter.formats import IR
+from ir_scatter.formats.base import IR
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -147,7 +147,7 @@ def _ir_files(conversion: "Conversion", path: Path) -> Files:
         size = known.size if known is not None and is_there else None
         outputs.append(Output(copy, appended, weights if is_there else None, size, sources))
     if text is not None:
-        outputs.append(Output(path, text.xml, sources=sources))
+        outputs.append(Output(path, text.content, sources=sources))
     elif not _is_same(source, path):
         outputs.append(Output(path, copied=source, sources=sources))
     is_missed = not is_there and not _is_same(source, path) and _has_constants(conversion.model)

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ir_scatter.core.errors import BadFeed, UsageError
-from ir_scatter.formats import IR, NAMES, ONNX_FORMAT, format_of
+from ir_scatter.formats import FORMATS, format_of
+from ir_scatter.formats.base import IR, ONNX_FORMAT
 from ir_scatter.runners.ahead import Ahead
 from ir_scatter.runners.outcome import OTHER_FORMAT, NodeFacts, Outcome, Status, Tap, Tapped
 from ir_scatter.runners.runner import (
@@ -122,8 +123,8 @@ class ChildRunner(Runner):
         if precision not in PRECISIONS:
             raise UsageError(f"precision is {precision!r}, expected {', '.join(PRECISIONS)}")
         if not self._problem and not self._reads(model_path):
-            known = " and ".join(NAMES[format] for format in self.formats)
-            found = NAMES[format_of(os.fspath(model_path))]
+            known = " and ".join(FORMATS[format].title for format in self.formats)
+            found = FORMATS[format_of(os.fspath(model_path))].title
             refusal = {"status": Status.UNSUPPORTED, "message": f"the file is {found}, expected {known}"}
             return replace(self._outcome(refusal, [], (), feeds, precision), reason=OTHER_FORMAT)
         ahead = self._answer_ahead(model_path, precision)
@@ -208,7 +209,7 @@ class ChildRunner(Runner):
 
     def _reads(self, model_path: "str | Path") -> bool:
         """Tell whether a file is of a format that the runtime reads."""
-        return len(self.formats) == len(NAMES) or format_of(os.fspath(model_path)) in self.formats
+        return len(self.formats) == len(FORMATS) or format_of(os.fspath(model_path)) in self.formats
 
     @cached_property
     def _problem(self) -> str:

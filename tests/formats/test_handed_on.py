@@ -13,6 +13,7 @@ from ir_scatter import formats
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.model import ONNX, Model
 from ir_scatter.core.shapes import Bounds, parse_shape
+from ir_scatter.formats.base import Operators
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.types import TensorType, inferred
 from ir_scatter.ops import scatter_types
@@ -66,7 +67,7 @@ def model_of(
 
 def read_all(model: ModelProto, **options: Any) -> Model:
     """Read a model so that types are inferred, whether or not it has a scatter node."""
-    known = formats.Operators(scatter_types(ONNX), ONNX_TYPE_KEEPERS | scatter_types(ONNX), ONNX_BROADCASTERS)
+    known = Operators(scatter_types(ONNX), ONNX_TYPE_KEEPERS | scatter_types(ONNX), ONNX_BROADCASTERS)
     return formats.read("model.onnx", model.SerializeToString(), operators=known, **options)
 
 

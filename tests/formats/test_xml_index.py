@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
+from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.openvino.index import Body, edge_places, exact_index, shortest
 from ir_scatter.formats.openvino.layers import LayerParser, LayerText, _port, parse_tree
 from ir_scatter.formats.openvino.reader import read
@@ -286,7 +287,7 @@ def test_bodies_of_one_layer(inside: str, aside: str) -> None:
     ports = '<input><port id="0"/></input>'
     text = net(f'<layer id="0" name="a" type="If">{aside}{inside}{ports}</layer>\n')
     demand_equal(text)
-    model = read("m.xml", text.encode(), has_folder=False)
+    model = read("m.xml", text.encode(), ReadOptions(has_folder=False))
     assert [len(node.inputs) for node in model.graph.walk() if node.scope == "a"] == [1]
 
 
@@ -298,7 +299,7 @@ def test_bodies_of_layers_with_one_id() -> None:
     empty = '<layer id="7" name="c" type="Other"/>'
     text = net(empty + first + second)
     demand_equal(text)
-    model = read("m.xml", text.encode(), has_folder=False)
+    model = read("m.xml", text.encode(), ReadOptions(has_folder=False))
     assert [node.scope for node in model.graph.walk(frozenset({"ScatterUpdate"}))] == ["a:body/a", "b:body/b"]
 
 

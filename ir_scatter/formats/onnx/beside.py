@@ -7,10 +7,10 @@ from pathlib import Path
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
 
+from ir_scatter.core.atomic_write import Identity
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model
-from ir_scatter.core.replacement_journal import Identity
 from ir_scatter.formats.onnx.attributes import WITHOUT_TENSORS
 from ir_scatter.formats.onnx.external import Problem, is_external, span_of
 from ir_scatter.formats.onnx.graph import OnnxGraph

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from pathlib import Path
 
 from onnx import ModelProto
 
@@ -9,7 +10,7 @@ from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import ONNX, Defect, Function, Model
 from ir_scatter.core.shapes import Shape
-from ir_scatter.formats import UNKNOWN_OPERATORS, Operators, read_bytes
+from ir_scatter.formats.base import UNKNOWN_OPERATORS, Operators
 from ir_scatter.formats.onnx.checks import find_defects, function_defects
 from ir_scatter.formats.onnx.definitions import Definitions, opsets_of
 from ir_scatter.formats.onnx.external import ExternalFiles
@@ -47,7 +48,7 @@ def read(
     Raises:
         UnreadableModel: it cannot be read, is no protobuf message, or holds no graph.
     """
-    proto = _parse(path, read_bytes(path) if data is None else data)
+    proto = _parse(path, Path(path).read_bytes() if data is None else data)
     files = ExternalFiles(path, has_folder=data is None if has_folder is None else has_folder)
     shared = Scope(path, Tensors(files), proto.ir_version, _opsets(proto), operators=operators)
     return _model(proto, shared, types, input_shapes or {})

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from onnx import TypeProto
 
-from ir_scatter.formats import UNKNOWN_OPERATORS, Operators
+from ir_scatter.formats.base import UNKNOWN_OPERATORS, Operators
 from ir_scatter.formats.onnx.attributes import Bindings
 from ir_scatter.formats.onnx.tensors import Tensors
 

@@ -13,6 +13,7 @@ from ir_scatter.core.lazy import lazy
 from ir_scatter.core.model import OPENVINO, Graph, Input, Node, Value
 from ir_scatter.core.shapes import MAX_RANK, Shape, agree, is_static, narrow, parse_shape, static
 from ir_scatter.core.weights import Weights, decode
+from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.openvino.index import Body, shortest
 from ir_scatter.formats.openvino.layers import LayerParser, LayerText, PortText, split_names
 from ir_scatter.formats.openvino.xml_text import Element, XmlText, parse_elements
@@ -37,17 +38,13 @@ class IrFile:
     Attributes:
         text: the `.xml`.
         weights: the `.bin`; None if there can be none.
-        shapes: propagated shapes of the outputs of nodes, by scope.
-        input_shapes: shapes of the main graph's inputs, by any of their names.
-        scatter_types: operators whose output has the shape of their first input.
+        options: how it is read.
         layers: parses layers.
     """
 
     text: XmlText
     weights: Weights | None
-    shapes: Mapping[str, tuple[Shape, ...]]
-    input_shapes: Mapping[str, Shape]
-    scatter_types: frozenset[str] = frozenset()
+    options: ReadOptions
     layers: LayerParser = field(default_factory=LayerParser)
     _declared: dict[tuple[str, str | None], Declared] = field(default_factory=dict)
 
@@ -252,7 +249,7 @@ class IrGraph(Graph):
             return value
 
     def _find_value(self, key: bytes, port_id: bytes) -> Value | None:
-        if key in self.body.constants and port_id == b"0" and not self.file.shapes:
+        if key in self.body.constants and port_id == b"0" and not self.file.options.shapes:
             constant = self._indexed_constant(key)
             if constant is not None:
                 return Value(
@@ -303,8 +300,8 @@ class IrGraph(Graph):
             if element_type is not None and known is not None:
                 node = partial(self.node, key)
                 constant = IrConstant(node, element_type, known, self.file.weights, byte_range(layer))
-        if self.file.shapes:
-            propagated = self.file.shapes.get(self.node(key).scope, ())
+        if self.file.options.shapes:
+            propagated = self.file.options.shapes.get(self.node(key).scope, ())
             shape = propagated[index] if index < len(propagated) else shape
         return Value(
             None, element_type, shape, partial(self.node, key), index, constant, None,
@@ -329,10 +326,10 @@ class IrGraph(Graph):
         )  # fmt: skip
 
     def _given_shape(self, node: Node, shape: Shape) -> Shape:
-        if self.owner is None and self.file.input_shapes:
-            for name in self.parameter_names(node.handle) & self.file.input_shapes.keys():
-                return self.file.input_shapes[name]
-        propagated = self.file.shapes.get(node.scope)
+        if self.owner is None and self.file.options.input_shapes:
+            for name in self.parameter_names(node.handle) & self.file.options.input_shapes.keys():
+                return self.file.options.input_shapes[name]
+        propagated = self.file.options.shapes.get(node.scope)
         return propagated[0] if propagated else shape
 
     def _fed_from_outside(self, key: bytes) -> Value | None:
@@ -380,8 +377,8 @@ class IrForms(Forms):
 
     def __init__(self, graph: IrGraph) -> None:
         self.graph = graph
-        self._scatters = frozenset(type.lower().encode() for type in graph.file.scatter_types)
-        self._is_certain = bool(self._scatters) and not graph.file.shapes
+        self._scatters = frozenset(type.lower().encode() for type in graph.file.options.operators.scatter)
+        self._is_certain = bool(self._scatters) and not graph.file.options.shapes
         self._briefs: dict[Port, Brief | None] = {}
         self._origins: dict[bytes, list[Port | None]] = {}
 

@@ -1,7 +1,6 @@
 """OpenVINO IR: `.xml` and `.bin` to a Model."""
 
 import re
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -9,51 +8,33 @@ from threading import Thread
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import OPENVINO, Model
-from ir_scatter.core.shapes import Shape
 from ir_scatter.core.weights import Weights
-from ir_scatter.formats import UNKNOWN_OPERATORS, Operators
+from ir_scatter.formats.base import IR, ReadOptions
 from ir_scatter.formats.openvino.checks import find_defects
 from ir_scatter.formats.openvino.graph import PARAMETER, IrFile, IrGraph
 from ir_scatter.formats.openvino.index import Body, exact_index, quick_index
 from ir_scatter.formats.openvino.xml_text import XmlText, attributes, shown
 
-FORMAT = "openvino-ir"
 VERSIONS = (10, 11)
 
 _LARGE = 1 << 18
+_PLAINLY = ReadOptions()
 _INTEGER = re.compile(r"\s*\+?[0-9]{1,19}\s*")
 
 
-def read(
-    path: str,
-    raw: bytes,
-    operators: Operators = UNKNOWN_OPERATORS,
-    *,
-    has_folder: bool = True,
-    shapes: Mapping[str, tuple[Shape, ...]] | None = None,
-    input_shapes: Mapping[str, Shape] | None = None,
-) -> Model:
-    """Read an IR from the bytes of its `.xml`.
-
-    Args:
-        path: as the caller named it; the `.bin` is looked for beside it.
-        raw: the bytes of the `.xml`.
-        operators: what is known of them.
-        has_folder: False if the bytes came from a stream, so that there is no `.bin`.
-        shapes: propagated shapes of the outputs of nodes, by the node's scope.
-        input_shapes: shapes of the main graph's inputs, by any of their names.
+def read(path: str, raw: bytes, options: ReadOptions = _PLAINLY) -> Model:
+    """Read an IR from the bytes of its `.xml`; the `.bin` is looked for beside `path`.
 
     Raises:
         UnreadableModel: the file is no XML, no IR, or an IR of a version that is not supported.
     """
     text = XmlText(path, raw)
     net = _read_index(text)
-    weights = Weights(Path(path).with_suffix(".bin")) if has_folder else None
-    file = IrFile(text, weights, shapes or {}, input_shapes or {}, operators.scatter)
-    graph = IrGraph(file, net)
+    weights = Weights(Path(path).with_suffix(".bin")) if options.has_folder else None
+    graph = IrGraph(IrFile(text, weights, options), net)
     return Model(
         path=path,
-        format=FORMAT,
+        format=IR,
         domain=OPENVINO,
         graph=graph,
         inputs=tuple(map(graph.parameter_names, graph.keys_of(PARAMETER))),

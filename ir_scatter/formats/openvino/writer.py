@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -12,7 +11,7 @@ from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
 from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import Model, Node, Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape
-from ir_scatter.formats.edits import Edit, apply_edits, line_lead, removal
+from ir_scatter.formats.base import OneNode, Written
 from ir_scatter.formats.openvino.graph import CONST, IrGraph, byte_range
 from ir_scatter.formats.openvino.index import Body, EdgePlace, edge_places
 from ir_scatter.formats.openvino.layers import LayerText, PortText
@@ -25,6 +24,7 @@ from ir_scatter.formats.openvino.xml_text import (
     tags,
     unescaped,
 )
+from ir_scatter.formats.text_edits import Edit, apply_edits, line_lead, removal
 
 if TYPE_CHECKING:
     from ir_scatter.core.constants import Array
@@ -44,22 +44,7 @@ Feed: TypeAlias = tuple[bytes, bytes]
 """What feeds an input, as an edge names it: a layer's id and its output port, or gaps for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class IrText:
-    """A converted IR.
-
-    Attributes:
-        xml: the whole `.xml`.
-        appended: what goes behind the end of a copy of the `.bin`.
-        edits: of the text as it was read, without a byte order mark.
-    """
-
-    xml: bytes
-    appended: bytes
-    edits: tuple[Edit, ...] = ()
-
-
-def write_ir(model: Model, patches: Sequence[Patch]) -> IrText:
+def write_ir(model: Model, patches: Sequence[Patch]) -> Written:
     """Write patches into the text that a model was read from.
 
     Args:
@@ -87,7 +72,7 @@ class _Writer:
         self.templates: dict[tuple[Fragment, _Look], _Template] = {}
         self.edits: list[Edit] = []
 
-    def write(self, patches: Sequence[Patch]) -> IrText:
+    def write(self, patches: Sequence[Patch]) -> Written:
         by_graph: dict[IrGraph, dict[bytes, Patch]] = {}
         for patch in patches:
             _check_node(patch.node)
@@ -106,7 +91,7 @@ class _Writer:
         if appended:
             check_weights(self.net)
         xml = self.net.file.text.mark + apply_edits(self.data, self.edits)
-        return IrText(xml, appended, tuple(self.edits))
+        return Written(xml, appended, tuple(self.edits))
 
     def _replace(self, patch: Patch, graph: IrGraph, edges: list[EdgePlace], next_id: int) -> int:
         """Enter the edits of one patch, and return how many layers are new."""
@@ -160,6 +145,43 @@ class _Writer:
             yield Edit(near.end, near.end, lead + text)
         for place in gone[1:] if text else gone:
             yield removal(self.data, place.start, place.end)
+
+
+def write_single_node(node: OneNode) -> tuple[bytes, bytes]:
+    """Return the `.xml` and the `.bin` of a model with one node.
+
+    Raises:
+        NotEditable: a constant is of a type that cannot be written.
+    """
+    style, weights = Style(b"\n\t\t", b"\t", b'"', b" "), NewBytes(0)
+    given = [one for one in node.inputs if one is not None]
+    values = [Value(None, one.element_type, one.array.shape) for one in given]
+    layers, edges = [], []
+    count = b"%d" % len(given)
+    for number, (one, value) in enumerate(zip(given, values, strict=True)):
+        id, name = b"%d" % number, escaped(one.name)
+        if one.is_constant:
+            constant = NewConstant(one.name, one.element_type, one.array)
+            layers.append(style.constant(id, name, constant, weights))
+        else:
+            data = {"shape": ",".join(map(str, one.array.shape)), "element_type": one.element_type.name}
+            parts = [style.data(data), style.ports(b"output", [value], names=name)]
+            layers.append(style.layer(id, name, "Parameter", "opset1", parts))
+        edges.append(style.edge((id, b"0"), (count, id)))
+    output = Value(None, node.element_type, node.shape)
+    attributes = {name: str(value) for name, value in node.attributes.items()}
+    parts = _layer_parts(attributes, values, output, style)
+    layers.append(style.layer(count, b"node", node.type, node.opset, parts))
+    result = b"%d" % (len(given) + 1)
+    layers.append(style.layer(result, b"result", "Result", "opset1", [style.ports(b"input", [output])]))
+    edges.append(style.edge((count, count), (result, b"0")))
+    text = (
+        b'<?xml version="1.0"?>\n<net name="one_node" version="11">\n'
+        b"\t<layers>%b\n\t</layers>\n\t<edges>%b\n\t</edges>\n</net>\n"
+    )
+    return text % tuple(
+        b"".join(style.lead + one for one in ones) for ones in (layers, edges)
+    ), weights.join()
 
 
 # Whether a node can be replaced.
@@ -276,16 +298,18 @@ class Style(NamedTuple):
         """Write `<data>`."""
         return self.element(b"data", ((name, escaped(text)) for name, text in pairs.items()), (), b"")
 
-    def port(self, id: bytes, value: Value, lead: bytes) -> bytes:
+    def port(self, id: bytes, value: Value, lead: bytes, names: bytes = b"") -> bytes:
         """Write a port with the dimensions of a value."""
+        pairs = [("id", id), ("precision", _precision(value.element_type))]
+        pairs += [("names", names)] if names else []
         dims = [b"<dim>%d</dim>" % (dim if isinstance(dim, int) else -1) for dim in value.shape or ()]
-        return self.element(b"port", [("id", id), ("precision", _precision(value.element_type))], dims, lead)
+        return self.element(b"port", pairs, dims, lead)
 
-    def ports(self, name: bytes, values: Sequence[Value], first: int = 0) -> bytes:
+    def ports(self, name: bytes, values: Sequence[Value], first: int = 0, names: bytes = b"") -> bytes:
         """Write the `<input>` or `<output>` of a layer."""
         lead = self.deeper(self.lead)
         inner = self.deeper(lead)
-        ports = [self.port(b"%d" % number, value, inner) for number, value in enumerate(values, first)]
+        ports = [self.port(b"%d" % number, value, inner, names) for number, value in enumerate(values, first)]
         return self.element(name, (), ports, lead)
 
     def layer(self, id: bytes, name: bytes, type: str, version: object, parts: Sequence[bytes]) -> bytes:
@@ -398,7 +422,15 @@ class _Template:
                     feeds[id(value)] = place, b"0"
             if new is not result:
                 place, name = begin(new.label)
-                layers.append(style.layer(place, name, new.type, new.opset, _layer_parts(new, inputs, style)))
+                layers.append(
+                    style.layer(
+                        place,
+                        name,
+                        new.type,
+                        new.opset,
+                        _layer_parts(new.attributes, inputs, new.output, style),
+                    )
+                )
                 ends += [(feed(value), (place, b"%d" % port)) for port, value in enumerate(inputs)]
                 feeds[id(new.output)] = place, b"%d" % len(inputs)
 
@@ -426,11 +458,13 @@ def _inputs(new: NewNode) -> list[Value]:
     return found
 
 
-def _layer_parts(new: NewNode, inputs: Sequence[Value], style: Style) -> list[bytes]:
-    parts = [style.data(new.attributes)] if new.attributes else []
+def _layer_parts(
+    attributes: Mapping[str, str], inputs: Sequence[Value], output: Value, style: Style
+) -> list[bytes]:
+    parts = [style.data(attributes)] if attributes else []
     if inputs:
         parts.append(style.ports(b"input", inputs))
-    return [*parts, style.ports(b"output", [new.output], len(inputs))]
+    return [*parts, style.ports(b"output", [output], len(inputs))]
 
 
 # What changes in the layer that stays.

@@ -1,6 +1,6 @@
 """onnxruntime on the processor, with its graph optimizations as they are by default."""
 
-from ir_scatter.formats import ONNX_FORMAT
+from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.runners.child_runner import ChildRunner
 from ir_scatter.runners.runner import Family, Runner
 

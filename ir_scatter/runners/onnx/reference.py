@@ -1,6 +1,6 @@
 """The reference evaluator of the package onnx, with its own operators."""
 
-from ir_scatter.formats import ONNX_FORMAT
+from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.runners.child_runner import ChildRunner
 from ir_scatter.runners.runner import Family, Runner
 

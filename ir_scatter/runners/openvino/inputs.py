@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
-from ir_scatter.formats import ONNX_FORMAT, format_of
+from ir_scatter.formats import format_of
+from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.ops.general_kernels.case import Array
 from ir_scatter.runners.openvino.tensors import to_tensor, type_name
 from ir_scatter.runners.service import Failure
