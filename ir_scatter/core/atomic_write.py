@@ -224,8 +224,6 @@ class _Target:
             raise CannotWrite(f"{source} cannot be read: {_reason(error)}") from None
         try:
             with self.explained():
-                if self.mode is not None:
-                    _forget_pages(self.path)
                 size = _copy(origin, self.file)
         finally:
             os.close(origin)
@@ -317,16 +315,6 @@ def _copy(origin: int, file: int) -> int:
         _write(file, piece)
         size += len(piece)
     return size
-
-
-def _forget_pages(path: Path) -> None:
-    """Free the memory that caches a file soon to be replaced: what takes its place can use it."""
-    with suppress(OSError, AttributeError):  # not every system takes advice, and not every file can be read
-        file = os.open(path, os.O_RDONLY)
-        try:
-            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(file)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -21,7 +21,7 @@ from ir_scatter.formats.openvino.xml_text import (
     attributes,
     parse_elements,
     shown,
-    tags,
+    tag_end,
     unescaped,
 )
 from ir_scatter.formats.text_edits import Edit, apply_edits, line_lead, removal
@@ -97,7 +97,7 @@ class _Writer:
         """Enter the edits of one patch, and return how many layers are new."""
         data, node, fragment = self.data, patch.node, patch.fragment
         layer, (_, start, end) = graph.layer(node.handle), graph.body.layers[node.handle]
-        first = next(tags(data, start, end)).end
+        first = tag_end(data, start)
         tag = attribute_places(data, start, first)
         part = _changing_part(data[first:end])
         quote = data[tag[b"id"][1] : tag[b"id"][1] + 1]
@@ -574,9 +574,9 @@ class _LayerNames:
         self._taken: set[bytes] = set()
         self._numbers: dict[bytes, int] = {}
         for graph in net.with_bodies():
-            for _, start, end in graph.body.layers.values():
+            for _, start, _ in graph.body.layers.values():
                 match = _USUAL_NAME.match(data, start)
-                self._taken.add(match[1] if match else _name(data, start, end))
+                self._taken.add(match[1] if match else _name(data, start))
 
     def new(self, raw: bytes, label: str) -> bytes:
         """Take a name that begins with one as written, and return it as it is to be written.
@@ -585,17 +585,20 @@ class _LayerNames:
         """
         base = raw.replace(b'"', b"&quot;").replace(b"'", b"&apos;")
         name = wanted = b"%b/%b" % (base, escaped(label))
-        number = self._numbers.get(wanted, 1)
-        while (meaning := unescaped(name)) in self._taken:
-            number += 1
-            name = b"%b_%d" % (wanted, number)
-        self._numbers[wanted] = number
+        meaning = unescaped(name) if b"&" in name else name
+        if meaning in self._taken:
+            number = self._numbers.get(wanted, 1)
+            while meaning in self._taken:
+                number += 1
+                name = b"%b_%d" % (wanted, number)
+                meaning = unescaped(name)
+            self._numbers[wanted] = number
         self._taken.add(meaning)
         return name
 
 
-def _name(data: bytes, start: int, end: int) -> bytes:
-    return attributes(data, start, next(tags(data, start, end)).end).get(b"name", b"")
+def _name(data: bytes, start: int) -> bytes:
+    return attributes(data, start, tag_end(data, start)).get(b"name", b"")
 
 
 # New constants.

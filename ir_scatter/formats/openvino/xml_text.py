@@ -227,6 +227,13 @@ def tags(data: bytes, start: int, end: int) -> Iterator[Tag]:
     return (_tag(match) for match in TOKEN.finditer(data, start, end) if match[2] is not None)
 
 
+def tag_end(data: bytes, start: int) -> int:
+    """Return the end of the tag that begins at a place."""
+    match = TOKEN.match(data, start)
+    assert match is not None
+    return match.end()
+
+
 def attributes(data: bytes, start: int, end: int) -> dict[bytes, bytes]:
     """Return what the attributes of a tag mean."""
     return {name: unescaped(value[1:-1]) for name, value in ATTRIBUTE.findall(data, start, end)}
