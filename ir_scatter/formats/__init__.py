@@ -5,6 +5,7 @@ A new format is one folder here, whose `FORMAT` is what `base.Format` asks for, 
 
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 from ir_scatter.core.atomic_write import half_replaced, identity_behind
@@ -13,17 +14,18 @@ from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import Shape
-from ir_scatter.formats import onnx, openvino
 from ir_scatter.formats.base import UNKNOWN_OPERATORS, Format, Operators, ReadOptions
 
+_FOLDERS = (
+    "openvino",
+    "onnx",
+)
+"""What no format claims by its content or by its name is of the last one."""
+
 FORMATS: Mapping[str, Format] = {
-    found.name: found
-    for found in (
-        openvino.FORMAT,
-        onnx.FORMAT,
-    )
+    found.name: found for found in (import_module(f"{__name__}.{folder}").FORMAT for folder in _FOLDERS)
 }
-"""By name. What no format claims by its content or by its name is of the last one."""
+"""By name."""
 
 _HEAD = 1024
 """So many bytes tell a format."""
