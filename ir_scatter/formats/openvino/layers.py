@@ -118,23 +118,17 @@ class LayerParser:
 def parse_tree(layer: Element) -> LayerText:
     """Read a layer however it is written."""
     data = layer.find("data")
-    inputs, outputs = (
-        tuple(
-            [
-                _port(
-                    port.get("id").encode(),
-                    port.get("precision"),
-                    [dim.text or "" for dim in port.iterfind("dim")],
-                )
-                for port in section.iterfind("port")
-            ]
-        )
-        if (section := layer.find(name)) is not None
-        else ()
-        for name in ("input", "output")
-    )
+    inputs, outputs = _tree_ports(layer.find("input")), _tree_ports(layer.find("output"))
     attributes = {} if data is None else data.attributes
     return LayerText(layer.get("name"), layer.attributes.get("version"), attributes, inputs, outputs)
+
+
+def _tree_ports(section: Element | None) -> tuple[PortText, ...]:
+    found = []
+    for port in section.iterfind("port") if section else ():
+        dims = [dim.text or "" for dim in port.iterfind("dim")]
+        found.append(_port(port.get("id").encode(), port.get("precision"), dims))
+    return tuple(found)
 
 
 def _port(id: bytes, precision: str, texts: list[str]) -> PortText:

@@ -170,8 +170,7 @@ def write_single_node(node: OneNode) -> tuple[bytes, bytes]:
         edges.append(style.edge((id, b"0"), (count, id)))
     output = Value(None, node.element_type, node.shape)
     attributes = {name: str(value) for name, value in node.attributes.items()}
-    parts = _layer_parts(attributes, values, output, style)
-    layers.append(style.layer(count, b"node", node.type, node.opset, parts))
+    layers.append(style.node(count, b"node", node.type, node.opset, attributes, values, output))
     result = b"%d" % (len(given) + 1)
     layers.append(style.layer(result, b"result", "Result", "opset1", [style.ports(b"input", [output])]))
     edges.append(style.edge((count, count), (result, b"0")))
@@ -318,6 +317,16 @@ class Style(NamedTuple):
         pairs = zip(("id", "name", "type", "version"), texts, strict=True)
         return self.element(b"layer", pairs, parts, self.lead)
 
+    def node(
+        self, id: bytes, name: bytes, type: str, version: object,
+        attributes: Mapping[str, str], inputs: Sequence[Value], output: Value,
+    ) -> bytes:  # fmt: skip
+        """Write the layer of a node with one output."""
+        parts = [self.data(attributes)] if attributes else []
+        parts += [self.ports(b"input", inputs)] if inputs else []
+        parts.append(self.ports(b"output", [output], len(inputs)))
+        return self.layer(id, name, type, version, parts)
+
     def edge(self, feed: Feed, to: Feed) -> bytes:
         """Write an edge."""
         names = ("from-layer", "from-port", "to-layer", "to-port")
@@ -397,13 +406,11 @@ class _Template:
         ends: list[tuple[Feed, Feed]] = []
         feeds: dict[int, Feed] = {}
 
+        given = [(_gap(origin), _gap(port)) for origin, port in self.feeds]
+
         def feed(value: Value) -> Feed:
             number = fragment.number_given(value)
-            return (
-                feeds[id(value)]
-                if number is None
-                else (_gap(self.feeds[number][0]), _gap(self.feeds[number][1]))
-            )
+            return feeds[id(value)] if number is None else given[number]
 
         def begin(label: str) -> tuple[bytes, bytes]:
             number = len(self.new_layers)
@@ -422,20 +429,13 @@ class _Template:
                     feeds[id(value)] = place, b"0"
             if new is not result:
                 place, name = begin(new.label)
-                layers.append(
-                    style.layer(
-                        place,
-                        name,
-                        new.type,
-                        new.opset,
-                        _layer_parts(new.attributes, inputs, new.output, style),
-                    )
-                )
+                head = place, name, new.type, new.opset
+                layers.append(style.node(*head, new.attributes, inputs, new.output))
                 ends += [(feed(value), (place, b"%d" % port)) for port, value in enumerate(inputs)]
                 feeds[id(new.output)] = place, b"%d" % len(inputs)
 
         self.part, ports = _new_part(look, layer, result, node)
-        for value, port, is_kept in zip(inputs, ports, look.is_kept, strict=True):
+        for value, port, is_kept in zip(_inputs(result), ports, look.is_kept, strict=True):
             if not is_kept:
                 ends.append((feed(value), (_gap(b"self"), port)))
         self.layers = _template(b"".join(text + style.lead for text in layers))
@@ -456,15 +456,6 @@ def _inputs(new: NewNode) -> list[Value]:
     if len(found) < len(new.inputs):
         raise NotEditable(f"the new {new.type} '{new.label}' leaves an input out, expected all of them")
     return found
-
-
-def _layer_parts(
-    attributes: Mapping[str, str], inputs: Sequence[Value], output: Value, style: Style
-) -> list[bytes]:
-    parts = [style.data(attributes)] if attributes else []
-    if inputs:
-        parts.append(style.ports(b"input", inputs))
-    return [*parts, style.ports(b"output", [output], len(inputs))]
 
 
 # What changes in the layer that stays.
