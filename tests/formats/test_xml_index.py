@@ -149,7 +149,7 @@ def demand_same_layers(data: bytes, index: Body) -> None:
             expected = layer_of_lxml(data[start:end])
             text = data[start:end]
             assert described(parse_tree(parse_elements(text).children[0])) == described(expected)
-            assert described(parser.parse(text)) == described(expected)
+            assert described(parser.parse(data, start, end)) == described(expected)
 
 
 def layer_of_lxml(text: bytes) -> LayerText:

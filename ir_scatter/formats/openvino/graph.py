@@ -46,23 +46,26 @@ class IrFile:
     weights: Weights | None
     options: ReadOptions
     layers: LayerParser = field(default_factory=LayerParser)
-    _declared: dict[tuple[str, str | None], Declared] = field(default_factory=dict)
+    _declared: dict[tuple[bytes, bytes], Declared] = field(default_factory=dict)
 
-    def declared(self, type: str, shape: str | None) -> Declared:
-        """Return what `<data>` of a Const or Parameter says; None for what is no such thing."""
+    def declared(self, type: bytes, shape: bytes) -> Declared:
+        """Return what `<data>` of a Const says that the index has read; equal texts are read once."""
         known = self._declared.get((type, shape))
         if known is None:
-            parsed = _parsed_shape(shape)
-            known = self._declared[type, shape] = from_element_type(type.strip()), parsed, static(parsed)
+            texts = type.decode("utf-8", "replace"), shape.decode("utf-8", "replace")
+            known = self._declared[type, shape] = _declared(*texts)
         return known
 
 
-def _parsed_shape(text: str | None) -> Shape:
+def _declared(type: str, shape: str | None) -> Declared:
+    """Return what `<data>` of a Const or Parameter says; None for what is no type or no shape."""
     try:
-        shape = None if text is None else parse_shape(text)
+        parsed = None if shape is None else parse_shape(shape)
     except ValueError:
-        return None
-    return None if shape is None or len(shape) > MAX_RANK else shape
+        parsed = None
+    if parsed is not None and len(parsed) > MAX_RANK:
+        parsed = None
+    return from_element_type(type.strip()), parsed, static(parsed)
 
 
 class IrConstant(Constant):
@@ -101,6 +104,10 @@ def byte_range(layer: LayerText) -> tuple[int, int] | None:
     if not all(text.isascii() and text.isdigit() and len(text) < 20 for text in (offset, size)):
         return None
     return int(offset), int(size)
+
+
+def _declared_by(layer: LayerText) -> Declared:
+    return _declared(layer.attributes.get("element_type", ""), layer.attributes.get("shape"))
 
 
 class IrGraph(Graph):
@@ -171,7 +178,11 @@ class IrGraph(Graph):
         """Return a layer as written."""
         layer = self._layers.get(key)
         if layer is None:
-            layer = self._layers[key] = self.file.layers.parse(self.text_of(key))
+            data, (_, start, end) = self.file.text.data, self.body.layers[key]
+            if key in self.body.bodies:
+                data = self.text_of(key)
+                start, end = 0, len(data)
+            layer = self._layers[key] = self.file.layers.parse(data, start, end)
         return layer
 
     def type_of(self, key: bytes) -> bytes:
@@ -275,7 +286,7 @@ class IrGraph(Graph):
     def indexed_declaration(self, key: bytes) -> Declared:
         """Return what a Const says that the index has read."""
         type, shape, _, _ = self.body.constants[key]
-        return self.file.declared(type.decode("utf-8", "replace"), shape.decode("utf-8", "replace"))
+        return self.file.declared(type, shape)
 
     def _indexed_constant(self, key: bytes) -> IrConstant | None:
         """Return a Const that the index has read, without parsing the layer.
@@ -296,7 +307,7 @@ class IrGraph(Graph):
         element_type, shape, constant = port.element_type, port.shape, None
         if type == CONST:
             layer = self.layer(key)
-            element_type, shape, known = self._declared(layer)
+            element_type, shape, known = _declared_by(layer)
             if element_type is not None and known is not None:
                 node = partial(self.node, key)
                 constant = IrConstant(node, element_type, known, self.file.weights, byte_range(layer))
@@ -308,11 +319,8 @@ class IrGraph(Graph):
             port.element_type, port.shape, type.decode("utf-8", "replace"),
         )  # fmt: skip
 
-    def _declared(self, layer: LayerText) -> Declared:
-        return self.file.declared(layer.attributes.get("element_type", ""), layer.attributes.get("shape"))
-
     def _parameter(self, node: Node, port: PortText) -> Value:
-        element_type, shape, _ = self._declared(self.layer(node.handle))
+        element_type, shape, _ = _declared_by(self.layer(node.handle))
         shape = self._given_shape(node, shape)
         fed = self._fed_from_outside(node.handle)
         constant, producer, output, is_input = None, node, 0, True

@@ -68,17 +68,17 @@ class LayerParser:
         self._rests: dict[bytes, _Rest | None] = {}
         self._sections: dict[bytes, tuple[PortText, ...] | None] = {}
 
-    def parse(self, text: bytes) -> LayerText:
-        """Parse a layer that holds no bodies."""
-        head = _HEAD.match(text)
+    def parse(self, data: bytes, start: int, end: int) -> LayerText:
+        """Parse the layer in `data[start:end]`, which holds no bodies."""
+        head = _HEAD.match(data, start, end)
         if head is not None:
-            rest = text[head.end() :]
+            rest = data[head.end() : end]
             if rest not in self._rests:
                 self._rests[rest] = self._parse_rest(rest)
             known = self._rests[rest]
             if known is not None:
                 return LayerText(_decoded(head[1]), None if head[2] is None else _decoded(head[2]), *known)
-        return parse_tree(parse_elements(text).children[0])
+        return parse_tree(parse_elements(data[start:end]).children[0])
 
     def _parse_rest(self, text: bytes) -> _Rest | None:
         """Parse what follows a start tag; None if it is written in an unusual way."""
