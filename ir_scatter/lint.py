@@ -165,7 +165,7 @@ def read_with_shapes(
     own = {key: shape for key, shape in shapes.items() if any(key in names for names in model.inputs)}
     if not own or model.format != IR or data is not None:
         return model, []
-    from ir_scatter.runners.openvino.shapes import propagate
+    from ir_scatter.runners.openvino.questions import propagate
 
     propagated, problem = propagate(name, own)
     problems = [file_diagnostic("shapes-not-propagated", problem, name)] if problem else []

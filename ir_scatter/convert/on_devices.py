@@ -16,14 +16,14 @@ from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.formats.base import IR
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Reason
-from ir_scatter.runners.outcome import Outcome, Status
+from ir_scatter.runners.base import Outcome, Status
 from ir_scatter.validate import read, validate
 
 if TYPE_CHECKING:
     from ir_scatter.core.constants import Array
     from ir_scatter.inputs.feeds import Drawn
     from ir_scatter.inputs.terms import Constraint
-    from ir_scatter.runners.runner import Runner
+    from ir_scatter.runners.base import Runner
 
 CASES = 2
 """On how many generated inputs whole models are compared."""

@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 
 def _check(site: "Site") -> Iterator[Finding]:
     expected = len(site.spec.ports)
-    for index, operand in enumerate(site.node.inputs[expected:], expected):
-        if operand.is_present:
-            message = f"input {index} is superfluous, expected {site.spec.input_names()} only"
-            yield Finding(message, port=f"input {index}", port_index=index)
+    for index in range(expected, len(site.node.inputs)):  # an empty name counts as one, too
+        message = f"input {index} is superfluous, expected {site.spec.input_names()} only"
+        yield Finding(message, port=f"input {index}", port_index=index)
 
 
 _READS = frozenset({Fact.OPERATOR, Fact.INPUTS})

@@ -14,8 +14,17 @@ from ir_scatter.compare.nodes import nodes_by_tap
 from ir_scatter.evaluate.model import ArrayMachine, Program, check_feeds, prepare, site_of
 from ir_scatter.ops import Lookup
 from ir_scatter.ops.spec import Reduction, Role
-from ir_scatter.runners.outcome import Execution, Outcome, Status, Tap, Tapped
-from ir_scatter.runners.runner import TAP_MEMORY, TIME_LIMIT, Availability, Runner
+from ir_scatter.runners.base import (
+    TAP_MEMORY,
+    TIME_LIMIT,
+    Availability,
+    Execution,
+    Outcome,
+    Runner,
+    Status,
+    Tap,
+    Tapped,
+)
 from ir_scatter.validate import read
 from tests.ops.naive_scatter import hits
 

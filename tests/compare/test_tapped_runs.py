@@ -19,7 +19,7 @@ from ir_scatter.compare.verdicts import Comparison, Level, Verdict
 from ir_scatter.report.comparison_html import render
 from ir_scatter.report.comparison_json import document
 from ir_scatter.report.comparison_text import text
-from ir_scatter.runners.outcome import Status, Tapped
+from ir_scatter.runners.base import Status, Tapped
 from ir_scatter.validate import read
 from tests.compare.planted import Planted, at
 from tests.compare.test_contested import BY_ELEMENT, FEEDS, write
