@@ -14,6 +14,7 @@ from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.files import STANDARD_INPUT, Source, is_excluded
 from ir_scatter.core.model import Model
+from ir_scatter.formats.base import IR, ONNX_FORMAT
 from ir_scatter.report.report import STDIN_NAME, FileResult, Report
 from ir_scatter.validate import count_scatter_nodes, file_diagnostic, read_data, unreadable, validate
 
@@ -108,7 +109,7 @@ def _run(sources: Sequence[Source], options: Options, jobs: int) -> Iterator[Che
         return
     from ir_scatter.core.parallel import in_processes
 
-    if any(formats.format_of(source.path) == formats.ONNX_FORMAT for source in sources):
+    if any(formats.format_of(source.path) == ONNX_FORMAT for source in sources):
         with suppress(Exception):  # the package may be broken: what reads a file says so
             import ir_scatter.formats.onnx.reader  # noqa: F401  # once, not in each process
     for source, checked in in_processes(check_file, sources, options, jobs):
@@ -166,7 +167,7 @@ def read_with_shapes(
     """Read a model with the shapes of some inputs given, and say if they cannot be propagated."""
     model = read_data(name, data, format=format, input_shapes=shapes)
     own = {key: shape for key, shape in shapes.items() if any(key in names for names in model.inputs)}
-    if not own or model.format != formats.IR or data is not None:
+    if not own or model.format != IR or data is not None:
         return model, []
     from ir_scatter.runners.openvino.questions import propagate
 

@@ -15,7 +15,6 @@ from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import ONNX, OPENVINO, Defect, Graph, Model, Node
 from ir_scatter.ops import find, scatter_types
-from ir_scatter.ops.general import ONNX_BROADCASTERS, ONNX_TYPE_KEEPERS
 from ir_scatter.rules import all_rules, by_name
 from ir_scatter.rules.rule import Finding, Rule
 
@@ -52,8 +51,9 @@ def read_data(
     from ir_scatter import formats
 
     types = scatter_types(ONNX) | scatter_types(OPENVINO)
-    known = formats.Operators(types, ONNX_TYPE_KEEPERS | scatter_types(ONNX), ONNX_BROADCASTERS)
-    return formats.read(name, data, format=format, types=types, operators=known, input_shapes=input_shapes)
+    return formats.read(
+        name, data, format=format, types=types, scatter_types=types, input_shapes=input_shapes
+    )
 
 
 def validate(

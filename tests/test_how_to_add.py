@@ -154,3 +154,81 @@ def test_a_rewrite_is_a_file(house: House) -> None:
     found = json.loads(house.cli("convert", model, "--to", "ScatterUpdate", "--dry-run", "--format", "json"))
     assert [one["rewrites"] for one in found["converted"]] == [["axis-written"]]
     assert [one["cases"] for one in found["verified"]] == [8]
+
+
+TOY = '''"""A toy format: a line for each node, with the types, shapes and values of its inputs."""
+
+import json
+
+from ir_scatter.core.constants import Constant
+from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.element_types import ELEMENT_TYPES
+from ir_scatter.core.model import OPENVINO, Graph, Input, Model, Node, Value
+
+
+class ToyGraph(Graph):
+    def __init__(self, path, lines):
+        self.path = path
+        self.nodes = [self._node(*each) for each in enumerate(lines, 2)]
+
+    def _node(self, number, line):
+        name, type, opset, *inputs = line.split()
+        return Node(self, OPENVINO, type, opset, name, (number, inputs))
+
+    def walk(self, types=None):
+        return (node for node in self.nodes if types is None or node.type in types)
+
+    def inputs_of(self, node):
+        return tuple(Input(self._value(node, text)) for text in node.handle[1])
+
+    def _value(self, node, text):
+        import numpy
+
+        type, shape, *values = json.loads(text)
+        value = Value(None, ELEMENT_TYPES[type], tuple(shape))
+        if values:
+            array = numpy.array(values[0], type.replace("i", "int")).reshape(shape)
+            value.constant = Constant(node, value.element_type, array.shape, lambda: array)
+        return value
+
+    def outputs_of(self, node):
+        data = node.inputs[0].value
+        return (Value(None, data.element_type, data.shape, node),)
+
+    def attributes_of(self, node):
+        return {}
+
+    def bodies_of(self, node):
+        return {}
+
+    def location_of(self, node):
+        return Location(self.path, node.handle[0], 1, node.scope)
+
+
+class Toy:
+    name, title, suffix = "toy", "Toy", ".toy"
+
+    def sniff(self, head):
+        return head.startswith(b"toy\\n")
+
+    def read(self, path, data, options):
+        return Model(path, self.name, OPENVINO, ToyGraph(path, data.decode().splitlines()[1:]))
+
+
+FORMAT = Toy()
+'''
+
+
+def test_a_file_format_is_a_folder_and_a_line(house: House) -> None:
+    house.add("ir_scatter/formats/toy/__init__.py", TOY)
+    house.insert("ir_scatter/formats/__init__.py", '    "onnx",\n', '    "toy",\n')
+    model = house.root / "model"
+    indices = '["i64",[2],[3,5]]'
+    model.write_text(
+        f'toy\nscatter ScatterUpdate opset3 ["f32",[4,5]] {indices} ["f32",[2,5]] ["i64",[],0]\n'
+    )
+    found = json.loads(house.cli("validate", model, "--format", "json", code=1))["files"][0]
+    assert found["format"] == "toy"
+    (one,) = found["diagnostics"]
+    assert (one["code"], one["line"]) == ("SCT302", 2)
+    assert "scatter" in house.cli("inspect", model)

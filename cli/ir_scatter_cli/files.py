@@ -12,7 +12,8 @@ import click
 
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.files import STANDARD_INPUT, Source, find_files
-from ir_scatter.formats import IR, detect
+from ir_scatter.formats import detect
+from ir_scatter.formats.base import IR
 from ir_scatter_cli.settings import find_settings
 
 _SAVED = re.compile(r"results\.json|case_\d+\.npz")

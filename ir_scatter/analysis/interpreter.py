@@ -31,6 +31,7 @@ from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import EvaluationFailed, UnknownOperator, UnreadableModel
 from ir_scatter.core.model import ONNX, OPENVINO, Model, Node
 from ir_scatter.core.shapes import counted, show
+from ir_scatter.formats import FORMATS
 from ir_scatter.ops import Lookup, find
 from ir_scatter.ops.general import GeneralOp, find_computed
 from ir_scatter.ops.general_kernels.case import Array
@@ -51,8 +52,6 @@ Work: TypeAlias = GeneralOp | Lookup | Nested | UnknownOp
 """A general operator with a kernel, the row of a scatter operator, the graphs inside a node, or neither."""
 
 _Opened: TypeAlias = tuple[Link, tuple[Key | None, ...], Work]
-MOST_CALLS = 20_000
-"""Functions that call functions twice each soon stand for more."""
 
 _NAMED = 3
 """Unknown operators that a message names."""
@@ -107,19 +106,7 @@ def wire(model: Model) -> Wiring:
     Raises:
         UnknownOperator: functions that call functions stand for more graphs than can be computed.
     """
-    from ir_scatter.formats import IR
-
-    if model.format == IR:
-        from ir_scatter.formats.openvino import dataflow as openvino_wiring
-
-        return openvino_wiring.wire(model)
-    from ir_scatter.formats.onnx import dataflow as onnx_wiring
-
-    count = onnx_wiring.count_calls(model)
-    if count > MOST_CALLS:
-        message = f"functions are called {count} times, calls in calls counted, expected at most {MOST_CALLS}"
-        raise UnknownOperator(f"NumPy does not compute it: {message}", Location(model.path))
-    return onnx_wiring.wire(model)
+    return FORMATS[model.format].dataflow(model)
 
 
 def make_plans(main: Wiring, path: str, *, is_sketch: bool = False) -> Plans:

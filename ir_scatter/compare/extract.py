@@ -12,8 +12,8 @@ from ir_scatter.compare.stored import type_of
 from ir_scatter.compare.verdicts import Comparison, Level, Verdict
 from ir_scatter.core.errors import CannotWrite, NotEditable
 from ir_scatter.evaluate.archive import write_arrays
-from ir_scatter.formats import IR
-from ir_scatter.formats.one_node import OneInput, OneNode, ir_of, onnx_of
+from ir_scatter.formats import FORMATS
+from ir_scatter.formats.base import OneInput, OneNode
 from ir_scatter.ops.spec import Kind
 from ir_scatter.validate import read
 
@@ -44,7 +44,7 @@ def extract(found: Compared, folder: Path) -> Iterator[str]:
         place = folder / _free_name(one, taken)
         try:
             place.mkdir(parents=True, exist_ok=True)
-            written = _write(one, nodes[key[1:]], place, found, is_ir=model.format == IR)
+            written = _write(one, nodes[key[1:]], place, found, model.format)
         except OSError as error:
             raise CannotWrite(
                 f"{place} cannot be written: {(error.strerror or str(error)).lower()}"
@@ -64,15 +64,12 @@ def _free_name(one: Comparison, taken: set[str]) -> str:
     return name
 
 
-def _write(one: Comparison, known: TappedNode, place: Path, found: Compared, *, is_ir: bool) -> Path:
+def _write(one: Comparison, known: TappedNode, place: Path, found: Compared, format: str) -> Path:
     node = _node(one, known)
-    path = place / ("model.xml" if is_ir else "model.onnx")
-    if is_ir:
-        text, weights = ir_of(node)
-        (place / "model.bin").write_bytes(weights)
-        path.write_bytes(text)
-    else:
-        path.write_bytes(onnx_of(node))
+    files = {place / f"model{suffix}": data for suffix, data in FORMATS[format].single_node(node).items()}
+    for path, data in files.items():
+        path.write_bytes(data)
+    path = next(iter(files))
     given = {each.name: each.array for each in node.inputs if each is not None and not each.is_constant}
     with (place / "inputs.npz").open("wb") as file:
         write_arrays(file, given)

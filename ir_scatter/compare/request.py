@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter import runners
 from ir_scatter.compare.voices import NUMPY
-from ir_scatter.formats import IR
+from ir_scatter.formats.base import IR
 
 if TYPE_CHECKING:
     from ir_scatter.runners.base import Availability, Runner

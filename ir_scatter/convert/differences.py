@@ -7,7 +7,7 @@ from ir_scatter.convert.output import Changes
 from ir_scatter.core.fragment import NewConstant, Patch
 from ir_scatter.core.model import Value
 from ir_scatter.core.shapes import show
-from ir_scatter.formats import IR
+from ir_scatter.formats.base import IR
 
 _SHORT = 16
 """Numbers of a new constant that a list of nodes shows."""
@@ -21,9 +21,8 @@ def difference(changes: Changes, path: str) -> str:
 
 
 def _ir_lines(changes: Changes, path: str) -> Iterator[str]:
-    from ir_scatter.formats.edits import Edit
-    from ir_scatter.formats.line_diff import unified_diff
     from ir_scatter.formats.openvino.writer import write_ir
+    from ir_scatter.formats.text_edits import Edit, unified_diff
 
     source = changes.model.source
     shift = len(source.mark)

@@ -10,7 +10,7 @@ from ir_scatter.convert.conversion import Conversion, Converted, Refused
 from ir_scatter.convert.output import Files, commit, demand_destination, is_ir_path, make_files
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import NotEditable, UsageError
-from ir_scatter.formats import IR
+from ir_scatter.formats.base import IR
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.validate import read
 
@@ -114,7 +114,7 @@ def _demand_devices(names: Sequence[str]) -> None:
 
 def _finish_source(job: Job) -> tuple[str, ...]:
     """Replace those files of the source that a killed run did not get to, if anything is to be written."""
-    from ir_scatter.core.replacement_journal import finish_reading
+    from ir_scatter.core.atomic_write import finish_reading
 
     return () if job.is_dry or job.output is None else finish_reading(Path(job.source))
 

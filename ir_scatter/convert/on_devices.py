@@ -13,7 +13,7 @@ from ir_scatter.convert.conversion import Conversion, Refused
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import show, show_numbers
-from ir_scatter.formats import IR
+from ir_scatter.formats.base import IR
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.runners.base import Outcome, Status

@@ -6,12 +6,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.errors import CannotWrite, NotEditable, UsageError
 from ir_scatter.core.fragment import Patch
 from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import Model
-from ir_scatter.core.replace_files import Output, replace_files
-from ir_scatter.formats import IR
+from ir_scatter.formats import FORMATS
+from ir_scatter.formats.base import IR
 
 if TYPE_CHECKING:
     from ir_scatter.convert.opset.apply import Move
@@ -47,14 +48,9 @@ class Changes(NamedTuple):
         """
         if self.is_empty:
             return None, b""
-        if self.model.format == IR:
-            from ir_scatter.formats.openvino.writer import write_ir
-
-            text = write_ir(self.model, self.patches)
-            return text.xml, text.appended
-        from ir_scatter.formats.onnx.writer import write_onnx
-
-        return write_onnx(self.model, self.patches, self.move.apply if self.move else None).data, b""
+        move = self.move.apply if self.move else None
+        written = FORMATS[self.model.format].write(self.model, self.patches, move)
+        return written.content, written.appended
 
 
 class Files(NamedTuple):
@@ -104,8 +100,8 @@ def _ir_files(changes: Changes, path: Path) -> Files:
 
 def _has_constants(model: Model) -> bool:
     """Tell of an IR without a `.bin` whether it should have one."""
-    from ir_scatter.formats.openvino.editable import check_weights
     from ir_scatter.formats.openvino.graph import IrGraph
+    from ir_scatter.formats.openvino.writer import check_weights
 
     assert isinstance(model.graph, IrGraph)
     try:

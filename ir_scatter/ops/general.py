@@ -628,9 +628,3 @@ ROWS = (
 
 _OPENVINO = {type.lower(): row for row in ROWS if (type := row.type_in(OPENVINO))}
 _ONNX = {type: row for row in ROWS if (type := row.type_in(""))}
-
-ONNX_TYPE_KEEPERS = frozenset(type for type, row in _ONNX.items() if row.keeps_type and row.keeps_shape)
-"""Operators of ONNX whose only output has the element type and the shape of their first input."""
-
-ONNX_BROADCASTERS = frozenset(type for type, row in _ONNX.items() if row.keeps_type and row.is_elementwise)
-"""Operators of ONNX whose output has the type of their first input, and the shape of both together."""

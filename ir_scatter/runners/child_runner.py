@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ir_scatter.core.errors import BadFeed, UsageError
-from ir_scatter.formats import IR, NAMES, ONNX_FORMAT, format_of
+from ir_scatter.formats import FORMATS, format_of
+from ir_scatter.formats.base import IR, ONNX_FORMAT
 from ir_scatter.runners.base import (
     MODEL_PRECISION,
     OTHER_FORMAT,
@@ -138,8 +139,8 @@ class ChildRunner(Runner):
             tap_memory=tap_memory,
         )
         if not self._problem and not self._reads(model_path):
-            known = " and ".join(NAMES[format] for format in self.formats)
-            found = NAMES[format_of(os.fspath(model_path))]
+            known = " and ".join(FORMATS[format].title for format in self.formats)
+            found = FORMATS[format_of(os.fspath(model_path))].title
             refusal = {"status": Status.UNSUPPORTED, "message": f"the file is {found}, expected {known}"}
             return replace(self._outcome((refusal, []), request, feeds), reason=OTHER_FORMAT)
         first, too_large = self._run(request, feeds, timeout)
@@ -183,7 +184,7 @@ class ChildRunner(Runner):
 
     def _reads(self, model_path: "str | Path") -> bool:
         """Tell whether a file is of a format that the runtime reads."""
-        return len(self.formats) == len(NAMES) or format_of(os.fspath(model_path)) in self.formats
+        return len(self.formats) == len(FORMATS) or format_of(os.fspath(model_path)) in self.formats
 
     def _run(self, request: RunRequest, feeds: "Mapping[str, Array]", timeout: float) -> tuple[Outcome, int]:
         """Return what came of a run, and the bytes that taps held, if they are more than is allowed."""

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from ir_scatter import convert
-from ir_scatter.core import replace_files
+from ir_scatter.core import atomic_write as replace_files
 from ir_scatter.core.errors import CannotWrite
 from tests.cli.conftest import Cli
 from tests.rules.ir_text import IrText

@@ -13,7 +13,8 @@ from ir_scatter.compare.one_model import compare
 from ir_scatter.compare.session import Compared, Settings
 from ir_scatter.compare.stored import type_of
 from ir_scatter.compare.verdicts import Comparison, Level, Verdict
-from ir_scatter.formats.one_node import OneInput, OneNode, ir_of, onnx_of
+from ir_scatter.formats.base import IR, ONNX_FORMAT, OneInput, OneNode
+from tests.formats.ir_files import write_one
 
 Array = npt.NDArray[Any]
 Inputs = Mapping[str, Array]
@@ -43,14 +44,7 @@ def write_node(
     made = [OneInput(name, type_of(array), array, name in constants) for name, array in named.items()]
     data = inputs[0]
     node = OneNode(type, opset, attributes, made, type_of(data), data.shape)
-    if isinstance(opset, str):
-        path = folder / "model.xml"
-        text, weights = ir_of(node)
-        path.write_bytes(text)
-        path.with_suffix(".bin").write_bytes(weights)
-    else:
-        path = folder / "model.onnx"
-        path.write_bytes(onnx_of(node))
+    path = write_one(IR if isinstance(opset, str) else ONNX_FORMAT, node, folder)
     return path, {name: array for name, array in named.items() if name not in constants}
 
 

@@ -14,8 +14,9 @@ from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
 from ir_scatter.core.model import OPENVINO, Model, Node, Value
 from ir_scatter.core.shapes import Shape
+from ir_scatter.formats.base import Written
 from ir_scatter.formats.openvino.reader import read
-from ir_scatter.formats.openvino.writer import IrText, write_ir
+from ir_scatter.formats.openvino.writer import write_ir
 from tests.formats.ir_files import for_lxml, meant
 from tests.formats.test_xml_index import number
 
@@ -84,7 +85,7 @@ def load(raw: bytes, appended: bytes = b"") -> Model:
         return read(str(path), raw)
 
 
-def convert(raw: bytes, make: Make, types: frozenset[str] = SCATTER) -> tuple[Model, IrText]:
+def convert(raw: bytes, make: Make, types: frozenset[str] = SCATTER) -> tuple[Model, Written]:
     """Replace all nodes of some types."""
     model = load(raw)
     patches = [Patch(node, make(node)) for node in model.walk(types)]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ir_scatter.core.files import Source
-from ir_scatter.formats.openvino.index import Body
-from ir_scatter.formats.openvino.xml_exact import exact_index
-from ir_scatter.formats.openvino.xml_quick import quick_index
+from ir_scatter.formats import FORMATS
+from ir_scatter.formats.base import OneNode
+from ir_scatter.formats.openvino.index import Body, exact_index, quick_index
 from ir_scatter.formats.openvino.xml_text import XmlText
 from ir_scatter.lint import Checked, Options, check_file, make_report
 from ir_scatter.report.registry import formats, render
@@ -159,6 +159,14 @@ def write(folder: Path, text: str | bytes, weights: bytes | None = WEIGHTS, name
     else:
         path.with_suffix(".bin").write_bytes(weights)
     return path
+
+
+def write_one(format: str, node: OneNode, folder: Path) -> Path:
+    """Write a model of one node."""
+    files = {folder / f"model{suffix}": data for suffix, data in FORMATS[format].single_node(node).items()}
+    for path, data in files.items():
+        path.write_bytes(data)
+    return next(iter(files))
 
 
 def check(path: Path) -> Checked:

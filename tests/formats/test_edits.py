@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ir_scatter.formats.edits import Edit, apply_edits, line_lead, removal
+from ir_scatter.formats.text_edits import Edit, apply_edits, line_lead, removal
 
 
 @st.composite

@@ -170,7 +170,7 @@ def one_of_two(make: Callable[[Node], Fragment], name: str = "first") -> tuple[s
     model = load(TWO)
     (node,) = [node for node in model.walk(SCATTER) if node.name == name]
     written = write_ir(model, [Patch(node, make(node))])
-    return written.xml.decode(), written.appended
+    return written.content.decode(), written.appended
 
 
 def test_the_diff_shows_the_conversion_and_nothing_more() -> None:
@@ -208,7 +208,7 @@ def attributes_of_elements(old: dict[str, str], wanted: dict[str, str]) -> list[
         return Fragment(inputs, [new("x", node.type, str(node.opset), inputs, node.outputs[0], **wanted)])
 
     _, written = convert(text.encode(), changed)
-    return list(outside_lines(text, written.xml.decode()))
+    return list(outside_lines(text, written.content.decode()))
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_an_input_given_twice_keeps_its_edges() -> None:
         (data, indices, data, axis), [new("x", node.type, "opset4", (data, indices, data, axis), data)]
     )
     written = write_ir(model, [Patch(node, fragment)])
-    assert len(list(outside_lines(text.decode(), written.xml.decode()))) == 2
+    assert len(list(outside_lines(text.decode(), written.content.decode()))) == 2
 
 
 def test_one_fragment_serves_many_nodes() -> None:
@@ -308,8 +308,8 @@ def test_one_fragment_serves_many_nodes() -> None:
     alone = write_ir(model, [Patch(node, as_tuples(node)) for node in reversed(nodes)])
     assert shared == alone
     assert len(shared.appended) == 8
-    demand_nothing_else(TWO, shared.xml, places(model))
-    names = re.findall(rb'id="(\d+)" name="([^"]*)"', shared.xml)
+    demand_nothing_else(TWO, shared.content, places(model))
+    names = re.findall(rb'id="(\d+)" name="([^"]*)"', shared.content)
     assert names[4:] == [
         (b"8", b"first/axes"),
         (b"9", b"first/indices_unsqueezed"),
@@ -323,7 +323,7 @@ def test_one_fragment_serves_many_nodes() -> None:
 
 def test_no_patch_changes_nothing() -> None:
     written = write_ir(load(TWO), [])
-    assert written.xml == TWO
+    assert written.content == TWO
     assert written.appended == b""
 
 
@@ -333,7 +333,7 @@ def test_names_are_unique_in_the_whole_file() -> None:
         b'"result"', b'"first/axes_3"'
     )
     model, written = convert(text, as_tuples)
-    names = [node.name for node in load(written.xml).walk()]
+    names = [node.name for node in load(written.content).walk()]
     assert [name for name in names if "/" in name] == [
         "first/axes",
         "first/indices_unsqueezed",
@@ -343,7 +343,7 @@ def test_names_are_unique_in_the_whole_file() -> None:
         "first/indices_unsqueezed_3",
         "first/axes_3",
     ]
-    demand_nothing_else(text, written.xml, places(model))
+    demand_nothing_else(text, written.content, places(model))
 
 
 def test_many_nodes_of_one_name_take_no_longer_than_others() -> None:
@@ -383,8 +383,8 @@ def test_many_nodes_of_one_name_take_no_longer_than_others() -> None:
 def test_any_name_can_be_written(raw: str) -> None:
     text = TWO.decode().replace('name="first"', f'name="{raw}"').encode()
     model, written = convert(text, as_tuples)
-    demand_nothing_else(text, written.xml, places(model))
-    again = load(written.xml)
+    demand_nothing_else(text, written.content, places(model))
+    again = load(written.content)
     name = next(model.walk(SCATTER)).name
     assert [node.name for node in again.walk()][4:6] == [f"{name}/axes", f"{name}/indices_unsqueezed"]
 
@@ -399,8 +399,8 @@ def test_labels_are_escaped() -> None:
         )
 
     model, written = convert(TWO, odd)
-    demand_nothing_else(TWO, written.xml, places(model))
-    found = [node for node in load(written.xml).walk() if node.type == "Convert"]
+    demand_nothing_else(TWO, written.content, places(model))
+    found = [node for node in load(written.content).walk() if node.type == "Convert"]
     assert [node.name for node in found] == ['first/a "b" <c> & %d', 'second/a "b" <c> & %d']
     assert found[0].attributes == {"destination_type": '"%s"'}
 
@@ -492,10 +492,10 @@ def test_nothing_else_changes_however_a_file_is_written(source: str, layout: str
     text = LAYOUTS[layout](SOURCES[source].decode()).encode()
     make = as_tuples if source == "two" else with_sum
     model, written = convert(text, make)
-    demand_nothing_else(text, written.xml, places(model))
-    assert written.xml.startswith(b"\xef\xbb\xbf") == (layout == "a mark")
-    assert (b"\n" in written.xml) == (not layout.startswith("one line"))
-    again = load(written.xml, written.appended)
+    demand_nothing_else(text, written.content, places(model))
+    assert written.content.startswith(b"\xef\xbb\xbf") == (layout == "a mark")
+    assert (b"\n" in written.content) == (not layout.startswith("one line"))
+    again = load(written.content, written.appended)
     assert [defect.message for defect in again.defects] == [defect.message for defect in model.defects]
     nodes = [node for node in model.walk(SCATTER) if node.bodies == {}]
     assert [str(one.scope) for one in again.walk(SCATTER)] == [node.scope for node in nodes]
@@ -513,7 +513,7 @@ def test_layouts_go_together(layouts: list[str], source: str) -> None:
     if model.defects:
         return
     written = write_ir(model, [Patch(node, with_sum(node)) for node in model.walk(SCATTER)])
-    demand_nothing_else(text.encode(), written.xml, places(model))
+    demand_nothing_else(text.encode(), written.content, places(model))
 
 
 def test_new_layers_look_like_their_neighbours() -> None:
@@ -521,7 +521,7 @@ def test_new_layers_look_like_their_neighbours() -> None:
         LAYOUTS["a line for each layer"](LAYOUTS["no space before the slash"](TWO.decode()))
     )
     _, written = convert(text.encode(), as_tuples)
-    added = [line[1:] for line in outside_lines(text, written.xml.decode()) if line.startswith("+")]
+    added = [line[1:] for line in outside_lines(text, written.content.decode()) if line.startswith("+")]
     assert added[:2] == [
         "\t\t<layer id='8' name='first/axes' type='Const' version='opset1'><data element_type='i64' shape='1' "
         "offset='64' size='8'/><output><port id='0' precision='I64'><dim>1</dim></port></output></layer>",
@@ -588,7 +588,7 @@ def test_a_node_is_refused_with_a_reason(old: str, new: str, reason: str) -> Non
 def test_new_ids_are_above_the_greatest() -> None:
     model = load(SOUND.replace('<layer id="7"', '<layer id="999999999999999999"').encode())
     written = write_ir(model, [Patch(node, as_tuples(node)) for node in model.walk(SCATTER)])
-    assert b'id="1000000000000000000" name="first/axes"' in written.xml
+    assert b'id="1000000000000000000" name="first/axes"' in written.content
 
 
 def test_an_input_that_is_left_out_is_refused() -> None:
@@ -618,7 +618,7 @@ def test_constants_need_no_bin_if_there_are_none_yet(tmp_path: Path) -> None:
     text = re.sub(rb'type="Const"', b'type="Odd"', TWO)
     model = read(str(write(tmp_path, text, None)), text)
     written = write_ir(model, [Patch(node, as_tuples(node)) for node in model.walk(SCATTER)])
-    assert b'offset="0" size="8"' in written.xml
+    assert b'offset="0" size="8"' in written.content
     assert len(written.appended) == 8
 
 
@@ -642,7 +642,7 @@ def write_constants(folder: Path, values: dict[str, tuple[str, Any]]) -> tuple[l
     model = read(str(path), TWO)
     written = write_ir(model, [Patch(node, with_constants(node)) for node in model.walk(SCATTER)])
     path.with_suffix(".bin").write_bytes(bytes(33) + written.appended)
-    again = read(str(path), written.xml)
+    again = read(str(path), written.content)
     assert [defect for defect in again.defects if defect.kind.startswith("weights")] == []
     return [
         node for node in again.walk(frozenset({"Const"})) if node.name.startswith("first/")
@@ -722,8 +722,8 @@ def converted(
     before = write(folder, raw, weights, name)
     model = read(str(before), raw)
     written = write_ir(model, [Patch(node, make(node)) for node in model.walk(SCATTER)])
-    demand_nothing_else(raw, written.xml, places(model))
-    after = write(folder, written.xml, weights + written.appended, f"{name}_converted")
+    demand_nothing_else(raw, written.content, places(model))
+    after = write(folder, written.content, weights + written.appended, f"{name}_converted")
     return {name: before, f"{name}, converted": after}
 
 
@@ -770,5 +770,5 @@ def test_real_models_change_where_they_are_to(path: Path) -> None:
             write_ir(model, patches)
         return
     written = write_ir(model, patches)
-    demand_nothing_else(raw, written.xml, places(model))
+    demand_nothing_else(raw, written.content, places(model))
     assert bool(nodes) == bool(written.appended)

@@ -151,9 +151,11 @@ def test_nothing_else_changes_in_files_written_at_random(seed: int, oddity: floa
     except NotEditable:
         assert oddity
         return
-    demand_nothing_else(text, written.xml, places)
+    demand_nothing_else(text, written.content, places)
     with TemporaryDirectory() as folder:
-        again = read(str(write(Path(folder), written.xml, bytes(128) + written.appended)), written.xml)
+        again = read(
+            str(write(Path(folder), written.content, bytes(128) + written.appended)), written.content
+        )
         for patch in patches:
             assert isinstance(patch.node.graph, IrGraph)
             demand_same_inputs(patch, same_graph(again, patch.node.graph))

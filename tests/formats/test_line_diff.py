@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ir_scatter.formats.edits import Edit, apply_edits
-from ir_scatter.formats.line_diff import unified_diff
+from ir_scatter.formats.text_edits import Edit, apply_edits, unified_diff
 
 _NO_END = "\\ No newline at end of file\n"
 _HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@\n")

@@ -10,6 +10,7 @@ from onnx import AttributeProto, ModelProto, SparseTensorProto, TensorProto, hel
 from ir_scatter import formats
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model
+from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.formats.onnx import reader as onnx_model
 from ir_scatter.formats.onnx.writer import ExternalFile, external_files
 
@@ -40,7 +41,7 @@ def read_in(folder: Path, proto: ModelProto, *files: str, **links: Path) -> Mode
         (folder / name).write_bytes(np.arange(2).tobytes())
     path = folder / "model.onnx"
     path.write_bytes(proto.SerializeToString())
-    return formats.read(str(path), format=formats.ONNX_FORMAT)
+    return formats.read(str(path), format=ONNX_FORMAT)
 
 
 def everywhere() -> tuple[ModelProto, list[str]]:
@@ -121,7 +122,7 @@ def test_the_store_of_a_model_that_is_a_link(tmp_path: Path) -> None:
     named.mkdir()
     (named / "model.onnx").symlink_to(store / "model.onnx")
     (named / "w.bin").symlink_to(store / "1111")
-    model = formats.read(str(named / "model.onnx"), format=formats.ONNX_FORMAT)
+    model = formats.read(str(named / "model.onnx"), format=ONNX_FORMAT)
     assert external_files(model) == [ExternalFile("w.bin", "w.bin", store / "1111")]
 
 

@@ -10,6 +10,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from ir_scatter import formats
 from ir_scatter.core.model import Model
+from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.formats.onnx import reader as onnx_model
 
 VALUES = np.array([[2, 3, 5], [7, 11, 13]], np.int64)
@@ -33,7 +34,7 @@ def model_with(*tensors: TensorProto) -> ModelProto:
 def read_from(folder: Path, *tensors: TensorProto) -> Model:
     path = folder / "model.onnx"
     path.write_bytes(model_with(*tensors).SerializeToString())
-    return formats.read(str(path), format=formats.ONNX_FORMAT)
+    return formats.read(str(path), format=ONNX_FORMAT)
 
 
 def loaded(model: Model) -> list[object]:
@@ -146,7 +147,7 @@ def test_a_model_that_is_a_link_keeps_its_weights_beside_its_target(tmp_path: Pa
     (store / "2222").write_bytes(VALUES.tobytes())
     (named / "model.onnx").symlink_to(store / "1111")
     (named / "w.bin").symlink_to(store / "2222")
-    model = formats.read(str(named / "model.onnx"), format=formats.ONNX_FORMAT)
+    model = formats.read(str(named / "model.onnx"), format=ONNX_FORMAT)
     assert model.defects == ()
     assert loaded(model) == [VALUES.tolist()]
 

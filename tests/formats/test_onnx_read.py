@@ -12,6 +12,7 @@ from ir_scatter.core.constants import Constant
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model, Node
 from ir_scatter.core.shapes import Bounds, show
+from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.formats.onnx import reader as onnx_model
 
 
@@ -60,10 +61,10 @@ def test_a_git_lfs_pointer_is_called_one() -> None:
 def test_unreadable_files(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "missing.onnx"):
         with pytest.raises(UnreadableModel) as caught:
-            formats.read(str(path), format=formats.ONNX_FORMAT)
+            formats.read(str(path), format=ONNX_FORMAT)
         assert caught.value.defect == "unreadable-file"
     with pytest.raises(UnreadableModel, match="no such file or directory"):
-        formats.read(str(tmp_path / "missing.onnx"), format=formats.ONNX_FORMAT)
+        formats.read(str(tmp_path / "missing.onnx"), format=ONNX_FORMAT)
 
 
 def test_every_truncation_is_unreadable_or_a_model() -> None:
@@ -81,7 +82,7 @@ def test_a_model_says_what_it_is(tmp_path: Path) -> None:
     proto = parser.parse_model(SIMPLE)
     path = tmp_path / "model.onnx"
     onnx.save(proto, path)
-    model = formats.read(str(path), format=formats.ONNX_FORMAT)
+    model = formats.read(str(path), format=ONNX_FORMAT)
     assert (model.format, model.domain, model.graph.name) == ("onnx", "", "main")
     assert model.inputs == (frozenset({"data"}), frozenset({"indices"}))
     assert model.opset_imports == {"": 18, "custom": 3}

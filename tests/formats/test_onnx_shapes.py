@@ -10,6 +10,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 from ir_scatter import formats
 from ir_scatter.core.model import Model, Node
 from ir_scatter.core.shapes import show
+from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.formats.onnx import reader as onnx_model
 
 MODELS = Path(__file__).resolve().parents[2].parent / "shared" / "models"
@@ -212,7 +213,7 @@ def test_real_models_are_read_without_defects_and_with_shapes() -> None:
     if not paths:
         pytest.skip("the folder of real models is not beside the checkout")
     for path in paths:
-        model = formats.read(str(path), format=formats.ONNX_FORMAT)
+        model = formats.read(str(path), format=ONNX_FORMAT)
         assert model.defects == ()
         outputs = [value for node in model.walk() for value in node.outputs]
         known = [value for value in outputs if value.shape is not None]

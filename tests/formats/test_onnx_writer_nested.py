@@ -12,6 +12,7 @@ from ir_scatter import formats
 from ir_scatter.core.errors import Error
 from ir_scatter.core.fragment import Fragment
 from ir_scatter.evaluate.model import prepare
+from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.inputs.feeds import make_feeds
 from tests.formats.onnx_patches import (
     Sketch,
@@ -172,7 +173,7 @@ def _real_models() -> list[Path]:
 def test_real_models_are_equal_but_for_the_patched_nodes() -> None:
     count = 0
     for path in _real_models():
-        model = formats.read(str(path), format=formats.ONNX_FORMAT)
+        model = formats.read(str(path), format=ONNX_FORMAT)
         written, nodes = patched(model, SCATTER, trivial)
         count += len(nodes)
         assert read(written.data).defects == ()
@@ -189,7 +190,7 @@ def test_real_models_compute_the_same(tmp_path: Path) -> None:
             feeds = make_feeds(prepare(path), 0)
         except Error:
             continue
-        written, _ = patched(formats.read(str(path), format=formats.ONNX_FORMAT), SCATTER, trivial)
+        written, _ = patched(formats.read(str(path), format=ONNX_FORMAT), SCATTER, trivial)
         jobs[str(path)] = (path.read_bytes(), written.data, list(feeds.values()))
     assert len(jobs) > 30
     check_all_equal_in_onnxruntime(tmp_path, jobs)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from ir_scatter.core import temporary_files
+from ir_scatter.core import atomic_write
+from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.errors import CannotWrite
-from ir_scatter.core.replace_files import Output, replace_files
 from tests.formats.ir_files import ROOT
 
 PATTERN = random.Random(0).randbytes(1 << 20)
@@ -26,7 +26,7 @@ PATTERN = random.Random(0).randbytes(1 << 20)
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Temporary files with and without names."""
     if request.param == "with a name":
-        monkeypatch.setattr(temporary_files, "_open_unnamed", lambda folder: None)
+        monkeypatch.setattr(atomic_write, "_open_unnamed", lambda folder: None)
     return str(request.param)
 
 
@@ -276,7 +276,7 @@ CHILD = """
 import os, resource, sys
 from pathlib import Path
 from ir_scatter.core.errors import CannotWrite
-from ir_scatter.core.replace_files import Output, replace_files
+from ir_scatter.core.atomic_write import Output, replace_files
 """
 
 
@@ -344,7 +344,7 @@ while True:
     text = b"%d" % number * 20000
     replace_files([Output(Path("a.bin"), text, copied=Path("source")), Output(Path("a.xml"), text)])
 """
-NAMED = "from ir_scatter.core import temporary_files; temporary_files._open_unnamed = lambda folder: None"
+NAMED = "from ir_scatter.core import atomic_write; atomic_write._open_unnamed = lambda folder: None"
 
 
 def kills(folder: Path, code: str, rounds: int) -> Iterator[list[str]]:
@@ -391,7 +391,7 @@ def test_a_kill_leaves_the_old_or_the_new_and_nothing_in_the_way(tmp_path: Path,
 def test_the_temporary_files_of_the_living_are_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(temporary_files, "_open_unnamed", lambda folder: None)
+    monkeypatch.setattr(atomic_write, "_open_unnamed", lambda folder: None)
     path, other = tmp_path / "a", tmp_path / "b"
     reached, go_on = threading.Event(), threading.Event()
     sync = os.fsync
@@ -406,7 +406,7 @@ def test_the_temporary_files_of_the_living_are_left_alone(
     slow = threading.Thread(target=replace_files, args=([Output(path, b"slow")],))
     slow.start()
     assert reached.wait(10)
-    stale = [temporary_files.temporary_name(one) for one in (path, other)]
+    stale = [atomic_write.temporary_name(one) for one in (path, other)]
     for name in stale:
         name.write_bytes(b"of a dead run")
     replace_files([Output(path, b"quick")])

@@ -17,11 +17,17 @@ import pytest
 
 import ir_scatter
 from ir_scatter.convert.job import Job, run_job
-from ir_scatter.core import replacement_journal, temporary_files
+from ir_scatter.core import atomic_write
+from ir_scatter.core.atomic_write import (
+    Output,
+    finish_reading,
+    half_replaced,
+    journal_of,
+    locked,
+    replace_files,
+)
 from ir_scatter.core.errors import CannotWrite, UnreadableModel
 from ir_scatter.core.files import Source
-from ir_scatter.core.replace_files import Output, replace_files
-from ir_scatter.core.replacement_journal import finish_reading, half_replaced, journal_of, locked
 from ir_scatter.lint import Options, check_file
 from tests.campaigns.scale import cases
 from tests.formats.ir_files import ROOT, SIMPLE, WEIGHTS, check, codes, write
@@ -39,7 +45,7 @@ Tree = Mapping[str, bytes]
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Temporary files with and without names."""
     if request.param == "with a name":
-        monkeypatch.setattr(temporary_files, "_open_unnamed", lambda folder: None)
+        monkeypatch.setattr(atomic_write, "_open_unnamed", lambda folder: None)
     return str(request.param)
 
 
@@ -218,7 +224,7 @@ def test_links_lead_to_the_list(tmp_path: Path) -> None:
 def test_a_list_of_a_stranger_moves_nothing(tmp_path: Path) -> None:
     """Only a temporary file of ours becomes the file that it is for, and only what we wrote is removed."""
     model, outside = tmp_path / "sub" / "a.xml", tmp_path / "outside"
-    temporary = temporary_files.temporary_name(model)
+    temporary = atomic_write.temporary_name(model)
     now = [1, 2, 3]
     for listed in (
         b"",
@@ -492,5 +498,5 @@ def test_a_fresh_pair_of_which_one_file_is_there(tmp_path: Path) -> None:
     half(tmp_path)
     assert sorted(name for name in files(tmp_path) if not name.endswith(".tmp")) == ["a.bin"]
     assert codes(check_file(Source(str(tmp_path / "a.xml")), Options())) == ["SCT934"]
-    assert replacement_journal.finish_reading(tmp_path / "a.xml")
+    assert finish_reading(tmp_path / "a.xml")
     assert files(tmp_path) == {"a.bin": b"new", "a.xml": b"new"}

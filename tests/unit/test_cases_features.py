@@ -17,7 +17,7 @@ from ir_scatter.convert.inputs_like import Given, draw_inputs
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import ONNX
 from ir_scatter.evaluate.model import ArrayMachine, check_feeds, prepare
-from ir_scatter.formats.one_node import OneInput, OneNode, ir_of, onnx_of
+from ir_scatter.formats.base import IR, ONNX_FORMAT, OneInput, OneNode
 from ir_scatter.inputs import Case, random_case
 from ir_scatter.inputs.feeds import draw_feeds, make_feeds
 from ir_scatter.inputs.terms import Constraint
@@ -25,6 +25,7 @@ from ir_scatter.ops import SPECS, Lookup
 from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.runners.base import Outcome, Status
+from tests.formats.ir_files import write_one
 from tests.rules.ir_text import IrText
 from tests.unit.nested_onnx import save
 
@@ -89,14 +90,7 @@ def write(case: Case, folder: Path) -> Path:
     node = OneNode(
         case.spec.key.type, case.spec.opsets[-1], attributes, inputs, case.element_type, case.data.shape
     )
-    if case.spec.key.domain == ONNX:
-        path = folder / "one.onnx"
-        path.write_bytes(onnx_of(node))
-        return path
-    path, (text, weights) = folder / "one.xml", ir_of(node)
-    path.write_bytes(text)
-    path.with_suffix(".bin").write_bytes(weights)
-    return path
+    return write_one(ONNX_FORMAT if case.spec.key.domain == ONNX else IR, node, folder)
 
 
 @pytest.mark.parametrize("name", ROWS)

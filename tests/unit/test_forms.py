@@ -19,7 +19,7 @@ from ir_scatter.convert.output import make_files
 from ir_scatter.core.errors import NotEditable, UnreadableModel, UsageError
 from ir_scatter.core.model import Model
 from ir_scatter.formats.onnx.graph import OnnxForms
-from ir_scatter.formats.openvino.forms import IrForms
+from ir_scatter.formats.openvino.graph import IrForms
 from ir_scatter.ops import find, scatter_types
 from ir_scatter.rewrites.conditions import Condition, judge
 from ir_scatter.rules import all_rules

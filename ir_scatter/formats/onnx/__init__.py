@@ -1,1 +1,64 @@
-"""Files of ONNX: read lazily, copied with single nodes replaced."""
+"""ONNX: read lazily, written as a copy of the message in which single nodes are replaced."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.errors import UnreadableModel
+from ir_scatter.core.model import Model
+from ir_scatter.formats.base import ONNX_FORMAT, Format, OneNode, ReadOptions, Written
+
+if TYPE_CHECKING:
+    from ir_scatter.core.dataflow import Wiring
+    from ir_scatter.core.fragment import Patch
+
+
+class Onnx:
+    """The message of a model, whose weights may stand in files beside it; see `base.Format`."""
+
+    name = ONNX_FORMAT
+    title = "ONNX"
+    suffix = ".onnx"
+
+    def sniff(self, head: bytes) -> bool:
+        """Return False: no bytes say that a message is a model."""
+        return False
+
+    def read(self, path: str, data: bytes, options: ReadOptions) -> Model:
+        """Read a model."""
+        try:
+            from ir_scatter.formats.onnx.reader import read
+        except Exception as error:  # a broken package may raise anything
+            reason = f"the package onnx cannot be imported: {type(error).__name__}: {error}"
+            raise UnreadableModel("unreadable-file", reason, Location(path)) from None
+        return read(
+            path,
+            data,
+            options.types,
+            options.scatter_types,
+            has_folder=options.has_folder,
+            input_shapes=options.input_shapes,
+        )
+
+    def dataflow(self, model: Model) -> "Wiring":
+        """Return how the values of a model flow."""
+        from ir_scatter.formats.onnx.dataflow import wire
+
+        return wire(model)
+
+    def write(
+        self, model: Model, patches: "Sequence[Patch]", move: Callable[[Any], None] | None = None
+    ) -> Written:
+        """Write patches into a copy of the message."""
+        from ir_scatter.formats.onnx.writer import write_onnx
+
+        return Written(write_onnx(model, patches, move).data)
+
+    def single_node(self, node: OneNode) -> Mapping[str, bytes]:
+        """Return the file of a model with one node."""
+        from ir_scatter.formats.onnx.single_node import write_single_node
+
+        return {".onnx": write_single_node(node)}
+
+
+FORMAT: Format = Onnx()

@@ -20,7 +20,8 @@ from ir_scatter.core.dataflow import (
     Source,
     Wiring,
 )
-from ir_scatter.core.errors import UnreadableModel
+from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.errors import UnknownOperator, UnreadableModel
 from ir_scatter.core.model import Function, Model, Node
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import FunctionKey, bound, function_key, sources_first, text
@@ -35,13 +36,25 @@ _FIRST_CARRIED = 2
 _SCAN_WITHOUT_BATCH = 9
 
 
+MOST_CALLS = 20_000
+"""Functions that call functions twice each soon stand for more."""
+
+
 def wire(model: Model) -> Wiring:
-    """Return how the values of an ONNX model flow."""
+    """Return how the values of an ONNX model flow.
+
+    Raises:
+        UnknownOperator: functions that call functions stand for more graphs than can be computed.
+    """
     assert isinstance(model.graph, OnnxGraph)
+    count = _count_calls(model)
+    if count > MOST_CALLS:
+        message = f"functions are called {count} times, calls in calls counted, expected at most {MOST_CALLS}"
+        raise UnknownOperator(f"NumPy does not compute it: {message}", Location(model.path))
     return OnnxWiring(model.graph, _functions(model))
 
 
-def count_calls(model: Model) -> int:
+def _count_calls(model: Model) -> int:
     """Return how often functions are called, the calls in functions counted as often as those are called."""
     definitions = {key: function.definition for key, function in _functions(model).items()}
     calls = {key: one.index.called() for key, one in definitions.items() if isinstance(one, OnnxGraph)}

@@ -19,11 +19,11 @@ from onnx import (
     TensorProto,
 )
 
+from ir_scatter.core.atomic_write import Identity
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import NotEditable, UnreadableModel
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
 from ir_scatter.core.model import Model, Node, Value
-from ir_scatter.core.replacement_journal import Identity
 from ir_scatter.formats.onnx.functions import attribute_is_kept, content
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import (

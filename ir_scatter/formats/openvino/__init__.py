@@ -1,1 +1,57 @@
-"""Files of OpenVINO IR: indexed by place, parsed where asked, edited as text."""
+"""OpenVINO IR: read lazily by an index of its bytes, written by edits of them."""
+
+import codecs
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ir_scatter.core.model import Model
+from ir_scatter.formats.base import IR, Format, OneNode, ReadOptions, Written
+
+if TYPE_CHECKING:
+    from ir_scatter.core.dataflow import Wiring
+    from ir_scatter.core.fragment import Patch
+
+
+class OpenVinoIr:
+    """The `.xml` of an IR, whose weights stand in the `.bin` beside it; see `base.Format`."""
+
+    name = IR
+    title = "OpenVINO IR"
+    suffix = ".xml"
+
+    def sniff(self, head: bytes) -> bool:
+        """Tell whether a file begins like XML."""
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return True
+        return head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"<")
+
+    def read(self, path: str, data: bytes, options: ReadOptions) -> Model:
+        """Read a model."""
+        from ir_scatter.formats.openvino.reader import read
+
+        return read(path, data, options)
+
+    def dataflow(self, model: Model) -> "Wiring":
+        """Return how the values of a model flow."""
+        from ir_scatter.formats.openvino.dataflow import wire
+
+        return wire(model)
+
+    def write(
+        self, model: Model, patches: "Sequence[Patch]", move: Callable[[Any], None] | None = None
+    ) -> Written:
+        """Write patches into the text of a model, which has no opset to move."""
+        from ir_scatter.formats.openvino.writer import write_ir
+
+        assert move is None
+        return write_ir(model, patches)
+
+    def single_node(self, node: OneNode) -> Mapping[str, bytes]:
+        """Return the `.xml` and the `.bin` of a model with one node."""
+        from ir_scatter.formats.openvino.writer import write_single_node
+
+        text, weights = write_single_node(node)
+        return {".xml": text, ".bin": weights}
+
+
+FORMAT: Format = OpenVinoIr()

@@ -1,6 +1,5 @@
 """How values flow through an IR: edges, port maps and back edges."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
@@ -24,11 +23,9 @@ from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model, Node, Value
 from ir_scatter.core.shapes import Shape, counted
-from ir_scatter.formats.openvino.bodies import text_without_bodies
-from ir_scatter.formats.openvino.file import CONST, PARAMETER
-from ir_scatter.formats.openvino.graph import IrGraph
-from ir_scatter.formats.openvino.layers import Element, layer_tree
-from ir_scatter.formats.openvino.xml_exact import shortest
+from ir_scatter.formats.openvino.graph import CONST, PARAMETER, IrGraph, id_in
+from ir_scatter.formats.openvino.layers import split_names
+from ir_scatter.formats.openvino.xml_text import Element
 
 _RESULT = b"result"
 _BRANCHES = {True: "then", False: "else"}
@@ -52,17 +49,17 @@ class IrWiring(Wiring):
     def __init__(self, graph: IrGraph) -> None:
         self.graph = graph
         self._ir = graph
-        self._parameters = list(self._layers(PARAMETER))
-        self._results = list(self._layers(_RESULT))
+        self._parameters = self._ir.keys_of(PARAMETER)
+        self._results = self._ir.keys_of(_RESULT)
         self.inputs = tuple(map(self._input, self._parameters))
         self.outputs = tuple(self._named_apart(map(self._output, self._results)))
 
     def constant(self, key: Key) -> Constant | None:
         """Return the constant that a value is."""
         layer, _ = _port(key)
-        if self._type(layer) != CONST:
+        if self._ir.type_of(layer) != CONST:
             return None
-        value = self._value(key)
+        value = self._ir.value(_port(key))
         if value is None or value.constant is None:
             node = self._ir.node(layer)
             message = f"{node.scope}: the constant has no known type and shape"
@@ -72,7 +69,7 @@ class IrWiring(Wiring):
     def link(self, key: Key) -> Link | None:
         """Return the node that a value comes from."""
         layer, _ = _port(key)
-        if self._type(layer) in {b"", PARAMETER}:
+        if self._ir.type_of(layer) in {b"", PARAMETER}:
             return None
         text = self._ir.layer(layer)
         producers = self._ir.body.producers(layer)
@@ -85,7 +82,7 @@ class IrWiring(Wiring):
         if not bodies:
             return None
         kind = node.type.lower()
-        element = self._element(node.handle)
+        element = self._ir.element(node.handle)
         if len(self._ir.layer(node.handle).inputs) < _LEAST_INPUTS.get(kind, 0):
             raise _misfit(node, f"it has fewer than {counted(_LEAST_INPUTS[kind], 'input')}")
         if kind == "if":
@@ -105,12 +102,12 @@ class IrWiring(Wiring):
         outer_inputs, outer_outputs = self._port_numbers(node)
         sources: list[int | None] = [None] * len(inputs)
         for entry in element.iterfind(f"{name}_port_map/input"):
-            number = _look_up(inputs, _id(entry, "internal_layer_id"), node)
-            sources[number] = _look_up(outer_inputs, _id(entry, "external_port_id"), node)
+            number = _look_up(inputs, id_in(entry, "internal_layer_id"), node)
+            sources[number] = _look_up(outer_inputs, id_in(entry, "external_port_id"), node)
         targets: list[int | None] = [None] * len(outer_outputs)
         for entry in element.iterfind(f"{name}_port_map/output"):
-            number = _look_up(outer_outputs, _id(entry, "external_port_id"), node)
-            targets[number] = _look_up(outputs, _id(entry, "internal_layer_id"), node)
+            number = _look_up(outer_outputs, id_in(entry, "external_port_id"), node)
+            targets[number] = _look_up(outputs, id_in(entry, "internal_layer_id"), node)
         return Call(body, tuple(_complete(sources, node)), tuple(_complete(targets, node)))
 
     def _repeat(self, node: Node, element: Element, *, has_trips: bool) -> Repeat:
@@ -118,21 +115,23 @@ class IrWiring(Wiring):
         inputs, outputs = body.numbers()
         outer_inputs, outer_outputs = self._port_numbers(node)
         successors = {
-            _look_up(inputs, _id(edge, "to-layer"), node): _look_up(outputs, _id(edge, "from-layer"), node)
+            _look_up(inputs, id_in(edge, "to-layer"), node): _look_up(
+                outputs, id_in(edge, "from-layer"), node
+            )
             for edge in element.iterfind("back_edges/edge")
         }
         sources: list[BodyInput | None] = [None] * len(inputs)
         for entry in element.iterfind("port_map/input"):
-            number = _look_up(inputs, _id(entry, "internal_layer_id"), node)
+            number = _look_up(inputs, id_in(entry, "internal_layer_id"), node)
             sources[number] = _body_input(entry, outer_inputs, successors.get(number), node)
         targets: list[BodyOutput | None] = [None] * len(outer_outputs)
         goes_on = None
         for entry in element.iterfind("port_map/output"):
-            inner = _look_up(outputs, _id(entry, "internal_layer_id"), node)
+            inner = _look_up(outputs, id_in(entry, "internal_layer_id"), node)
             if entry.get("purpose") == "execution_condition":
                 goes_on = inner
-            if _id(entry, "external_port_id") in outer_outputs:
-                number = outer_outputs[_id(entry, "external_port_id")]
+            if id_in(entry, "external_port_id") in outer_outputs:
+                number = outer_outputs[id_in(entry, "external_port_id")]
                 targets[number] = BodyOutput(inner, _slice(entry, node))
         trips, condition = (0, 1) if has_trips else (None, None)
         found = tuple(_complete(sources, node)), tuple(_complete(targets, node))
@@ -151,26 +150,12 @@ class IrWiring(Wiring):
         )
         return inputs, outputs
 
-    def _layers(self, kind: bytes) -> Iterator[bytes]:
-        return (key for key, (type, _, _) in self._ir.body.layers.items() if type.lower() == kind)
-
-    def _type(self, layer: bytes) -> bytes:
-        span = self._ir.body.layers.get(layer)
-        return b"" if span is None else span[0].lower()
-
-    def _value(self, key: Key) -> Value | None:
-        layer, port_id = _port(key)
-        ports = self._ir.layer(layer).outputs
-        found = (number for number, port in enumerate(ports) if port.id == port_id)
-        number = next(found, None)
-        return None if number is None else self._ir.node(layer).outputs[number]
-
     def _input(self, layer: bytes) -> GraphInput:
         node, ports = self._ir.node(layer), self._ir.layer(layer).outputs
         if not ports:
             raise _misfit(node, "the Parameter has no output port")
         element_type, shape = _known(node.outputs[0])
-        names = [name for port in self._tensor_names(layer).values() for name in port]
+        names = [name for port in self._ir.tensor_names(layer).values() for name in port]
         unique = dict.fromkeys([*sorted(names), node.name])
         return GraphInput((layer, ports[0].id), tuple(unique), element_type, shape)
 
@@ -178,13 +163,13 @@ class IrWiring(Wiring):
         source = next(iter(self._ir.body.producers(layer).values()), None)
         if source is None or source[0] not in self._ir.body.layers:
             raise _misfit(self._ir.node(layer), "nothing is connected to the Result")
-        own = _split_names(self._element(layer).get("output_names"))
-        names = own or self._tensor_names(source[0]).get(source[1], [])
+        own = split_names(self._ir.element(layer).get("output_names"))
+        names = own or self._ir.tensor_names(source[0]).get(source[1], [])
         ports = self._ir.layer(source[0]).outputs
         name = min(names, default="") or self._ir.node(source[0]).name
         if not names and len(ports) > 1:
             name += f".{[port.id for port in ports].index(source[1])}"
-        element_type, shape = _known(self._value(source))
+        element_type, shape = _known(self._ir.value(source))
         return GraphOutput(source, name, element_type, shape)
 
     def _named_apart(self, outputs: Iterator[GraphOutput]) -> Iterator[GraphOutput]:
@@ -196,20 +181,6 @@ class IrWiring(Wiring):
                 name += "'"
             taken.add(name)
             yield GraphOutput(output.key, name, output.element_type, output.shape)
-
-    def _tensor_names(self, layer: bytes) -> dict[bytes, list[str]]:
-        """Return the names of the tensors at the output ports of a layer."""
-        return {
-            shortest(port.get("id")): _split_names(port.get("names"))
-            for port in self._element(layer).iterfind("output/port")
-        }
-
-    def _element(self, layer: bytes) -> Element:
-        """Return a layer without its bodies."""
-        body, data = self._ir.body, self._ir.file.text.data
-        _, start, end = body.layers[layer]
-        text = text_without_bodies(data, start, end, body.bodies.get(layer, {}).values())
-        return layer_tree(text)
 
 
 def _numbered(layers: Sequence[bytes]) -> dict[bytes, int]:
@@ -225,19 +196,10 @@ def _known(value: Value | None) -> tuple[ElementType | None, Shape]:
     return (None, None) if value is None else (value.element_type, value.shape)
 
 
-def _split_names(text: str) -> list[str]:
-    names = re.split(r"(?<!\\),", text)
-    return [name.replace("\\,", ",") for name in names if name]
-
-
-def _id(entry: Element, name: str) -> bytes:
-    return shortest(entry.get(name))
-
-
 def _body_input(entry: Element, outer: Mapping[bytes, int], successor: int | None, node: Node) -> BodyInput:
     if entry.get("purpose") == "current_iteration":
         return BodyInput(Source.ITERATION)
-    number = _look_up(outer, _id(entry, "external_port_id"), node)
+    number = _look_up(outer, id_in(entry, "external_port_id"), node)
     cut = _slice(entry, node)
     if cut is not None:
         return BodyInput(Source.PART, number, slice=cut)

@@ -1,21 +1,113 @@
 """The graph of an IR: nodes and values made from its index when somebody asks for them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING, TypeAlias, cast
 
-from ir_scatter.core.constants import Constant
+from ir_scatter.core.constants import Constant, few_numbers
 from ir_scatter.core.diagnostics import Location
-from ir_scatter.core.element_types import ElementType
+from ir_scatter.core.element_types import ElementType, from_element_type
+from ir_scatter.core.forms import Brief, Form, Forms
 from ir_scatter.core.lazy import lazy
 from ir_scatter.core.model import OPENVINO, Graph, Input, Node, Value
-from ir_scatter.core.shapes import Shape, agree, narrow, static
-from ir_scatter.formats.openvino.bodies import InvariantInputs, text_without_bodies
-from ir_scatter.formats.openvino.file import CONST, PARAMETER, IrConstant, IrFile, byte_range, declared_by
-from ir_scatter.formats.openvino.forms import IrForms
-from ir_scatter.formats.openvino.index import Body, Declaration
-from ir_scatter.formats.openvino.layers import LayerText, PortText, tensor_names
+from ir_scatter.core.shapes import MAX_RANK, Shape, agree, is_static, narrow, parse_shape, static
+from ir_scatter.core.weights import Weights, decode
+from ir_scatter.formats.base import ReadOptions
+from ir_scatter.formats.openvino.index import Body, shortest
+from ir_scatter.formats.openvino.layers import LayerParser, LayerText, PortText, split_names
+from ir_scatter.formats.openvino.xml_text import Element, XmlText, parse_elements
 
-_FEW = 8
+if TYPE_CHECKING:
+    from ir_scatter.core.constants import Array
+
+CONST = b"const"
+PARAMETER = b"parameter"
+
+Port: TypeAlias = tuple[bytes, bytes]
+"""A layer's key and the id of its output port: what names a value."""
+
+Declared: TypeAlias = tuple[ElementType | None, Shape, tuple[int, ...] | None]
+"""Element type, shape, and the shape again if it is static."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IrFile:
+    """What all graphs of one file share.
+
+    Attributes:
+        text: the `.xml`.
+        weights: the `.bin`; None if there can be none.
+        options: how it is read.
+        layers: parses layers.
+    """
+
+    text: XmlText
+    weights: Weights | None
+    options: ReadOptions
+    layers: LayerParser = field(default_factory=LayerParser)
+    _declared: dict[tuple[bytes, bytes], Declared] = field(default_factory=dict)
+
+    def declared(self, type: bytes, shape: bytes) -> Declared:
+        """Return what `<data>` of a Const says that the index has read; equal texts are read once."""
+        known = self._declared.get((type, shape))
+        if known is None:
+            texts = type.decode("utf-8", "replace"), shape.decode("utf-8", "replace")
+            known = self._declared[type, shape] = _declared(*texts)
+        return known
+
+
+def _declared(type: str, shape: str | None) -> Declared:
+    """Return what `<data>` of a Const or Parameter says; None for what is no type or no shape."""
+    try:
+        parsed = None if shape is None else parse_shape(shape)
+    except ValueError:
+        parsed = None
+    if parsed is not None and len(parsed) > MAX_RANK:
+        parsed = None
+    return from_element_type(type.strip()), parsed, static(parsed)
+
+
+class IrConstant(Constant):
+    """A Const of an IR: a place in the `.bin`."""
+
+    __slots__ = ("_place", "_weights")
+
+    def __init__(
+        self,
+        node: "partial[Node]",
+        element_type: ElementType,
+        shape: tuple[int, ...],
+        weights: Weights | None,
+        place: tuple[int, int] | None,
+    ) -> None:
+        super().__init__(node, element_type, shape, self._decoded)
+        self._weights = weights
+        self._place = place
+
+    def view(self) -> memoryview | None:
+        """Return the bytes, None where they cannot be had."""
+        if self._weights is None or self._place is None:
+            return None
+        return self._weights.view(*self._place)
+
+    def _decoded(self) -> "Array | None":
+        view = self.view()
+        if view is None or self.element_type is None:
+            return None
+        return decode(view, self.element_type, self.shape)
+
+
+def byte_range(layer: LayerText) -> tuple[int, int] | None:
+    """Return offset and size of a Const, None unless both are numbers."""
+    offset, size = (layer.attributes.get(name, "").strip().removeprefix("+") for name in ("offset", "size"))
+    if not all(text.isascii() and text.isdigit() and len(text) < 20 for text in (offset, size)):
+        return None
+    return int(offset), int(size)
+
+
+def _declared_by(layer: LayerText) -> Declared:
+    return _declared(layer.attributes.get("element_type", ""), layer.attributes.get("shape"))
 
 
 class IrGraph(Graph):
@@ -32,10 +124,10 @@ class IrGraph(Graph):
         self.scope = f"{owner.scope}:{body.name}/" if owner else ""
         self._nodes: dict[bytes, Node] = {}
         self._layers: dict[bytes, LayerText] = {}
-        self._values: dict[tuple[bytes, bytes], Value | None] = {}
+        self._values: dict[Port, Value | None] = {}
         self._bodies: dict[bytes, dict[str, IrGraph]] = {}
         self._locations: dict[bytes, Location] = {}
-        self._numbered_ports: dict[bytes, dict[bytes, tuple[int, PortText]]] = {}
+        self._output_ports: dict[bytes, dict[bytes, tuple[int, PortText]]] = {}
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
         """Yield every node, those of bodies included, in the order of the file."""
@@ -50,6 +142,15 @@ class IrGraph(Graph):
                 for graph in self.graphs(key).values():
                     yield from graph.walk(types)
 
+    def with_bodies(self) -> "Iterator[IrGraph]":
+        """Yield this graph, then all graphs in it."""
+        pending = [self]
+        while pending:
+            graph = pending.pop()
+            yield graph
+            inner = [body for key in graph.body.bodies for body in graph.graphs(key).values()]
+            pending.extend(reversed(inner))
+
     def graphs(self, key: bytes) -> "dict[str, IrGraph]":
         """Return the bodies of a layer."""
         if key not in self._bodies:
@@ -58,34 +159,44 @@ class IrGraph(Graph):
             self._bodies[key] = {name: IrGraph(self.file, body, node, self) for name, body in bodies.items()}
         return self._bodies[key]
 
+    def text_of(self, key: bytes) -> bytes:
+        """Return the text of a layer without its bodies."""
+        data, (_, start, end) = self.file.text.data, self.body.layers[key]
+        if key not in self.body.bodies:
+            return data[start:end]
+        parts = []
+        for body in self.body.bodies[key].values():
+            parts.append(data[start : body.start])
+            start = body.end
+        return b"".join([*parts, data[start:end]])
+
+    def element(self, key: bytes) -> Element:
+        """Return all that stands in a layer but its bodies."""
+        return parse_elements(self.text_of(key)).children[0]
+
     def layer(self, key: bytes) -> LayerText:
         """Return a layer as written."""
         layer = self._layers.get(key)
         if layer is None:
-            data, parser = self.file.text.data, self.file.layers
-            _, start, end = self.body.layers[key]
+            data, (_, start, end) = self.file.text.data, self.body.layers[key]
             if key in self.body.bodies:
-                text = text_without_bodies(data, start, end, self.body.bodies[key].values())
-                layer = parser.parse(text, 0, len(text))
-            else:
-                layer = parser.parse(data, start, end)
-            self._layers[key] = layer
+                data = self.text_of(key)
+                start, end = 0, len(data)
+            layer = self._layers[key] = self.file.layers.parse(data, start, end)
         return layer
+
+    def type_of(self, key: bytes) -> bytes:
+        """Return the type of a layer in lower case; b"" if there is no such layer."""
+        span = self.body.layers.get(key)
+        return b"" if span is None else span[0].lower()
 
     def node(self, key: bytes) -> Node:
         """Return the node of a layer."""
         node = self._nodes.get(key)
         if node is None:
-            type, start, end = self.body.layers[key]
-            head = None
-            if key not in self._layers:
-                head = self.file.layers.head(self.file.text.data, start, end)
-            if head is None:
-                layer = self.layer(key)
-                head = layer.name, layer.version
-            name = head[0] or f"layer_{self.id_of(key)}"
-            node = Node(self, OPENVINO, type.decode("utf-8", "replace"), head[1], name, key)
-            self._nodes[key] = node
+            layer, type = self.layer(key), self.body.layers[key][0].decode("utf-8", "replace")
+            name = layer.name or f"layer_{self.id_of(key)}"
+            node = self._nodes[key] = Node(self, OPENVINO, type, layer.version, name, key)
         return node
 
     @staticmethod
@@ -95,11 +206,10 @@ class IrGraph(Graph):
 
     def inputs_of(self, node: Node) -> tuple[Input, ...]:
         """Return the input ports; what feeds them is found through the edges."""
-        producers = self.body.producers(node.handle)
-        value = self.value
+        feed, value = self.body.producers(node.handle).get, self.value
         return tuple(
             [
-                Input(value(producers.get(port.id)), True, port.element_type, port.shape)
+                Input(value(feed(port.id)), True, port.element_type, port.shape)
                 for port in self.layer(node.handle).inputs
             ]
         )
@@ -107,8 +217,7 @@ class IrGraph(Graph):
     def outputs_of(self, node: Node) -> tuple[Value, ...]:
         """Return the values at the output ports."""
         key: bytes = node.handle
-        ports = self.layer(key).outputs
-        return tuple([self._make_value(key, index, port) for index, port in enumerate(ports)])
+        return tuple([self._make_value(key, *found) for found in enumerate(self.layer(key).outputs)])
 
     def attributes_of(self, node: Node) -> Mapping[str, str]:
         """Return the attributes of `<data>` as text."""
@@ -119,23 +228,28 @@ class IrGraph(Graph):
         return self.graphs(node.handle)
 
     def location_of(self, node: Node) -> Location:
-        """Return the place of the layer's start tag."""
+        """Return the place of the layer's start tag; one object, as many findings may name a long scope."""
         key: bytes = node.handle
         if key not in self._locations:
             self._locations[key] = self.file.text.location(self.body.layers[key][1], node.scope)
         return self._locations[key]
 
-    def parameter_names(self) -> Iterator[frozenset[str]]:
-        """Yield the names of every Parameter: the layer's, and those of its tensor."""
-        for key, (type, _, _) in self.body.layers.items():
-            if type.lower() == PARAMETER:
-                yield self._names(key)
+    def keys_of(self, type: bytes) -> list[bytes]:
+        """Return the keys of all layers of a type, which is written in lower case."""
+        return [key for key, (written, _, _) in self.body.layers.items() if written.lower() == type]
 
-    def _names(self, key: bytes) -> frozenset[str]:
-        _, start, end = self.body.layers[key]
-        return frozenset({self.node(key).name, *tensor_names(self.file.text.data[start:end])})
+    def tensor_names(self, key: bytes) -> dict[bytes, list[str]]:
+        """Return the names of the tensors at the output ports of a layer that have some."""
+        if b"names=" not in self.text_of(key):
+            return {}
+        ports = self.element(key).iterfind("output/port")
+        return {shortest(port.get("id").encode()): split_names(port.get("names")) for port in ports}
 
-    def value(self, producer: tuple[bytes, bytes] | None) -> Value | None:
+    def parameter_names(self, key: bytes) -> frozenset[str]:
+        """Return the names that a Parameter may be called by: the layer's, and those of its tensor."""
+        return frozenset([self.node(key).name]).union(*self.tensor_names(key).values())
+
+    def value(self, producer: Port | None) -> Value | None:
         """Return the value of a layer's output port, None if there is no such port."""
         if producer is None:
             return None
@@ -146,58 +260,59 @@ class IrGraph(Graph):
             return value
 
     def _find_value(self, key: bytes, port_id: bytes) -> Value | None:
-        declaration = self.body.constants.get(key)
-        if declaration is not None and port_id == b"0" and not self.file.shapes:
-            value = self._quick_constant(key, declaration)
-            if value is not None:
-                return value
-        if key not in self.body.layers:
-            return None
+        if key in self.body.constants and port_id == b"0" and not self.file.options.shapes:
+            constant = self._indexed_constant(key)
+            if constant is not None:
+                return Value(
+                    None, constant.element_type, constant.shape, partial(self.node, key), 0, constant
+                )
         found = self.output_port(key, port_id)
         return None if found is None else self._make_value(key, *found)
 
     def output_port(self, key: bytes, id: bytes) -> tuple[int, PortText] | None:
         """Return an output port and its number, the first one's of equal ids."""
-        numbered = self._numbered_ports.get(key)
-        if numbered is None:
-            ports = self._output_ports(key)
-            if len(ports) <= _FEW:
-                return next(((number, port) for number, port in enumerate(ports) if port.id == id), None)
-            numbered = {port.id: (number, port) for number, port in reversed([*enumerate(ports)])}
-            self._numbered_ports[key] = numbered
-        return numbered.get(id)
+        if key not in self.body.layers:
+            return None
+        ports = self._output_ports.get(key)
+        if ports is None:
+            numbered = reversed([*enumerate(self.layer(key).outputs)])
+            ports = self._output_ports[key] = {port.id: (number, port) for number, port in numbered}
+        return ports.get(id)
 
-    def _output_ports(self, key: bytes) -> tuple[PortText, ...]:
-        if key in self._layers or key in self.body.bodies:
-            return self.layer(key).outputs
-        _, start, end = self.body.layers[key]
-        return self.file.layers.outputs(self.file.text.data, start, end)
+    def has_output(self, key: bytes, id: bytes) -> bool:
+        """Tell whether a layer has an output port."""
+        return (id == b"0" and key in self.body.constants) or self.output_port(key, id) is not None
 
-    def _quick_constant(self, key: bytes, declaration: Declaration) -> Value | None:
-        """Make the value of a Const that the index has read, without parsing the layer.
+    def indexed_declaration(self, key: bytes) -> Declared:
+        """Return what a Const says that the index has read."""
+        type, shape, _, _ = self.body.constants[key]
+        return self.file.declared(type, shape)
+
+    def _indexed_constant(self, key: bytes) -> IrConstant | None:
+        """Return a Const that the index has read, without parsing the layer.
 
         None if its type or shape is not known, so that what its port says counts.
         """
-        type, text, offset, size = declaration
-        element_type, shape, known = self.file.declared(type, text)
-        if known is None or element_type is None:
+        element_type, _, shape = self.indexed_declaration(key)
+        if shape is None or element_type is None:
             return None
-        node = partial(self.node, key)
+        _, _, offset, size = self.body.constants[key]
         place = int(offset), int(size)
-        constant = IrConstant(node, element_type, known, self.file.weights, place)
-        return Value(None, element_type, shape, node, 0, constant)
+        return IrConstant(partial(self.node, key), element_type, shape, self.file.weights, place)
 
     def _make_value(self, key: bytes, index: int, port: PortText) -> Value:
-        type = self.body.layers[key][0].lower()
+        type = self.type_of(key)
         if type == PARAMETER:
             return self._parameter(self.node(key), port)
         element_type, shape, constant = port.element_type, port.shape, None
         if type == CONST:
             layer = self.layer(key)
-            element_type, shape = declared_by(layer)
-            constant = self._constant(key, element_type, static(shape), byte_range(layer))
-        if self.file.shapes:
-            propagated = self.file.shapes.get(self.node(key).scope, ())
+            element_type, shape, known = _declared_by(layer)
+            if element_type is not None and known is not None:
+                node = partial(self.node, key)
+                constant = IrConstant(node, element_type, known, self.file.weights, byte_range(layer))
+        if self.file.options.shapes:
+            propagated = self.file.options.shapes.get(self.node(key).scope, ())
             shape = propagated[index] if index < len(propagated) else shape
         return Value(
             None, element_type, shape, partial(self.node, key), index, constant, None,
@@ -205,7 +320,7 @@ class IrGraph(Graph):
         )  # fmt: skip
 
     def _parameter(self, node: Node, port: PortText) -> Value:
-        element_type, shape = declared_by(self.layer(node.handle))
+        element_type, shape, _ = _declared_by(self.layer(node.handle))
         shape = self._given_shape(node, shape)
         fed = self._fed_from_outside(node.handle)
         constant, producer, output, is_input = None, node, 0, True
@@ -219,38 +334,152 @@ class IrGraph(Graph):
         )  # fmt: skip
 
     def _given_shape(self, node: Node, shape: Shape) -> Shape:
-        if self.owner is None and self.file.input_shapes:
-            for name in self._names(node.handle) & self.file.input_shapes.keys():
-                return self.file.input_shapes[name]
-        propagated = self.file.shapes.get(node.scope)
+        if self.owner is None and self.file.options.input_shapes:
+            for name in self.parameter_names(node.handle) & self.file.options.input_shapes.keys():
+                return self.file.options.input_shapes[name]
+        propagated = self.file.options.shapes.get(node.scope)
         return propagated[0] if propagated else shape
 
-    @lazy
-    def forms(self) -> IrForms:
-        """Tells layers apart without their values."""
-        return IrForms(self)
-
-    @lazy
-    def _invariant_inputs(self) -> Mapping[str, int]:
-        """The inputs of the owner that a Parameter of this body is at every iteration."""
-        if self.owner is None or self.outer is None:
-            return {}
-        return InvariantInputs(self.outer, self.owner.handle, self.body.name).by_layer_id()
-
     def _fed_from_outside(self, key: bytes) -> Value | None:
-        index = self._invariant_inputs.get(self.id_of(key))
+        """Return the input of the owner that a Parameter is at every iteration."""
+        index = self._invariant_inputs.get(key.partition(b"\0")[0])
         if index is None or self.owner is None:
             return None
         inputs = self.owner.inputs
         return inputs[index].value if index < len(inputs) else None
 
-    def _constant(
-        self,
-        key: bytes,
-        element_type: ElementType | None,
-        shape: tuple[int, ...] | None,
-        place: tuple[int, int] | None,
-    ) -> Constant | None:
-        if shape is None or element_type is None:
+    @lazy
+    def _invariant_inputs(self) -> Mapping[bytes, int]:
+        """The number of the owner's input by the id of the Parameter that it feeds.
+
+        An input is invariant if the body gets it whole, and the same at every iteration: it is not
+        sliced along an axis, and no back edge replaces it.
+        """
+        if self.owner is None or self.outer is None:
+            return {}
+        key: bytes = self.owner.handle
+        layer = self.outer.element(key)
+        numbered = reversed([*enumerate(self.outer.layer(key).inputs)])
+        ports = {port.id: number for number, port in numbered}
+        replaced = {id_in(edge, "to-layer") for edge in layer.iterfind("back_edges/edge")}
+        found = {}
+        for entry in layer.iterfind(f"{self.body.name.removesuffix('body')}port_map/input"):
+            external, internal = id_in(entry, "external_port_id"), id_in(entry, "internal_layer_id")
+            if "axis" not in entry.attributes and internal not in replaced and external in ports:
+                found[internal] = ports[external]
+        return found
+
+    @lazy
+    def forms(self) -> "IrForms":
+        """Tells layers apart without their values."""
+        return IrForms(self)
+
+
+def id_in(element: Element, name: str) -> bytes:
+    """Return an id that an attribute names."""
+    return shortest(element.get(name).encode())
+
+
+class IrForms(Forms):
+    """Tells the layers of a net or of a body apart by the texts of their ports, without making values."""
+
+    def __init__(self, graph: IrGraph) -> None:
+        self.graph = graph
+        self._scatters = frozenset(type.lower().encode() for type in graph.file.options.scatter_types)
+        self._is_certain = bool(self._scatters) and not graph.file.options.shapes
+        self._briefs: dict[Port, Brief | None] = {}
+        self._origins: dict[bytes, list[Port | None]] = {}
+
+    def of(self, handle: bytes, spelled: Collection[int]) -> Form | None:
+        """Return the form of a layer; None where one of its inputs takes a closer look."""
+        graph = self.graph
+        if not self._is_certain:
             return None
-        return IrConstant(partial(self.node, key), element_type, shape, self.file.weights, place)
+        layer = graph.layer(handle)
+        parts: list[Hashable] = [graph.body.layers[handle][0], layer.version, layer.inputs, layer.outputs]
+        parts += layer.attributes.items()
+        origins = self._origins_of(handle)
+        inputs = tuple([self._brief(origin) for origin in origins])
+        if None in inputs:
+            return None
+        for index in spelled:
+            numbers = self.numbers(handle, index) if index < len(origins) else []
+            if numbers is None:
+                return None
+            parts.append(tuple(numbers))
+        if len({*origins}) < len(origins):
+            parts.append(tuple(map(origins.index, origins)))
+        return Form(cast("tuple[Brief, ...]", inputs), tuple(parts))
+
+    def numbers(self, handle: bytes, index: int) -> list[int] | None:
+        """Return the few whole numbers of a constant; None for any other input, and where they are many."""
+        origin = self._origins_of(handle)[index]
+        brief = self._brief(origin)
+        if origin is None or brief is None or brief[0] != "constant":
+            return None
+        element_type, shape = brief[1]
+        _, _, offset, size = self.graph.body.constants[origin[0]]
+        weights = self.graph.file.weights
+        return few_numbers(
+            element_type, shape, lambda: None if weights is None else weights.view(int(offset), int(size))
+        )
+
+    def is_settled(self, handle: bytes, output: int) -> bool:
+        """Tell whether it is known that nothing in front of an output tells more of its shape."""
+        ports = self.graph.layer(handle).outputs
+        brief = self._brief((handle, ports[output].id)) if self._is_certain and output < len(ports) else None
+        return brief is not None and brief[0] == "node"
+
+    def _origins_of(self, handle: bytes) -> list[Port | None]:
+        """Return what feeds each input of a layer."""
+        origins = self._origins.get(handle)
+        if origins is None:
+            feed = self.graph.body.producers(handle).get
+            origins = self._origins[handle] = [feed(port.id) for port in self.graph.layer(handle).inputs]
+        return origins
+
+    def _brief(self, origin: Port | None) -> Brief | None:
+        """Return what an output is, and what is known of it and stored for it."""
+        if origin is None:
+            return None
+        if origin not in self._briefs:
+            way, seen = [origin], {origin}
+            while way:
+                data = self._data_of(way[-1])
+                if data is None or data in self._briefs or data in seen:
+                    current = way.pop()
+                    self._briefs[current] = self._look(current, data)
+                else:
+                    way.append(data)
+                    seen.add(data)
+        return self._briefs[origin]
+
+    def _data_of(self, origin: Port) -> Port | None:
+        """Return what is written to where an output is that of a scatter: it has the shape of that."""
+        if self.graph.type_of(origin[0]) not in self._scatters:
+            return None
+        origins = self._origins_of(origin[0])
+        return origins[0] if origins else None
+
+    def _look(self, origin: Port, data: Port | None) -> Brief | None:
+        """Return what an output is; None if what stands in front of it may tell more of its shape."""
+        graph, (key, id) = self.graph, origin
+        if key in graph.body.constants:
+            element_type, _, shape = graph.indexed_declaration(key)
+            is_known = id == b"0" and element_type is not None and shape is not None
+            return ("constant", (element_type, shape)) if is_known else None
+        type = graph.type_of(key)
+        if type == PARAMETER:
+            value = graph.value(origin) if graph.owner is None else None
+            if value is None:
+                return None
+            return "input", (value.element_type, value.shape, value.stored_type, value.stored_shape)
+        found = None if type == CONST else graph.output_port(key, id)
+        port = None if found is None else found[1]
+        if port is None or not is_static(port.shape):
+            return None
+        if type in self._scatters:
+            brief = None if data is None else self._briefs.get(data)
+            if brief is None or brief[1][1] != port.shape:
+                return None
+        return "node", (port.element_type, port.shape)

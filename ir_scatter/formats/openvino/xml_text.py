@@ -1,8 +1,13 @@
-"""From the bytes of an XML file to UTF-8 that is known to be well-formed, with exact places."""
+"""The XML of an IR: from bytes to UTF-8 that is known to be well-formed, its places, tags and elements.
+
+OpenVINO's reader takes a few characters that XML does not have: `save_model` writes control characters
+of names as references (`&#01;`), and U+FFFE and U+FFFF as they are. libxml2 is shown fillers for them.
+"""
 
 import codecs
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -10,30 +15,33 @@ from lxml import etree
 
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.formats.openvino.xml_characters import well_formed
 
 MAX_DEPTH = 256
 
-_DECLARATION = re.compile(rb"<\?xml\s[^>]*?\?>")
-_ENCODING = re.compile(rb"""(\sencoding\s*=\s*)(["'])([A-Za-z0-9._-]+)\2""")
-_MISC = re.compile(rb"(?:\s+|<!--.*?-->|<\?.*?\?>)*+", re.DOTALL)
-_ROOT = re.compile(rb"""<([^\s/>"'<=&]+)((?:\s[^<>"'/]*+(?:(?:"[^"<]*"|'[^'<]*')[^<>"'/]*+)*+)?)/?>""")
-_POSITION = re.compile(r"(?:, line \d+(?:, column \d+)?)+(?: \(.*\))?$")
-_JARGON = re.compile(r"^xml\w+ ?: |, try XML_PARSE_HUGE$")
+TOKEN = re.compile(
+    rb"<(?:!--.*?--|!\[CDATA\[.*?\]\]|\?.*?\?"
+    rb"""|(/?)([^\s/><"'=&]++)[^"'>]*+(?:(?:"[^"]*"|'[^']*')[^"'>]*+)*+)>""",
+    re.DOTALL,
+)
+"""A tag (its slash, its name), or a comment and the like (no name), in well-formed XML."""
+ATTRIBUTE = re.compile(rb"""([^\s=/"'<>]+)\s*=\s*("[^"]*"|'[^']*')""")
+
+_ENCODING = re.compile(rb"""(<\?xml\s[^>]*?)(\sencoding\s*=\s*(["'])([A-Za-z0-9._-]+)\3)(?=[^>]*\?>)""")
+_PROLOG = re.compile(rb"(?:\s+|<!--.*?-->|<\?.*?\?>)*+", re.DOTALL)
+_JARGON = re.compile(
+    r"^xml\w+ ?: |(?:, try XML_PARSE_HUGE)?(?:(?:, line \d+(?:, column \d+)?)+(?: \(.*\))?)?$"
+)
 _UTF8_NAMES = frozenset({"utf-8", "utf8", "us-ascii", "ascii"})
 _NO_CHARACTER_SETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
-_BYTE_ORDER_MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _CONTINUATION = bytes(range(0x80, 0xC0))
 _STEP = 1 << 13
 _LINE_LIMIT = 1 << 16
 
-
-class Root(NamedTuple):
-    """The root element: its name, the text of its attributes, and its first byte."""
-
-    name: str
-    attributes: bytes
-    start: int
+_NUMBER = rb"#(?:x0*([0-9A-Fa-f]{1,6})|0*([0-9]{1,7}))"
+_NO_CHARACTERS = {None, 0xFFFE, 0xFFFF, *range(1, 32)} - {*b"\t\n\r"}
+_FOREIGN = re.compile(rb"&" + _NUMBER + rb";|\xef\xbf[\xbe\xbf]")
+_SPECIAL = re.compile(rb"\r\n|[\t\r\n]|&(?:" + _NUMBER + rb"|(amp|lt|gt|quot|apos));")
+_NAMED = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
 
 
 class XmlText:
@@ -52,26 +60,36 @@ class XmlText:
         self.mark = codecs.BOM_UTF8 if raw.startswith(codecs.BOM_UTF8) else b""
         self.data, self.is_transcoded = _to_utf8(path, raw)
         self.has_asides = False
-        data = self.data
-        self._breaks = _Tally(lambda start, end: data.count(b"\n", start, end))
-        self._characters = _Tally(lambda start, end: len(data[start:end].translate(None, _CONTINUATION)))
-        self._starts: dict[int, int] = {1: 0}
+        self._before = [(0, 0)]
+        self._line_starts: dict[int, int] = {1: 0}
 
     def location(self, offset: int, scope: str = "") -> Location:
         """Return the place of a byte, with the column counted in characters."""
-        line = self._breaks.before(offset) + 1
-        start = self._starts.get(line)
-        if start is None:
-            start = self._starts[line] = self.data.rfind(b"\n", 0, offset) + 1
-        if offset - start < _STEP:
-            column = len(self.data[start:offset].decode("utf-8", "replace")) + 1
-        else:
-            column = self._characters.before(offset) - self._characters.before(start) + 1
+        breaks, characters = self._count(offset)
+        line = breaks + 1
+        if line not in self._line_starts:
+            self._line_starts[line] = self.data.rfind(b"\n", 0, offset) + 1
+        column = characters - self._count(self._line_starts[line])[1] + 1
         return Location(self.path, line, column, scope)
+
+    def _count(self, offset: int) -> tuple[int, int]:
+        """Return how many line breaks and characters stand before a byte.
+
+        The counts before every 8,192nd byte are kept: findings jump to and fro, and a file may be one line.
+        """
+        while len(self._before) * _STEP <= offset:
+            last = (len(self._before) - 1) * _STEP
+            self._before.append(self._added(self._before[-1], last, last + _STEP))
+        known = offset // _STEP
+        return self._added(self._before[known], known * _STEP, offset)
+
+    def _added(self, before: tuple[int, int], start: int, end: int) -> tuple[int, int]:
+        piece = self.data[start:end]
+        return before[0] + piece.count(b"\n"), before[1] + len(piece.translate(None, _CONTINUATION))
 
     def line(self, number: int) -> str:
         """Return the beginning of a line, counted from 1; empty behind the last."""
-        start = self._starts.get(number)
+        start = self._line_starts.get(number)
         if start is None:
             found = next(islice(re.finditer(rb"\n", self.data), number - 2, None), None)
             if found is None:
@@ -81,26 +99,22 @@ class XmlText:
         text = self.data[start : start + _LINE_LIMIT if end < 0 else end]
         return text.decode("utf-8", "replace").rstrip("\r")
 
-    def root(self) -> Root | None:
-        """Return the root element, None if there is none.
+    def root(self) -> "Tag | None":
+        """Return the tag of the root element, None if there is none.
 
         Raises:
             UnreadableModel: the file has a DOCTYPE.
         """
-        start = _skip_prolog(self.data)
+        prolog = _PROLOG.match(self.data)
+        start = prolog.end() if prolog else 0
         if self.data.startswith(b"<!DOCTYPE", start):
-            raise UnreadableModel(
-                "doctype",
-                "the file has a DOCTYPE, expected none: entities are not read",
-                self.location(start),
-            )
-        match = _ROOT.match(self.data, start)
-        return Root(match[1].decode("utf-8", "replace"), match[2], start) if match else None
+            message = "the file has a DOCTYPE, expected none: entities are not read"
+            raise UnreadableModel("doctype", message, self.location(start))
+        match = TOKEN.match(self.data, start)
+        return None if match is None or match[2] is None or match[1] else _tag(match)
 
     def check_well_formed(self) -> None:
         """Demand well-formed XML nested at most 256 deep; note whether it has asides.
-
-        Characters that `save_model` writes although XML does not have them are let pass.
 
         Raises:
             UnreadableModel: with the place where it is not.
@@ -109,7 +123,7 @@ class XmlText:
         target: Any = asides  # the stubs ask for every event
         parser = etree.XMLParser(target=target, resolve_entities=False, no_network=True)
         try:
-            etree.fromstring(well_formed(self.data), parser)
+            etree.fromstring(_well_formed(self.data), parser)
         except etree.XMLSyntaxError as error:
             raise self._malformed(error) from None
         self.has_asides = asides.found or (b"!" in self.data and b"<![CDATA[" in self.data)
@@ -117,34 +131,11 @@ class XmlText:
     def _malformed(self, error: etree.XMLSyntaxError) -> UnreadableModel:
         line, column = error.position
         location = Location(self.path, line or 1, max(column, 1))
-        message = " ".join((error.msg or "syntax error").split())
-        message = _JARGON.sub("", _POSITION.sub("", message))
+        message = _JARGON.sub("", " ".join((error.msg or "syntax error").split()))
         if "xcessive depth" in message:
-            return UnreadableModel(
-                "nested-too-deep",
-                f"elements are nested deeper than {MAX_DEPTH}",
-                location,
-            )
+            message = f"elements are nested deeper than {MAX_DEPTH}"
+            return UnreadableModel("nested-too-deep", message, location)
         return UnreadableModel("malformed-xml", f"not well-formed XML: {message}", location)
-
-
-class _Tally:
-    """Counts something before a byte, and remembers the counts before every 8,192nd byte.
-
-    Findings jump to and fro between nodes and the constants that they read.
-    """
-
-    def __init__(self, count: Callable[[int, int], int]) -> None:
-        self._count = count
-        self._sums = [0]
-
-    def before(self, offset: int) -> int:
-        """Return the count of the bytes before `offset`."""
-        step = offset // _STEP
-        while len(self._sums) <= step:
-            end = len(self._sums) * _STEP
-            self._sums.append(self._sums[-1] + self._count(end - _STEP, end))
-        return self._sums[step] + self._count(step * _STEP, offset)
 
 
 class _Asides:
@@ -153,15 +144,63 @@ class _Asides:
     found = False
 
     def comment(self, _: str) -> None:
-        """Note a comment."""
         self.found = True
 
     def pi(self, _: str, __: str | None = None) -> None:
-        """Note a processing instruction."""
         self.found = True
 
     def close(self) -> None:
-        """Return nothing."""
+        pass
+
+
+def _to_utf8(path: str, raw: bytes) -> tuple[bytes, bool]:
+    """Return the text without a byte order mark, and whether it was in another encoding."""
+    data = raw.removeprefix(codecs.BOM_UTF8)
+    declared = _ENCODING.match(data)
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        name = "utf-16"
+    elif declared is None or declared[4].decode().lower() in _UTF8_NAMES:
+        return data, False
+    else:
+        name = declared[4].decode()
+    try:
+        if codecs.lookup(name).name in _NO_CHARACTER_SETS:
+            raise LookupError(name)
+        data = raw.decode(name).encode("utf-8", "replace")
+    except (LookupError, UnicodeError):
+        message = f"the file is not in its encoding {name}"
+        raise UnreadableModel("malformed-xml", message, Location(path, 1, 1)) from None
+    return _ENCODING.sub(lambda match: match[1] + b" " * len(match[2]), data, count=1), True
+
+
+def _well_formed(data: bytes) -> bytes:
+    """Return XML of the same length with fillers for what OpenVINO reads and XML does not have."""
+    if b"&#" not in data and b"\xef\xbf" not in data:
+        return data
+    return _FOREIGN.sub(_filled, data)
+
+
+def _filled(match: re.Match[bytes]) -> bytes:
+    return b"?" * len(match[0]) if _number(match) in _NO_CHARACTERS else match[0]
+
+
+def _number(match: re.Match[bytes]) -> int | None:
+    """Return the number of the character that is referred to."""
+    if match[1] is not None:
+        return int(match[1], 16)
+    return None if match[2] is None else int(match[2])
+
+
+def unescaped(raw: bytes) -> bytes:
+    """Return what the text of an attribute's value, or of an element, means."""
+    return _SPECIAL.sub(_meaning, raw) if _SPECIAL.search(raw) else raw
+
+
+def _meaning(match: re.Match[bytes]) -> bytes:
+    if match[3] is not None:
+        return _NAMED[match[3]]
+    number = _number(match)
+    return b" " if number is None else chr(number).encode("utf-8", "replace")
 
 
 def shown(text: str, limit: int = 40) -> str:
@@ -169,35 +208,112 @@ def shown(text: str, limit: int = 40) -> str:
     return text if len(text) <= limit else f"{text[:limit]}..."
 
 
-def _skip_prolog(data: bytes) -> int:
-    match = _MISC.match(data)
-    return match.end() if match else 0
+class Tag(NamedTuple):
+    """A tag and its place; `depth` is what it adds to the depth: 1 for `<a>`, 0 for `<a/>`, -1 for `</a>`."""
+
+    depth: int
+    name: bytes
+    start: int
+    end: int
 
 
-def _to_utf8(path: str, raw: bytes) -> tuple[bytes, bool]:
-    for mark, name in _BYTE_ORDER_MARKS:
-        if raw.startswith(mark):
-            return _transcode(path, raw, name), True
-    data = raw.removeprefix(b"\xef\xbb\xbf")
-    declaration = _DECLARATION.match(data)
-    encoding = _ENCODING.search(declaration[0]) if declaration else None
-    if encoding is None or encoding[3].decode("ascii").lower() in _UTF8_NAMES:
-        return data, False
-    return _transcode(path, raw, encoding[3].decode("ascii")), True
+def _tag(match: re.Match[bytes]) -> Tag:
+    depth = -1 if match[1] else 0 if match[0].endswith(b"/>") else 1
+    return Tag(depth, match[2], match.start(), match.end())
 
 
-def _transcode(path: str, raw: bytes, name: str) -> bytes:
-    try:
-        if codecs.lookup(name).name in _NO_CHARACTER_SETS:
-            raise LookupError(name)
-        text = raw.decode(name)
-    except (LookupError, UnicodeError):
-        raise UnreadableModel(
-            "malformed-xml", f"the file is not in its encoding {name}", Location(path, 1, 1)
-        ) from None
-    data = text.encode("utf-8", "replace")
-    declaration = _DECLARATION.match(data)
-    if declaration is None:
-        return data
-    blank = _ENCODING.sub(lambda match: b" " * len(match[0]), declaration[0])
-    return blank + data[declaration.end() :]
+def tags(data: bytes, start: int, end: int) -> Iterator[Tag]:
+    """Yield the tags of a piece of well-formed XML; comments and the like are passed over."""
+    return (_tag(match) for match in TOKEN.finditer(data, start, end) if match[2] is not None)
+
+
+def tag_end(data: bytes, start: int) -> int:
+    """Return the end of the tag that begins at a place."""
+    match = TOKEN.match(data, start)
+    assert match is not None
+    return match.end()
+
+
+def attributes(data: bytes, start: int, end: int) -> dict[bytes, bytes]:
+    """Return what the attributes of a tag mean."""
+    return {name: unescaped(value[1:-1]) for name, value in ATTRIBUTE.findall(data, start, end)}
+
+
+def attribute_places(data: bytes, start: int, end: int) -> dict[bytes, tuple[int, int]]:
+    """Return where the values of a tag's attributes stand, without their quotation marks."""
+    return {m[1]: (m.start(2) + 1, m.end(2) - 1) for m in ATTRIBUTE.finditer(data, start, end)}
+
+
+@dataclass(slots=True, eq=False)
+class Element:
+    """An element, and its place in the piece of XML that was parsed.
+
+    Attributes:
+        name: with its prefix, which means nothing.
+        attributes: by name.
+        start: its first byte.
+        end: the end of its end tag.
+        text: the first text in it that is more than space, which is all that OpenVINO reads.
+        children: the elements in it.
+    """
+
+    name: str
+    attributes: dict[str, str] = field(default_factory=dict)
+    start: int = 0
+    end: int = 0
+    text: str | None = None
+    children: "list[Element]" = field(default_factory=list)
+
+    def get(self, name: str, default: str = "") -> str:
+        """Return an attribute."""
+        return self.attributes.get(name, default)
+
+    def find(self, path: str) -> "Element | None":
+        """Return the first element at a path."""
+        return next(self.iterfind(path), None)
+
+    def iterfind(self, path: str) -> "Iterator[Element]":
+        """Yield the elements at a path, "input/port"."""
+        name, _, rest = path.partition("/")
+        for child in self.children:
+            if child.name == name:
+                if rest:
+                    yield from child.iterfind(rest)
+                else:
+                    yield child
+
+
+def parse_elements(data: bytes) -> Element:
+    """Return an element without a name that holds those of a piece of well-formed XML.
+
+    The piece may end with the end tag of what it is in; an element that does not end in it has the end 0.
+    """
+    opened, position = [Element("")], 0
+    for match in TOKEN.finditer(data):
+        current = opened[-1]
+        if current.text is None and data[position : match.start()].strip():
+            current.text = _decoded(unescaped(data[position : match.start()]))
+        position = match.end()
+        if match[2] is None:
+            if current.text is None and match[0].startswith(b"<![CDATA["):
+                current.text = _decoded(match[0][9:-3])
+            continue
+        if match[1]:
+            current.end = position
+            opened.pop()
+            if not opened:
+                return current
+            continue
+        child = Element(_decoded(match[2]), start=match.start(), end=position)
+        child.attributes = {
+            _decoded(name): _decoded(value) for name, value in attributes(data, *match.span()).items()
+        }
+        current.children.append(child)
+        if not match[0].endswith(b"/>"):
+            child.end = 0
+            opened.append(child)
+    return opened[0]
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "replace")

@@ -1,6 +1,6 @@
 """Runners of ONNX models: onnxruntime, and the reference evaluator of the package onnx."""
 
-from ir_scatter.formats import ONNX_FORMAT
+from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.runners.base import Family
 from ir_scatter.runners.child_runner import ChildRunner
 

@@ -7,7 +7,8 @@ import numpy as np
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.weights import decode
-from ir_scatter.formats import ONNX_FORMAT, format_of
+from ir_scatter.formats import format_of
+from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.ops.general_kernels.case import Array
 from ir_scatter.runners import arrays
 from ir_scatter.runners.feeds import Input, names_of_feeds

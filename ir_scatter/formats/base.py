@@ -1,0 +1,139 @@
+"""What a file format offers: all that is particular to one stands behind `Format`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from ir_scatter.core.element_types import ElementType
+from ir_scatter.core.model import Model
+from ir_scatter.core.shapes import Shape
+
+if TYPE_CHECKING:
+    from ir_scatter.core.constants import Array
+    from ir_scatter.core.dataflow import Wiring
+    from ir_scatter.core.fragment import Patch
+    from ir_scatter.formats.text_edits import Edit
+
+
+IR = "openvino-ir"
+ONNX_FORMAT = "onnx"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How a model is read.
+
+    Attributes:
+        types: the types of nodes the caller is interested in; None for all.
+        scatter_types: of them: those whose one output has the type and the shape of their first input.
+        has_folder: False if the bytes came from a stream, so that there is nothing beside them.
+        input_shapes: shapes of the model's inputs, by any of their names.
+        shapes: shapes of the outputs of nodes as a runtime propagated them, by scope.
+    """
+
+    types: frozenset[str] | None = None
+    scatter_types: frozenset[str] = frozenset()
+    has_folder: bool = True
+    input_shapes: Mapping[str, Shape] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)
+
+
+class Written(NamedTuple):
+    """A model with patches in it.
+
+    Attributes:
+        content: the file of the model.
+        appended: what goes behind the end of a copy of its weights.
+        edits: of the text as it was read, without a byte order mark, where the format is text.
+    """
+
+    content: bytes
+    appended: bytes = b""
+    edits: "tuple[Edit, ...]" = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneInput:
+    """An input of a single node.
+
+    Attributes:
+        name: of the model's input, or of the constant.
+        element_type: of its elements.
+        array: its content; a constant's is written into the model.
+        is_constant: whether it was constant in the model that it comes from.
+    """
+
+    name: str
+    element_type: ElementType
+    array: "Array"
+    is_constant: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneNode:
+    """A single node and what feeds it: a model of its own for whoever mends a runtime.
+
+    Attributes:
+        type: of the operator.
+        opset: an IR's word or an ONNX model's number.
+        attributes: as written.
+        inputs: in the order of the document, None for one that was left out.
+        element_type: of the output.
+        shape: of the output.
+    """
+
+    type: str
+    opset: str | int
+    attributes: Mapping[str, Any]
+    inputs: Sequence[OneInput | None]
+    element_type: ElementType
+    shape: tuple[int, ...]
+
+
+class Format(Protocol):
+    """A file format.
+
+    Attributes:
+        name: what a model and a report call it.
+        title: what people call it.
+        suffix: the end of the names of its files, with the dot.
+    """
+
+    name: str
+    title: str
+    suffix: str
+
+    def sniff(self, head: bytes) -> bool:
+        """Tell whether a file that begins so is of this format, whatever it is called."""
+
+    def read(self, path: str, data: bytes, options: ReadOptions) -> Model:
+        """Read a model; `path` is as it is to be named in findings.
+
+        Raises:
+            UnreadableModel: with the reason and the place.
+        """
+
+    def dataflow(self, model: Model) -> "Wiring":
+        """Return how the values of a model flow."""
+
+    def write(
+        self, model: Model, patches: "Sequence[Patch]", move: Callable[[Any], None] | None = None
+    ) -> Written:
+        """Write patches into a copy of a model, in which nothing else changes.
+
+        Args:
+            model: of this format.
+            patches: each of another node.
+            move: changes the opset of the copy, where the format has one for the whole file.
+
+        Raises:
+            NotEditable: the model is written in a way that cannot be edited safely.
+        """
+
+    def single_node(self, node: OneNode) -> Mapping[str, bytes]:
+        """Return the files of a model with one node, by the ends of their names, that of the model first.
+
+        Raises:
+            NotEditable: a constant is of a type that the format has not.
+            TypeError: an attribute is.
+        """
