@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ir_scatter.analysis.facts import MAX_CONSTANT_ELEMENTS, Facts
-from ir_scatter.analysis.scatter_node import Operand, Site
+from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import show
@@ -68,7 +68,7 @@ def inspect(model: Model, *, max_index_elements: int = MAX_CONSTANT_ELEMENTS) ->
     for node in model.walk(scatter_types(model.domain)):
         lookup = find(node.domain, node.type, node.opset)
         if lookup is not None:
-            found.append(_summary(Site(node, lookup, facts)))
+            found.append(_summary(ScatterNode(node, lookup, facts)))
     return found
 
 
@@ -78,7 +78,7 @@ def totals(nodes: list[NodeSummary]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _summary(site: Site) -> NodeSummary:
+def _summary(site: ScatterNode) -> NodeSummary:
     node = site.node
     if site.lookup.spec is None:
         return NodeSummary(node.location, node.name, site.lookup.type, {}, None, None, IndexSummary(False))
@@ -96,14 +96,14 @@ def _summary(site: Site) -> NodeSummary:
     return NodeSummary(node.location, node.name, operator, inputs, axis, reduction, _indices(site))
 
 
-def _show(site: Site, operand: Operand) -> str:
+def _show(site: ScatterNode, operand: Operand) -> str:
     element_type = operand.element_type
     name = UNKNOWN if element_type is None else site.spec.show_type(element_type)
     shape = site.indices_shape if operand is site.indices else operand.shape
     return f"{name}{show(shape)}"
 
 
-def _indices(site: Site) -> IndexSummary:
+def _indices(site: ScatterNode) -> IndexSummary:
     array = site.index_array
     if array is None:
         return IndexSummary(False)

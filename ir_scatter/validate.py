@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ir_scatter.analysis.facts import MAX_CONSTANT_ELEMENTS, Facts
 from ir_scatter.analysis.plain_forms import PlainForms
 from ir_scatter.analysis.reads import FAULTS, SIGNATURE
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.memory import collector_paused
@@ -17,7 +17,7 @@ from ir_scatter.core.model import ONNX, OPENVINO, Defect, Graph, Model, Node
 from ir_scatter.ops import find, scatter_types
 from ir_scatter.ops.general import ONNX_BROADCASTERS, ONNX_TYPE_KEEPERS
 from ir_scatter.rules import all_rules, by_name
-from ir_scatter.rules.rule import Finding, Rule
+from ir_scatter.rules.base import Finding, Rule
 
 if TYPE_CHECKING:
     from ir_scatter.core.shapes import Shape
@@ -126,7 +126,7 @@ class Check:
             lookup = find(node.domain, node.type, node.opset)
             if lookup is None:
                 continue
-            site = Site(node, lookup, self.facts)
+            site = ScatterNode(node, lookup, self.facts)
             form = self.plain.find(site)
             if form is None:
                 yield from self.node(site, graph)
@@ -139,7 +139,7 @@ class Check:
             if self.of_each:
                 yield from _show(site, self.of_each, graph)
 
-    def node(self, site: Site, graph: Graph) -> Iterator[Diagnostic]:
+    def node(self, site: ScatterNode, graph: Graph) -> Iterator[Diagnostic]:
         """Yield the findings of one node."""
         if site.lookup.spec is None:
             yield from _show(site, self.without_row, graph)
@@ -147,7 +147,7 @@ class Check:
         yield from self._grouped(site, graph)
         yield from _show(site, self.of_each, graph)
 
-    def _grouped(self, site: Site, graph: Graph) -> Iterator[Diagnostic]:
+    def _grouped(self, site: ScatterNode, graph: Graph) -> Iterator[Diagnostic]:
         """Yield what rules find that need not tell each node from each other one."""
         signature = site.signature
         if signature is None or signature not in self.clean:
@@ -159,7 +159,7 @@ class Check:
             yield from _show(site, self.of_faults, graph)
 
 
-def _show(site: Site, rules: list[Rule], graph: Graph) -> Iterator[Diagnostic]:
+def _show(site: ScatterNode, rules: list[Rule], graph: Graph) -> Iterator[Diagnostic]:
     for rule in rules:
         assert rule.check is not None
         for finding in rule.check(site):
@@ -199,7 +199,7 @@ def _is_wanted(code: str, select: Collection[str], ignore: Collection[str]) -> b
     return (not select or code.startswith(tuple(select))) and not code.startswith(tuple(ignore))
 
 
-def _from_finding(site: Site, rule: Rule, finding: Finding, graph: Graph) -> Diagnostic:
+def _from_finding(site: ScatterNode, rule: Rule, finding: Finding, graph: Graph) -> Diagnostic:
     node, spec = site.node, site.lookup.spec
     severity = rule.severity
     port, index = finding.port, finding.port_index
@@ -228,7 +228,7 @@ def _from_finding(site: Site, rule: Rule, finding: Finding, graph: Graph) -> Dia
     )
 
 
-def _producer_note(site: Site, finding: Finding) -> tuple[Related, ...]:
+def _producer_note(site: ScatterNode, finding: Finding) -> tuple[Related, ...]:
     operand = site.operand(finding.role) if finding.role else None
     if operand is None:
         return ()

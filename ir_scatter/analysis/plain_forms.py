@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.forms import Form, are_plain
 from ir_scatter.core.model import OpKey
 from ir_scatter.ops import SPECS
@@ -33,7 +33,7 @@ class PlainForms:
     def __init__(self) -> None:
         self._known: dict[Form, PlainForm] = {}
 
-    def find(self, site: Site) -> PlainForm | None:
+    def find(self, site: ScatterNode) -> PlainForm | None:
         """Return the form of a node with plain indices; None for any other node."""
         spec, node = site.lookup.spec, site.node
         if spec is None:
@@ -53,7 +53,7 @@ class PlainForms:
         return known if numbers and known.size is not None and are_plain(numbers, known.size) else None
 
 
-def _size(site: Site) -> int | None:
+def _size(site: ScatterNode) -> int | None:
     """Return what the indices of a site count on, None if there is no such number."""
     limits = site.limits or [None]
     return limits[0] if len(limits) == 1 else None

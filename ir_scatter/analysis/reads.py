@@ -58,7 +58,7 @@ SIGNATURE = frozenset(
         Fact.CONSTANCY,
     }
 )  # fmt: skip
-"""What nodes of one `Site.signature` have in common, and more so those of one form."""
+"""What nodes of one `ScatterNode.signature` have in common, and more so those of one form."""
 
 FAULTS = frozenset({Fact.INDEX_FAULTS, Fact.UNREAD_INDICES})
 """What there is nothing of where indices are plain, or an input of the model."""

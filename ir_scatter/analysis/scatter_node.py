@@ -45,8 +45,14 @@ class Operand:
         """Return the type, None if it is not known."""
         return self.value.element_type or (self.input.stored_type if self.value.stored_type is None else None)
 
+    @property
+    def stored(self) -> Input | Value:
+        """Return what holds the shape and type that the file stores: the port, or else the value."""
+        is_at_port = self.input.stored_shape is not None or self.input.stored_type is not None
+        return self.input if is_at_port else self.value
 
-class Site:
+
+class ScatterNode:
     """A node and the row of the table that applies to it.
 
     Attributes:
@@ -69,6 +75,10 @@ class Site:
     def operand(self, role: Role) -> Operand | None:
         """Return the input of a role, None if it is not there or not connected."""
         return self._operands.get(role)
+
+    def operands(self) -> Iterable[Operand]:
+        """Return the connected inputs, in the order of the document."""
+        return self._operands.values()
 
     @lazy
     def _operands(self) -> dict[Role, Operand]:

@@ -4,12 +4,12 @@ A rule holds an input against data. Where the rank of data, or of indices, is on
 runs, the other inputs may still tell that no such model can run: there is nothing to rewrite then.
 """
 
-from ir_scatter.analysis.scatter_node import Operand, Site
+from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.spec import Layout
 
 
-def contradiction(site: Site) -> str:
+def contradiction(site: ScatterNode) -> str:
     """Say why no data fits the other inputs, "" if some does."""
     data, source = site.data, site.spec.axis
     found = _of_same_rank(site)
@@ -28,7 +28,7 @@ def contradiction(site: Site) -> str:
     return "" if is_legal else f"{told}, so that axis {axis} is none of {data.port.name}"
 
 
-def _of_same_rank(site: Site) -> Operand | None:
+def _of_same_rank(site: ScatterNode) -> Operand | None:
     """Return an input whose rank is known and must be that of data."""
     same = {Layout.ELEMENTS: (site.indices, site.updates), Layout.SEQUENCE: (site.updates,)}
     operands = same.get(site.spec.layout, ())

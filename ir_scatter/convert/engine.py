@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ir_scatter.analysis.plain_forms import PlainForms
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.contradictions import contradiction
 from ir_scatter.convert.start import start
 from ir_scatter.core.diagnostics import Diagnostic, Severity
@@ -20,11 +20,9 @@ from ir_scatter.rewrites.conditions import Condition, Proof, Verdict
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
 from ir_scatter.rewrites.view import View
-from ir_scatter.rules import all_rules, negative_index
+from ir_scatter.rules import all_rules
+from ir_scatter.rules.negative_index import negative_index
 from ir_scatter.validate import Check
-
-DEMANDS = ("SCT1", "SCT2", "SCT3")
-"""What a node that breaks them has no documented result for."""
 
 KEPT_NEGATIVE = "negative-indices-kept"
 """How the report records that negative indices were vouched for."""
@@ -78,20 +76,20 @@ class Engine:
     def __init__(self, model: Model, promises: Promises) -> None:
         self.model = model
         self.promises = promises
-        self.check = Check(model, [rule for rule in all_rules() if rule.code.startswith(DEMANDS)])
+        self.check = Check(model, [rule for rule in all_rules() if rule.is_legality])
         self._known: dict[Hashable, list[tuple[_Answers, Rewritten | Refusal]]] = defaultdict(list)
         self._plain = PlainForms()
         self._of_form: dict[Hashable, Rewritten | Refusal | None] = {}
         self._judged: dict[Condition, Proof] = {}
         self._numbers_of: set[Role] = set()
 
-    def site(self, node: Node) -> Site | None:
+    def site(self, node: Node) -> ScatterNode | None:
         """Return a scatter node seen by role; None for any other node."""
         lookup = find(node.domain, node.type, node.opset)
-        return None if lookup is None else Site(node, lookup, self.check.facts)
+        return None if lookup is None else ScatterNode(node, lookup, self.check.facts)
 
     def rewrite(
-        self, sites: Sequence[Site], target: OpSpec, opset: int | None
+        self, sites: Sequence[ScatterNode], target: OpSpec, opset: int | None
     ) -> "Rewritten | Refusal | None":
         """Rewrite one node; None if it is what it should be.
 
@@ -119,7 +117,7 @@ class Engine:
         """Tell whether neither rules nor rewrites read more than what nodes have in common."""
         return not self.check.of_each and all(rewrite.reads <= BY_SIGNATURE for rewrite in way)
 
-    def _way(self, site: Site, target: OpSpec, opset: int | None) -> tuple[Rewrite, ...] | None:
+    def _way(self, site: ScatterNode, target: OpSpec, opset: int | None) -> tuple[Rewrite, ...] | None:
         """Return the rewrites to be applied, () if the node is what it should be; None if none lead there."""
         spec = site.lookup.spec
         if spec is None or (spec.key == target.key and not leads_to(target.key, target.key)):
@@ -127,7 +125,7 @@ class Engine:
         return route(spec.key, target.key, opset)
 
     def _closely(
-        self, sites: Sequence[Site], target: OpSpec, opset: int | None
+        self, sites: Sequence[ScatterNode], target: OpSpec, opset: int | None
     ) -> "Rewritten | Refusal | None":
         """Rewrite one node, whose values are made and held against the rules."""
         found: list[Diagnostic] = []
@@ -156,7 +154,7 @@ class Engine:
         return self._known_or_new(site, way, opset, found)
 
     def _known_or_new(
-        self, site: Site, way: tuple[Rewrite, ...], opset: int | None, found: Sequence[Diagnostic]
+        self, site: ScatterNode, way: tuple[Rewrite, ...], opset: int | None, found: Sequence[Diagnostic]
     ) -> Rewritten | Refusal:
         """Rewrite a node in one step, or as another one for which all that was asked had the same answer."""
         codes = tuple([diagnostic.code for diagnostic in found])
@@ -174,18 +172,18 @@ class Engine:
             known.append((tuple(self._judged.items()), outcome))
         return outcome
 
-    def _view(self, site: Site) -> View:
+    def _view(self, site: ScatterNode) -> View:
         conditions, keeps_negative = self.promises.conditions, self.promises.keeps_negative
         return View(site, conditions, keeps_negative, judged=self._judged, numbers_of=self._numbers_of)
 
-    def _first_step(self, site: Site) -> Site:
+    def _first_step(self, site: ScatterNode) -> ScatterNode:
         """Return a node as the first rewrite sees it."""
         found = self.site(start(site).nodes[0])
         assert found is not None
         return found
 
     def along(
-        self, site: Site, way: tuple[Rewrite, ...], opset: int | None, found: Sequence[Diagnostic] = ()
+        self, site: ScatterNode, way: tuple[Rewrite, ...], opset: int | None, found: Sequence[Diagnostic] = ()
     ) -> Rewritten | Refusal:
         """Rewrite a node by these rewrites.
 
@@ -201,7 +199,7 @@ class Engine:
                 lookup = find(node.domain, node.type, node.opset)
                 if lookup is None or lookup.spec is not rewrite.source:
                     continue
-                view = self._view(Site(node, lookup, self.check.facts))
+                view = self._view(ScatterNode(node, lookup, self.check.facts))
                 other = _apply(rewrite, view, opset)
                 if isinstance(other, Refusal):
                     return other
@@ -211,12 +209,12 @@ class Engine:
             assumptions.add(KEPT_NEGATIVE)
         known = {diagnostic.code for diagnostic in found}
         broken = self._broken(
-            fragment, known | {negative_index.RULE.code} if self.promises.keeps_negative else known
+            fragment, known | {negative_index.code} if self.promises.keeps_negative else known
         )
         names = tuple([rewrite.name for rewrite in way])
         return broken or Rewritten(fragment, way, names, tuple(sorted(assumptions)), bool(self._numbers_of))
 
-    def _relies_on_sign(self, site: Site, way: tuple[Rewrite, ...]) -> bool:
+    def _relies_on_sign(self, site: ScatterNode, way: tuple[Rewrite, ...]) -> bool:
         from ir_scatter.rewrites.parts import is_strict
 
         return any(is_strict(rewrite.target) for rewrite in way) and self._view(site).may_be_negative
@@ -234,7 +232,7 @@ class Engine:
         return None
 
 
-def _open_input(site: Site) -> str:
+def _open_input(site: ScatterNode) -> str:
     """Say which input comes from nothing that exists, "" if none does: the file is at fault, not the node."""
     for number, (port, given) in enumerate(zip(site.spec.ports, site.node.inputs, strict=False)):
         if given.is_present and given.value is None:

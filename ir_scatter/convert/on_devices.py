@@ -117,10 +117,12 @@ def constraints_of(conversion: Conversion) -> "Mapping[str, Constraint]":
 def _draw(path: str, seed: int, constraints: "Mapping[str, Constraint]") -> "Drawn":
     """Draw inputs; nodes whose constant indices repeat a target are told with those that inputs make so."""
     from ir_scatter.inputs.feeds import draw_feeds
-    from ir_scatter.rules.repeated_targets import RULE
+    from ir_scatter.rules.repeated_targets import repeated_targets
 
     drawn = draw_feeds(path, seed, constraints=constraints)
-    constant = (one.node.name for one in validate(read(path)) if one.code == RULE.code and one.node)
+    constant = (
+        one.node.name for one in validate(read(path)) if one.code == repeated_targets.code and one.node
+    )
     return replace(drawn, repeated=tuple(dict.fromkeys((*drawn.repeated, *constant))))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.engine import Engine
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.model import Function, Node, OpKey
@@ -22,7 +22,7 @@ class Candidate(NamedTuple):
     """
 
     node: Node
-    sites: tuple[Site, ...]
+    sites: tuple[ScatterNode, ...]
 
     @property
     def key(self) -> OpKey | None:
@@ -57,7 +57,7 @@ def _of_function(engine: Engine, function: Function, types: frozenset[str]) -> I
         yield Candidate(node, tuple(known))
 
 
-def _looks(site: Site) -> object:
+def _looks(site: ScatterNode) -> object:
     """Return what decides the form of a node; what is not known to be like another one is like no other."""
     if site.lookup.spec is None or site.signature is None:
         return site

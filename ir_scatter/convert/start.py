@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.fragment import Fragment, NewNode
 from ir_scatter.core.model import Input, Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, agree, narrow
@@ -13,7 +13,7 @@ _SMALL = 8
 """Dimensions up to here are no large ones."""
 
 
-def start(site: Site) -> Fragment:
+def start(site: ScatterNode) -> Fragment:
     """Return the node itself as a fragment, its inputs with the best that is known of them."""
     node, given = site.node, list[Value | None]()
     known: dict[int, Value] = {}
@@ -26,7 +26,7 @@ def start(site: Site) -> Fragment:
     return _fragment(site, given, site.data_shape)
 
 
-def _shapes(site: Site) -> dict[int, Shape]:
+def _shapes(site: ScatterNode) -> dict[int, Shape]:
     """Return the shapes of inputs by number; those of elements tell of each other."""
     operands = {role: site.operand(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)}
     found = {role: one.shape for role, one in operands.items() if one is not None}
@@ -55,7 +55,7 @@ def _best_known(value: Value, port: Input, shape: Shape) -> Value:
     )
 
 
-def with_unknown_sizes(site: Site) -> Fragment:
+def with_unknown_sizes(site: ScatterNode) -> Fragment:
     """Return a node like another one whose inputs are no constants, and whose sizes are small or unknown."""
     node, given = site.node, list[Value | None]()
     shapes = {Role.DATA: site.data_shape, Role.INDICES: site.indices_shape}
@@ -71,7 +71,7 @@ def with_unknown_sizes(site: Site) -> Fragment:
     return _fragment(site, given, _unknown(site.data_shape))
 
 
-def _fragment(site: Site, given: Sequence[Value | None], shape: Shape) -> Fragment:
+def _fragment(site: ScatterNode, given: Sequence[Value | None], shape: Shape) -> Fragment:
     """Return the node with these inputs; its output has this shape."""
     node, data = site.node, site.data
     output = Value("output", data.element_type if data else None, shape)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.convert import convert
 from ir_scatter.convert.conversion import Conversion, Converted, Refused
-from ir_scatter.convert.engine import DEMANDS
 from ir_scatter.convert.on_devices import constraints_of
 from ir_scatter.convert.proof import difference_of
 from ir_scatter.core.diagnostics import Location, Severity
@@ -18,6 +17,7 @@ from ir_scatter.core.model import Model, Node
 from ir_scatter.ops import SPECS, find, scatter_types
 from ir_scatter.ops.scatter_onnx import SCATTER_ELEMENTS, TENSOR_SCATTER_24
 from ir_scatter.rewrites.refusals import Reason
+from ir_scatter.rules import by_code
 from ir_scatter.validate import read, validate
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def run_to_ir(job: "Job", model: Model) -> "Done":
 def _broken(model: Model) -> Iterator[Refused]:
     """Yield the nodes whose result no document says: OpenVINO might give them one of its own."""
     for found in validate(model):
-        if found.severity is Severity.ERROR and found.code.startswith(DEMANDS):
+        if found.severity is Severity.ERROR and by_code()[found.code].is_legality:
             node = found.node
             name, type = (node.name, node.type) if node else ("", "")
             message = f"breaks {found.code}: {found.message}"

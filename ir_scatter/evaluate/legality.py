@@ -5,7 +5,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ir_scatter.analysis.facts import Facts
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.constants import Constant
 from ir_scatter.core.diagnostics import Location, Severity
 from ir_scatter.core.errors import IllegalCase
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from ir_scatter.core.element_types import ElementType
     from ir_scatter.core.shapes import Shape
     from ir_scatter.ops.spec import OpSpec
-    from ir_scatter.rules.rule import Finding, Rule
+    from ir_scatter.rules.base import Finding, Rule
 
-_DEMANDS = ("SCT1", "SCT2", "SCT3")
 _PLACE = Location("")
 
 
@@ -62,14 +61,14 @@ def constant(name: str, element_type: "ElementType", array: "Array") -> Input:
     return Input(Value(name, element_type, array.shape, constant=content))
 
 
-def make_site(spec: "OpSpec", inputs: tuple[Input, ...], attributes: Mapping[str, Any]) -> Site:
+def make_site(spec: "OpSpec", inputs: tuple[Input, ...], attributes: Mapping[str, Any]) -> ScatterNode:
     """Make a site of a row of the table without a model around it."""
     lookup = find(spec.key.domain, spec.key.type, spec.opsets[0])
     assert lookup is not None
-    return Site(_OneNode(spec, inputs, attributes).node, lookup, Facts())
+    return ScatterNode(_OneNode(spec, inputs, attributes).node, lookup, Facts())
 
 
-def demand_legal(site: Site) -> None:
+def demand_legal(site: ScatterNode) -> None:
     """Demand that types, ranks, shapes, axis and attributes break no rule that is an error there.
 
     What the text forbids and runtimes take as meant is a warning of `validate`, and passes.
@@ -89,12 +88,9 @@ def _rules() -> "tuple[Rule, ...]":
     return tuple(
         rule
         for rule in all_rules()
-        if rule.code.startswith(_DEMANDS)
-        and rule.check is not None
-        and rule.severity is Severity.ERROR
-        and rule.needs_row
+        if rule.is_legality and rule.check is not None and rule.severity is Severity.ERROR and rule.needs_row
     )
 
 
-def _is_refused(site: Site, rule: "Rule", finding: "Finding") -> bool:
+def _is_refused(site: ScatterNode, rule: "Rule", finding: "Finding") -> bool:
     return not finding.is_tolerated and rule.code not in site.spec.tolerated

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ir_scatter.analysis.facts import Facts, opset_number
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.constants import Constant
 from ir_scatter.core.errors import Error, IllegalCase
 from ir_scatter.evaluate.failures import failure
@@ -81,10 +81,10 @@ def _compute_general(step: Step, op: GeneralOp, arrays: Sequence[Array | None]) 
         raise failure(step, str(error)) from error
 
 
-def site_of(step: Step) -> Site:
+def site_of(step: Step) -> ScatterNode:
     """Return a scatter node as rules see it; only its attributes are of use here."""
     assert isinstance(step.work, Lookup)
-    return Site(step.node, step.work, Facts())
+    return ScatterNode(step.node, step.work, Facts())
 
 
 def by_role(lookup: Lookup, arrays: Sequence[_Cell | None]) -> dict[Role, _Cell]:
@@ -94,7 +94,7 @@ def by_role(lookup: Lookup, arrays: Sequence[_Cell | None]) -> dict[Role, _Cell]
     return {port.role: array for port, array in pairs if array is not None}
 
 
-def scatter(site: Site, operands: dict[Role, Array]) -> Array:
+def scatter(site: ScatterNode, operands: dict[Role, Array]) -> Array:
     """Return the output of a scatter node.
 
     Raises:
@@ -106,7 +106,7 @@ def scatter(site: Site, operands: dict[Role, Array]) -> Array:
     return evaluate(operator, **arguments)
 
 
-def arguments_of(site: Site, operands: dict[Role, Array]) -> tuple[str, dict[str, Any]]:
+def arguments_of(site: ScatterNode, operands: dict[Role, Array]) -> tuple[str, dict[str, Any]]:
     """Return the arguments of `evaluate` for a scatter node."""
     spec, source = site.spec, site.spec.axis
     of_axis = None if source is None else source.attribute
@@ -119,7 +119,7 @@ def arguments_of(site: Site, operands: dict[Role, Array]) -> tuple[str, dict[str
     return str(_row_for(site).key), {**given, **attributes}
 
 
-def _row_for(site: Site) -> OpSpec:
+def _row_for(site: ScatterNode) -> OpSpec:
     """Return the row, or the later one that has the word of `reduction`, which runtimes take as meant."""
     row = site.spec.attribute("reduction")
     word = None if row is None else site.attribute("reduction")

@@ -11,7 +11,7 @@ from ir_scatter.report.characters import visible
 from ir_scatter.report.json import dumps
 from ir_scatter.report.report import FileResult, Report
 from ir_scatter.rules import by_code
-from ir_scatter.rules.rule import Rule
+from ir_scatter.rules.base import Rule
 from ir_scatter.version import __version__
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -15,7 +15,7 @@ from ir_scatter.ops.spec import IndexRange, Layout
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ir_scatter.analysis.scatter_node import Site
+    from ir_scatter.analysis.scatter_node import ScatterNode
 
 _MAX_STEPS = 64
 _ALIGNED = frozenset({"numpy", "bidirectional"})
@@ -54,12 +54,12 @@ class Proof:
 _PROVEN, _UNKNOWN = Proof(Verdict.PROVEN), Proof(Verdict.UNKNOWN)
 
 
-def judge(condition: Condition, site: "Site") -> Proof:
+def judge(condition: Condition, site: "ScatterNode") -> Proof:
     """Return what can be proven of a condition."""
     return _PROOFS[condition](site)
 
 
-def _unique(site: "Site") -> Proof:
+def _unique(site: "ScatterNode") -> Proof:
     count = _count(site)
     if count is not None and count < 2:
         return _PROVEN
@@ -83,7 +83,7 @@ def _unique(site: "Site") -> Proof:
     return Proof(Verdict.VIOLATED, f"indices name {found.count} of {found.total} targets again")
 
 
-def _are_exact(site: "Site") -> bool:
+def _are_exact(site: "ScatterNode") -> bool:
     """Tell whether the sizes that negative indices count on are known to the number."""
     data = site.data_shape
     if data is None:
@@ -93,7 +93,7 @@ def _are_exact(site: "Site") -> bool:
     return site.axis is not None and isinstance(data[site.axis], int)
 
 
-def _count(site: "Site") -> int | None:
+def _count(site: "ScatterNode") -> int | None:
     """Return how many targets are named, None if it is not known."""
     shape = site.indices_shape
     if shape is None or site.spec.layout is Layout.SEQUENCE:
@@ -108,7 +108,7 @@ def _count(site: "Site") -> int | None:
     return element_count(shape)
 
 
-def _room(site: "Site") -> int | None:
+def _room(site: "ScatterNode") -> int | None:
     """Return how many targets there are, counted as indices are; None if it is not known."""
     data, depth = site.data_shape, site.depth
     if data is None:
@@ -119,7 +119,7 @@ def _room(site: "Site") -> int | None:
     return size if isinstance(size, int) else None
 
 
-def _non_negative(site: "Site") -> Proof:
+def _non_negative(site: "ScatterNode") -> Proof:
     indices = site.indices
     if indices is None or (site.spec.index_range is IndexRange.NON_NEGATIVE and not site.wraps):
         return _PROVEN
@@ -133,7 +133,7 @@ def _non_negative(site: "Site") -> Proof:
     return Proof(Verdict.VIOLATED, f"indices hold {int(array.min())}")
 
 
-def _equal(site: "Site") -> Proof:
+def _equal(site: "ScatterNode") -> Proof:
     shape, axis = site.indices_shape, site.axis
     if shape is None or axis is None or site.indices is None or axis >= len(shape):
         return _UNKNOWN
@@ -152,7 +152,7 @@ def _equal(site: "Site") -> Proof:
     return _PROVEN if _is_repeated(site.facts, site.indices.value, len(shape), axis) else _UNKNOWN
 
 
-def _full(site: "Site") -> Proof:
+def _full(site: "ScatterNode") -> Proof:
     data, shape, axis = site.data_shape, site.indices_shape, site.axis
     if data is None or shape is None or axis is None or len(data) != len(shape):
         return _UNKNOWN
@@ -173,7 +173,7 @@ def _is_same(left: Dim, right: Dim) -> bool:
     return left.symbol is not None and left.symbol == right.symbol
 
 
-def _equal_numbers(site: "Site", axis: int) -> Proof:
+def _equal_numbers(site: "ScatterNode", axis: int) -> Proof:
     import numpy
 
     array = site.index_array
@@ -207,7 +207,7 @@ def _is_repeated(facts: Facts, value: Value, rank: int, axis: int) -> bool:
     return False
 
 
-_PROOFS: "Mapping[Condition, Callable[[Site], Proof]]" = {
+_PROOFS: "Mapping[Condition, Callable[[ScatterNode], Proof]]" = {
     Condition.UNIQUE: _unique,
     Condition.NON_NEGATIVE: _non_negative,
     Condition.EQUAL: _equal,

@@ -8,7 +8,7 @@ from ir_scatter.ops.spec import Reduction, Role
 from ir_scatter.rewrites.conditions import Condition, Proof, Verdict, judge
 
 if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+    from ir_scatter.analysis.scatter_node import ScatterNode
     from ir_scatter.core.constants import Array
 
 
@@ -28,7 +28,7 @@ class View:
         numbers_of: inputs whose numbers, not only what holds for them, the rewritten form is made of.
     """
 
-    site: "Site"
+    site: "ScatterNode"
     promises: frozenset[Condition] = frozenset()
     keeps_negative: bool = False
     relied_on: set[Condition] = field(default_factory=set)

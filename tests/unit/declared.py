@@ -15,13 +15,13 @@ import pytest
 import ir_scatter.rewrites
 from ir_scatter.analysis.facts import Facts
 from ir_scatter.analysis.reads import EVERYTHING, Fact
-from ir_scatter.analysis.scatter_node import Operand, Site
+from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.core.constants import Constant
 from ir_scatter.core.model import Input, Node, Value
 from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.rewrite import Rewrite
 from ir_scatter.rewrites.view import View
-from ir_scatter.rules.rule import Rule
+from ir_scatter.rules.base import Rule
 
 Reads = frozenset[Fact]
 
@@ -65,9 +65,9 @@ _NUMBERS = (Fact.INDEX_FAULTS, Fact.INDICES, Fact.VALUES)
 _ORIGIN = (Fact.PRODUCERS, Fact.INDEX_FAULTS, Fact.UNREAD_INDICES)
 
 _GUARDED: dict[type, dict[str, tuple[Fact, ...]]] = {
-    Site: {
+    ScatterNode: {
         **dict.fromkeys(("lookup", "spec", "wraps"), (Fact.OPERATOR,)),
-        **dict.fromkeys(("data", "indices", "updates", "operand"), (Fact.INPUTS,)),
+        **dict.fromkeys(("data", "indices", "updates", "operand", "operands"), (Fact.INPUTS,)),
         **dict.fromkeys(
             ("data_shape", "indices_shape", "depth", "longer_dimensions", "expected_updates", "limits"),
             (Fact.SHAPES,),
@@ -80,7 +80,7 @@ _GUARDED: dict[type, dict[str, tuple[Fact, ...]]] = {
         "facts": (*_ORIGIN, Fact.INDICES, Fact.VALUES),
         "signature": (),
     },
-    Operand: {"shape": (Fact.SHAPES,), "element_type": (Fact.TYPES,)},
+    Operand: {"stored": (Fact.STORED,), "shape": (Fact.SHAPES,), "element_type": (Fact.TYPES,)},
     Node: {
         **dict.fromkeys(("domain", "type", "opset"), (Fact.OPERATOR,)),
         **dict.fromkeys(("inputs", "outputs"), (Fact.INPUTS,)),
@@ -185,7 +185,7 @@ def enforced() -> Iterator[_Reader]:
         if check is None:
             return one
 
-        def held(site: Site) -> Iterator[Any]:
+        def held(site: ScatterNode) -> Iterator[Any]:
             with reader.held_to(one.reads):
                 found = list(check(site))
             return iter(found)

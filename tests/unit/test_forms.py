@@ -13,7 +13,7 @@ import pytest
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 
 from ir_scatter.analysis.plain_forms import PlainForm, PlainForms
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert import Conversion, convert
 from ir_scatter.convert.writing import make_files
 from ir_scatter.core.errors import NotEditable, UnreadableModel, UsageError
@@ -85,21 +85,21 @@ def without_forms(path: str) -> dict[str, object]:
         return everything(path)
 
 
-def sites_by_form(path: str) -> tuple[Check, dict[PlainForm, list[Site]]]:
+def sites_by_form(path: str) -> tuple[Check, dict[PlainForm, list[ScatterNode]]]:
     """Return the nodes that have a form, by it."""
     model = read(path)
     check = Check(model, all_rules())
-    found: dict[PlainForm, list[Site]] = defaultdict(list)
+    found: dict[PlainForm, list[ScatterNode]] = defaultdict(list)
     for node in model.walk(scatter_types(model.domain)):
         lookup = find(node.domain, node.type, node.opset)
         if lookup is not None:
-            form = check.plain.find(site := Site(node, lookup, check.facts))
+            form = check.plain.find(site := ScatterNode(node, lookup, check.facts))
             if form is not None:
                 found[form].append(site)
     return check, found
 
 
-def facts_of(site: Site, check: Check) -> object:
+def facts_of(site: ScatterNode, check: Check) -> object:
     """Return what rules and rewrites can see of a node."""
     operands = {role: (one.element_type, one.shape) for role, one in site._operands.items()}
     verdicts = [judge(condition, site).verdict for condition in (Condition.NON_NEGATIVE, Condition.UNIQUE)]

@@ -26,7 +26,7 @@ from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
 from ir_scatter.rewrites.view import View
 from ir_scatter.rules import all_rules
-from ir_scatter.rules.rule import Rule
+from ir_scatter.rules.base import Rule
 from ir_scatter.validate import read, validate
 from tests.cli.conftest import ROOT
 from tests.rules.expectations import case_files, write_weights
@@ -40,9 +40,10 @@ MODELS = ROOT.parent / "shared" / "models"
 
 HEAD = '''"""Something that no rule has looked at before."""
 
+from ir_scatter.analysis.reads import SIGNATURE, Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.ops.spec import Role
-from ir_scatter.rules.rule import Finding, Rule
+from ir_scatter.rules.base import Finding, Rule
 
 '''
 ADDED: Mapping[str, str] = {
@@ -232,12 +233,7 @@ def _check(site):
     if site.data_shape == (5, 4):
         yield Finding("data is [5, 4]", role=Role.DATA)
 """
-    add_rule(
-        check,
-        ", reads=frozenset({Fact.SHAPES})".replace(
-            "Fact", "__import__('ir_scatter.analysis.reads').reads.Fact"
-        ),
-    )
+    add_rule(check, ", reads=frozenset({Fact.SHAPES})")
     found = validate(read(main.write(tmp_path)), select=["SCT391"])
     assert [one.node.name for one in found if one.node] == ["c_out_node", "d_out_node"]
     shown = sys.modules["ir_scatter.rules.added_0"].SHOWN
@@ -489,7 +485,7 @@ def test_a_rule_that_reads_more_than_it_declares_is_caught(
     rule: str, tmp_path: Path, add_rule: Callable[..., None]
 ) -> None:
     path, _ = write_onnx(rule, tmp_path, "main")
-    add_rule(ADDED[rule], ", reads=__import__('ir_scatter.analysis.reads').reads.SIGNATURE")
+    add_rule(ADDED[rule], ", reads=SIGNATURE")
     with enforced(), pytest.raises(Undeclared):
         validate(read(path))
 
