@@ -1,10 +1,8 @@
 """A model in, diagnostics out."""
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ir_scatter.analysis.facts import MAX_CONSTANT_ELEMENTS, Facts
 from ir_scatter.analysis.plain_forms import PlainForms
@@ -12,48 +10,12 @@ from ir_scatter.analysis.reads import FAULTS, SIGNATURE
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
 from ir_scatter.core.errors import UnreadableModel, UsageError
-from ir_scatter.core.memory import collector_paused
-from ir_scatter.core.model import ONNX, OPENVINO, Defect, Graph, Model, Node
+from ir_scatter.core.model import Defect, Graph, Model, Node, collector_paused
 from ir_scatter.ops import find, scatter_types
-from ir_scatter.ops.general import ONNX_BROADCASTERS, ONNX_TYPE_KEEPERS
 from ir_scatter.rules import all_rules, by_name
 from ir_scatter.rules.base import Finding, Rule
 
-if TYPE_CHECKING:
-    from ir_scatter.core.shapes import Shape
-
 _STORED = "SCT5"
-
-
-def read(path: "str | Path", *, input_shapes: "Mapping[str, Shape] | None" = None) -> Model:
-    """Read an OpenVINO IR (`.xml`, its `.bin` beside it) or an ONNX model.
-
-    The format is told by the content. Weights are mapped, not read.
-
-    Args:
-        path: the `.xml` or `.onnx` file.
-        input_shapes: shapes for inputs of the model by name, as `ir_scatter.core.shapes.parse_shape`
-            reads them; for ONNX they are propagated.
-
-    Raises:
-        UnreadableModel: the file is no model, or cannot be read.
-    """
-    return read_data(str(path), input_shapes=input_shapes)
-
-
-def read_data(
-    name: str,
-    data: bytes | None = None,
-    *,
-    format: str | None = None,
-    input_shapes: "Mapping[str, Shape] | None" = None,
-) -> Model:
-    """Read a model as `read` does, or from bytes that did not come from the file of that name."""
-    from ir_scatter import formats
-
-    types = scatter_types(ONNX) | scatter_types(OPENVINO)
-    known = formats.Operators(types, ONNX_TYPE_KEEPERS | scatter_types(ONNX), ONNX_BROADCASTERS)
-    return formats.read(name, data, format=format, types=types, operators=known, input_shapes=input_shapes)
 
 
 def validate(

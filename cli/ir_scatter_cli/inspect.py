@@ -7,8 +7,8 @@ import click
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.files import Source, find_files
 from ir_scatter.inspect import inspect
+from ir_scatter.reading import read
 from ir_scatter.report.inspection import Inspection, document, rows, summary
-from ir_scatter.validate import read
 from ir_scatter.version import versions
 from ir_scatter_cli import exits
 from ir_scatter_cli.destinations import demand_apart

@@ -20,7 +20,7 @@ from ir_scatter_cli.destinations import demand_apart
 from ir_scatter_cli.options import InputShape, write, write_file
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
     from ir_scatter.evaluate.program import Program
 
 _COLUMNS = ("output", "type", "shape", "min", "max")
@@ -116,8 +116,8 @@ def _exit_code(error: Error) -> int | None:
 
 
 def _findings(path: str, error: BrokenModel) -> str:
+    from ir_scatter.lint import FileResult, Report
     from ir_scatter.report.formats import render
-    from ir_scatter.report.report import FileResult, Report
 
     report = Report((FileResult(path, None, True, 0, error.diagnostics),), {})
     return render(report, "text", quiet=True)

@@ -4,14 +4,23 @@ from collections.abc import Sequence
 
 import click
 
-from ir_scatter import baseline as baselines
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import Source, find_files
 from ir_scatter.core.shapes import Shape
-from ir_scatter.lint import Checked, NodeIgnore, Options, check_files, make_report, without_known
+from ir_scatter.lint import (
+    Baseline,
+    Checked,
+    NodeIgnore,
+    Options,
+    Report,
+    baseline_text,
+    check_files,
+    make_report,
+    read_baseline,
+    without_known,
+)
 from ir_scatter.report.formats import FORMATS, render
-from ir_scatter.report.report import Report
 from ir_scatter_cli import exits
 from ir_scatter_cli.destinations import demand_apart
 from ir_scatter_cli.options import Codes, InputShape, SettingsCommand, flatten, use_color, write
@@ -116,20 +125,20 @@ def command(
 def _report(
     checked: list[Checked],
     format: str,
-    known: baselines.Baseline | None,
+    known: Baseline | None,
     write_baseline: str | None,
 ) -> Report:
     """Write the baseline if one is to be written, and leave out what it or another one knows."""
     report = make_report(checked, with_versions=FORMATS[format].shows_versions)
     if write_baseline:
-        write(baselines.baseline_text(report, write_baseline), write_baseline)
+        write(baseline_text(report, write_baseline), write_baseline)
         known = _known(write_baseline)
     return report if known is None else without_known(report, known.excuses)
 
 
-def _known(path: str | None) -> baselines.Baseline | None:
+def _known(path: str | None) -> Baseline | None:
     try:
-        return baselines.read_baseline(path) if path else None
+        return read_baseline(path) if path else None
     except UsageError as error:
         raise click.UsageError(str(error)) from None
 

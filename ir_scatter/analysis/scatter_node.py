@@ -2,13 +2,13 @@
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ir_scatter.analysis.facts import Facts
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.forms import are_plain, exactly
-from ir_scatter.core.lazy import lazy
 from ir_scatter.core.model import OPENVINO, Input, Node, Value
 from ir_scatter.core.shapes import Shape, at_most, highest, static
 from ir_scatter.ops import Lookup, targets
@@ -16,7 +16,7 @@ from ir_scatter.ops.shape_rules import expected_updates
 from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec, Port, Reduction, Role
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 
 _known = attrgetter("element_type", "shape", "stored_type", "stored_shape")
@@ -80,7 +80,7 @@ class ScatterNode:
         """Return the connected inputs, in the order of the document."""
         return self._operands.values()
 
-    @lazy
+    @cached_property
     def _operands(self) -> dict[Role, Operand]:
         found: dict[Role, Operand] = {}
         inputs, shape = self.node.inputs, self.facts.shape
@@ -91,27 +91,27 @@ class ScatterNode:
                 found[port.role] = Operand(port, index, input, value, shape(value))
         return found
 
-    @lazy
+    @cached_property
     def data(self) -> Operand | None:
         """Return the input of role data."""
         return self.operand(Role.DATA)
 
-    @lazy
+    @cached_property
     def indices(self) -> Operand | None:
         """Return the input of role indices."""
         return self.operand(Role.INDICES)
 
-    @lazy
+    @cached_property
     def updates(self) -> Operand | None:
         """Return the input of role updates."""
         return self.operand(Role.UPDATES)
 
-    @lazy
+    @cached_property
     def data_shape(self) -> Shape:
         """Return the shape of data, None if its rank is not known."""
         return self.data.shape if self.data else None
 
-    @lazy
+    @cached_property
     def indices_shape(self) -> Shape:
         """Return the shape of indices, None if its rank is not known."""
         if self.indices is None:
@@ -120,23 +120,23 @@ class ScatterNode:
             return tuple(self.index_array.shape)
         return self.indices.shape
 
-    @lazy
+    @cached_property
     def few_indices(self) -> list[int] | None:
         """Return the indices if the file stores them and they are few; without NumPy."""
         return self.facts.numbers(self.indices.value) if self.indices else None
 
-    @lazy
+    @cached_property
     def has_constant_indices(self) -> bool:
         """Tell whether the indices are constant in effect and known."""
         return self.few_indices is not None or self.index_array is not None
 
-    @lazy
+    @cached_property
     def index_array(self) -> "Array | None":
         """Return the indices if they are constant in effect and whole numbers."""
         array = self.facts.array(self.indices.value) if self.indices else None
         return array if array is not None and array.dtype.kind in "iu" else None
 
-    @lazy
+    @cached_property
     def written_axis(self) -> int | None:
         """Return the axis as written, None if it is not constant."""
         source = self.spec.axis
@@ -156,7 +156,7 @@ class ScatterNode:
             return None
         return int(array.reshape(-1)[0])
 
-    @lazy
+    @cached_property
     def axis(self) -> int | None:
         """Return the axis counted from 0, None if it is not known or not an axis of data."""
         axis, shape = self.written_axis, self.data_shape
@@ -178,7 +178,7 @@ class ScatterNode:
             return str(written).lower() not in {"false", "0"}
         return str(written).lower() if row.kind is Kind.WORD else written
 
-    @lazy
+    @cached_property
     def reduction(self) -> Reduction | None:
         """Return how updates meet old values, None if the word means nothing."""
         row = self.spec.attribute("reduction")
@@ -194,7 +194,7 @@ class ScatterNode:
             )
         return self.spec.reductions.get(word)
 
-    @lazy
+    @cached_property
     def depth(self) -> int | None:
         """Return k, the number of coordinates in a tuple; None if there are none or unknown."""
         shape = self.indices_shape
@@ -202,7 +202,7 @@ class ScatterNode:
             return None
         return shape[-1] if isinstance(shape[-1], int) else None
 
-    @lazy
+    @cached_property
     def limits(self) -> list[int | None] | None:
         """Return the sizes that constant indices count on; None if they are not constant.
 
@@ -220,7 +220,7 @@ class ScatterNode:
             return None
         return targets.sizes(layout, data, self.axis, shape)
 
-    @lazy
+    @cached_property
     def has_plain_indices(self) -> bool:
         """Tell whether few constant indices are in range, not negative and all different.
 
@@ -231,21 +231,21 @@ class ScatterNode:
             return False
         return limits[0] is not None and are_plain(numbers, limits[0])
 
-    @lazy
+    @cached_property
     def out_of_range(self) -> targets.BadIndices | None:
         """Return the constant indices outside of [-s, s-1], None if there are none."""
         if self.index_array is None or self.limits is None:
             return None
         return targets.out_of_range(self.index_array, self.limits)
 
-    @lazy
+    @cached_property
     def repeats(self) -> targets.Repeats | None:
         """Return which constant indices name a target again, None if none does or it cannot be told."""
         if self.index_array is None or self.limits is None:
             return None
         return targets.repeats(self.spec.layout, self.axis, self.index_array, self.limits, wraps=self.wraps)
 
-    @lazy
+    @cached_property
     def has_faults(self) -> bool:
         """Tell whether constant indices are out of range, negative or name a target again, or may be so."""
         array, limits, layout = self.index_array, self.limits, self.spec.layout
@@ -255,7 +255,7 @@ class ScatterNode:
             return True
         return (layout is Layout.ELEMENTS and self.axis is None) or self.repeats is not None
 
-    @lazy
+    @cached_property
     def signature(self) -> Hashable | None:
         """Values of the facts in `analysis.reads.SIGNATURE`; None if it is like no other."""
         node, attributes = self.node, exactly(self.node.attributes)

@@ -15,7 +15,7 @@ from ir_scatter.evaluate.archive import write_arrays
 from ir_scatter.formats import IR
 from ir_scatter.formats.one_node import OneInput, OneNode, ir_of, onnx_of
 from ir_scatter.ops.spec import Kind
-from ir_scatter.validate import read
+from ir_scatter.reading import read
 
 if TYPE_CHECKING:
     pass

@@ -21,7 +21,7 @@ from ir_scatter.ops.spec import Reduction
 from ir_scatter.runners.outcome import Execution, Tap, Tapped, tap_of
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 REFERENCE = "numpy"
 

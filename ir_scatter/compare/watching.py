@@ -40,7 +40,7 @@ from ir_scatter.ops.general_kernels.case import kind
 from ir_scatter.ops.spec import Reduction, Role
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
     from ir_scatter.evaluate.case import Case
     from ir_scatter.evaluate.detailed import DetailedResult
 

@@ -7,11 +7,10 @@ from ir_scatter.convert.conversion import Conversion, Converted, Refused, Verifi
 from ir_scatter.convert.engine import Engine, Promises, Rewritten
 from ir_scatter.convert.plan import Task, Wish, make_plan, with_left
 from ir_scatter.core.errors import UsageError
-from ir_scatter.core.memory import collector_paused
-from ir_scatter.core.model import Model
+from ir_scatter.core.model import Model, collector_paused
+from ir_scatter.reading import read
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Reason, Refusal
-from ir_scatter.validate import read
 
 if TYPE_CHECKING:
     from ir_scatter.convert.proof import Proven

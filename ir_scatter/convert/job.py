@@ -11,7 +11,7 @@ from ir_scatter.convert.destination import demand_destination, is_ir_path
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.model import Model
 from ir_scatter.formats import IR
-from ir_scatter.validate import read
+from ir_scatter.reading import read
 
 
 @dataclass(frozen=True, slots=True)

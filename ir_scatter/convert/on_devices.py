@@ -14,13 +14,14 @@ from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.formats import IR
+from ir_scatter.reading import read
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.runners.outcome import Outcome, Status
-from ir_scatter.validate import read, validate
+from ir_scatter.validate import validate
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
     from ir_scatter.inputs.feeds import Drawn
     from ir_scatter.inputs.terms import Constraint
     from ir_scatter.runners.runner import Runner

@@ -16,9 +16,10 @@ from ir_scatter.core.errors import Error, UnreadableModel, UsageError
 from ir_scatter.core.model import Model, Node
 from ir_scatter.ops import SPECS, find, scatter_types
 from ir_scatter.ops.scatter_onnx import SCATTER_ELEMENTS, TENSOR_SCATTER_24
+from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.rules import by_code
-from ir_scatter.validate import read, validate
+from ir_scatter.validate import validate
 
 if TYPE_CHECKING:
     from ir_scatter.convert.job import Done, Job

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ir_scatter.core.errors import CannotWrite, NotEditable, UsageError
-from ir_scatter.core.memory import collector_paused
+from ir_scatter.core.model import collector_paused
 from ir_scatter.core.replace_files import Output, replace_files
 from ir_scatter.core.shapes import counted
 from ir_scatter.formats import IR

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import Graph, Node
 from ir_scatter.core.shapes import Shape
+from ir_scatter.core.tensors import Constant
 
 Key: TypeAlias = Hashable
 

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.model import Graph, Input, Node, Value
+from ir_scatter.core.tensors import Constant
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
     from ir_scatter.core.element_types import ElementType
+    from ir_scatter.core.tensors import Array
 
 _PLACE = Location("")
 

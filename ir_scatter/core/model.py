@@ -4,17 +4,19 @@
 when somebody wants them, so that a model of 15,000 nodes costs what its scatter nodes cost.
 """
 
+import gc
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.diagnostics import Location, Related
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.forms import Forms
-from ir_scatter.core.lazy import lazy
 from ir_scatter.core.shapes import Shape
+from ir_scatter.core.tensors import Constant
 
 OPENVINO = "openvino"
 ONNX = ""
@@ -281,7 +283,7 @@ class Model:
     find_limits: Callable[[], Iterable[Defect]] = tuple
     source: Any = None
 
-    @lazy
+    @cached_property
     def defects(self) -> tuple[Defect, ...]:
         """What is broken in the file itself; only who validates it has to know."""
         return tuple(self.find_defects())
@@ -298,3 +300,15 @@ class Model:
         yield from self.graph.walk(types)
         for function in self.functions:
             yield from function.definition.walk(types)
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Pause the cyclic collector where thousands of objects are made that all live."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

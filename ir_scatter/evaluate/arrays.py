@@ -12,7 +12,7 @@ from ir_scatter.core.errors import IllegalCase, UsageError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 _TEXT_KINDS = frozenset("OUST")
 _TEXT_TYPES = frozenset({str, bytes, numpy.str_, numpy.bytes_})

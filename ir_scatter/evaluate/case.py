@@ -22,8 +22,8 @@ from ir_scatter.ops.spec import IndexRange, Kind, OpSpec, Role
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ir_scatter.core.constants import Array
     from ir_scatter.core.element_types import ElementType
+    from ir_scatter.core.tensors import Array
 
 _Form = tuple[Any, tuple[int, ...]]
 """What rules see of an array: dtype and shape."""

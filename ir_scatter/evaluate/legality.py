@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from ir_scatter.analysis.facts import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.diagnostics import Location, Severity
 from ir_scatter.core.errors import IllegalCase
 from ir_scatter.core.model import Graph, Input, Node, Value
+from ir_scatter.core.tensors import Constant
 from ir_scatter.ops import find
 from ir_scatter.rules import all_rules
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
     from ir_scatter.core.element_types import ElementType
     from ir_scatter.core.shapes import Shape
+    from ir_scatter.core.tensors import Array
     from ir_scatter.ops.spec import OpSpec
     from ir_scatter.rules.base import Finding, Rule
 

@@ -10,12 +10,12 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.dataflow import BodyInput, Call, Choice, GraphInput, Key, Repeat, Source
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import EvaluationFailed, UnreadableModel
 from ir_scatter.core.model import OPENVINO
 from ir_scatter.core.shapes import counted
+from ir_scatter.core.tensors import Constant
 from ir_scatter.evaluate.failures import failure
 from ir_scatter.evaluate.loops import part_count, part_of, put_together
 from ir_scatter.evaluate.plan import Plan, Plans, Step

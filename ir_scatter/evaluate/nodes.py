@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 from ir_scatter.analysis.facts import Facts, opset_number
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.errors import Error, IllegalCase
+from ir_scatter.core.tensors import Constant
 from ir_scatter.evaluate.failures import failure
 from ir_scatter.evaluate.machine import Machine, load
 from ir_scatter.evaluate.plan import Step

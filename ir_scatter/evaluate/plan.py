@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.dataflow import Choice, GraphInput, GraphOutput, Key, Link, Nested, Wiring
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnknownOperator, UnreadableModel
 from ir_scatter.core.model import ONNX, OPENVINO, Model, Node
+from ir_scatter.core.tensors import Constant
 from ir_scatter.ops import Lookup, find
 from ir_scatter.ops.general import GeneralOp, find_computed
 

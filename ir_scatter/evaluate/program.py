@@ -10,13 +10,13 @@ import numpy as np
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.diagnostics import Location, Severity
 from ir_scatter.core.errors import BrokenModel, EvaluationFailed, UnknownOperator, UnreadableModel
-from ir_scatter.core.memory import collector_paused
-from ir_scatter.core.model import Model
+from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.evaluate.feeds import check_feeds
 from ir_scatter.evaluate.nodes import ArrayMachine
 from ir_scatter.evaluate.plan import Plan, Plans, make_plans, wire
 from ir_scatter.ops.general_kernels.case import Array
-from ir_scatter.validate import read, validate
+from ir_scatter.reading import read
+from ir_scatter.validate import validate
 
 
 @dataclass(frozen=True, slots=True, eq=False)

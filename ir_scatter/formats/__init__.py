@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.memory import collector_paused
-from ir_scatter.core.model import Model
+from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.shapes import Shape
 
 IR = "openvino-ir"

@@ -11,7 +11,7 @@ from ir_scatter.core.fragment import NewConstant
 if TYPE_CHECKING:
     from onnx import GraphProto
 
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 IR_VERSION = 10
 """Of ONNX files: one that every runtime of the last years reads."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from ir_scatter.core.errors import UsageError
-from ir_scatter.report.report import Report
+from ir_scatter.lint import Report
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from ir_scatter.core.diagnostics import Diagnostic, Location, Related, Severity
-from ir_scatter.report.report import FileResult, Report
+from ir_scatter.lint import FileResult, Report
 
 _SCHEMA = 1
 _UNSAFE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

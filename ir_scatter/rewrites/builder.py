@@ -24,7 +24,7 @@ from ir_scatter.rewrites.folding import array_of, named_for
 from ir_scatter.rewrites.new_shapes import broadcast_shapes, reduced, reshaped, spans
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 I64 = ELEMENT_TYPES["i64"]
 BOOLEAN = ELEMENT_TYPES["boolean"]

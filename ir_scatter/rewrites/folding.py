@@ -6,7 +6,7 @@ from ir_scatter.core.fragment import NewConstant
 from ir_scatter.core.model import Value
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 _FEW = 4
 _WORDS = {-1: "minus_one", 0: "zero", 1: "one", 2: "two"}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, static
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 
 def reshaped(source: Shape, target: "Array | None", target_shape: Shape, known: Shape) -> Shape:

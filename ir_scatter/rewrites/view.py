@@ -9,7 +9,7 @@ from ir_scatter.rewrites.conditions import Condition, Proof, Verdict, judge
 
 if TYPE_CHECKING:
     from ir_scatter.analysis.scatter_node import ScatterNode
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 from ir_scatter.analysis.reads import EVERYTHING, Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.diagnostics import Related, Severity
+from ir_scatter.core.tensors import Constant
 from ir_scatter.ops.spec import Role
 from ir_scatter.ops.targets import BadIndices
 

@@ -26,7 +26,7 @@ from ir_scatter.runners.runner import (
 )
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
     from ir_scatter.runners.worker import Worker
 
 

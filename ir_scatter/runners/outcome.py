@@ -9,7 +9,7 @@ from ir_scatter.core.model import Graph, Node
 from ir_scatter.core.shapes import Shape
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 NAMES_ARE_SCOPES = frozenset({"openvino-ir"})
 """Formats whose nodes are found by their scope alone: names in them are unique."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ir_scatter.runners.outcome import Outcome, Tap
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 PRECISIONS = ("default", "f16", "bf16", "f32")
 TIME_LIMIT = 300.0

@@ -13,9 +13,9 @@ from ir_scatter.compare.nodes import nodes_by_tap
 from ir_scatter.core.errors import Error
 from ir_scatter.evaluate import evaluate
 from ir_scatter.evaluate.nodes import arguments_of, by_role
+from ir_scatter.reading import read
 from ir_scatter.runners.outcome import Execution, NodeFacts, Outcome, Status, Tap, Tapped
 from ir_scatter.runners.runner import TAP_MEMORY, TIME_LIMIT, Availability, Runner
-from ir_scatter.validate import read
 
 Array = npt.NDArray[Any]
 

@@ -17,9 +17,9 @@ from ir_scatter.evaluate.plan import Step
 from ir_scatter.evaluate.program import Program
 from ir_scatter.ops import Lookup
 from ir_scatter.ops.spec import Reduction, Role
+from ir_scatter.reading import read
 from ir_scatter.runners.outcome import Execution, Outcome, Status, Tap, Tapped
 from ir_scatter.runners.runner import TAP_MEMORY, TIME_LIMIT, Availability, Runner
-from ir_scatter.validate import read
 from tests.ops.naive_scatter import hits
 
 Array = npt.NDArray[Any]

@@ -17,7 +17,7 @@ from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.types import TensorType, inferred
 from ir_scatter.ops import scatter_types
 from ir_scatter.ops.general import ONNX_BROADCASTERS, ONNX_TYPE_KEEPERS
-from ir_scatter.validate import read_data
+from ir_scatter.reading import read as read_model
 
 Dims = Sequence[int | str | None] | None
 Types = dict[str, TensorType]
@@ -502,7 +502,7 @@ def test_operator_of_the_other_dialect_is_unknown(type: str) -> None:
     nodes = [node(type, ["x", "i", "u"], ["a"]), node("ScatterElements", ["a", "i", "u"], ["b"])]
     stored = [info("a", [7], TensorProto.FLOAT16)]
     data = model_of(nodes, inputs, ["b"], stored=stored).SerializeToString()
-    value = next(read_data("model.onnx", data).walk(frozenset({"ScatterElements"}))).inputs[0].value
+    value = next(read_model("model.onnx", data).walk(frozenset({"ScatterElements"}))).inputs[0].value
     assert value is not None
     assert (value.element_type, value.shape) == (value.stored_type, (7,))
 

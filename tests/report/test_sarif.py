@@ -6,8 +6,8 @@ import jsonschema
 import pytest
 
 from ir_scatter.core.diagnostics import Severity
+from ir_scatter.lint import Report
 from ir_scatter.report import sarif
-from ir_scatter.report.report import Report
 from ir_scatter.rules.base import Rule
 from ir_scatter.version import __version__
 from tests.report.reports import (

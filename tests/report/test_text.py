@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from ir_scatter.report.report import Report
+from ir_scatter.lint import Report
 from ir_scatter.report.text import render
 from tests.report.reports import (
     AXIS,

@@ -16,8 +16,8 @@ import ir_scatter.rewrites
 from ir_scatter.analysis.facts import Facts
 from ir_scatter.analysis.reads import EVERYTHING, Fact
 from ir_scatter.analysis.scatter_node import Operand, ScatterNode
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.model import Input, Node, Value
+from ir_scatter.core.tensors import Constant
 from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.rewrite import Rewrite
 from ir_scatter.rewrites.view import View

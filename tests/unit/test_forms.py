@@ -21,9 +21,10 @@ from ir_scatter.core.model import Model
 from ir_scatter.formats.onnx.forms import OnnxForms
 from ir_scatter.formats.openvino.forms import IrForms
 from ir_scatter.ops import find, scatter_types
+from ir_scatter.reading import read
 from ir_scatter.rewrites.conditions import Condition, judge
 from ir_scatter.rules import all_rules
-from ir_scatter.validate import Check, read, validate
+from ir_scatter.validate import Check, validate
 from tests.rules.ir_text import IrText, Output
 
 SEEDS, WORLDS = range(8), 6

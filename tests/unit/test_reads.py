@@ -21,13 +21,14 @@ from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Value
 from ir_scatter.ops.spec import OpSpec
+from ir_scatter.reading import read
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
 from ir_scatter.rewrites.view import View
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.base import Rule
-from ir_scatter.validate import read, validate
+from ir_scatter.validate import validate
 from tests.cli.conftest import ROOT
 from tests.rules.expectations import case_files, write_weights
 from tests.rules.ir_text import IrText

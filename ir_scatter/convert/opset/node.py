@@ -13,7 +13,7 @@ from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.types import text
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 
 class CannotAdapt(Exception):

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.dataflow import (
     BodyInput,
     BodyOutput,
@@ -23,6 +22,7 @@ from ir_scatter.core.dataflow import (
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Function, Model, Node
+from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.onnx.attributes import bound
 from ir_scatter.formats.onnx.definitions import calls_of
 from ir_scatter.formats.onnx.graph import OnnxGraph

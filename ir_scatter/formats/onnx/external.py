@@ -11,7 +11,7 @@ from onnx import TensorProto
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.model import Defect
 from ir_scatter.core.shapes import counted
-from ir_scatter.core.weights import Weights
+from ir_scatter.core.tensors import Weights
 from ir_scatter.formats.onnx.types import text
 
 

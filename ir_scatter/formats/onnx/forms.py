@@ -1,16 +1,16 @@
 """Forms of ONNX nodes, read from the messages without making values."""
 
 from collections.abc import Collection, Hashable
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from onnx import TensorProto
 
-from ir_scatter.core.constants import few_numbers
 from ir_scatter.core.element_types import from_onnx_number
 from ir_scatter.core.forms import NOTHING, Brief, Form, Forms
-from ir_scatter.core.lazy import lazy
 from ir_scatter.core.shapes import Shape, is_static
+from ir_scatter.core.tensors import few_numbers
 from ir_scatter.formats.onnx.types import TensorType, declared, normal_domain
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class OnnxForms(Forms):
         self.graph = graph
         self._briefs: dict[str, Brief | None] = {"": NOTHING}
 
-    @lazy
+    @cached_property
     def _written(self) -> dict[int, _Written]:
         """What each scatter node says; reading one field of all nodes at once is twice as quick."""
         shared, index = self.graph.shared, self.graph.index
@@ -173,7 +173,7 @@ class OnnxForms(Forms):
         data = None if source is None else self._briefs.get(source)
         return source is None or (data is not None and data[0] != "nothing" and data[1][1] == shape)
 
-    @lazy
+    @cached_property
     def is_nothing_added(self) -> bool:
         """Whether the stored shapes of values whose type is handed on say nothing more of them."""
         graph, parent = self.graph, self.graph.parent

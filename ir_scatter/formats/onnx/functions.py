@@ -5,9 +5,9 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from math import prod
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.diagnostics import Location, Related
 from ir_scatter.core.model import Function, Node, Value
+from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.onnx.attributes import Bindings, bound
 from ir_scatter.formats.onnx.definitions import Definition, Definitions
 from ir_scatter.formats.onnx.graph import OnnxGraph

@@ -1,16 +1,16 @@
 """Graphs of an ONNX model: nodes and values are made when somebody asks for them."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from onnx import SparseTensorProto, TensorProto, ValueInfoProto
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import from_onnx_number
-from ir_scatter.core.lazy import lazy
 from ir_scatter.core.model import Graph, Input, Node, Value
 from ir_scatter.core.shapes import Shape, agree
+from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.onnx.attributes import attribute_value, bound, is_graph
 from ir_scatter.formats.onnx.forms import OnnxForms
 from ir_scatter.formats.onnx.handed_on import HandedOn
@@ -73,7 +73,7 @@ class OnnxGraph(Graph):
         self._values: dict[str, Value | None] = {}
         self._bodies: dict[int, dict[str, Graph]] = {}
 
-    @lazy
+    @cached_property
     def inferred(self) -> Inferred:
         """Return what shape inference found out."""
         return self._infer()
@@ -268,12 +268,12 @@ class OnnxGraph(Graph):
         found = self.inferred.types.get(name)
         return UNKNOWN if found is None else inferred(found)
 
-    @lazy
+    @cached_property
     def handed_on(self) -> HandedOn:
         """The types of outputs that are known without inference."""
         return HandedOn(self)
 
-    @lazy
+    @cached_property
     def forms(self) -> OnnxForms:
         """Tells nodes apart without their values."""
         return OnnxForms(self)

@@ -7,6 +7,7 @@ keys all the same, and `onnx_types.text` makes them printable.
 from collections import deque
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 from onnx import (
@@ -19,7 +20,6 @@ from onnx import (
     ValueInfoProto,
 )
 
-from ir_scatter.core.lazy import lazy
 from ir_scatter.formats.onnx.attributes import WITHOUT_TENSORS, kind_of
 from ir_scatter.formats.onnx.types import DEFAULT_DOMAINS, normal_domain, text
 
@@ -88,7 +88,7 @@ class GraphIndex:
     references: set[int] = field(default_factory=set)
     duplicates: list[tuple[str, int | None]] = field(default_factory=list)
 
-    @lazy
+    @cached_property
     def links(self) -> Links:
         """How the nodes hang together."""
         return _link(self)

@@ -10,7 +10,7 @@ from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.shapes import with_article
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 
 def make_tensor(array: "Array", element_type: ElementType | None = None) -> TensorProto:

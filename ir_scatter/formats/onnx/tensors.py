@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 import onnx
 from onnx import TensorProto
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, from_onnx_number
 from ir_scatter.core.model import Node
-from ir_scatter.core.weights import decode
+from ir_scatter.core.tensors import Constant, decode
 from ir_scatter.formats.onnx.external import ExternalFiles, Problem, is_external, show_count
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 COMPARED = 4096
 """Elements of a constant up to which two calls of a function are compared by its contents."""

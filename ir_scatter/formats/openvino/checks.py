@@ -3,10 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from ir_scatter.core.diagnostics import Location
-from ir_scatter.core.lazy import lazy
 from ir_scatter.core.model import Defect
 from ir_scatter.formats.cycles import find_cycles
 from ir_scatter.formats.openvino.constants import constant_defects
@@ -222,7 +222,7 @@ class _Structure:
         offset = self._edge_offsets.get(edge, self.body.start)
         return self.graph.file.text.location(offset, self.graph.scope.rstrip("/"))
 
-    @lazy
+    @cached_property
     def _edge_offsets(self) -> dict[Edge, int]:
         """The first byte of every edge."""
         return edge_places(self.data, self.body)

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.dataflow import (
     BodyInput,
     BodyOutput,
@@ -24,6 +23,7 @@ from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model, Node, Value
 from ir_scatter.core.shapes import Shape, counted
+from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.openvino.bodies import text_without_bodies
 from ir_scatter.formats.openvino.file import CONST, PARAMETER
 from ir_scatter.formats.openvino.graph import IrGraph

@@ -3,16 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.element_types import ElementType, from_element_type
 from ir_scatter.core.model import Node
 from ir_scatter.core.shapes import Shape, parse_shape, static
-from ir_scatter.core.weights import Weights, decode
+from ir_scatter.core.tensors import Constant, Weights, decode
 from ir_scatter.formats.openvino.layers import LARGEST_RANK, LayerParser, LayerText
 from ir_scatter.formats.openvino.xml_text import XmlText
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 
 CONST = b"const"

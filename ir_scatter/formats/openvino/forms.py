@@ -3,9 +3,9 @@
 from collections.abc import Collection, Hashable
 from typing import TYPE_CHECKING, cast
 
-from ir_scatter.core.constants import few_numbers
 from ir_scatter.core.forms import Brief, Form, Forms
 from ir_scatter.core.shapes import is_static
+from ir_scatter.core.tensors import few_numbers
 from ir_scatter.formats.openvino.file import CONST, PARAMETER
 
 if TYPE_CHECKING:

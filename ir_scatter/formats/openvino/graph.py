@@ -1,14 +1,13 @@
 """The graph of an IR: nodes and values made from its index when somebody asks for them."""
 
 from collections.abc import Iterator, Mapping
-from functools import partial
+from functools import cached_property, partial
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType
-from ir_scatter.core.lazy import lazy
 from ir_scatter.core.model import OPENVINO, Graph, Input, Node, Value
 from ir_scatter.core.shapes import Shape, agree, narrow, static
+from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.openvino.bodies import InvariantInputs, text_without_bodies
 from ir_scatter.formats.openvino.file import CONST, PARAMETER, IrConstant, IrFile, byte_range, declared_by
 from ir_scatter.formats.openvino.forms import IrForms
@@ -225,12 +224,12 @@ class IrGraph(Graph):
         propagated = self.file.shapes.get(node.scope)
         return propagated[0] if propagated else shape
 
-    @lazy
+    @cached_property
     def forms(self) -> IrForms:
         """Tells layers apart without their values."""
         return IrForms(self)
 
-    @lazy
+    @cached_property
     def _invariant_inputs(self) -> Mapping[str, int]:
         """The inputs of the owner that a Parameter of this body is at every iteration."""
         if self.owner is None or self.outer is None:

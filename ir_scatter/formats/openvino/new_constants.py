@@ -7,7 +7,7 @@ from ir_scatter.core.errors import NotEditable
 from ir_scatter.core.fragment import NewConstant
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 
 class NewBytes:

@@ -11,7 +11,7 @@ from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import OPENVINO, Model
 from ir_scatter.core.shapes import Shape
-from ir_scatter.core.weights import Weights
+from ir_scatter.core.tensors import Weights
 from ir_scatter.formats import UNKNOWN_OPERATORS, Operators
 from ir_scatter.formats.openvino.checks import find_defects
 from ir_scatter.formats.openvino.file import IrFile

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from ir_scatter.core.errors import NotEditable
 from ir_scatter.core.fragment import Fragment, Patch
-from ir_scatter.core.memory import collector_paused
-from ir_scatter.core.model import Model, Node
+from ir_scatter.core.model import Model, Node, collector_paused
 from ir_scatter.formats.edits import Edit, apply_edits, line_lead, removal
 from ir_scatter.formats.openvino.edges import EdgePlace, edges_into
 from ir_scatter.formats.openvino.editable import (

@@ -25,7 +25,7 @@ from ir_scatter.report.html.deviations import (
 from ir_scatter.report.html.matrix import subject_of
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 _PORTS = {str(spec.key): [port.name for port in spec.ports] for spec in SPECS.values()}
 _TYPES = {row.dtype_name: row.name for row in ELEMENT_TYPES.values() if row.dtype_name}

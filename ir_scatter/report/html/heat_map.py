@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Normalize
 
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
     from ir_scatter.report.html.deviations import Slice
 
 _OVER, _UNDER, _LOST = (235, 118, 28), (28, 60, 145), (128, 128, 128)

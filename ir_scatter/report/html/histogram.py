@@ -11,7 +11,7 @@ from ir_scatter.report.html import svg
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
     from ir_scatter.report.html.deviations import Sizes
 
 _BINS = 30

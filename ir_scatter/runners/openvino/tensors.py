@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
-from ir_scatter.core.weights import decode
+from ir_scatter.core.tensors import decode
 from ir_scatter.ops.general_kernels.case import Array
 from ir_scatter.runners.service import Failure
 

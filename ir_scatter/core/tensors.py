@@ -1,13 +1,17 @@
 """Constant tensors, whose bytes are read when somebody asks for them."""
 
+import mmap
+import os
+import stat
 import sys
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from ir_scatter.core.diagnostics import Location
-from ir_scatter.core.element_types import ElementType
+from ir_scatter.core.element_types import ElementType, dtype
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,3 +125,85 @@ def _few_form(element_type: ElementType, shape: tuple[int, ...]) -> tuple[_Form 
     form, count = _FORMS.get(element_type.name), prod(shape)
     is_few = 0 < count <= FEW and sys.byteorder == "little"
     return form if is_few else None, count * element_type.bits // 8
+
+
+# Read-only views of mapped files: weights are never read as a whole.
+class Weights:
+    """A file of weights, mapped when the first bytes are asked for.
+
+    Attributes:
+        path: the file.
+        size: its bytes; None if it does not exist or may not be read.
+        error: why the file cannot be had, "" if it can.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size: int | None = None
+        self.error = ""
+        try:
+            if not path.is_dir() and not stat.S_ISREG(path.stat().st_mode):
+                raise OSError("no regular file")  # to open a pipe is to wait
+            with path.open("rb") as file:
+                self.size = os.fstat(file.fileno()).st_size
+        except OSError as error:
+            self.error = (error.strerror or str(error)).lower()
+
+    @cached_property
+    def _mapping(self) -> "mmap.mmap | None":
+        try:
+            with self.path.open("rb") as file:
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):
+            return None
+
+    def view(self, offset: int, size: int) -> memoryview | None:
+        """Return `size` bytes from `offset` on without copying, None if the file ends before."""
+        if size == 0 and self.size is not None:
+            return memoryview(b"")
+        if self.size is None or offset < 0 or offset + size > self.size or self._mapping is None:
+            return None
+        return memoryview(self._mapping)[offset : offset + size]
+
+
+def decode(data: memoryview, element_type: ElementType, shape: tuple[int, ...]) -> "Array | None":
+    """Return a read-only array of the stored bytes, None for a type NumPy cannot show.
+
+    None too for a shape that NumPy has no arrays of, which can only be an empty one. The bytes may be
+    unaligned. Types below a byte are unpacked, the low bits first.
+    """
+    import numpy
+
+    wanted = dtype(element_type)
+    if wanted is None or element_type.kind == "string":
+        return None
+    count = prod(shape)
+    if len(data) < element_type.byte_size(count):
+        return None
+    if element_type.bits < 8 and element_type.bits not in (2, 4):
+        return None
+    if element_type.bits < 8:
+        array = _unpack(numpy.frombuffer(data, numpy.uint8), element_type, count)
+        array.flags.writeable = False
+    else:
+        array = numpy.frombuffer(data, wanted, count)
+    try:
+        return array.reshape(shape)
+    except ValueError:
+        return None
+
+
+def _unpack(packed: "Array", element_type: ElementType, count: int) -> "Array":
+    import numpy
+
+    bits = element_type.bits
+    shifts = numpy.arange(0, 8, bits, dtype=numpy.uint8)
+    parts = (packed[:, None] >> shifts) & ((1 << bits) - 1)
+    flat = parts.reshape(-1)[:count]
+    if element_type.kind == "signed":
+        sign = 1 << (bits - 1)
+        flat = (flat ^ sign).astype(numpy.int8) - numpy.int8(sign)
+    wanted = dtype(element_type)
+    if wanted is None or element_type.kind != "float":
+        return flat.astype(wanted)
+    return flat.view(wanted)
