@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from ir_scatter.analysis.facts import MAX_CONSTANT_ELEMENTS, Facts
-from ir_scatter.analysis.plain_forms import PlainForms
-from ir_scatter.analysis.reads import FAULTS, SIGNATURE
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroup, NodeGroups
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.model import Defect, Graph, Model, Node, collector_paused
@@ -56,26 +56,20 @@ def validate(
 
 
 class Check:
-    """Shows every scatter node of a model to the rules.
-
-    Networks repeat themselves: a node that is the same as a clean one in all that a rule reads is not
-    shown to it again. What the rules read, they declare.
-    """
+    """Shows the scatter nodes of a model to rules; of a group one node to those that read no more of it."""
 
     def __init__(
         self, model: Model, rules: Sequence[Rule], max_index_elements: int = MAX_CONSTANT_ELEMENTS
     ) -> None:
-        """Sort the rules by what they read."""
         self.model = model
         self.facts = Facts(max_index_elements)
-        self.plain = PlainForms()
+        self.groups = NodeGroups()
         checks = [rule for rule in rules if rule.check is not None]
         self.without_row = [rule for rule in checks if not rule.needs_row]
-        self.of_signature = [rule for rule in checks if rule.reads <= SIGNATURE]
-        grouped = [rule for rule in checks if rule.reads <= SIGNATURE | FAULTS]
-        self.of_faults = [rule for rule in grouped if rule not in self.of_signature]
-        self.of_each = [rule for rule in checks if rule not in grouped]
-        self.clean: set[Hashable] = set()
+        self.of_group = [rule for rule in checks if rule.reads <= SIGNATURE]
+        self.of_faults = [rule for rule in checks if rule.reads <= SIGNATURE | FAULTS and rule.reads & FAULTS]
+        self.of_each = [rule for rule in checks if not rule.reads <= SIGNATURE | FAULTS]
+        self._found: dict[NodeGroup, list[tuple[Rule, Finding]]] = {}
 
     def run(self) -> Iterator[Diagnostic]:
         """Yield the findings of all nodes, those of a function merged over its signatures."""
@@ -86,46 +80,31 @@ class Check:
     def _graph(self, graph: Graph) -> Iterator[Diagnostic]:
         for node in graph.walk(scatter_types(self.model.domain)):
             lookup = find(node.domain, node.type, node.opset)
-            if lookup is None:
-                continue
-            site = ScatterNode(node, lookup, self.facts)
-            form = self.plain.find(site)
-            if form is None:
-                yield from self.node(site, graph)
-                continue
-            if form not in self.clean:
-                found = list(self._grouped(site, graph))
-                if not found:
-                    self.clean.add(form)
-                yield from found
-            if self.of_each:
-                yield from _show(site, self.of_each, graph)
+            if lookup is not None:
+                yield from self.node(ScatterNode(node, lookup, self.facts), graph)
 
-    def node(self, site: ScatterNode, graph: Graph) -> Iterator[Diagnostic]:
+    def node(self, scatter: ScatterNode, graph: Graph) -> Iterator[Diagnostic]:
         """Yield the findings of one node."""
-        if site.lookup.spec is None:
-            yield from _show(site, self.without_row, graph)
-            return
-        yield from self._grouped(site, graph)
-        yield from _show(site, self.of_each, graph)
+        for rule, finding in self._findings(scatter):
+            yield _from_finding(scatter, rule, finding, graph)
 
-    def _grouped(self, site: ScatterNode, graph: Graph) -> Iterator[Diagnostic]:
-        """Yield what rules find that need not tell each node from each other one."""
-        signature = site.signature
-        if signature is None or signature not in self.clean:
-            found = list(_show(site, self.of_signature, graph))
-            if not found and signature is not None:
-                self.clean.add(signature)
-            yield from found
-        if site.indices is not None and not site.has_plain_indices:
-            yield from _show(site, self.of_faults, graph)
+    def _findings(self, scatter: ScatterNode) -> Iterator[tuple[Rule, Finding]]:
+        if scatter.lookup.spec is None:
+            return _show(scatter, self.without_row)
+        group = self.groups.of(scatter)
+        if group is None:
+            return _show(scatter, [*self.of_group, *self.of_faults, *self.of_each])
+        if group not in self._found:
+            self._found[group] = list(_show(scatter, self.of_group))
+        closer = [*self.of_faults, *self.of_each] if group.has_faults(scatter) else self.of_each
+        return chain(self._found[group], _show(scatter, closer))
 
 
-def _show(site: ScatterNode, rules: list[Rule], graph: Graph) -> Iterator[Diagnostic]:
+def _show(scatter: ScatterNode, rules: Sequence[Rule]) -> Iterator[tuple[Rule, Finding]]:
     for rule in rules:
         assert rule.check is not None
-        for finding in rule.check(site):
-            yield _from_finding(site, rule, finding, graph)
+        for finding in rule.check(scatter):
+            yield rule, finding
 
 
 def unreadable(error: UnreadableModel) -> Diagnostic:

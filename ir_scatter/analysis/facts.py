@@ -233,7 +233,7 @@ def _is_plainly_known(value: Value) -> bool:
 def _shape_source(value: Value) -> Value | None:
     """Return the input of a value's producer that has the same shape as the value, if one has."""
     node = None if _is_plainly_known(value) else value.producer
-    if node is None or node.graph.forms.is_settled(node.handle, value.output):
+    if node is None:
         return None
     lookup = find(node.domain, node.type, node.opset)
     if lookup is not None:

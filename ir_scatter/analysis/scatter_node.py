@@ -1,14 +1,12 @@
 """One scatter operator in one model, seen by role."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ir_scatter.analysis.facts import Facts
 from ir_scatter.core.element_types import ElementType
-from ir_scatter.core.forms import are_plain, exactly
 from ir_scatter.core.model import OPENVINO, Input, Node, Value
 from ir_scatter.core.shapes import Shape, at_most, highest, static
 from ir_scatter.ops import Lookup, targets
@@ -17,9 +15,6 @@ from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
-
-
-_known = attrgetter("element_type", "shape", "stored_type", "stored_shape")
 
 
 @dataclass(slots=True, eq=False)
@@ -76,6 +71,10 @@ class ScatterNode:
         """Return the input of a role, None if it is not there or not connected."""
         return self._operands.get(role)
 
+    def _value(self, role: Role) -> Value | None:
+        index, inputs = self.spec.port_index(role), self.node.inputs
+        return None if index is None or index >= len(inputs) else inputs[index].value
+
     def operands(self) -> Iterable[Operand]:
         """Return the connected inputs, in the order of the document."""
         return self._operands.values()
@@ -123,7 +122,8 @@ class ScatterNode:
     @cached_property
     def few_indices(self) -> list[int] | None:
         """Return the indices if the file stores them and they are few; without NumPy."""
-        return self.facts.numbers(self.indices.value) if self.indices else None
+        value = self._value(Role.INDICES)
+        return None if value is None else self.facts.numbers(value)
 
     @cached_property
     def has_constant_indices(self) -> bool:
@@ -133,7 +133,8 @@ class ScatterNode:
     @cached_property
     def index_array(self) -> "Array | None":
         """Return the indices if they are constant in effect and whole numbers."""
-        array = self.facts.array(self.indices.value) if self.indices else None
+        value = self._value(Role.INDICES)
+        array = None if value is None else self.facts.array(value)
         return array if array is not None and array.dtype.kind in "iu" else None
 
     @cached_property
@@ -145,13 +146,13 @@ class ScatterNode:
         if source.attribute is not None:
             value = self.attribute(source.attribute)
             return value if isinstance(value, int) and not isinstance(value, bool) else None
-        operand = self.operand(Role.AXIS)
-        if operand is None:
+        axis = self._value(Role.AXIS)
+        if axis is None:
             return None
-        numbers = self.facts.numbers(operand.value)
+        numbers = self.facts.numbers(axis)
         if numbers is not None:
             return numbers[0] if len(numbers) == 1 else None
-        array = self.facts.array(operand.value)
+        array = self.facts.array(axis)
         if array is None or array.size != 1 or array.dtype.kind not in "iu":
             return None
         return int(array.reshape(-1)[0])
@@ -221,17 +222,6 @@ class ScatterNode:
         return targets.sizes(layout, data, self.axis, shape)
 
     @cached_property
-    def has_plain_indices(self) -> bool:
-        """Tell whether few constant indices are in range, not negative and all different.
-
-        They break no rule about values, and most constant indices of real models are such.
-        """
-        numbers, limits = self.few_indices, self.limits
-        if not numbers or limits is None or len(limits) != 1:
-            return False
-        return limits[0] is not None and are_plain(numbers, limits[0])
-
-    @cached_property
     def out_of_range(self) -> targets.BadIndices | None:
         """Return the constant indices outside of [-s, s-1], None if there are none."""
         if self.index_array is None or self.limits is None:
@@ -245,36 +235,22 @@ class ScatterNode:
             return None
         return targets.repeats(self.spec.layout, self.axis, self.index_array, self.limits, wraps=self.wraps)
 
-    @cached_property
-    def has_faults(self) -> bool:
-        """Tell whether constant indices are out of range, negative or name a target again, or may be so."""
-        array, limits, layout = self.index_array, self.limits, self.spec.layout
-        if self.has_plain_indices or array is None:
-            return False
+    def has_faults(self, limits: list[int | None] | None) -> bool:
+        """Tell whether constant indices are or may be out of range, negative or repeated, or were not read.
+
+        Args:
+            limits: those of this node, or of another one of its group.
+        """
+        numbers, layout = self.few_indices, self.spec.layout
+        size = limits[0] if limits is not None and len(limits) == 1 else None
+        if numbers and size is not None and min(numbers) >= 0 and max(numbers) < size:
+            return len({*numbers}) < len(numbers)
+        array = self.index_array
+        if array is None:
+            return bool(self.facts.skipped)
         if limits is None or self.out_of_range is not None or (array.size and int(array.min()) < 0):
             return True
         return (layout is Layout.ELEMENTS and self.axis is None) or self.repeats is not None
-
-    @cached_property
-    def signature(self) -> Hashable | None:
-        """Values of the facts in `analysis.reads.SIGNATURE`; None if it is like no other."""
-        node, attributes = self.node, exactly(self.node.attributes)
-        if attributes is None:
-            return None
-        values = [port.value for port in node.inputs]
-        known = [None if value is None else _known(value) for value in values]
-        ports = [(port.is_present, port.stored_type, port.stored_shape) for port in node.inputs]
-        is_shared = len({*values}) < len(values)
-        return (
-            (node.domain, node.type, node.opset),
-            attributes,
-            self.written_axis,
-            (tuple(ports), tuple(known), tuple([_known(output) for output in node.outputs])),
-            tuple([operand.shape for operand in self._operands.values()]),
-            tuple(map(values.index, values)) if is_shared else (),
-            self.has_constant_indices,
-            self.indices_shape,
-        )
 
     def _sequence_limits(self) -> list[int | None] | None:
         """Return how many start positions a cache has; any start is legal where positions wrap."""

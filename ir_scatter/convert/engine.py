@@ -5,7 +5,6 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ir_scatter.analysis.plain_forms import PlainForms
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.contradictions import contradiction
 from ir_scatter.convert.start import start
@@ -30,8 +29,8 @@ KEPT_NEGATIVE = "negative-indices-kept"
 _Answers: TypeAlias = tuple[tuple[Condition, Proof], ...]
 """What was asked of the indices of a node, in turn, and what is proven of it."""
 
-_SETTLED_BY_FORM = {Condition.NON_NEGATIVE, Condition.UNIQUE}
-"""Conditions that all plain indices of one form meet, or none."""
+_SETTLED_BY_GROUP = {Condition.NON_NEGATIVE, Condition.UNIQUE, Condition.FULL}
+"""Conditions that nodes of one group meet alike, if their indices have no faults or are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +76,7 @@ class Engine:
         self.model = model
         self.promises = promises
         self.check = Check(model, [rule for rule in all_rules() if rule.is_legality])
-        self._known: dict[Hashable, list[tuple[_Answers, Rewritten | Refusal]]] = defaultdict(list)
-        self._plain = PlainForms()
-        self._of_form: dict[Hashable, Rewritten | Refusal | None] = {}
+        self._known: dict[Hashable, list[tuple[_Answers, Rewritten | Refusal | None]]] = defaultdict(list)
         self._judged: dict[Condition, Proof] = {}
         self._numbers_of: set[Role] = set()
 
@@ -101,16 +98,21 @@ class Engine:
         """
         self._judged.clear()
         self._numbers_of.clear()
-        is_shared = len(sites) == 1 and self._is_grouped(self._way(sites[0], target, opset) or ())
-        form = self._plain.find(sites[0]) if is_shared else None
-        if form is None:
+        site, way = sites[0], self._way(sites[0], target, opset) or ()
+        group = self.check.groups.of(site) if len(sites) == 1 and self._is_grouped(way) else None
+        if group is None:
             return self._closely(sites, target, opset)
-        key = form, target.key, opset
-        if key in self._of_form:
-            return self._of_form[key]
+        faults = site.index_array if group.has_faults(site) else None
+        numbers = None if faults is None else (faults.dtype.str, faults.tobytes())
+        known = self._known[group, target.key, opset, numbers]
+        for answers, outcome in known:
+            view = self._view(self._first_step(site)) if answers else None
+            if view is None or all(view.proof(condition) == proof for condition, proof in answers):
+                return outcome
         outcome = self._closely(sites, target, opset)
-        if self._judged.keys() <= _SETTLED_BY_FORM and not self._numbers_of:
-            self._of_form[key] = outcome
+        answers = tuple([one for one in self._judged.items() if one[0] not in _SETTLED_BY_GROUP])
+        if not self._numbers_of and (not answers or len(way) == 1):
+            known.append((answers, outcome))
         return outcome
 
     def _is_grouped(self, way: tuple[Rewrite, ...]) -> bool:
@@ -147,30 +149,7 @@ class Engine:
             return Refusal(Reason.NO_ROUTE, f"no rewrite leads from {site.spec.key} to {target.key}")
         if not way or way[0].is_done(self._view(site), way[0].target):
             return None
-        is_asked = bool(self._judged or self._numbers_of)  # by `is_done`
-        is_grouped = len(way) == 1 and self._is_grouped(way) and not is_asked
-        if not is_grouped or site.signature is None:
-            return self.along(site, way, opset, found)
-        return self._known_or_new(site, way, opset, found)
-
-    def _known_or_new(
-        self, site: ScatterNode, way: tuple[Rewrite, ...], opset: int | None, found: Sequence[Diagnostic]
-    ) -> Rewritten | Refusal:
-        """Rewrite a node in one step, or as another one for which all that was asked had the same answer."""
-        codes = tuple([diagnostic.code for diagnostic in found])
-        faults = site.index_array if site.has_faults else None
-        numbers = None if faults is None else (faults.dtype.str, faults.tobytes())
-        known = self._known[way[0].name, way[0].target.key, opset, site.signature, codes, numbers]
-        if known:
-            view = self._view(self._first_step(site))
-            for answers, outcome in known:
-                if all(view.proof(condition) == proof for condition, proof in answers):
-                    return outcome
-        self._judged.clear()
-        outcome = self.along(site, way, opset, found)
-        if not self._numbers_of:
-            known.append((tuple(self._judged.items()), outcome))
-        return outcome
+        return self.along(site, way, opset, found)
 
     def _view(self, site: ScatterNode) -> View:
         conditions, keeps_negative = self.promises.conditions, self.promises.keeps_negative

@@ -5,6 +5,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import signature
 from ir_scatter.convert.engine import Engine
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.model import Function, Node, OpKey
@@ -59,10 +60,11 @@ def _of_function(engine: Engine, function: Function, types: frozenset[str]) -> I
 
 def _looks(site: ScatterNode) -> object:
     """Return what decides the form of a node; what is not known to be like another one is like no other."""
-    if site.lookup.spec is None or site.signature is None:
+    key = signature(site)
+    if key is None:
         return site
     array, proven = site.index_array, [judge(condition, site) for condition in Condition]
-    return site.signature, None if array is None else array.tobytes(), proven
+    return key, None if array is None else array.tobytes(), proven
 
 
 def matching(found: Sequence[Candidate], patterns: Sequence[str]) -> list[Candidate]:

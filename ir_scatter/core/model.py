@@ -6,7 +6,7 @@ when somebody wants them, so that a model of 15,000 nodes costs what its scatter
 
 import gc
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from ir_scatter.core.diagnostics import Location, Related
 from ir_scatter.core.element_types import ElementType
-from ir_scatter.core.forms import Forms
 from ir_scatter.core.shapes import Shape
 from ir_scatter.core.tensors import Constant
 
@@ -126,7 +125,7 @@ class Node:
         handle: what the reader knows it by.
     """
 
-    __slots__ = ("_inputs", "_outputs", "domain", "graph", "handle", "name", "opset", "type")
+    __slots__ = ("_attributes", "_inputs", "_outputs", "domain", "graph", "handle", "name", "opset", "type")
 
     def __init__(
         self, graph: "Graph", domain: str, type: str, opset: str | int | None, name: str, handle: Any
@@ -139,6 +138,7 @@ class Node:
         self.handle = handle
         self._inputs: tuple[Input, ...] | None = None
         self._outputs: tuple[Value, ...] | None = None
+        self._attributes: Mapping[str, Any] | None = None
 
     @property
     def scope(self) -> str:
@@ -162,7 +162,9 @@ class Node:
     @property
     def attributes(self) -> Mapping[str, Any]:
         """Return the attributes as written: text in an IR; int, float, str, lists in ONNX."""
-        return self.graph.attributes_of(self)
+        if self._attributes is None:
+            self._attributes = self.graph.attributes_of(self)
+        return self._attributes
 
     @property
     def bodies(self) -> "Mapping[str, Graph]":
@@ -191,10 +193,20 @@ class Graph(ABC):
     scope: str = ""
     calls: tuple[Related, ...] = ()
 
-    @property
-    def forms(self) -> Forms:
-        """Return what tells its nodes apart without their values."""
-        return Forms()
+    def key_of(self, node: Node, indices: int, spelled: frozenset[int]) -> tuple[Hashable, list[int]] | None:
+        """Return what decides all that can be known of a node but its name and the numbers of constants.
+
+        A short cut to what can be read from the values of its inputs, which are not made for it.
+
+        Args:
+            node: the node.
+            indices: the input whose few numbers are returned, beside the key.
+            spelled: inputs whose few numbers belong to the key.
+
+        Returns:
+            None where it takes the values.
+        """
+        return None
 
     @abstractmethod
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType, dtype
+from ir_scatter.core.shapes import Shape, element_count
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,7 +102,7 @@ class Constant:
 
 
 def few_numbers(
-    element_type: ElementType, shape: tuple[int, ...], view: Callable[[], memoryview | None]
+    element_type: ElementType, shape: Shape, view: Callable[[], memoryview | None] | None
 ) -> list[int] | None:
     """Return the whole numbers of a constant if they are few, without importing NumPy.
 
@@ -111,7 +112,7 @@ def few_numbers(
         view: gives its bytes, one element behind the other, None where they cannot be had.
     """
     form, size = _few_form(element_type, shape)
-    if form is None:
+    if form is None or view is None:
         return None
     data = view()
     if data is None or len(data) < size:
@@ -120,9 +121,9 @@ def few_numbers(
 
 
 @lru_cache(1 << 10)
-def _few_form(element_type: ElementType, shape: tuple[int, ...]) -> tuple[_Form | None, int]:
+def _few_form(element_type: ElementType, shape: Shape) -> tuple[_Form | None, int]:
     """Return how few numbers are stored, None if they are many or no whole ones, and in how many bytes."""
-    form, count = _FORMS.get(element_type.name), prod(shape)
+    form, count = _FORMS.get(element_type.name), element_count(shape) or 0
     is_few = 0 < count <= FEW and sys.byteorder == "little"
     return form if is_few else None, count * element_type.bits // 8
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from ir_scatter.analysis.reads import EVERYTHING, REMEMBERED, SIGNATURE, Fact
+from ir_scatter.analysis.signature import EVERYTHING, REMEMBERED, SIGNATURE, Fact
 from ir_scatter.core.model import Value
 from ir_scatter.rewrites.refusals import Refusal
 

@@ -11,8 +11,8 @@ Example: <data use_init_val="off"/>: the initial values are used.
 Fix: write "true" or "false".
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.ops.spec import Kind
 from ir_scatter.rules.base import Finding, Findings, rule
 

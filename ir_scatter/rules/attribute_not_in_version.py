@@ -14,8 +14,8 @@ Example: <layer type="ScatterElementsUpdate" version="opset3"><data reduction="s
 Fix: use the version that has the attribute, version="opset12" here.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.rules.base import Finding, Findings, rule
 
 

@@ -14,8 +14,8 @@ Fix: write the attribute with its documented type.
 
 from typing import Any
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import with_article
 from ir_scatter.ops.spec import Kind
 from ir_scatter.rules.base import Finding, Findings, rule

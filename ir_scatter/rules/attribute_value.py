@@ -15,8 +15,8 @@ add.
 Fix: write the word of this dialect and version.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.ops.spec import Kind
 from ir_scatter.rules.base import Finding, Findings, rule
 

@@ -12,8 +12,8 @@ Example: <data reduction="none" use_init_val="false"/>.
 Fix: remove use_init_val, or name the reduction that was meant.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.rules.base import Finding, Findings, rule

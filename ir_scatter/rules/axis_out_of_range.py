@@ -12,8 +12,8 @@ Example: axis 2 with data [4, 5].
 Fix: count the axis in the data that arrives here; a squeeze or a layout change upstream moves it.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.spec import Role
 from ir_scatter.rules.base import Finding, Findings, rule

@@ -11,8 +11,8 @@ Example: an axis of shape [2].
 Fix: make the axis one number.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import agree, show
 from ir_scatter.ops.spec import Role
 from ir_scatter.rules.base import Finding, Findings, rule

@@ -11,8 +11,8 @@ Example: an axis Const of type f32.
 Fix: make the axis an i64 constant.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.ops.spec import Role
 from ir_scatter.rules.base import Findings, rule, wrong_type
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ir_scatter.analysis.reads import EVERYTHING, Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import EVERYTHING, Fact
 from ir_scatter.core.diagnostics import Related, Severity
 from ir_scatter.core.tensors import Constant
 from ir_scatter.ops.spec import Role

@@ -11,8 +11,8 @@ Example: past_cache [8, 32, 2048, 128], write_indices [1]: expected [8].
 Fix: expand write_indices to the batch.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import agree, show
 from ir_scatter.ops.spec import Layout, Role
 from ir_scatter.rules.base import Finding, Findings, rule

@@ -13,8 +13,8 @@ Fix: use ScatterElementsUpdate-12 or ScatterNDUpdate-15, whose text allows boole
 u8.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.ops.spec import Role
 from ir_scatter.rules.base import Finding, Findings, rule
 

@@ -12,8 +12,8 @@ Example: Scatter in a model of opset 13.
 Fix: replace it by ScatterElements, which means the same, as `ir-scatter convert` does.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.rules.base import Finding, Findings, rule
 
 

@@ -12,8 +12,8 @@ Example: ScatterElements with bfloat16 data at opset 11, which came with version
 Fix: convert to an allowed type before the node and back after it, or raise the opset.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.rules.base import Findings, rule, wrong_type
 
 

@@ -14,8 +14,8 @@ Example: indices of shape [0].
 Fix: remove the node if it was not meant to be empty.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.spec import Layout, Role

@@ -13,8 +13,8 @@ Example: ScatterND with int32 indices.
 Fix: convert the indices to i64.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.ops.spec import Role
 from ir_scatter.rules.base import Findings, rule, wrong_type
 

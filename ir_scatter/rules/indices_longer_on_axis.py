@@ -12,8 +12,8 @@ Example: data [3], indices [5].
 Fix: use version="opset12", whose text allows it; `ir-scatter convert` writes it.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.spec import IndicesLimit, Role
 from ir_scatter.rules.base import Finding, Findings, rule

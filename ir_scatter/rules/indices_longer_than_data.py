@@ -13,8 +13,8 @@ Fix: slice indices and updates to the size of data; if the long dimension is the
 axis is wrong.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.spec import IndicesLimit, Role
 from ir_scatter.rules.base import Finding, Findings, rule

@@ -11,8 +11,8 @@ Example: a constant of 100 million indices.
 Fix: raise --max-index-elements.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import counted
 from ir_scatter.ops.spec import Role

@@ -12,8 +12,8 @@ Fix: connect the input; an exporter that forgot the axis meant axis 0 more often
 look.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import counted
 from ir_scatter.rules.base import Finding, Findings, rule
 

@@ -11,8 +11,8 @@ Example: 7 indices of ScatterUpdate on a dimension of size 5.
 Fix: name the reduction that was meant, or give fewer indices.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import LARGEST_DIM, counted, element_count
 from ir_scatter.ops.spec import IndicesLimit, Layout, Reduction, Role

@@ -13,8 +13,8 @@ Example: <layer type="ScatterNDUpdate" version="opset3">.
 Fix: write an opset that contains the operator.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.rules.base import Finding, Findings, rule
 
 

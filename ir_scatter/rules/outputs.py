@@ -11,8 +11,8 @@ Example: outputs ["y", "mask"] on ScatterElements.
 Fix: remove the superfluous output, or give the node the one it has.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.rules.base import Finding, Findings, rule
 
 

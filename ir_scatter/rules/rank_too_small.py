@@ -13,8 +13,8 @@ Example: ScatterUpdate on 0-D data: no axis is legal.
 Fix: add a dimension with Unsqueeze or Reshape.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import show
 from ir_scatter.rules.base import Finding, Findings, rule
 

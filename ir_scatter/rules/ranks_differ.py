@@ -11,8 +11,8 @@ Example: data [4, 5], indices [3]: expected rank 2.
 Fix: ScatterUpdate or ScatterND take a list of indices; or unsqueeze and broadcast the indices.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.spec import Layout, Role
 from ir_scatter.rules.base import Finding, Findings, rule

@@ -12,8 +12,8 @@ Example: ScatterElementsUpdate-12 with boolean data and reduction="mean".
 Fix: convert data to a number type first, or choose the reduction that was meant (max is OR).
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.ops.spec import Role
 from ir_scatter.rules.base import Finding, Findings, rule
 

@@ -12,8 +12,8 @@ Example: an input port [2] fed by a Const of shape [3].
 Fix: save the model again with the runtime that reads it.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import agree, show
 from ir_scatter.rules.base import Finding, Findings, rule

@@ -11,8 +11,8 @@ Example: data f32, output port FP16.
 Fix: save the model again with the runtime that reads it.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.base import Finding, Findings, rule
 

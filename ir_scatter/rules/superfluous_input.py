@@ -12,8 +12,8 @@ Example: a ScatterNDUpdate with a fourth input, an axis: the ND operators have n
 Fix: remove the input, or use the operator that has it.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.rules.base import Finding, Findings, rule
 
 

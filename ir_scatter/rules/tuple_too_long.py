@@ -11,8 +11,8 @@ Example: data [4], indices [5]: k = 5 > 1. A list of positions must be [5, 1].
 Fix: unsqueeze the last dimension of indices, as most such indices are a list of positions.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import lowest, show
 from ir_scatter.ops.spec import Layout, Role
 from ir_scatter.rules.base import Finding, Findings, rule

@@ -12,8 +12,8 @@ Example: data f32, updates f16.
 Fix: convert updates to the type of data.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.ops.spec import Role
 from ir_scatter.rules.base import Finding, Findings, rule
 

@@ -12,8 +12,8 @@ Example: <data axis="1"/> on ScatterUpdate, whose axis is an input.
 Fix: remove it, or say the same in the way the document has for it.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.rules.base import Finding, Findings, rule
 
 

@@ -12,8 +12,8 @@ Example: <layer type="ScatterUpdate" version="extension">.
 Fix: write the opset, "opset3" to "opset16" in an IR.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.rules.base import Finding, Findings, rule
 
 

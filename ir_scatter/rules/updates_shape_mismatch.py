@@ -15,8 +15,8 @@ Fix: reshape or slice updates; if a dimension is off by one, the axis or the ind
 instead.
 """
 
-from ir_scatter.analysis.reads import Fact
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import agree, element_count, show
 from ir_scatter.ops.spec import Role
 from ir_scatter.rules.base import Finding, Findings, rule

@@ -12,7 +12,6 @@ from ir_scatter.core.model import Graph, Input, Node, Value
 from ir_scatter.core.shapes import Shape, agree
 from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.onnx.attributes import attribute_value, bound, is_graph
-from ir_scatter.formats.onnx.forms import OnnxForms
 from ir_scatter.formats.onnx.handed_on import HandedOn
 from ir_scatter.formats.onnx.index import GraphIndex
 from ir_scatter.formats.onnx.scope import NOTHING, Inferred, Scope
@@ -272,11 +271,6 @@ class OnnxGraph(Graph):
     def handed_on(self) -> HandedOn:
         """The types of outputs that are known without inference."""
         return HandedOn(self)
-
-    @cached_property
-    def forms(self) -> OnnxForms:
-        """Tells nodes apart without their values."""
-        return OnnxForms(self)
 
     def _constant_of(self, node: Node) -> Constant | None:
         """Return what a Constant node holds; a sparse tensor is none that can be shown."""

@@ -55,7 +55,7 @@ def _problems(graph: IrGraph, node: Node) -> Iterator[str]:
     ends = [edge[3] for edge in edges]
     if ends != inputs and sorted(ends) != sorted(inputs):
         yield "there is not one edge into each of its inputs"
-    if not graph.forms.is_connected(key) and None in [input.value for input in node.inputs]:
+    if None in [input.value for input in node.inputs]:
         yield "one of its inputs comes from a layer or a port that does not exist"
 
 

@@ -26,7 +26,7 @@ class IrFile:
         weights: the `.bin`; None if there can be none.
         shapes: propagated shapes of the outputs of nodes, by scope.
         input_shapes: shapes of the main graph's inputs, by any of their names.
-        scatter_types: operators whose output has the shape of their first input.
+        scatter_types: operators whose output has the shape of their first input, in lower case.
         layers: parses layers.
     """
 
@@ -42,7 +42,7 @@ class IrFile:
         self.weights = weights
         self.shapes = shapes
         self.input_shapes = input_shapes
-        self.scatter_types = scatter_types
+        self.scatter_types = frozenset(type.lower().encode() for type in scatter_types)
         self.layers = LayerParser()
         self._declared: dict[tuple[bytes, bytes], _Declared] = {}
 

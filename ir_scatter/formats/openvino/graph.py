@@ -1,20 +1,22 @@
 """The graph of an IR: nodes and values made from its index when somebody asks for them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from functools import cached_property, partial
 
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import OPENVINO, Graph, Input, Node, Value
-from ir_scatter.core.shapes import Shape, agree, narrow, static
-from ir_scatter.core.tensors import Constant
+from ir_scatter.core.shapes import Shape, agree, is_static, narrow, static
+from ir_scatter.core.tensors import Constant, few_numbers
 from ir_scatter.formats.openvino.bodies import InvariantInputs, text_without_bodies
 from ir_scatter.formats.openvino.file import CONST, PARAMETER, IrConstant, IrFile, byte_range, declared_by
-from ir_scatter.formats.openvino.forms import IrForms
-from ir_scatter.formats.openvino.index import Body, Declaration
+from ir_scatter.formats.openvino.index import Body
 from ir_scatter.formats.openvino.layers import LayerText, PortText, tensor_names
 
 _FEW = 8
+
+_Source = tuple[ElementType, Shape, Callable[[], memoryview | None] | None]
+"""Type and shape of what feeds an input, and what gives its bytes if it is a Const."""
 
 
 class IrGraph(Graph):
@@ -124,6 +126,43 @@ class IrGraph(Graph):
             self._locations[key] = self.file.text.location(self.body.layers[key][1], node.scope)
         return self._locations[key]
 
+    def key_of(self, node: Node, indices: int, spelled: Collection[int]) -> tuple[Hashable, list[int]] | None:
+        """Tell layers apart by the texts of their ports, and of the Consts and layers that feed them."""
+        layer, feed = self.layer(node.handle), self.body.producers(node.handle)
+        origins = [feed.get(port.id) for port in layer.inputs]
+        sources = [self._source(origin) for origin in origins]
+        known = [source for source in sources if source is not None]
+        if len(known) < len(sources) or len(known) <= indices:
+            return None
+        numbers = [few_numbers(*known[place]) for place in (indices, *spelled) if place < len(known)]
+        if numbers[0] is None or None in numbers:
+            return None
+        key = (
+            node.type, node.opset, layer.inputs, layer.outputs, tuple(layer.attributes.items()),
+            tuple([(type, shape, view is None) for type, shape, view in known]), repr(numbers[1:]),
+            tuple(map(origins.index, origins)) if len({*origins}) < len(origins) else (),
+        )  # fmt: skip
+        return key, numbers[0]
+
+    def _source(self, origin: tuple[bytes, bytes] | None) -> _Source | None:
+        """Return what feeds an input; None if what stands in front may tell more of its shape."""
+        if origin is None or self.file.shapes or not self.file.scatter_types:
+            return None
+        key, id = origin
+        if key in self.body.constants and id == b"0":
+            type, text, offset, size = self.body.constants[key]
+            element_type, _, shape = self.file.declared(type, text)
+            if element_type is None or shape is None or self.file.weights is None:
+                return None
+            return element_type, shape, partial(self.file.weights.view, int(offset), int(size))
+        type = self.body.layers[key][0].lower() if key in self.body.layers else CONST
+        if type in (CONST, PARAMETER) or type in self.file.scatter_types:
+            return None
+        found = self.output_port(key, id)
+        if found is None or found[1].element_type is None or not is_static(found[1].shape):
+            return None
+        return found[1].element_type, found[1].shape, None
+
     def parameter_names(self) -> Iterator[frozenset[str]]:
         """Yield the names of every Parameter: the layer's, and those of its tensor."""
         for key, (type, _, _) in self.body.layers.items():
@@ -138,16 +177,13 @@ class IrGraph(Graph):
         """Return the value of a layer's output port, None if there is no such port."""
         if producer is None:
             return None
-        try:
-            return self._values[producer]
-        except KeyError:
-            value = self._values[producer] = self._find_value(*producer)
-            return value
+        if producer not in self._values:
+            self._values[producer] = self._find_value(*producer)
+        return self._values[producer]
 
     def _find_value(self, key: bytes, port_id: bytes) -> Value | None:
-        declaration = self.body.constants.get(key)
-        if declaration is not None and port_id == b"0" and not self.file.shapes:
-            value = self._quick_constant(key, declaration)
+        if key in self.body.constants and port_id == b"0" and not self.file.shapes:
+            value = self._quick_constant(key)
             if value is not None:
                 return value
         if key not in self.body.layers:
@@ -172,18 +208,17 @@ class IrGraph(Graph):
         _, start, end = self.body.layers[key]
         return self.file.layers.outputs(self.file.text.data, start, end)
 
-    def _quick_constant(self, key: bytes, declaration: Declaration) -> Value | None:
+    def _quick_constant(self, key: bytes) -> Value | None:
         """Make the value of a Const that the index has read, without parsing the layer.
 
         None if its type or shape is not known, so that what its port says counts.
         """
-        type, text, offset, size = declaration
+        type, text, offset, size = self.body.constants[key]
         element_type, shape, known = self.file.declared(type, text)
         if known is None or element_type is None:
             return None
         node = partial(self.node, key)
-        place = int(offset), int(size)
-        constant = IrConstant(node, element_type, known, self.file.weights, place)
+        constant = IrConstant(node, element_type, known, self.file.weights, (int(offset), int(size)))
         return Value(None, element_type, shape, node, 0, constant)
 
     def _make_value(self, key: bytes, index: int, port: PortText) -> Value:
@@ -223,11 +258,6 @@ class IrGraph(Graph):
                 return self.file.input_shapes[name]
         propagated = self.file.shapes.get(node.scope)
         return propagated[0] if propagated else shape
-
-    @cached_property
-    def forms(self) -> IrForms:
-        """Tells layers apart without their values."""
-        return IrForms(self)
 
     @cached_property
     def _invariant_inputs(self) -> Mapping[str, int]:

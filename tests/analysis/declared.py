@@ -14,8 +14,8 @@ import pytest
 
 import ir_scatter.rewrites
 from ir_scatter.analysis.facts import Facts
-from ir_scatter.analysis.reads import EVERYTHING, Fact
 from ir_scatter.analysis.scatter_node import Operand, ScatterNode
+from ir_scatter.analysis.signature import EVERYTHING, Fact
 from ir_scatter.core.model import Input, Node, Value
 from ir_scatter.core.tensors import Constant
 from ir_scatter.rewrites import leads_to, route
@@ -74,11 +74,10 @@ _GUARDED: dict[type, dict[str, tuple[Fact, ...]]] = {
         ),
         **dict.fromkeys(("written_axis", "axis"), (Fact.AXIS,)),
         **dict.fromkeys(("attribute", "reduction"), (Fact.ATTRIBUTES,)),
-        **dict.fromkeys(("has_plain_indices", "has_faults", "out_of_range", "repeats"), (Fact.INDEX_FAULTS,)),
+        **dict.fromkeys(("has_faults", "out_of_range", "repeats"), (Fact.INDEX_FAULTS,)),
         **dict.fromkeys(("few_indices", "index_array"), (Fact.INDEX_FAULTS, Fact.INDICES)),
         "has_constant_indices": (Fact.CONSTANCY,),
         "facts": (*_ORIGIN, Fact.INDICES, Fact.VALUES),
-        "signature": (),
     },
     Operand: {"stored": (Fact.STORED,), "shape": (Fact.SHAPES,), "element_type": (Fact.TYPES,)},
     Node: {
