@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from ir_scatter.analysis.facts import MAX_CONSTANT_ELEMENTS, Facts
+from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS, Facts
 from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.model import Model

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ir_scatter import formats
-from ir_scatter.analysis.facts import MAX_CONSTANT_ELEMENTS
+from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, Source, is_excluded

@@ -5,7 +5,7 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from ir_scatter.analysis.facts import MAX_CONSTANT_ELEMENTS, Facts
+from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS, Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroup, NodeGroups
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity

@@ -34,7 +34,7 @@ IN_PYTHON = {
     "SCT909": "test_unreadable.py",
     "SCT933": "../formats/test_onnx_external.py",
     "SCT934": "../formats/test_replacement_journal.py",
-    "SCT940": "../unit/test_check.py",
+    "SCT940": "../test_lint.py",
     "SCT941": "../formats/test_onnx_functions.py",
     "SCT999": "test_unreadable.py",
 }

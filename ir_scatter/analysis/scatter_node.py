@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ir_scatter.analysis.facts import Facts
+from ir_scatter.analysis.constants import Facts
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import OPENVINO, Input, Node, Value
 from ir_scatter.core.shapes import Shape, at_most, highest, static

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ir_scatter.analysis.facts import Facts
+from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.compare.tensors import are_equal, measure
 from ir_scatter.compare.tolerances import FRACTION_BITS, Tolerances, computed_bits, default_tolerance

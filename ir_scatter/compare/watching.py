@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ir_scatter.analysis.facts import Facts
+from ir_scatter.analysis.constants import Facts
 from ir_scatter.compare.contested import (
     COMPUTED,
     Marked,

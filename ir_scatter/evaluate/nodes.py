@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from ir_scatter.analysis.facts import Facts, opset_number
+from ir_scatter.analysis.constants import Facts, opset_number
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.errors import Error, IllegalCase
 from ir_scatter.core.tensors import Constant

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from ir_scatter.analysis.facts import Facts
+from ir_scatter.analysis.constants import Facts
 from ir_scatter.core.model import Value
 from ir_scatter.core.shapes import Dim, agree_dims, counted, element_count, is_static, show_dim
 from ir_scatter.ops import targets

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import ir_scatter.rewrites
-from ir_scatter.analysis.facts import Facts
+from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING, Fact
 from ir_scatter.core.model import Input, Node, Value

@@ -13,6 +13,7 @@ from ir_scatter.ops.spec import Role
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
 
+
 MAX_CONSTANT_ELEMENTS = 1 << 26
 _MAX_COMPUTED = 1 << 23
 """Elements that may be computed in all: what stands in front of indices is small."""
