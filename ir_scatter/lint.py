@@ -16,8 +16,9 @@ from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, Source, is_excluded
 from ir_scatter.core.model import Model
+from ir_scatter.ops import scatter_types
 from ir_scatter.reading import read
-from ir_scatter.validate import count_scatter_nodes, file_diagnostic, unreadable, validate
+from ir_scatter.validate import file_diagnostic, validate
 from ir_scatter.version import versions
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ def check_file(source: Source, options: Options) -> Checked:
     except UnreadableModel as error:
         if not source.is_named and not error.is_model:
             return Checked(None, f"{name}: passed over: {error.message}")
-        found = unreadable(error)
+        found = file_diagnostic(error.defect, error.message, error.location)
         return Checked(FileResult(name, error.format, False, 0, (found,), error.lines))
     except Exception as error:  # our own bug: the other files are still reported
         if os.environ.get("IR_SCATTER_DEBUG"):
@@ -196,14 +197,14 @@ def check_file(source: Source, options: Options) -> Checked:
 
 
 def _broken(source: Source, reason: str) -> Checked:
-    found = file_diagnostic("internal-error", f"could not be checked: {reason}", source.path)
+    found = file_diagnostic("internal-error", f"could not be checked: {reason}", Location(source.path))
     return Checked(FileResult(source.path, None, False, 0, (found,)), bug=reason)
 
 
 def _check(name: str, source: Source, options: Options) -> Checked:
     data = sys.stdin.buffer.read() if source.path == STANDARD_INPUT else None
     shapes = options.input_shapes
-    model, problems = read_with_shapes(name, data, options.stdin_format, shapes)
+    model, problems = _read_with_shapes(name, data, options.stdin_format, shapes)
     found = validate(
         model,
         select=options.select,
@@ -218,13 +219,12 @@ def _check(name: str, source: Source, options: Options) -> Checked:
         and not _is_ignored(diagnostic, options.node_ignores)
     ]
     inputs = frozenset(name for names in model.inputs for name in names)
-    result = FileResult(
-        name, model.format, True, count_scatter_nodes(model), tuple(kept), _lines(model, kept)
-    )
+    count = sum(1 for _ in model.definitions(scatter_types(model.domain)))
+    result = FileResult(name, model.format, True, count, tuple(kept), _lines(model, kept))
     return Checked(result, inputs=inputs)
 
 
-def read_with_shapes(
+def _read_with_shapes(
     name: str, data: bytes | None, format: str | None, shapes: "Mapping[str, Shape]"
 ) -> tuple[Model, list[Diagnostic]]:
     """Read a model with the shapes of some inputs given, and say if they cannot be propagated."""
@@ -235,7 +235,7 @@ def read_with_shapes(
     from ir_scatter.runners.openvino.shapes import propagate
 
     propagated, problem = propagate(name, own)
-    problems = [file_diagnostic("shapes-not-propagated", problem, name)] if problem else []
+    problems = [file_diagnostic("shapes-not-propagated", problem, Location(name))] if problem else []
     if propagated:
         model = formats.read(name, input_shapes=shapes, shapes=propagated)
     return model, problems
@@ -256,12 +256,8 @@ def _lines(model: Model, found: Iterable[Diagnostic]) -> dict[int, str]:
     line = getattr(model.source, "line", None)
     if line is None:
         return {}
-    places = [diagnostic.location for diagnostic in found]
-    return {
-        place.line: line(place.line)[:_LINE_LIMIT]
-        for place in places
-        if isinstance(place, Location) and place.line
-    }
+    numbers = [diagnostic.location.line for diagnostic in found]
+    return {number: line(number)[:_LINE_LIMIT] for number in numbers if number}
 
 
 def make_report(checked: Iterable[Checked], *, with_versions: bool = True) -> Report:
@@ -275,27 +271,19 @@ def make_report(checked: Iterable[Checked], *, with_versions: bool = True) -> Re
 
 def without_known(report: Report, known: Callable[[Diagnostic], bool]) -> Report:
     """Return the report without the findings that are known already."""
-    return replace(
-        report,
-        files=tuple(
-            replace(
-                file,
-                diagnostics=tuple(
-                    found for found in file.diagnostics if not file.is_readable or not known(found)
-                ),
-            )
-            for file in report.files
-        ),
-    )
+    files = []
+    for file in report.files:
+        new = [found for found in file.diagnostics if not file.is_readable or not known(found)]
+        files.append(replace(file, diagnostics=tuple(new)))
+    return replace(report, files=tuple(files))
 
 
-# Findings that a team knows already: by code, path, scope and node, not by line.
 _SCHEMA = 1
 _Key = tuple[str, str, str, str]
 
 
 class Baseline:
-    """A bag of known findings; each known one excuses one new one.
+    """Findings that a team knows, by code, path, scope and node, not by line; each excuses one new one.
 
     Attributes:
         folder: paths in the file are relative to the folder it stands in.

@@ -9,9 +9,10 @@ from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS, Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroup, NodeGroups
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
-from ir_scatter.core.errors import UnreadableModel, UsageError
+from ir_scatter.core.errors import UsageError
 from ir_scatter.core.model import Defect, Graph, Model, Node, collector_paused
 from ir_scatter.ops import find, scatter_types
+from ir_scatter.ops.spec import Role
 from ir_scatter.rules import all_rules, by_name
 from ir_scatter.rules.base import Finding, Rule
 
@@ -107,21 +108,10 @@ def _show(scatter: ScatterNode, rules: Sequence[Rule]) -> Iterator[tuple[Rule, F
             yield rule, finding
 
 
-def unreadable(error: UnreadableModel) -> Diagnostic:
-    """Say as a diagnostic why a file cannot be read."""
-    rule = by_name()[error.defect]
-    return Diagnostic(rule.code, rule.name, rule.severity, error.message, error.location)
-
-
-def file_diagnostic(rule_name: str, message: str, path: str) -> Diagnostic:
+def file_diagnostic(rule_name: str, message: str, location: Location) -> Diagnostic:
     """Make a diagnostic about a file as a whole."""
     rule = by_name()[rule_name]
-    return Diagnostic(rule.code, rule.name, rule.severity, message, Location(path))
-
-
-def count_scatter_nodes(model: Model) -> int:
-    """Count nodes by type, in all bodies, and once per definition of a function."""
-    return sum(1 for _ in model.definitions(scatter_types(model.domain)))
+    return Diagnostic(rule.code, rule.name, rule.severity, message, location)
 
 
 def check_codes(prefixes: Collection[str]) -> None:
@@ -140,78 +130,58 @@ def _is_wanted(code: str, select: Collection[str], ignore: Collection[str]) -> b
     return (not select or code.startswith(tuple(select))) and not code.startswith(tuple(ignore))
 
 
-def _from_finding(site: ScatterNode, rule: Rule, finding: Finding, graph: Graph) -> Diagnostic:
-    node, spec = site.node, site.lookup.spec
-    severity = rule.severity
+def _from_finding(scatter: ScatterNode, rule: Rule, finding: Finding, graph: Graph) -> Diagnostic:
+    node, spec = scatter.node, scatter.lookup.spec
+    severity, related = rule.severity, finding.related
     port, index = finding.port, finding.port_index
-    related = finding.related
     if spec is not None:
         if severity is Severity.ERROR and (finding.is_tolerated or rule.code in spec.tolerated):
             severity = Severity.WARNING
         if finding.role is not None:
             index = spec.port_index(finding.role)
-            documented = spec.port(finding.role)
-            port = documented.name if documented else port
-            related = related or _producer_note(site, finding)
-    version = spec.key.version if spec else None
-    reference = NodeRef(node.name, site.lookup.type, version)
+            port = port if index is None else spec.ports[index].name
+            related = related or _producer_note(scatter, finding.role)
     return Diagnostic(
         rule.code,
         rule.name,
         severity,
         finding.message,
         node.location,
-        reference,
+        NodeRef(node.name, scatter.lookup.type, spec.key.version if spec else None),
         port,
         index,
         related + graph.calls,
-        rule.mended_by and rule.mended_by.format(type=site.lookup.type),
+        rule.mended_by and rule.mended_by.format(type=scatter.lookup.type),
     )
 
 
-def _producer_note(site: ScatterNode, finding: Finding) -> tuple[Related, ...]:
-    operand = site.operand(finding.role) if finding.role else None
+def _producer_note(scatter: ScatterNode, role: Role) -> tuple[Related, ...]:
+    operand = scatter.operand(role)
     if operand is None:
         return ()
     value, name = operand.value, operand.port.name
     if value.constant is not None:
         kind = value.producer.type if value.producer else "initializer"
-        message = f'{name} comes from {kind} "{value.constant.name}"'
-        return (Related(message, value.constant.location),)
-    if value.producer is not None:
-        message = f'{name} comes from {value.producer.type} "{value.producer.name}"'
-        return (Related(message, value.producer.location),)
-    location = value.location or replace(site.node.location, scope="")
-    return (Related(f'{name} comes from input "{value.name}"', location),)
+        source, location = f'{kind} "{value.constant.name}"', value.constant.location
+    elif value.producer is not None:
+        source, location = f'{value.producer.type} "{value.producer.name}"', value.producer.location
+    else:
+        source, location = f'input "{value.name}"', value.location or replace(scatter.node.location, scope="")
+    return (Related(f"{name} comes from {source}", location),)
 
 
 def _from_defect(defect: Defect) -> Diagnostic:
-    rule = by_name()[defect.kind]
-    reference, port = None, None
-    if defect.node is not None:
-        reference, port = _describe(defect.node, defect.port_index)
-    return Diagnostic(
-        rule.code,
-        rule.name,
-        rule.severity,
-        defect.message,
-        defect.location,
-        reference,
-        port,
-        defect.port_index,
-        defect.related,
-    )
+    found = file_diagnostic(defect.kind, defect.message, defect.location)
+    node, port = (None, None) if defect.node is None else _describe(defect.node, defect.port_index)
+    return replace(found, node=node, port=port, port_index=defect.port_index, related=defect.related)
 
 
 def _describe(node: Node, port_index: int | None) -> tuple[NodeRef, str | None]:
     lookup = find(node.domain, node.type, node.opset)
-    if lookup is None:
-        return NodeRef(node.name, node.type, None), None
-    if lookup.spec is None:
-        return NodeRef(node.name, lookup.type, None), None
-    port = None
-    if port_index is not None and port_index < len(lookup.spec.ports):
-        port = lookup.spec.ports[port_index].name
+    if lookup is None or lookup.spec is None:
+        return NodeRef(node.name, lookup.type if lookup else node.type, None), None
+    ports = lookup.spec.ports
+    port = ports[port_index].name if port_index is not None and port_index < len(ports) else None
     return NodeRef(node.name, lookup.type, lookup.spec.key.version), port
 
 

@@ -37,7 +37,6 @@ class Operand:
 
     @property
     def element_type(self) -> ElementType | None:
-        """Return the type, None if it is not known."""
         return self.value.element_type or (self.input.stored_type if self.value.stored_type is None else None)
 
     @property
@@ -76,7 +75,6 @@ class ScatterNode:
         return None if index is None or index >= len(inputs) else inputs[index].value
 
     def operands(self) -> Iterable[Operand]:
-        """Return the connected inputs, in the order of the document."""
         return self._operands.values()
 
     @cached_property
@@ -92,27 +90,22 @@ class ScatterNode:
 
     @cached_property
     def data(self) -> Operand | None:
-        """Return the input of role data."""
         return self.operand(Role.DATA)
 
     @cached_property
     def indices(self) -> Operand | None:
-        """Return the input of role indices."""
         return self.operand(Role.INDICES)
 
     @cached_property
     def updates(self) -> Operand | None:
-        """Return the input of role updates."""
         return self.operand(Role.UPDATES)
 
     @cached_property
     def data_shape(self) -> Shape:
-        """Return the shape of data, None if its rank is not known."""
         return self.data.shape if self.data else None
 
     @cached_property
     def indices_shape(self) -> Shape:
-        """Return the shape of indices, None if its rank is not known."""
         if self.indices is None:
             return None
         if self.indices.value.constant is None and self.index_array is not None:

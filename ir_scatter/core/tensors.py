@@ -1,4 +1,4 @@
-"""Constant tensors, whose bytes are read when somebody asks for them."""
+"""Constant tensors, whose bytes are mapped, and read when somebody asks for them."""
 
 import mmap
 import os
@@ -43,9 +43,12 @@ class Declared(Protocol):
 class Constant:
     """A constant tensor whose bytes are read when asked for.
 
-    Attributes:
+    Args:
+        declared: the place of an initializer, or the node that holds it, or what gives the node.
         element_type: None if the file names no known type.
         shape: always known.
+        load: gives a read-only array, or None where the bytes cannot be had.
+        name: the initializer's name; that of the node if None.
     """
 
     __slots__ = ("_declared", "_load", "_name", "element_type", "shape")
@@ -58,15 +61,6 @@ class Constant:
         load: "Callable[[], Array | None]",
         name: str | None = None,
     ) -> None:
-        """Make a constant.
-
-        Args:
-            declared: the place of an initializer, or the node that holds it, or what gives the node.
-            element_type: None if the file names no known type.
-            shape: always known.
-            load: gives a read-only array, or None where the bytes cannot be had.
-            name: the initializer's name; that of the node if None.
-        """
         self._declared = declared
         self.element_type = element_type
         self.shape = shape
@@ -83,7 +77,6 @@ class Constant:
 
     @property
     def name(self) -> str:
-        """Return the layer's or initializer's name."""
         if self._name is None:
             declared = self._declaration()
             self._name = "" if isinstance(declared, Location) else declared.name
@@ -91,7 +84,6 @@ class Constant:
 
     @property
     def location(self) -> Location:
-        """Return where the file declares it."""
         declared = self._declaration()
         return declared if isinstance(declared, Location) else declared.location
 
@@ -106,10 +98,7 @@ def few_numbers(
 ) -> list[int] | None:
     """Return the whole numbers of a constant if they are few, without importing NumPy.
 
-    Args:
-        element_type: of the constant.
-        shape: of the constant.
-        view: gives its bytes, one element behind the other, None where they cannot be had.
+    `view` gives its bytes, one element behind the other, None where they cannot be had.
     """
     form, size = _few_form(element_type, shape)
     if form is None or view is None:
@@ -128,7 +117,6 @@ def _few_form(element_type: ElementType, shape: Shape) -> tuple[_Form | None, in
     return form if is_few else None, count * element_type.bits // 8
 
 
-# Read-only views of mapped files: weights are never read as a whole.
 class Weights:
     """A file of weights, mapped when the first bytes are asked for.
 
