@@ -130,9 +130,13 @@ class IrGraph(Graph):
         """Tell layers apart by the texts of their ports, and of the Consts and layers that feed them."""
         layer, feed = self.layer(node.handle), self.body.producers(node.handle)
         origins = [feed.get(port.id) for port in layer.inputs]
-        sources = [self._source(origin) for origin in origins]
-        known = [source for source in sources if source is not None]
-        if len(known) < len(sources) or len(known) <= indices:
+        known: list[_Source] = []
+        for origin in origins:
+            source = self._source(origin)
+            if source is None:
+                return None
+            known.append(source)
+        if len(known) <= indices:
             return None
         numbers = [few_numbers(*known[place]) for place in (indices, *spelled) if place < len(known)]
         if numbers[0] is None or None in numbers:
