@@ -6,12 +6,12 @@ from dataclasses import replace
 from itertools import chain
 
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS, Facts
-from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroup, NodeGroups
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.model import Defect, Graph, Model, Node, collector_paused
-from ir_scatter.ops import find, scatter_types
+from ir_scatter.ops import find
 from ir_scatter.ops.spec import Role
 from ir_scatter.rules import all_rules, by_name
 from ir_scatter.rules.base import Finding, Rule
@@ -79,10 +79,8 @@ class Check:
             yield from _merged([list(self._graph(graph)) for graph in function.instances])
 
     def _graph(self, graph: Graph) -> Iterator[Diagnostic]:
-        for node in graph.walk(scatter_types(self.model.domain)):
-            lookup = find(node.domain, node.type, node.opset)
-            if lookup is not None:
-                yield from self.node(ScatterNode(node, lookup, self.facts), graph)
+        for scatter in scatter_nodes(graph, self.facts):
+            yield from self.node(scatter, graph)
 
     def node(self, scatter: ScatterNode, graph: Graph) -> Iterator[Diagnostic]:
         """Yield the findings of one node."""

@@ -1,15 +1,15 @@
 """One scatter operator in one model, seen by role."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.core.element_types import ElementType
-from ir_scatter.core.model import OPENVINO, Input, Node, Value
+from ir_scatter.core.model import ONNX, OPENVINO, Graph, Input, Model, Node, Value
 from ir_scatter.core.shapes import Shape, at_most, highest, static
-from ir_scatter.ops import Lookup, targets
+from ir_scatter.ops import Lookup, find, scatter_types, targets
 from ir_scatter.ops.shape_rules import expected_updates
 from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec, Port, Reduction, Role
 
@@ -44,6 +44,14 @@ class Operand:
         """Return what holds the shape and type that the file stores: the port, or else the value."""
         is_at_port = self.input.stored_shape is not None or self.input.stored_type is not None
         return self.input if is_at_port else self.value
+
+
+def scatter_nodes(graph: Graph | Model, facts: Facts) -> Iterator["ScatterNode"]:
+    """Yield the scatter nodes of a graph with its bodies, or of a model with its functions, in its order."""
+    for node in graph.walk(scatter_types(OPENVINO) | scatter_types(ONNX)):
+        lookup = find(node.domain, node.type, node.opset)
+        if lookup is not None:
+            yield ScatterNode(node, lookup, facts)
 
 
 class ScatterNode:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 
 from ir_scatter.compare.scopes import printed
-from ir_scatter.core.dataflow import Call, Choice, Key, Nested, Repeat, Source, Wiring
+from ir_scatter.core.dataflow import Call, Choice, Dataflow, Key, Nested, Repeat, Source
 
 _Depends = Callable[[Key | None], bool]
 
@@ -78,14 +78,14 @@ def _repeat(
     return [found[output.inner] or output.inner in initial for output in loop.outputs]
 
 
-def _body(wiring: Wiring, inputs: frozenset[int], scopes: Collection[str], depends: _Depends) -> list[bool]:
+def _body(wiring: Dataflow, inputs: frozenset[int], scopes: Collection[str], depends: _Depends) -> list[bool]:
     """Tell of each output of a body whether it depends on a node, or on what is given to the body."""
     known: dict[Key, bool] = {input.key: number in inputs for number, input in enumerate(wiring.inputs)}
     known |= {key: depends(key) for key in wiring.captured}
     return [_depends(output.key, wiring, known, scopes) for output in wiring.outputs]
 
 
-def _depends(key: Key, wiring: Wiring, known: dict[Key, bool], scopes: Collection[str]) -> bool:
+def _depends(key: Key, wiring: Dataflow, known: dict[Key, bool], scopes: Collection[str]) -> bool:
     """Tell whether a value in a body depends on one of the nodes; without recursion, as chains are long."""
     pending, opened = [key], set[Key]()
     while pending:

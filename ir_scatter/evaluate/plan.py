@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from ir_scatter.core.dataflow import Choice, GraphInput, GraphOutput, Key, Link, Nested, Wiring
+from ir_scatter.core.dataflow import Choice, Dataflow, GraphInput, GraphOutput, Key, Link, Nested
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnknownOperator, UnreadableModel
 from ir_scatter.core.model import ONNX, OPENVINO, Model, Node
@@ -75,10 +75,10 @@ class Plan:
     steps: tuple[Step, ...] = ()
 
 
-Plans: TypeAlias = Mapping[Wiring, Plan]
+Plans: TypeAlias = Mapping[Dataflow, Plan]
 
 
-def wire(model: Model) -> Wiring:
+def wire(model: Model) -> Dataflow:
     """Return how the values of a model flow.
 
     Raises:
@@ -99,7 +99,7 @@ def wire(model: Model) -> Wiring:
     return onnx_wiring.wire(model)
 
 
-def make_plans(main: Wiring, path: str, *, is_sketch: bool = False) -> Plans:
+def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:
     """Plan the main graph and every graph inside it.
 
     Args:
@@ -111,7 +111,7 @@ def make_plans(main: Wiring, path: str, *, is_sketch: bool = False) -> Plans:
     Raises:
         UnknownOperator: some node that the outputs need is of no known type.
     """
-    plans: dict[Wiring, Plan] = {}
+    plans: dict[Dataflow, Plan] = {}
     unknown: list[Node] = []
     pending = [main]
     while pending:
@@ -127,7 +127,7 @@ def make_plans(main: Wiring, path: str, *, is_sketch: bool = False) -> Plans:
     return plans
 
 
-def bodies_of(work: Work) -> tuple[Wiring, ...]:
+def bodies_of(work: Work) -> tuple[Dataflow, ...]:
     """Return the graphs inside a node."""
     if isinstance(work, Choice):
         return tuple(call.body for call in work.branches.values())
@@ -155,7 +155,7 @@ def _unknown_operator(nodes: list[Node]) -> UnknownOperator:
 class _Planner:
     """Plans one graph, from its outputs back to its inputs; without recursion, as chains are long."""
 
-    def __init__(self, wiring: Wiring, constants: dict[Key, Constant], path: str) -> None:
+    def __init__(self, wiring: Dataflow, constants: dict[Key, Constant], path: str) -> None:
         self.wiring = wiring
         self.path = path
         self.constants = constants

@@ -15,13 +15,12 @@ from hypothesis import strategies as st
 from onnx import helper, parser
 
 import ir_scatter.rules
-from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import EVERYTHING, Fact, signature
 from ir_scatter.convert import convert
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Value
-from ir_scatter.ops import find, scatter_types
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.reading import read
 from ir_scatter.rewrites.builder import Builder
@@ -522,10 +521,7 @@ def test_nodes_of_a_group_are_the_same_to_everybody(
 ) -> None:
     model = read(world(seed).write(tmp_path))
     check = Check(model, all_rules())
-    for node in model.walk(scatter_types(model.domain)):
-        lookup = find(node.domain, node.type, node.opset)
-        assert lookup is not None
-        scatter = ScatterNode(node, lookup, check.facts)
+    for scatter in scatter_nodes(model, check.facts):
         group = check.groups.of(scatter)
         if group is not None:
             assert seen(scatter) == seen(group.representative)

@@ -9,6 +9,7 @@ from ir_scatter.core.dataflow import (
     BodyOutput,
     Call,
     Choice,
+    Dataflow,
     GraphInput,
     GraphOutput,
     Key,
@@ -17,7 +18,6 @@ from ir_scatter.core.dataflow import (
     Repeat,
     Slice,
     Source,
-    Wiring,
 )
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
@@ -38,7 +38,7 @@ _FIRST_CARRIED = 2
 _SCAN_WITHOUT_BATCH = 9
 
 
-def wire(model: Model) -> Wiring:
+def wire(model: Model) -> Dataflow:
     """Return how the values of an ONNX model flow."""
     assert isinstance(model.graph, OnnxGraph)
     keys = dict.fromkeys(map(function_key, model.source.functions))
@@ -68,7 +68,7 @@ def count_calls(model: Model) -> int:
     return sum(counts[key] for key in calls_of(model.graph.index))
 
 
-class OnnxWiring(Wiring):
+class OnnxWiring(Dataflow):
     """The main graph, a body, or the definition of a function with the attributes of a call."""
 
     def __init__(self, graph: OnnxGraph, functions: _Functions) -> None:

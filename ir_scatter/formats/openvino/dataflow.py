@@ -9,6 +9,7 @@ from ir_scatter.core.dataflow import (
     BodyOutput,
     Call,
     Choice,
+    Dataflow,
     GraphInput,
     GraphOutput,
     Key,
@@ -17,7 +18,6 @@ from ir_scatter.core.dataflow import (
     Repeat,
     Slice,
     Source,
-    Wiring,
 )
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.errors import UnreadableModel
@@ -40,13 +40,13 @@ _Port: TypeAlias = tuple[bytes, bytes]
 """A layer's key and the id of its output port: what names a value."""
 
 
-def wire(model: Model) -> Wiring:
+def wire(model: Model) -> Dataflow:
     """Return how the values of an IR flow."""
     assert isinstance(model.graph, IrGraph)
     return IrWiring(model.graph)
 
 
-class IrWiring(Wiring):
+class IrWiring(Dataflow):
     """The main graph or a body; bodies of an IR take nothing from outside but by port maps."""
 
     def __init__(self, graph: IrGraph) -> None:
