@@ -1,8 +1,7 @@
-"""Nodes that nothing tells apart but their names and numbers: networks repeat themselves.
+"""Groups of nodes that nothing tells apart but their names and numbers: networks repeat themselves.
 
 What is found out about one node of a group holds for all of it, if whoever finds it out declares to read
-nothing else than what they have in common. This is the only module that knows of it, and without it the
-same is found.
+nothing else than what they have in common. Without the groups the same is found.
 """
 
 from collections.abc import Hashable, Mapping
@@ -14,6 +13,7 @@ from typing import Any
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.model import OpKey
+from ir_scatter.core.tensors import FEW
 from ir_scatter.ops import SPECS
 from ir_scatter.ops.spec import Role
 
@@ -76,7 +76,7 @@ SIGNATURE = frozenset(
 """What nodes of one signature have in common."""
 
 FAULTS = frozenset({Fact.INDEX_FAULTS, Fact.UNREAD_INDICES})
-"""What only nodes have of which a group says that it must be asked about each."""
+"""What a node has nothing of unless its group says so (`NodeGroup.has_faults`)."""
 
 REMEMBERED = frozenset({Fact.CONDITIONS, Fact.NOTED_INDICES})
 """What is written down when a rewrite asks for it."""
@@ -139,8 +139,9 @@ class NodeGroups:
 
     def of(self, scatter: ScatterNode) -> NodeGroup | None:
         """Return the group of a node, None if it is like no other."""
-        spec, node = scatter.lookup.spec, scatter.node
-        short_cut = None if spec is None else node.graph.key_of(node, *_ports(spec.key))
+        spec, node, short_cut = scatter.lookup.spec, scatter.node, None
+        if spec is not None and scatter.facts.max_elements >= FEW:
+            short_cut = node.graph.key_of(node, *_ports(spec.key))
         if short_cut is None:
             return self._of_signature(scatter)
         key, scatter.few_indices = short_cut

@@ -20,7 +20,8 @@ from ir_scatter.analysis.signature import EVERYTHING, Fact, signature
 from ir_scatter.convert import convert
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.model import Value
+from ir_scatter.core.model import Graph, Value
+from ir_scatter.formats.openvino.graph import IrGraph
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.reading import read
 from ir_scatter.rewrites.builder import Builder
@@ -34,6 +35,7 @@ from tests.analysis.declared import Undeclared, enforced, one_by_one, with_rewri
 from tests.analysis.worlds import (
     FLAT,
     INT64,
+    IR_CHOICES,
     PROMISES,
     TARGETS,
     IrWorld,
@@ -305,6 +307,22 @@ def demand_same(path: str | Path, ways: int = 5) -> int:
     for key, found in grouped.items():
         assert found == single[key], key
     return reader.asked
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_without_the_short_cut_the_same_is_found(seed: int, tmp_path: Path) -> None:
+    choices = {
+        **IR_CHOICES,
+        "data": ("relu", "relu", "relu", "const", "chain"),
+        "updates": ("const", "const", "relu", "data"),
+        "indices": ("const", "const", "const", "shared"),
+        "axis_from": ("const", "const", "list", "shared"),
+    }
+    path = IrWorld(seed, choices).write(tmp_path)
+    found = found_in(path, 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(IrGraph, "key_of", Graph.key_of)
+        assert found_in(path, 2) == found
 
 
 def case_model(path: Path, folder: Path) -> Path:

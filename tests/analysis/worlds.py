@@ -291,7 +291,8 @@ IR_CHOICES: Mapping[str, Sequence[Any]] = {
 class IrWorld:
     """Writes an IR of several scatter nodes."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, choices: Mapping[str, Sequence[Any]] = IR_CHOICES) -> None:
+        self.choices = choices
         self.chooser = random.Random(seed)
         self.main = IrText()
         self.branches = {name: IrText(self.main.weights) for name in ("then", "else")}
@@ -299,7 +300,7 @@ class IrWorld:
         self.last: dict[int, Output] = {}
 
     def write(self, folder: Path) -> str:
-        for number, plan in enumerate(vary(self.chooser, IR_CHOICES, 12)):
+        for number, plan in enumerate(vary(self.chooser, self.choices, 12)):
             self.scatter(self.branches.get(plan["place"], self.main), number, plan)
         flag, given = self.main.parameter("flag", "boolean"), self.main.parameter("given", "f32", (4, 4))
         bodies = []
