@@ -16,8 +16,7 @@ from ir_scatter.core.errors import (
     UsageError,
 )
 from ir_scatter.core.model import Model
-from ir_scatter.evaluate import evaluate, evaluate_detailed
-from ir_scatter.evaluate.model import evaluate_model
+from ir_scatter.evaluate import evaluate, evaluate_detailed, evaluate_model
 from ir_scatter.reading import read
 from ir_scatter.validate import validate
 from ir_scatter.version import __version__

@@ -19,7 +19,6 @@ from ir_scatter.core.model import Model
 from ir_scatter.ops import scatter_types
 from ir_scatter.reading import read
 from ir_scatter.validate import file_diagnostic, validate
-from ir_scatter.version import versions
 
 if TYPE_CHECKING:
     from ir_scatter.core.shapes import Shape
@@ -56,11 +55,9 @@ class Report:
 
     Attributes:
         files: in the order they were named.
-        versions: package name to version, for those that matter to the findings.
     """
 
     files: tuple[FileResult, ...]
-    versions: Mapping[str, str] = field(default_factory=dict)
 
     def diagnostics(self) -> list[Diagnostic]:
         """Return the findings of all files in order."""
@@ -260,13 +257,8 @@ def _lines(model: Model, found: Iterable[Diagnostic]) -> dict[int, str]:
     return {number: line(number)[:_LINE_LIMIT] for number in numbers if number}
 
 
-def make_report(checked: Iterable[Checked], *, with_versions: bool = True) -> Report:
-    """Put the results of files together with the versions that they were found with.
-
-    Asking for the versions of packages takes as long as reading a small model.
-    """
-    results = tuple(one.result for one in checked if one.result is not None)
-    return Report(results, versions() if with_versions else {})
+def make_report(checked: Iterable[Checked]) -> Report:
+    return Report(tuple(one.result for one in checked if one.result is not None))
 
 
 def without_known(report: Report, known: Callable[[Diagnostic], bool]) -> Report:

@@ -1,8 +1,7 @@
 """`ir-scatter compare`."""
 
 import math
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +9,11 @@ import click
 
 from ir_scatter.core.errors import BadFeed, NoInputs, UnreadableModel, UsageError
 from ir_scatter.report.characters import visible
+from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
-from ir_scatter_cli.destinations import demand_apart, demand_apart_from_folders
-from ir_scatter_cli.options import InputShape, use_color, write, write_file
+from ir_scatter_cli.files import demand_apart, demand_apart_from_folders
+from ir_scatter_cli.options import InputShape, format_option, output_option
+from ir_scatter_cli.output import progress, report, say, write
 
 if TYPE_CHECKING:
     from ir_scatter.compare.job import Done, Job
@@ -88,8 +89,8 @@ _VALUES = ("plain", "edge")
 @click.option("--save", metavar="DIR", help="Save inputs, outputs and tapped values.")
 @click.option("--against", metavar="DIR", help="Compare with what was saved there.")
 @click.option("--extract", metavar="DIR", help="Write a model of each node that differs.")
-@click.option("--format", type=click.Choice(["text", "json"]), default="text", help="How to report.")
-@click.option("-o", "--output", metavar="FILE", help="Write to a file instead of standard output.")
+@format_option("comparison", "How to report.", leave_out=["html"])
+@output_option
 def command(**options: Any) -> int:
     """Run a model on several runtimes and say which node, which element, which side is wrong.
 
@@ -105,7 +106,7 @@ def command(**options: Any) -> int:
     except (NoInputs, BadFeed, UsageError) as error:
         raise click.UsageError(visible(str(error))) from None
     except UnreadableModel as error:
-        click.echo(f"ir-scatter: {visible(str(error))}", err=True)
+        say(error)
         return exits.UNREADABLE
 
 
@@ -133,24 +134,24 @@ def _job(options: dict[str, Any]) -> "Job":
 
 def _run(options: dict[str, Any]) -> int:
     from ir_scatter.compare.job import run_job
-    from ir_scatter_cli.progress import progress
 
     if options["report"]:
-        from ir_scatter.report.html import require_packages
+        from ir_scatter.report.comparison_html import require_packages
 
         require_packages()
     job = _job(options)
     _demand_apart(job, options)
     with progress(_count(job), is_wanted=job.each) as seen:
         done = run_job(job, seen)
-    _write(done, options)
-    for line in (*done.written, *done.unwritten):
-        click.echo(f"ir-scatter: {visible(line)}", err=True)
-    for line in _passed_over(done, is_named=bool(options["names"])):
-        click.echo(f"ir-scatter: {visible(line)}", err=True)
-    for failure in done.failures:
-        click.echo(f"ir-scatter: {visible(failure.model)}: {visible(failure.message)}", err=True)
-    return _exit_code(done, is_named=bool(options["names"]))
+    report("comparison", options["format"], done, options["output"], each=options["each"])
+    if options["report"]:
+        page = render("comparison", "html", done, inputs=options["inputs"], against=options["against"])
+        write(page, options["report"])
+    is_named = bool(options["names"])
+    failures = [f"{failure.model}: {failure.message}" for failure in done.failures]
+    for line in (*done.written, *done.unwritten, *_passed_over(done, is_named=is_named), *failures):
+        say(line)
+    return _exit_code(done, is_named=is_named)
 
 
 def _demand_apart(job: "Job", options: dict[str, Any]) -> None:
@@ -179,46 +180,6 @@ def _passed_over(done: "Done", *, is_named: bool) -> Iterator[str]:
     elif done.skipped:
         names = ", ".join(name for name, _ in done.skipped)
         yield f"not here: {names}; `ir-scatter devices` says why"
-
-
-def _write(done: "Done", options: dict[str, Any]) -> None:
-    from ir_scatter.version import versions
-
-    output, known = options["output"], versions()
-    if options["format"] == "json":
-        from ir_scatter.report.comparison_json import document, many
-        from ir_scatter.report.json import dumps
-
-        is_one = not options["each"]
-        found = document(done.found[0], known, done.skipped) if is_one else many(done, known)
-        write(dumps(found), output)
-    else:
-        from ir_scatter.report.comparison_matrix import by_operator
-        from ir_scatter.report.comparison_text import text
-
-        color = use_color(output is not None)
-        width = shutil.get_terminal_size().columns if color else None
-        parts = [text(one, color=color, width=width) for one in done.found]
-        parts += [by_operator(done.found, color=color, width=width)] if options["each"] else []
-        write("\n".join(parts), output)
-    if options["report"]:
-        _write_report(done, options, known)
-
-
-def _write_report(done: "Done", options: dict[str, Any], versions: Mapping[str, str]) -> None:
-    from ir_scatter.report.html import render
-
-    page = render(
-        done.found,
-        versions,
-        devices={name: one for found in done.found for name, one in found.devices.items()},
-        failures=done.failures,
-        skipped=done.skipped,
-        inputs=options["inputs"],
-        against=options["against"],
-    )
-    data = page.encode("utf-8", "backslashreplace")
-    write_file(options["report"], lambda file: file.write(data))
 
 
 def _exit_code(done: "Done", *, is_named: bool) -> int:

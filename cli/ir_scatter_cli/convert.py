@@ -1,38 +1,18 @@
 """`ir-scatter convert`."""
 
 import sys
-from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError
 from ir_scatter.report.characters import visible
+from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
-from ir_scatter_cli.options import use_color, write
+from ir_scatter_cli.options import format_option
+from ir_scatter_cli.output import report, say, use_color, write
 
-
-@dataclass(frozen=True, slots=True)
-class _Wish:
-    """The options of one call."""
-
-    path: str
-    output: str | None
-    to: str | None
-    sources: tuple[str, ...]
-    nodes: tuple[str, ...]
-    opset: int | None
-    assume: tuple[str, ...]
-    keep_negative_indices: bool
-    verify: int
-    verify_on: tuple[str, ...]
-    seed: int
-    diff: bool
-    dry_run: bool
-    partial: bool
-    in_place: bool
-    overwrite: bool
-    format: str
+_COLORS = {"+": "32", "-": "31", "@": "36"}
 
 
 @click.command("convert")
@@ -59,7 +39,7 @@ class _Wish:
 @click.option("--partial", is_flag=True, help="Write although a node is refused.")
 @click.option("--in-place", is_flag=True, help="Replace the model itself.")
 @click.option("--overwrite", is_flag=True, help="Replace files that exist.")
-@click.option("--format", type=click.Choice(["text", "json"]), default="text", help="How to report.")
+@format_option("conversion", "How to report.")
 def command(**options: Any) -> int:
     """Rewrite scatter operators into equal forms, and nothing else.
 
@@ -69,86 +49,57 @@ def command(**options: Any) -> int:
     Exit codes: 1 a node is refused or not verified, and nothing is written without --partial; 2 wrong
     usage; 3 a file cannot be read or written; 4 a runtime of --verify-on failed.
     """
-    wish = _Wish(**options)
-    _demand_output(wish)
+    _demand_output(options)
     try:
-        return _run(wish)
+        return _run(options)
     except UsageError as error:
         raise click.UsageError(str(error)) from None
     except Error as error:
         if not isinstance(error, UnreadableModel | CannotWrite):
             raise
-        click.echo(f"ir-scatter: {visible(str(error))}", err=True)
+        say(error)
         return exits.UNREADABLE
 
 
-def _demand_output(wish: _Wish) -> None:
-    if wish.in_place and wish.output is not None:
+def _demand_output(options: dict[str, Any]) -> None:
+    if options["in_place"] and options["output"] is not None:
         raise click.UsageError("--in-place goes without -o")
-    if wish.dry_run and wish.in_place:
+    if options["dry_run"] and options["in_place"]:
         raise click.UsageError("--dry-run goes without --in-place")
-    is_shown = wish.diff or wish.dry_run
-    if not wish.in_place and wish.output is None and not is_shown:
+    is_shown = options["diff"] or options["dry_run"]
+    if not options["in_place"] and options["output"] is None and not is_shown:
         raise click.UsageError("-o FILE is missing, expected it, --in-place, --diff or --dry-run")
 
 
-def _run(wish: _Wish) -> int:
+def _run(options: dict[str, Any]) -> int:
     from ir_scatter.convert.job import Job, run_job
 
+    wanted = ("to", "sources", "nodes", "opset", "assume", "keep_negative_indices", "verify", "seed")
     job = Job(
-        source=wish.path,
-        output=wish.path if wish.in_place else wish.output,
-        options={
-            "to": wish.to,
-            "sources": wish.sources,
-            "nodes": wish.nodes,
-            "opset": wish.opset,
-            "assume": wish.assume,
-            "keep_negative_indices": wish.keep_negative_indices,
-            "verify": wish.verify,
-            "seed": wish.seed,
-        },
-        devices=wish.verify_on,
-        is_dry=wish.dry_run,
-        partial=wish.partial,
-        in_place=wish.in_place,
-        overwrite=wish.overwrite,
-        with_diff=wish.diff,
+        source=options["path"],
+        output=options["path"] if options["in_place"] else options["output"],
+        options={name: options[name] for name in wanted},
+        devices=options["verify_on"],
+        is_dry=options["dry_run"],
+        with_diff=options["diff"],
+        **{name: options[name] for name in ("partial", "in_place", "overwrite")},
     )
     done = run_job(job)
-    if done.diff is not None and wish.format == "text":
-        write(_painted(done.diff, use_color(False)) if sys.stdout.isatty() else done.diff, None)
-    _report(wish, done)
+    is_text = options["format"] == "text"
+    if done.diff is not None and is_text:
+        write(_shown(done.diff, use_color()) if sys.stdout.isatty() else done.diff)
+    if options["diff"] and is_text:
+        click.echo(render("conversion", "text", done), nl=False, err=True)
+    else:
+        report("conversion", options["format"], done)
     if done.is_refused:
         return exits.FINDINGS
     return exits.RUNTIME if done.failed_devices else exits.OK
 
 
-def _report(wish: _Wish, done: Any) -> None:
-    from ir_scatter.report.conversion import Result, document, text
-
-    result = Result(done.conversion, done.written, done.remarks, done.devices, done.diff)
-    if wish.format == "json":
-        from ir_scatter.report.json import dumps
-        from ir_scatter.version import versions
-
-        write(dumps(document(result, versions())), None)
-    elif wish.diff:
-        click.echo(text(result), nl=False, err=True)
-    else:
-        write(text(result), None)
-
-
-def _painted(text: str, color: bool) -> str:
-    if not color:
-        return visible_lines(text)
-    colors = {"+": "32", "-": "31", "@": "36"}
-    lines = visible_lines(text).splitlines(keepends=True)
-    return "".join(
-        f"\x1b[{colors[line[0]]}m{line.rstrip()}\x1b[0m\n" if line[:1] in colors else line for line in lines
-    )
-
-
-def visible_lines(text: str) -> str:
-    """Return a text whose lines cannot send terminal escapes."""
-    return "\n".join("\t".join(visible(part) for part in line.split("\t")) for line in text.split("\n"))
+def _shown(diff: str, color: bool) -> str:
+    """A diff whose lines cannot send terminal escapes of their own."""
+    lines = ["\t".join(visible(part) for part in line.split("\t")) for line in diff.split("\n")]
+    if color:
+        lines = [f"\x1b[{_COLORS[line[0]]}m{line}\x1b[0m" if line[:1] in _COLORS else line for line in lines]
+    return "\n".join(lines)

@@ -4,7 +4,7 @@ import click
 
 from ir_scatter.core.errors import UsageError
 from ir_scatter.explain import explain
-from ir_scatter_cli.options import write
+from ir_scatter_cli.output import write
 
 
 @click.command("explain")
@@ -12,6 +12,6 @@ from ir_scatter_cli.options import write
 def command(topic: str) -> None:
     """Explain a rule (SCT203) or an operator (ScatterNDUpdate-15)."""
     try:
-        write(explain(topic), None)
+        write(explain(topic))
     except UsageError as error:
         raise click.UsageError(str(error)) from None

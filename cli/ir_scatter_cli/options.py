@@ -1,23 +1,22 @@
 """Options that several sub-commands share."""
 
-import os
-import sys
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.shapes import Shape, parse_shape
-from ir_scatter_cli import exits
+from ir_scatter.report.registry import formats
 
 if TYPE_CHECKING:  # generic for type checkers only: older releases cannot be subscripted
     _CodesType = click.ParamType[tuple[str, ...]]
     _InputShapeType = click.ParamType[tuple[str, Shape]]
 else:
     _CodesType = _InputShapeType = click.ParamType
+
+
+_Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class SettingsCommand(click.Command):
@@ -80,52 +79,13 @@ def flatten(groups: Sequence[Sequence[str]]) -> tuple[str, ...]:
     return tuple(item for group in groups for item in group)
 
 
-def use_color(is_file: bool) -> bool:
-    """Tell whether to colour standard output: on a terminal, unless NO_COLOR says otherwise."""
-    return not is_file and not os.environ.get("NO_COLOR") and sys.stdout.isatty()
+def format_option(result: str, help: str, leave_out: Sequence[str] = ()) -> _Decorator:
+    """--format, with the formats that a result can be written in."""
+    known = [name for name in formats(result) if name not in leave_out]
+    return click.option("--format", type=click.Choice(known), default="text", show_default=True, help=help)
 
 
-def write(text: str, output: str | None) -> None:
-    """Write to standard output, or to a file that appears whole or not at all."""
-    data = text.encode("utf-8", "backslashreplace")
-    if output is None:
-        try:
-            sys.stdout.flush()
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            raise exits.ReaderGone from None
-        return
-    write_file(output, lambda file: file.write(data))
-
-
-def write_file(output: str, save: Callable[[IO[bytes]], object]) -> None:
-    """Write a file that appears whole or not at all.
-
-    Args:
-        output: the file.
-        save: writes the contents.
-    """
-    target = Path(output)
-    try:
-        if target.exists() and not target.is_file():
-            with target.open("wb") as device:
-                save(device)
-            return
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".ir-scatter-", delete=False) as file:
-            try:
-                save(file)
-                os.chmod(file.name, target.stat().st_mode if target.exists() else 0o666 & ~_umask())
-                os.replace(file.name, target)
-            except BaseException:
-                os.unlink(file.name)
-                raise
-    except OSError as error:
-        click.echo(f"ir-scatter: {output}: cannot be written: {(error.strerror or '').lower()}", err=True)
-        raise click.exceptions.Exit(exits.UNREADABLE) from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+output_option = click.option(
+    "-o", "--output", metavar="FILE", help="Write to a file instead of standard output."
+)
+exclude_option = click.option("--exclude", multiple=True, metavar="GLOB", help="Leave out paths that match.")

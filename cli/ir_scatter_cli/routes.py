@@ -2,28 +2,17 @@
 
 import click
 
-from ir_scatter.report import routes
 from ir_scatter_cli import exits
-from ir_scatter_cli.options import write
+from ir_scatter_cli.options import format_option, output_option
+from ir_scatter_cli.output import report
 
 
 @click.command("routes")
-@click.option(
-    "--format",
-    "format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to write the table.",
-)
-@click.option("-o", "--output", metavar="FILE", help="Write to a file instead of standard output.")
+@format_option("routes", "How to write the table.")
+@output_option
 def command(format: str, output: str | None) -> int:
     """List the rewrites that `convert` knows: from, to, under which conditions."""
-    if format == "json":
-        from ir_scatter.report.json import dumps
-        from ir_scatter.version import versions
+    from ir_scatter.rewrites import all_rewrites
 
-        write(dumps(routes.document(versions())), output)
-    else:
-        write(routes.text(), output)
+    report("routes", format, all_rewrites(), output)
     return exits.OK

@@ -14,16 +14,14 @@ from ir_scatter.core.errors import (
     UnreadableModel,
 )
 from ir_scatter.core.shapes import Shape
-from ir_scatter.report.characters import visible
 from ir_scatter_cli import exits
-from ir_scatter_cli.destinations import demand_apart
-from ir_scatter_cli.options import InputShape, write, write_file
+from ir_scatter_cli.files import demand_apart
+from ir_scatter_cli.options import InputShape, format_option
+from ir_scatter_cli.output import report, say, write_file
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
-    from ir_scatter.evaluate.program import Program
-
-_COLUMNS = ("output", "type", "shape", "min", "max")
+    from ir_scatter.evaluate.model import Program
 
 
 @click.command("run")
@@ -37,12 +35,14 @@ _COLUMNS = ("output", "type", "shape", "min", "max")
     help="Draw this input in this shape; repeatable.",
 )
 @click.option("-o", "--output", metavar="FILE.npz", help="Write the outputs instead of a summary.")
+@format_option("outputs", "How to write the summary.")
 def command(
     path: str,
     inputs: str | None,
     seed: int | None,
     input_shape: tuple[tuple[str, Shape], ...],
     output: str | None,
+    format: str,
 ) -> int:
     """Compute a model with NumPy.
 
@@ -60,19 +60,25 @@ def command(
         raise click.UsageError("--inputs goes without --seed and --input-shape")
     demand_apart({"-o": output}, [path], [inputs])
     try:
-        return _run(path, inputs, seed or 0, dict(input_shape), output)
+        return _run(path, inputs, seed or 0, dict(input_shape), output, format)
     except BrokenModel as error:
-        click.echo(_findings(path, error), err=True, nl=False)
+        from ir_scatter.lint import FileResult, Report
+        from ir_scatter.report.registry import render
+
+        found = Report((FileResult(path, None, True, 0, error.diagnostics),))
+        click.echo(render("findings", "text", found, quiet=True), err=True, nl=False)
         return exits.FINDINGS
     except Error as error:
         code = _exit_code(error)
         if code is None:
             raise
-        click.echo(f"ir-scatter: {visible(str(error))}", err=True)
+        say(error)
         return code
 
 
-def _run(path: str, inputs: str | None, seed: int, shapes: dict[str, Shape], output: str | None) -> int:
+def _run(
+    path: str, inputs: str | None, seed: int, shapes: dict[str, Shape], output: str | None, format: str
+) -> int:
     from ir_scatter.evaluate import archive
     from ir_scatter.evaluate.model import prepare
 
@@ -83,13 +89,12 @@ def _run(path: str, inputs: str | None, seed: int, shapes: dict[str, Shape], out
         feeds = archive.fit_types(archive.read_arrays(inputs), program.inputs)
     found = program.run(feeds)
     if output is None:
-        write(_summary(found), None)
+        report("outputs", format, found)
         return exits.OK
     for name, array in found.items():
         written = archive.storable(array).dtype
         if written != array.dtype and array.dtype != object:
-            remark = f"{name} is {array.dtype.name}, written as {written.name}"
-            click.echo(f"ir-scatter: {visible(remark)}", err=True)
+            say(f"{name} is {array.dtype.name}, written as {written.name}")
     write_file(output, lambda file: archive.write_arrays(file, found))
     return exits.OK
 
@@ -99,8 +104,7 @@ def _draw(program: "Program", seed: int, shapes: dict[str, Shape]) -> "dict[str,
 
     drawn = draw_feeds(program, seed, shapes)
     for node in drawn.repeated:
-        remark = f"{node}: several updates of one element, the last one stays"
-        click.echo(f"ir-scatter: {visible(remark)}", err=True)
+        say(f"{node}: several updates of one element, the last one stays")
     return drawn.feeds
 
 
@@ -113,21 +117,3 @@ def _exit_code(error: Error) -> int | None:
     if isinstance(error, UnreadableModel):
         return exits.UNREADABLE
     return exits.USAGE if isinstance(error, BadFeed | NoInputs) else None
-
-
-def _findings(path: str, error: BrokenModel) -> str:
-    from ir_scatter.lint import FileResult, Report
-    from ir_scatter.report.formats import render
-
-    report = Report((FileResult(path, None, True, 0, error.diagnostics),), {})
-    return render(report, "text", quiet=True)
-
-
-def _summary(outputs: "dict[str, Array]") -> str:
-    """Draw a table of the outputs."""
-    from ir_scatter.evaluate.summary import summarize
-
-    rows = [_COLUMNS, *(tuple(map(visible, row)) for row in summarize(outputs))]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "".join(f"{line.rstrip()}\n" for line in lines)

@@ -4,45 +4,35 @@ from collections.abc import Sequence
 
 import click
 
+from ir_scatter import lint as baselines
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import UsageError
-from ir_scatter.core.files import Source, find_files
+from ir_scatter.core.files import Source
 from ir_scatter.core.shapes import Shape
-from ir_scatter.lint import (
-    Baseline,
-    Checked,
-    NodeIgnore,
-    Options,
-    Report,
-    baseline_text,
-    check_files,
-    make_report,
-    read_baseline,
-    without_known,
-)
-from ir_scatter.report.formats import FORMATS, render
+from ir_scatter.lint import Checked, NodeIgnore, Options, Report, check_files, make_report, without_known
 from ir_scatter_cli import exits
-from ir_scatter_cli.destinations import demand_apart
-from ir_scatter_cli.options import Codes, InputShape, SettingsCommand, flatten, use_color, write
-from ir_scatter_cli.progress import progress
+from ir_scatter_cli.files import demand_apart, find_sources
+from ir_scatter_cli.options import (
+    Codes,
+    InputShape,
+    SettingsCommand,
+    exclude_option,
+    flatten,
+    format_option,
+    output_option,
+)
+from ir_scatter_cli.output import progress, report, write
 
 _STDIN_FORMATS = {"ir": "openvino-ir", "onnx": "onnx"}
 
 
 @click.command("validate", cls=SettingsCommand)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option(
-    "--format",
-    "format",
-    type=click.Choice(list(FORMATS)),
-    default="text",
-    show_default=True,
-    help="How to write the findings.",
-)
-@click.option("-o", "--output", metavar="FILE", help="Write to a file instead of standard output.")
+@format_option("findings", "How to write the findings.")
+@output_option
 @click.option("--select", multiple=True, type=Codes(), help="Only codes that begin with these.")
 @click.option("--ignore", multiple=True, type=Codes(), help="No codes that begin with these.")
-@click.option("--exclude", multiple=True, metavar="GLOB", help="Leave out paths that match.")
+@exclude_option
 @click.option(
     "--min-severity",
     type=click.Choice([severity.value for severity in Severity]),
@@ -115,45 +105,40 @@ def command(
         _STDIN_FORMATS.get(stdin_format or ""),
     )
     known = None if write_baseline else _known(baseline)
-    checked = _check(_find(paths, exclude), options, jobs, quiet=quiet, verbose=verbose)
-    report = _report(checked, format, known, write_baseline)
-    switches = {"color": use_color(output is not None), "quiet": quiet, "statistics": statistics}
-    write(render(report, format, strict=strict, **switches), output)
-    return _exit_code(report, checked, strict)
-
-
-def _report(
-    checked: list[Checked],
-    format: str,
-    known: Baseline | None,
-    write_baseline: str | None,
-) -> Report:
-    """Write the baseline if one is to be written, and leave out what it or another one knows."""
-    report = make_report(checked, with_versions=FORMATS[format].shows_versions)
+    sources = _find(paths, exclude, output, baseline, write_baseline)
+    checked = _check(sources, options, jobs, quiet=quiet, verbose=verbose)
+    found = make_report(checked)
     if write_baseline:
-        write(baseline_text(report, write_baseline), write_baseline)
+        write(baselines.baseline_text(found, write_baseline), write_baseline)
         known = _known(write_baseline)
-    return report if known is None else without_known(report, known.excuses)
+    if known is not None:
+        found = without_known(found, known.excuses)
+    report("findings", format, found, output, quiet=quiet, statistics=statistics, strict=strict)
+    return _exit_code(found, checked, strict)
 
 
-def _known(path: str | None) -> Baseline | None:
+def _known(path: str | None) -> baselines.Baseline | None:
     try:
-        return read_baseline(path) if path else None
+        return baselines.read_baseline(path) if path else None
     except UsageError as error:
         raise click.UsageError(str(error)) from None
 
 
-def _find(paths: tuple[str, ...], exclude: tuple[str, ...]) -> tuple[Source, ...]:
+def _find(
+    paths: tuple[str, ...],
+    exclude: tuple[str, ...],
+    output: str | None,
+    baseline: str | None,
+    write_baseline: str | None,
+) -> tuple[Source, ...]:
     """Find the files that are meant, and demand that nothing is written over them."""
     if paths.count("-") and len(paths) > 1:
         raise click.UsageError("- cannot be mixed with other paths")
-    found = find_files(paths, exclude)
-    for folder in found.empty_folders:
-        click.echo(f"ir-scatter: {folder}: no .xml or .onnx file in this folder", err=True)
-    given, models = click.get_current_context().params, [source.path for source in found.sources]
-    demand_apart({"-o": given["output"], "--write-baseline": given["write_baseline"]}, models)
-    demand_apart({"-o": given["output"]}, (), [given["baseline"]])  # which may be brought up to date
-    return found.sources
+    sources = find_sources(paths, exclude)
+    models = [source.path for source in sources]
+    demand_apart({"-o": output, "--write-baseline": write_baseline}, models)
+    demand_apart({"-o": output}, (), [baseline])  # which may be brought up to date
+    return sources
 
 
 def _check(

@@ -84,8 +84,8 @@ def _demand_fit(saved: Saved, model: Model) -> None:
     Raises:
         BadFeed: it does not.
     """
-    from ir_scatter.evaluate.feeds import check_feeds
-    from ir_scatter.evaluate.plan import wire
+    from ir_scatter.analysis.interpreter import wire
+    from ir_scatter.evaluate.model import check_feeds
 
     inputs = wire(model).inputs
     for feeds in saved.feeds:

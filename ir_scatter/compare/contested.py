@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ir_scatter.analysis.interpreter import Step
 from ir_scatter.compare.tensors import measure
 from ir_scatter.compare.verdicts import Excuse, Measure, Tolerance, Verdict
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import static
-from ir_scatter.evaluate.case import Case
-from ir_scatter.evaluate.nodes import compute_node
-from ir_scatter.evaluate.plan import Step
+from ir_scatter.evaluate.model import compute_node
+from ir_scatter.evaluate.operator import Case
 from ir_scatter.ops.general import GeneralOp, find
 from ir_scatter.ops.kernels.hits import count_hits
 from ir_scatter.ops.kernels.scatter import scatter
@@ -25,7 +25,7 @@ from ir_scatter.ops.spec import Reduction
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
-    from ir_scatter.evaluate.detailed import DetailedResult
+    from ir_scatter.evaluate.certainty import DetailedResult
 
 COMPUTED = -1
 """The number of an element that was computed from a contested one, or may be one: nothing is known of it."""

@@ -201,8 +201,8 @@ def _folder(path: str, taken: set[str]) -> str:
 
 
 def _feeds(path: str, model: Model) -> "Mapping[str, Array]":
+    from ir_scatter.analysis.interpreter import wire
     from ir_scatter.evaluate import archive
-    from ir_scatter.evaluate.plan import wire
 
     return archive.fit_types(archive.read_arrays(path), wire(model).inputs)
 

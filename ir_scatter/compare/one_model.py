@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ir_scatter.compare.background import Background
 from ir_scatter.compare.contested import OpenOutput
+from ir_scatter.compare.guard import Sight
 from ir_scatter.compare.nodes import NodeJudge, Unjudged, nodes_by_tap
 from ir_scatter.compare.odd import find_odd
 from ir_scatter.compare.outputs import compare_outputs, compare_runs
@@ -19,7 +20,6 @@ from ir_scatter.compare.session import NEVER, Compared, NotTapped, Settings, wit
 from ir_scatter.compare.tap_changes import Changed, TapChanges, changed_by_taps
 from ir_scatter.compare.verdicts import Comparison, Guarded, Odd, Verdict
 from ir_scatter.compare.voices import NUMPY, NumpyVoice
-from ir_scatter.compare.watching import Sight
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.core.model import Model, Node
 from ir_scatter.reading import read
@@ -84,8 +84,8 @@ def make_cases(
     Raises:
         BadFeed: they are not what the model asks for.
     """
-    from ir_scatter.evaluate.feeds import check_feeds
-    from ir_scatter.evaluate.plan import wire
+    from ir_scatter.analysis.interpreter import wire
+    from ir_scatter.evaluate.model import check_feeds
     from ir_scatter.inputs.feeds import make_feeds
 
     if given is not None:
@@ -97,7 +97,7 @@ def make_cases(
 
 def names_of(model: Model) -> set[str]:
     """Return the names that a tolerance may be given for: of outputs and of scatter nodes."""
-    from ir_scatter.evaluate.plan import wire
+    from ir_scatter.analysis.interpreter import wire
 
     outputs = {output.name for output in wire(model).outputs}
     return outputs.union(*(one.names for one in nodes_by_tap(model).values()))

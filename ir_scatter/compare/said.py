@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
+from ir_scatter.compare.guard import Sight
 from ir_scatter.compare.nodes import kind_of, left_open
 from ir_scatter.compare.session import NEVER, NotTapped
 from ir_scatter.compare.verdicts import Guarded
 from ir_scatter.compare.voices import NUMPY
-from ir_scatter.compare.watching import Sight
 from ir_scatter.runners.outcome import OTHER_FORMAT, Outcome, Status
 
 

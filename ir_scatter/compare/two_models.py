@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ir_scatter.compare.contested import OpenOutput, excused
+from ir_scatter.compare.guard import Seeds, Sight
 from ir_scatter.compare.nodes import NodeJudge, nodes_by_tap
 from ir_scatter.compare.one_model import make_cases
 from ir_scatter.compare.outputs import compare_pair, compare_runs
 from ir_scatter.compare.session import Compared, Settings, without_arrays, worse
 from ir_scatter.compare.verdicts import Comparison, Verdict
 from ir_scatter.compare.voices import NumpyVoice
-from ir_scatter.compare.watching import Seeds, Sight
 from ir_scatter.core.errors import BadFeed, Error
 from ir_scatter.core.model import Model
 from ir_scatter.runners.outcome import Outcome, Status
@@ -211,8 +211,8 @@ def _fitting(feeds: "_Feeds", models: Sequence[Model]) -> "_Feeds":
     Raises:
         BadFeed: it has another input, or lacks one, or takes another type or shape.
     """
-    from ir_scatter.evaluate.feeds import check_feeds
-    from ir_scatter.evaluate.plan import wire
+    from ir_scatter.analysis.interpreter import wire
+    from ir_scatter.evaluate.model import check_feeds
 
     first, second = (wire(model).inputs for model in models)
     known = {name for input in second for name in input.names}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ir_scatter.compare.background import Background
 from ir_scatter.compare.contested import OpenOutput
-from ir_scatter.compare.watching import Seeds, Sight, foresee, run_watched
+from ir_scatter.compare.guard import Seeds, Sight, foresee, run_watched
 from ir_scatter.core.errors import (
     BadFeed,
     BrokenModel,
@@ -28,7 +28,7 @@ from ir_scatter.version import versions
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
-    from ir_scatter.evaluate.program import Program, Sketch
+    from ir_scatter.evaluate.model import Program, Sketch
 
 NUMPY = "numpy"
 _PRECISION = "model"
@@ -175,7 +175,7 @@ class NumpyVoice:
 
     def _sketched(self) -> "Sketch | None":
         """Return what is known of a model that cannot be computed; None if that is nothing."""
-        from ir_scatter.evaluate.program import make_sketch
+        from ir_scatter.evaluate.model import make_sketch
 
         if self._sketch is None:
             try:

@@ -1,12 +1,14 @@
 """Takes every node that is meant through planning, rewriting and proof."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ir_scatter.convert.conversion import Conversion, Converted, Refused, Verified
 from ir_scatter.convert.engine import Engine, Promises, Rewritten
 from ir_scatter.convert.plan import Task, Wish, make_plan, with_left
-from ir_scatter.core.errors import UsageError
+from ir_scatter.convert.writing import source_files
+from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.reading import read
 from ir_scatter.rewrites.conditions import Condition
@@ -21,6 +23,7 @@ def attempt(model: "Model | str | Path", wish: Wish, cases: int, seed: int) -> C
     promises = Promises(frozenset(map(_condition, wish.assume)), wish.keeps_negative)
     with collector_paused():
         known = read(model) if isinstance(model, str | Path) else model
+        _look_at_files(known)
         engine = Engine(known, promises)
         plan = make_plan(engine, wish)
         found = _Attempt(engine, cases, seed)
@@ -33,6 +36,12 @@ def attempt(model: "Model | str | Path", wish: Wish, cases: int, seed: int) -> C
     return Conversion(
         known, tuple(found.converted), refused, tuple(found.verified), plan.opset, plan.move, seed
     )
+
+
+def _look_at_files(model: Model) -> None:
+    """Find the files beside a model now: what is copied later must still be the same."""
+    with suppress(UnreadableModel):  # said when the model is written
+        source_files(model)
 
 
 class _Attempt:

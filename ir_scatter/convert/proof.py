@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ir_scatter.analysis.interpreter import Step
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.engine import Promises, Rewritten
 from ir_scatter.convert.inputs_like import MOST_ELEMENTS, Given, TooLarge, draw_inputs
@@ -13,8 +14,7 @@ from ir_scatter.core.fragment import Fragment, NewConstant
 from ir_scatter.core.model import Node
 from ir_scatter.core.shapes import counted, show, show_numbers
 from ir_scatter.evaluate import evaluate_detailed
-from ir_scatter.evaluate.nodes import compute_node
-from ir_scatter.evaluate.plan import Step
+from ir_scatter.evaluate.model import compute_node
 from ir_scatter.inputs.shapes_like import Misfit
 from ir_scatter.ops import find, targets
 from ir_scatter.ops.general import find_computed

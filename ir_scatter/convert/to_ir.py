@@ -23,7 +23,7 @@ from ir_scatter.validate import validate
 
 if TYPE_CHECKING:
     from ir_scatter.convert.job import Done, Job
-    from ir_scatter.evaluate.program import Program
+    from ir_scatter.evaluate.model import Program
     from ir_scatter.inputs.terms import Constraint
 
 

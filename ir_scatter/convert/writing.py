@@ -140,15 +140,16 @@ def _ir_files(conversion: "Conversion", path: Path) -> Files:
     text = write_ir(conversion.model, patches) if patches else None
     appended = text.appended if text else b""
     is_there = weights.is_file()
+    known = conversion.model.graph.file.weights  # type: ignore[attr-defined]  # that of an IR
+    sources = ((source, conversion.model.identity), (weights, None if known is None else known.identity))
     outputs = []
     if (appended or not _is_same(weights, copy)) and (is_there or appended):
-        known = conversion.model.graph.file.weights  # type: ignore[attr-defined]  # that of an IR
         size = known.size if known is not None and is_there else None
-        outputs.append(Output(copy, appended, weights if is_there else None, size))
+        outputs.append(Output(copy, appended, weights if is_there else None, size, sources))
     if text is not None:
-        outputs.append(Output(path, text.xml))
+        outputs.append(Output(path, text.xml, sources=sources))
     elif not _is_same(source, path):
-        outputs.append(Output(path, copied=source))
+        outputs.append(Output(path, copied=source, sources=sources))
     is_missed = not is_there and not _is_same(source, path) and _has_constants(conversion.model)
     return Files(tuple(outputs), (), (f"there is no {weights}, so none was written",) if is_missed else ())
 
@@ -173,18 +174,20 @@ def _onnx_files(conversion: "Conversion", path: Path) -> Files:
     outputs: list[Output] = []
     folders: dict[Path, None] = {}
     missing: list[str] = []
-    for file in external_files(model, missing):
+    files = external_files(model, missing)
+    sources = ((Path(model.path), model.identity), *((file.path, file.identity) for file in files))
+    for file in files:
         copy = path.parent / file.name
         if copy == path:
             raise UsageError(f"{path} is the name of the model's external data, expected another one")
         if not _is_same(file.path, copy):
-            outputs.append(Output(copy, copied=file.path))
+            outputs.append(Output(copy, copied=file.path, sources=sources))
             folders |= dict.fromkeys(_way(path.parent, Path(file.location).parent))
     data = onnx_bytes(conversion)
     if data is not None:
-        outputs.append(Output(path, data))
+        outputs.append(Output(path, data, sources=sources))
     elif not _is_same(Path(model.path), path):
-        outputs.append(Output(path, copied=Path(model.path)))
+        outputs.append(Output(path, copied=Path(model.path), sources=sources))
     is_beside = _is_same(Path(model.path).parent, path.parent)
     return Files(tuple(outputs), tuple(folders), () if is_beside else tuple(missing))
 

@@ -257,6 +257,7 @@ class Model:
         find_defects: tells what is broken in the file itself.
         find_limits: tells what was not looked at so far, because it would take too long.
         source: what a writer edits.
+        identity: inode, time and size of the file before it was read; None if it came from elsewhere.
     """
 
     path: str
@@ -269,6 +270,7 @@ class Model:
     find_defects: Callable[[], Iterable[Defect]] = tuple
     find_limits: Callable[[], Iterable[Defect]] = tuple
     source: Any = None
+    identity: tuple[int, int, int] | None = None
 
     @cached_property
     def defects(self) -> tuple[Defect, ...]:

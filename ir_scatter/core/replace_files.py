@@ -16,7 +16,7 @@ from pathlib import Path
 from ir_scatter.core import replacement_journal as journal
 from ir_scatter.core.errors import CannotWrite
 from ir_scatter.core.late_signals import without_signals
-from ir_scatter.core.replacement_journal import Rename
+from ir_scatter.core.replacement_journal import Identity, Rename
 from ir_scatter.core.shapes import counted
 from ir_scatter.core.temporary_files import name_file, open_beside, remove, remove_stale, temporary_name
 
@@ -37,12 +37,14 @@ class Output:
         content: the bytes.
         copied: the file whose bytes come first; it may be the one that is written.
         copied_size: the size that it must have, if that matters.
+        sources: files that must be what they were when they were read, with what they were.
     """
 
     path: Path
     content: bytes = b""
     copied: Path | None = None
     copied_size: int | None = None
+    sources: tuple[tuple[Path, Identity], ...] = ()
 
 
 def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
@@ -73,6 +75,8 @@ def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
         changing = [target for target in targets if target.file >= 0]
         with journal.locked(path.parent for path in paths), without_signals():
             finished += journal.finish(paths)
+            for target in targets:
+                target.check_sources()
             backups = [target.back_up(opened) if len(changing) > 1 else None for target in changing]
             if changing:
                 _rename_all(changing, backups)
@@ -166,6 +170,14 @@ class _Target:
             raise CannotWrite(
                 f"{source} has {counted(size, 'byte')}, expected {wanted}: it has changed meanwhile"
             )
+
+    def check_sources(self) -> None:
+        """Demand that what was read is still there: files of two versions must not come together."""
+        for source, known in self.output.sources:
+            if known is not None and journal.identity_behind(source) != known:
+                raise CannotWrite(
+                    f"{source} is not the file that was read, expected the same: it has changed meanwhile"
+                )
 
     def back_up(self, opened: ExitStack) -> Path | None:
         """Give the file that exists a second name, where that is possible."""

@@ -82,6 +82,14 @@ def identity(path: Path) -> Identity:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
+def identity_behind(path: Path) -> Identity:
+    """Return the identity of what a path leads to, links followed."""
+    try:
+        return identity(Path(os.path.realpath(path)))
+    except (OSError, ValueError):
+        return None
+
+
 @contextmanager
 def locked(folders: Iterable[Path], patience: float = _PATIENCE) -> Iterator[None]:
     """Keep other runs out of folders; where a system has no such locks, go on without.

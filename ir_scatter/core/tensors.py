@@ -124,17 +124,21 @@ class Weights:
         path: the file.
         size: its bytes; None if it does not exist or may not be read.
         error: why the file cannot be had, "" if it can.
+        identity: inode, time and size of the file when it was found; None if it cannot be had.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.size: int | None = None
         self.error = ""
+        self.identity: tuple[int, int, int] | None = None
         try:
             if not path.is_dir() and not stat.S_ISREG(path.stat().st_mode):
                 raise OSError("no regular file")  # to open a pipe is to wait
             with path.open("rb") as file:
-                self.size = os.fstat(file.fileno()).st_size
+                status = os.fstat(file.fileno())
+            self.size = status.st_size
+            self.identity = (status.st_ino, status.st_mtime_ns, status.st_size)
         except OSError as error:
             self.error = (error.strerror or str(error)).lower()
 

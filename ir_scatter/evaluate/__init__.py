@@ -1,12 +1,16 @@
-"""Run one scatter operator with the NumPy kernels, as its document says."""
+"""Compute scatter operators, and whole models around them, with NumPy as their documents say."""
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
     from numpy.typing import ArrayLike
 
+    from ir_scatter.core.model import Model
     from ir_scatter.core.tensors import Array
-    from ir_scatter.evaluate.detailed import DetailedResult
+    from ir_scatter.evaluate.certainty import DetailedResult
 
 
 def evaluate(
@@ -46,7 +50,7 @@ def evaluate(
         IllegalIndex: an index is out of range, or negative where the document forbids it.
         IllegalCase: something else breaks the document; the message is that of the rule of `validate`.
     """
-    from ir_scatter.evaluate.case import prepare, run
+    from ir_scatter.evaluate.operator import prepare, run
 
     return run(prepare(operator, data, indices, updates, axis, attributes))
 
@@ -68,7 +72,34 @@ def evaluate_detailed(
         The values, how many updates hit each element, which elements are contested and by which
         values, and how far a floating-point reduction in another order may be from the exact result.
     """
-    from ir_scatter.evaluate.case import prepare
-    from ir_scatter.evaluate.detailed import detail
+    from ir_scatter.evaluate.certainty import detail
+    from ir_scatter.evaluate.operator import prepare
 
     return detail(prepare(operator, data, indices, updates, axis, attributes))
+
+
+def evaluate_model(model: "Model | str | Path", feeds: "Mapping[str, ArrayLike]") -> "dict[str, Array]":
+    """Compute the outputs of a model in NumPy.
+
+    The scatter operators are computed as their documents say (`evaluate`). An output of an IR has
+    the first name of its tensor in the order of the alphabet, as OpenVINO's `get_any_name` has it,
+    or the name of the layer that it comes from if the tensor has none.
+
+    Args:
+        model: as `read` gives it, or the path of a file.
+        feeds: one array for each input, by the name of the Parameter or any of its tensor; inputs
+            of an ONNX model that have an initializer may be left out.
+
+    Returns:
+        The outputs of the main graph by name; they may be read-only, and share no memory with feeds.
+
+    Raises:
+        UnreadableModel: the model, or a constant that is needed, cannot be read.
+        BrokenModel: operators of the model, or the file itself, break rules.
+        UnknownOperator: NumPy does not compute one of the nodes.
+        BadFeed: a feed is missing, superfluous, or of the wrong type or shape.
+        EvaluationFailed: a node cannot be computed with the values that reach it.
+    """
+    from ir_scatter.evaluate.model import prepare
+
+    return prepare(model).run(feeds)

@@ -1,18 +1,298 @@
-"""Runs whole models in NumPy: `evaluate_model` once, `prepare` and then `run` as often as one likes."""
+"""Runs whole models in NumPy: `prepare` once, and then `run` as often as one likes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from ir_scatter.analysis.constants import Facts, opset_number
+from ir_scatter.analysis.interpreter import Machine, Plan, Plans, Step, failure, load, make_plans, wire
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.core.dataflow import GraphInput
+from ir_scatter.core.diagnostics import Location, Severity
+from ir_scatter.core.element_types import ElementType, dtype, in_own_dtype
+from ir_scatter.core.errors import (
+    BadFeed,
+    BrokenModel,
+    Error,
+    EvaluationFailed,
+    IllegalCase,
+    UnknownOperator,
+    UnreadableModel,
+)
+from ir_scatter.core.model import Model, collector_paused
+from ir_scatter.core.shapes import agree, show, with_article
+from ir_scatter.core.tensors import Constant
+from ir_scatter.evaluate.operator import read_array
+from ir_scatter.ops import Lookup
+from ir_scatter.ops import general_kernels as plain
+from ir_scatter.ops.general import GeneralOp
+from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.spec import OpSpec, Role
+from ir_scatter.reading import read
+from ir_scatter.validate import validate
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from ir_scatter.core.model import Model
-    from ir_scatter.core.tensors import Array
-    from ir_scatter.evaluate.program import Program
+    pass
 
 
-def prepare(model: "Model | str | Path") -> "Program":
+MOST_ELEMENTS = 1 << 31
+"""No output of a plain operator is larger: such a shape is taken for a mistake."""
+
+_Cell = TypeVar("_Cell")
+
+
+class ArrayMachine(Machine[Array]):
+    """Runs plans on arrays, and nothing more."""
+
+    def lift(self, array: Array) -> Array:
+        return array
+
+    def array(self, cell: Array) -> Array:
+        return cell
+
+    def move(self, function: Callable[..., Array], *cells: Array) -> Array:
+        return function(*cells)
+
+    def compute(self, step: Step, cells: list[Array | None]) -> Sequence[Array | None]:
+        return compute_node(step, cells)
+
+
+def compute_node(step: Step, arrays: Sequence[Array | None]) -> Sequence[Array]:
+    """Return the outputs of a node without bodies.
+
+    Args:
+        step: the node.
+        arrays: in the order of the document; None for an optional one that was left out.
+
+    Raises:
+        EvaluationFailed: it cannot be computed with these inputs.
+    """
+    work = step.work
+    if isinstance(work, GeneralOp):
+        return _compute_general(step, work, arrays)
+    assert isinstance(work, Lookup)
+    try:
+        return [scatter(site_of(step), by_role(work, arrays))]
+    except Error as error:
+        raise failure(step, str(error), breaks_rule=isinstance(error, IllegalCase)) from error
+    except MemoryError as error:
+        raise failure(step, "there is not enough memory") from error
+
+
+def _compute_general(step: Step, op: GeneralOp, arrays: Sequence[Array | None]) -> Sequence[Array]:
+    written = step.node.attributes
+    attributes = {name: load(v) if isinstance(v, Constant) else v for name, v in written.items()}
+    try:
+        return plain.compute(
+            op,
+            step.node.domain,
+            arrays,
+            attributes,
+            opset=opset_number(step.node),
+            output_types=[None] * len(step.outputs),
+            element_limit=MOST_ELEMENTS,
+        )
+    except plain.UnsupportedCase as error:
+        raise failure(step, str(error)) from error
+
+
+def site_of(step: Step) -> ScatterNode:
+    """Return a scatter node as rules see it; only its attributes are of use here."""
+    assert isinstance(step.work, Lookup)
+    return ScatterNode(step.node, step.work, Facts())
+
+
+def by_role(lookup: Lookup, arrays: Sequence[_Cell | None]) -> dict[Role, _Cell]:
+    """Return the inputs that are there by role."""
+    assert lookup.spec is not None
+    pairs = zip(lookup.spec.ports, arrays, strict=False)
+    return {port.role: array for port, array in pairs if array is not None}
+
+
+def scatter(site: ScatterNode, operands: dict[Role, Array]) -> Array:
+    """Return the output of a scatter node.
+
+    Raises:
+        Error: an operand is against the document.
+    """
+    from ir_scatter.evaluate import evaluate
+
+    operator, arguments = arguments_of(site, operands)
+    return evaluate(operator, **arguments)
+
+
+def arguments_of(site: ScatterNode, operands: dict[Role, Array]) -> tuple[str, dict[str, Any]]:
+    """Return the arguments of `evaluate` for a scatter node."""
+    spec, source = site.spec, site.spec.axis
+    of_axis = None if source is None else source.attribute
+    attributes: dict[str, Any] = {
+        row.name: site.attribute(row.name) for row in spec.attributes if row.name != of_axis
+    }
+    if source is not None:
+        attributes["axis"] = site.attribute(of_axis) if of_axis else operands.get(Role.AXIS)
+    given = {role.value: operands.get(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)}
+    return str(_row_for(site).key), {**given, **attributes}
+
+
+def _row_for(site: ScatterNode) -> OpSpec:
+    """Return the row, or the later one that has the word of `reduction`, which runtimes take as meant."""
+    row = site.spec.attribute("reduction")
+    word = None if row is None else site.attribute("reduction")
+    if row is None or word not in row.undocumented:
+        return site.spec
+    return next(spec for spec in site.lookup.family if word in spec.reductions)
+
+
+_TEXT_KINDS = "OUST"
+"""NumPy's kinds of arrays that can hold strings."""
+
+
+def check_feeds(inputs: Sequence[GraphInput], feeds: Mapping[str, Any]) -> list[Array]:
+    """Return one array for each input of a model, in the own dtype of its element type.
+
+    Args:
+        inputs: what the model asks for.
+        feeds: arrays by any name of an input.
+
+    Raises:
+        BadFeed: one is missing, superfluous, given twice, or of the wrong type or shape.
+    """
+    if not isinstance(feeds, Mapping):
+        raise BadFeed(f"the feeds are {with_article(type(feeds).__name__)}, expected arrays by name")
+    numbers = {name: number for number, input in enumerate(inputs) for name in reversed(input.names)}
+    given: dict[int, str] = {}
+    for name in feeds:
+        if name not in numbers:
+            known = ", ".join(input.names[0] for input in inputs) or "none"
+            raise BadFeed(f"the model has no input {name!r}, expected {known}")
+        other = given.setdefault(numbers[name], name)
+        if other != name:
+            raise BadFeed(f"{other!r} and {name!r} are the same input, expected one of them")
+    missing = [
+        input.names[0] for number, input in enumerate(inputs) if number not in given and input.default is None
+    ]
+    if missing:
+        raise BadFeed(f"no array is given for {', '.join(missing)}")
+    return [_array(input, given.get(number), feeds) for number, input in enumerate(inputs)]
+
+
+def _array(input: GraphInput, name: str | None, feeds: Mapping[str, Any]) -> Array:
+    if name is None:
+        assert input.default is not None
+        return load(input.default)
+    try:
+        array = in_own_dtype(read_array(feeds[name]))
+    except OverflowError as error:
+        raise BadFeed(f"{name} holds {error}") from None
+    except Exception as error:  # whatever an object raises that is asked for its array
+        raise BadFeed(f"{name} is no array: {error}") from None
+    if input.element_type is not None:
+        array = _of_type(name, array, input.element_type)
+    if not agree(input.shape, array.shape):
+        raise BadFeed(f"{name} has shape {show(array.shape)}, expected {show(input.shape)}")
+    return array
+
+
+def _of_type(name: str, array: Array, wanted: ElementType) -> Array:
+    expected = dtype(wanted)
+    if wanted.kind == "string":
+        return _strings(name, array)
+    if expected is None:
+        raise BadFeed(f"{name} is {wanted.name}, which NumPy has no type for")
+    if array.dtype != expected:
+        raise BadFeed(f"{name} is {array.dtype.name}, expected {expected.name}")
+    return array
+
+
+def _strings(name: str, array: Array) -> Array:
+    """Return strings as objects, which is how they are held everywhere."""
+    if array.dtype.kind not in _TEXT_KINDS:
+        raise BadFeed(f"{name} is {array.dtype.name}, expected strings")
+    found = array.astype(object)
+    if not all(isinstance(text, str) for text in found.flat):
+        raise BadFeed(f"{name} holds more than strings")
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sketch:
+    """What is known of how a model is computed.
+
+    Attributes:
+        path: the file as the caller named it.
+        plan: what is done in the main graph.
+        plans: what is done in every graph.
+    """
+
+    path: str
+    plan: Plan
+    plans: Plans
+
+    @property
+    def inputs(self) -> tuple[GraphInput, ...]:
+        return self.plan.inputs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program(Sketch):
+    """A model that can be run."""
+
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
+        """Compute the outputs by name; none shares memory with a feed.
+
+        Args:
+            feeds: arrays by any name of an input.
+
+        Raises:
+            BadFeed: they are not what the model asks for.
+            EvaluationFailed: a node cannot be computed with the values that reach it.
+        """
+        arrays = check_feeds(self.inputs, feeds)
+        found = self.named(ArrayMachine(self.plans).run(self.plan, arrays))
+        return {
+            name: array.copy() if _shares_memory(array, arrays) else array for name, array in found.items()
+        }
+
+    def named(self, cells: Sequence[Array | None]) -> dict[str, Array]:
+        """Return the outputs by name.
+
+        Raises:
+            EvaluationFailed: one of them is not there.
+        """
+        found = {}
+        for output, array in zip(self.plan.outputs, cells, strict=True):
+            if array is None:
+                message = f"output {output.name} is an input of a function that was left out"
+                raise EvaluationFailed(message, Location(self.path))
+            found[output.name] = array
+        return found
+
+
+def _shares_memory(array: Array, others: Sequence[Array]) -> bool:
+    return any(np.may_share_memory(array, other) for other in others)
+
+
+def make_sketch(model: "Model | str | Path") -> Sketch:
+    """Return what is known of a model, whatever operators it has and whichever rules it breaks.
+
+    Raises:
+        UnreadableModel: it cannot be read, an output of it comes from nowhere, or functions that call
+            functions stand for more graphs than can be looked at.
+    """
+    known = model if isinstance(model, Model) else read(model)
+    with collector_paused():
+        try:
+            main = wire(known)
+        except UnknownOperator as error:
+            raise UnreadableModel("not-looked-at", str(error), error.location) from None
+        plans = make_plans(main, known.path, is_sketch=True)
+    return Sketch(known.path, plans[main], plans)
+
+
+def prepare(model: "Model | str | Path") -> Program:
     """Make a model ready to be run.
 
     Args:
@@ -23,31 +303,13 @@ def prepare(model: "Model | str | Path") -> "Program":
         BrokenModel: its operators, or the file itself, break rules.
         UnknownOperator: NumPy does not compute one of its nodes.
     """
-    from ir_scatter.evaluate.program import make_program
-
-    return make_program(model)
-
-
-def evaluate_model(model: "Model | str | Path", feeds: "Mapping[str, ArrayLike]") -> "dict[str, Array]":
-    """Compute the outputs of a model in NumPy.
-
-    The scatter operators are computed as their documents say (`evaluate`). An output of an IR has
-    the first name of its tensor in the order of the alphabet, as OpenVINO's `get_any_name` has it,
-    or the name of the layer that it comes from if the tensor has none.
-
-    Args:
-        model: as `read` gives it, or the path of a file.
-        feeds: one array for each input, by the name of the Parameter or any of its tensor; inputs
-            of an ONNX model that have an initializer may be left out.
-
-    Returns:
-        The outputs of the main graph by name; they may be read-only, and share no memory with feeds.
-
-    Raises:
-        UnreadableModel: the model, or a constant that is needed, cannot be read.
-        BrokenModel: operators of the model, or the file itself, break rules.
-        UnknownOperator: NumPy does not compute one of the nodes.
-        BadFeed: a feed is missing, superfluous, or of the wrong type or shape.
-        EvaluationFailed: a node cannot be computed with the values that reach it.
-    """
-    return prepare(model).run(feeds)
+    known = model if isinstance(model, Model) else read(model)
+    errors = tuple(found for found in validate(known) if found.severity is Severity.ERROR)
+    if errors:
+        first = errors[0]
+        more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
+        raise BrokenModel(f"{known.path}: {first.code} {first.message}{more}", errors)
+    with collector_paused():
+        main = wire(known)
+        plans = make_plans(main, known.path)
+    return Program(known.path, plans[main], plans)

@@ -1,6 +1,7 @@
 """How files are read: bytes to a Model. Knows no operator but those that hold the format together."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -119,6 +120,9 @@ def read(
     Raises:
         UnreadableModel: with the reason and the place.
     """
+    from ir_scatter.core.replacement_journal import identity_behind
+
+    known = identity_behind(Path(path)) if data is None else None
     raw = _read_whole(path) if data is None else _not_empty(path, data)
     format, has_folder = format or detect(path, raw), data is None
     try:
@@ -126,15 +130,17 @@ def read(
             if format == IR:
                 from ir_scatter.formats.openvino.reader import read as read_ir
 
-                return read_ir(
+                model = read_ir(
                     path, raw, operators, has_folder=has_folder, shapes=shapes, input_shapes=input_shapes
                 )
+                return replace(model, identity=known)
             try:
                 from ir_scatter.formats.onnx.reader import read as read_onnx
             except Exception as error:  # a broken package may raise anything
                 reason = f"the package onnx cannot be imported: {type(error).__name__}: {error}"
                 raise UnreadableModel("unreadable-file", reason, Location(path)) from None
-            return read_onnx(path, raw, types, operators, has_folder=has_folder, input_shapes=input_shapes)
+            model = read_onnx(path, raw, types, operators, has_folder=has_folder, input_shapes=input_shapes)
+            return replace(model, identity=known)
     except UnreadableModel as error:
         error.format = format if error.is_model else None
         raise

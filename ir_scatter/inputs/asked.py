@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ir_scatter.analysis.interpreter import Step
 from ir_scatter.core.shapes import Bounds, Dim, Shape
-from ir_scatter.evaluate.plan import Step
 from ir_scatter.inputs.cells import Cell, Shapeless, Traced, cell_of
 from ir_scatter.ops.constraints import Axis, Meaning
 from ir_scatter.ops.general import constraints_of, output_shapes

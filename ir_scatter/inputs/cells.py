@@ -5,11 +5,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ir_scatter.analysis.interpreter import Step
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.errors import EvaluationFailed
 from ir_scatter.core.shapes import Shape
-from ir_scatter.evaluate.plan import Step
 from ir_scatter.ops.general_kernels.case import Array
 
 _ANY_TYPE = np.dtype(np.float32)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ir_scatter.analysis.interpreter import Step, UnknownOp
 from ir_scatter.core.dataflow import Key
 from ir_scatter.core.element_types import ElementType
-from ir_scatter.evaluate.plan import Step, UnknownOp
 from ir_scatter.inputs.numbers import clip_to_type, dtype_of
 from ir_scatter.inputs.reach import Backward, reads_values, values_that_decide
 from ir_scatter.inputs.search import Found, Search

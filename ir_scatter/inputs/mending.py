@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, zip_longest
 from math import gcd, prod
 
-from ir_scatter.evaluate.nodes import by_role, site_of
-from ir_scatter.evaluate.plan import Step, UnknownOp
+from ir_scatter.analysis.interpreter import Step, UnknownOp
+from ir_scatter.evaluate.model import by_role, site_of
 from ir_scatter.inputs.asked import Asked
 from ir_scatter.inputs.cells import Stuck, Traced
 from ir_scatter.inputs.sizes import Sizes

@@ -5,11 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from ir_scatter.analysis.interpreter import Frame, Machine, Plans, Step, declared_scalar, part_of
 from ir_scatter.core.dataflow import BodyInput, Choice, GraphInput, Repeat, Source
 from ir_scatter.core.errors import EvaluationFailed
-from ir_scatter.evaluate.loops import part_of
-from ir_scatter.evaluate.machine import Frame, Machine, declared_scalar
-from ir_scatter.evaluate.plan import Plans, Step
 from ir_scatter.inputs.asked import Asked, is_unclear
 from ir_scatter.inputs.cells import Cell, Shapeless, Stuck, Traced, Unclear, cell_of, hollow
 from ir_scatter.ops.general_kernels.case import Array

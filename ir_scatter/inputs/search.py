@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ir_scatter.analysis.interpreter import load
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.errors import NoInputs
-from ir_scatter.evaluate.machine import load
-from ir_scatter.evaluate.program import Program, Sketch
+from ir_scatter.evaluate.model import Program, Sketch
 from ir_scatter.inputs.cells import Cell, Stuck, Traced, hollow
 from ir_scatter.inputs.features import Change, Planner, equal_lanes, has_equal_lanes
 from ir_scatter.inputs.mending import grow, make_room, mend
@@ -30,6 +30,9 @@ _FROM_FRONT = 6
 _FEWEST_RUNS = 8
 _MOST_STEPS, _MOST_SKETCHED = 1_000_000, 50_000
 """A search ends after so many runs that computed so many nodes in all."""
+
+_MORE_SIZES = 3
+"""So many times it goes on for a few runs all the same: nothing was found, but sizes have changed."""
 
 _ROUNDS = 3
 _MOST_VARIED, _FEWEST_VARIED = 64, 4
@@ -114,6 +117,7 @@ class Search:
         self.mattering = None if self.is_strict else keys | values_that_matter(model.plan, model.plans)
         self.reason = ""
         self._runs = self._computed = 0
+        self._least_runs, self._more_sizes = _FEWEST_RUNS, _MORE_SIZES
 
     def run(self) -> Found:
         """Return the first inputs without repeated targets, or else the best that are legal.
@@ -146,13 +150,21 @@ class Search:
             if found is not None and not any(found.rank):
                 return found
             best = _better(best, found)
-            if self.sizes.shapes() == before or self._is_over():
+            if self.sizes.shapes() == before or (
+                self._is_over() and (best is not None or not self._extend())
+            ):
                 break
         return best
 
     def _is_over(self) -> bool:
         most = _MOST_STEPS if self.is_strict else _MOST_SKETCHED
-        return self._runs >= _FEWEST_RUNS and self._computed >= most
+        return self._runs >= self._least_runs and self._computed >= most
+
+    def _extend(self) -> bool:
+        """Go on for a few runs, if that is allowed: what long loops have cost says nothing of new sizes."""
+        self._least_runs = self._runs + _FEWEST_RUNS
+        self._more_sizes -= 1
+        return self._more_sizes >= 0
 
     def trace(self, arrays: list[Array]) -> "Run":
         """Run the model."""

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from ir_scatter.analysis.interpreter import Step
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.shapes import Shape
-from ir_scatter.evaluate.nodes import by_role, site_of
-from ir_scatter.evaluate.plan import Step
+from ir_scatter.evaluate.model import by_role, site_of
 from ir_scatter.inputs.asked import Asked, is_unclear
 from ir_scatter.inputs.cells import Traced
 from ir_scatter.inputs.limits import sizes_of

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ir_scatter.analysis.interpreter import Plan, Plans, Step, UnknownOp
 from ir_scatter.core.dataflow import Key
 from ir_scatter.core.errors import EvaluationFailed, UnreadableModel
-from ir_scatter.evaluate.nodes import compute_node
-from ir_scatter.evaluate.plan import Plan, Plans, Step, UnknownOp
+from ir_scatter.evaluate.model import compute_node
 from ir_scatter.inputs import arithmetic
 from ir_scatter.inputs.asked import Asked, is_unclear
 from ir_scatter.inputs.cells import Cell, Shapeless, Stuck, Traced, cell_of, hollow

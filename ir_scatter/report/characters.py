@@ -1,6 +1,13 @@
-"""Text of a stranger's file, made safe to print."""
+"""Text of a stranger's file, made safe to print, and to be written as JSON."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
 
 _LONGEST, _HEAD, _TAIL = 2000, 1500, 200
+_UNSAFE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_SCHEMA = 1
+"""Fields of schema 1 are never renamed or left out; later versions may add some."""
 
 
 def visible(text: str, keep: str = "") -> str:
@@ -25,8 +32,34 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def _spelled(character: str) -> str:
-    """Return the escape that Python would print."""
     number = ord(character)
     if 0xDC80 <= number <= 0xDCFF:  # a byte of a path, kept by os.fsdecode
         return f"\\x{number - 0xDC00:02x}"
     return character.encode("unicode_escape").decode("ascii")
+
+
+def dumps(document: Mapping[str, Any]) -> str:
+    r"""JSON that UTF-8 can encode and a terminal can show, indented by two spaces.
+
+    Letters stay letters; C1 controls, text direction marks and lone surrogates (the bytes of a
+    path that is not UTF-8) are escaped like the control characters that JSON forbids, so
+    `json.loads` gives them back.
+    """
+    import json
+
+    text = json.dumps(document, ensure_ascii=False, indent=2)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+
+
+def as_document(versions: Mapping[str, str] | None, **fields: Any) -> dict[str, Any]:
+    """What is written of a result as JSON, with the versions of the packages that it was found with.
+
+    Args:
+        versions: None for those that are installed.
+        fields: of the result.
+    """
+    if versions is None:
+        from ir_scatter.version import versions as installed
+
+        versions = installed()
+    return {"schema": _SCHEMA, "versions": dict(versions), **fields}

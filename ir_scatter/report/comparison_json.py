@@ -1,4 +1,4 @@
-"""A comparison for programs."""
+"""What a comparison found, for programs."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,63 +8,68 @@ from ir_scatter.compare.job import Done
 from ir_scatter.compare.session import Compared
 from ir_scatter.compare.verdicts import Comparison, Excuse, Guarded, Odd, Verdict
 from ir_scatter.core.element_types import ELEMENT_TYPES
+from ir_scatter.report.characters import as_document, dumps
 from ir_scatter.runners.outcome import NodeFacts, Outcome
 
-_SCHEMA = 1
 REACHED = "operators that move elements or work on each of them carry contested elements there"
 """Why single elements are excused."""
 
 
+def render(done: Done, *, each: bool = False, versions: Mapping[str, str] | None = None) -> str:
+    """One JSON object.
+
+    Args:
+        done: what came of one call.
+        each: whether every model was compared for itself, so that there is a list of reports.
+        versions: of the packages; None for those that are installed.
+    """
+    if not each:
+        return dumps(document(done.found[0], versions, done.skipped))
+    reports = [document(one, versions, done.skipped) for one in done.found]
+    failures = [
+        {"model": one.model, "message": one.message, "readable": not one.is_unreadable}
+        for one in done.failures
+    ]
+    total = summary([comparison for one in done.found for comparison in one.comparisons])
+    return dumps(as_document(versions, reports=reports, failures=failures, summary=total))
+
+
 def document(
-    found: Compared, versions: Mapping[str, str], skipped: Sequence[tuple[str, str]] = ()
+    found: Compared, versions: Mapping[str, str] | None, skipped: Sequence[tuple[str, str]] = ()
 ) -> dict[str, Any]:
-    """Return what is to be written as JSON.
+    """What is written of one comparison.
 
     Numbers that JSON has no word for are null where a size is meant, and words ("nan", "inf",
     "-inf") where they are elements.
 
     Args:
         found: the comparison.
-        versions: of the packages.
+        versions: of the packages; None for those that are installed.
         skipped: runners that were passed over, and why.
     """
-    return {
-        "schema": _SCHEMA,
-        "versions": _versions(found.outcomes, versions),
-        "model": found.model,
-        "other": found.other or None,
-        "seed": found.settings.seed,
-        "cases": len(found.feeds),
-        "precision": found.settings.precision,
-        "outcomes": [_outcome(one) for one in found.outcomes],
-        "comparisons": [_comparison(one) for one in found.comparisons],
-        "guard": [_guarded(one) for one in found.guarded],
-        "odd": [_odd(one) for one in found.odd],
-        "not_tapped": [
+    document = as_document(
+        versions,
+        model=found.model,
+        other=found.other or None,
+        seed=found.settings.seed,
+        cases=len(found.feeds),
+        precision=found.settings.precision,
+        outcomes=[_outcome(one) for one in found.outcomes],
+        comparisons=[_comparison(one) for one in found.comparisons],
+        guard=[_guarded(one) for one in found.guarded],
+        odd=[_odd(one) for one in found.odd],
+        not_tapped=[
             {"runner": one.runner, "node": one.node, "reason": one.reason} for one in found.not_tapped
         ],
-        "facts": {
-            runner: [_facts(one, found.types) for one in facts] for runner, facts in found.facts.items()
-        },
-        "skipped": [{"runner": runner, "reason": reason} for runner, reason in skipped],
-        "remarks": list(found.remarks),
-        "about": {runner: list(remarks) for runner, remarks in found.about.items()},
-        "summary": summary(found.comparisons),
-    }
-
-
-def many(done: Done, versions: Mapping[str, str]) -> dict[str, Any]:
-    """Return what is to be written as JSON for many models."""
-    return {
-        "schema": _SCHEMA,
-        "versions": dict(versions),
-        "reports": [document(one, versions, done.skipped) for one in done.found],
-        "failures": [
-            {"model": one.model, "message": one.message, "readable": not one.is_unreadable}
-            for one in done.failures
-        ],
-        "summary": summary([comparison for one in done.found for comparison in one.comparisons]),
-    }
+        facts={runner: [_facts(one, found.types) for one in facts] for runner, facts in found.facts.items()},
+        skipped=[{"runner": runner, "reason": reason} for runner, reason in skipped],
+        remarks=list(found.remarks),
+        about={runner: list(remarks) for runner, remarks in found.about.items()},
+        summary=summary(found.comparisons),
+    )
+    for one in found.outcomes:
+        document["versions"].update(one.versions)
+    return document
 
 
 def summary(comparisons: Sequence[Comparison]) -> dict[str, int]:
@@ -73,13 +78,6 @@ def summary(comparisons: Sequence[Comparison]) -> dict[str, int]:
     for one in comparisons:
         counts[one.measure.verdict] += 1
     return {verdict: count for verdict, count in counts.items() if count}
-
-
-def _versions(outcomes: Sequence[Outcome], versions: Mapping[str, str]) -> dict[str, str]:
-    found = dict(versions)
-    for one in outcomes:
-        found.update(one.versions)
-    return found
 
 
 def _outcome(one: Outcome) -> dict[str, Any]:

@@ -4,15 +4,15 @@ import math
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from ir_scatter.compare.job import Done
 from ir_scatter.compare.odd import shown
 from ir_scatter.compare.session import Compared, NotTapped
 from ir_scatter.compare.verdicts import Comparison, Excuse, Guarded, Level, Verdict
 from ir_scatter.report.characters import visible
 from ir_scatter.report.comparison_json import summary
-from ir_scatter.report.facts_table import facts_table
+from ir_scatter.report.matrices import kernel_table, name_of, operator_matrix, verdict_matrix
 from ir_scatter.report.phrases import counted
-from ir_scatter.report.tables import Table, cell, render
-from ir_scatter.report.verdict_matrix import matrix, name_of
+from ir_scatter.report.tables import Cell, Table, table_text
 from ir_scatter.runners.outcome import Status
 
 _MOST_ROWS = 40
@@ -21,20 +21,29 @@ _MOST_ROWS = 40
 POLICY = "NaN equals NaN; 0.0 and -0.0 are close, not equal"
 
 
-def text(found: Compared, *, color: bool = False, width: int | None = None) -> str:
-    """Return what was found.
+def render(done: Done, *, each: bool = False, color: bool = False, width: int | None = None) -> str:
+    """One part for each model.
 
     Args:
-        found: the comparison.
+        done: what came of one call.
+        each: whether every model was compared for itself: a table of operators by runners ends the text.
         color: use ANSI colours.
         width: columns of the terminal; None for tables and lines as wide as they are.
     """
+    parts = [text(one, color=color, width=width) for one in done.found]
+    if each:
+        parts.append(table_text(operator_matrix(done.found), color=color, width=width))
+    return "\n".join(parts)
+
+
+def text(found: Compared, *, color: bool = False, width: int | None = None) -> str:
+    """What was found of one model."""
     parts = [visible(f"{found.other} against {found.model}" if found.other else found.model)]
     for table in (_runners(found), *_matrices(found)):
-        parts.append(render(table, color=color, width=width))
+        parts.append(table_text(table, color=color, width=width))
     for lines in (_differences(found), _indices(found.guarded), _odd(found)):
         parts.append("\n".join(_wrapped(visible(line), width) for line in lines))
-    parts.append(render(facts_table(found, _MOST_ROWS), color=color, width=width))
+    parts.append(table_text(kernel_table(found, _MOST_ROWS), color=color, width=width))
     parts.append("\n".join(_wrapped(visible(line), width) for line in _notes(found)))
     parts.append(last_line(found))
     return "\n\n".join(part.rstrip("\n") for part in parts if part.strip()) + "\n"
@@ -50,7 +59,7 @@ def _runners(found: Compared) -> Table:
     rows: list[tuple[object, ...]] = [
         (
             one.runner,
-            cell(one.status.value, "green" if one.status is Status.OK else "red"),
+            Cell(one.status.value, "green" if one.status is Status.OK else "red"),
             one.precision if one.status is Status.OK else "",
             f"{one.seconds:.2f} s" if one.status is Status.OK else "",
             one.message,
@@ -64,7 +73,7 @@ def _matrices(found: Compared) -> Iterator[Table]:
     for level, noun in ((Level.MODEL, "output"), (Level.NODE, "node")):
         chosen = [one for one in found.comparisons if one.level is level]
         if chosen:
-            yield matrix(chosen, noun, _MOST_ROWS)
+            yield verdict_matrix(chosen, noun, _MOST_ROWS)
 
 
 def _differences(found: Compared) -> Iterator[str]:

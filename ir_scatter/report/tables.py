@@ -21,19 +21,16 @@ class Table:
     Attributes:
         header: the names of the columns.
         rows: cells, or what is printed as text.
+        keeps_empty: whether columns without any text are drawn.
     """
 
     header: tuple[str, ...]
     rows: Sequence[tuple[object, ...]]
+    keeps_empty: bool = False
 
 
-def cell(text: str, style: str) -> Cell:
-    """Make a cell with a colour."""
-    return Cell(text, style)
-
-
-def render(table: Table, *, color: bool, width: int | None) -> str:
-    """Return a table as text; names cannot send terminal escapes, and empty columns are left out."""
+def table_text(table: Table, *, color: bool, width: int | None) -> str:
+    """A table as text, in which names cannot send terminal escapes."""
     import io
 
     from rich import box
@@ -41,7 +38,8 @@ def render(table: Table, *, color: bool, width: int | None) -> str:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    kept = [column for column in range(len(table.header)) if any(_text(row[column]) for row in table.rows)]
+    columns = range(len(table.header))
+    kept = [at for at in columns if table.keeps_empty or any(_text(row[at]) for row in table.rows)]
     drawn = RichTable(box=box.SIMPLE_HEAD if color else None, pad_edge=False)
     for column in kept:
         drawn.add_column(table.header[column], overflow="fold")

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import onnx
 from onnx import parser
 
-from ir_scatter.evaluate.model import evaluate_model
+from ir_scatter.evaluate import evaluate_model
 from ir_scatter.inputs.feeds import make_feeds
 from ir_scatter.ops import scatter_types
 from ir_scatter.reading import read

@@ -12,7 +12,7 @@ from ir_scatter import evaluate_model
 from ir_scatter.compare.nodes import nodes_by_tap
 from ir_scatter.core.errors import Error
 from ir_scatter.evaluate import evaluate
-from ir_scatter.evaluate.nodes import arguments_of, by_role
+from ir_scatter.evaluate.model import arguments_of, by_role
 from ir_scatter.reading import read
 from ir_scatter.runners.outcome import Execution, NodeFacts, Outcome, Status, Tap, Tapped
 from ir_scatter.runners.runner import TAP_MEMORY, TIME_LIMIT, Availability, Runner

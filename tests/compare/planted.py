@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ir_scatter.analysis.interpreter import Step
 from ir_scatter.compare.nodes import nodes_by_tap
-from ir_scatter.evaluate.feeds import check_feeds
-from ir_scatter.evaluate.model import prepare
-from ir_scatter.evaluate.nodes import ArrayMachine, site_of
-from ir_scatter.evaluate.plan import Step
-from ir_scatter.evaluate.program import Program
+from ir_scatter.evaluate.model import ArrayMachine, Program, check_feeds, prepare, site_of
 from ir_scatter.ops import Lookup
 from ir_scatter.ops.spec import Reduction, Role
 from ir_scatter.reading import read

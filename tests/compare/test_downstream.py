@@ -4,13 +4,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ir_scatter.compare.guard import Sight, foresee
 from ir_scatter.compare.one_model import compare
 from ir_scatter.compare.session import Settings
 from ir_scatter.compare.verdicts import Level, Verdict
-from ir_scatter.compare.watching import Sight, foresee
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.model import Model
-from ir_scatter.evaluate.program import make_sketch
+from ir_scatter.evaluate.model import make_sketch
 from ir_scatter.reading import read
 from tests.compare.fake import FakeRunner
 from tests.compare.models import floats, run, verdicts

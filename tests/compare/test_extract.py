@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from ir_scatter.analysis.interpreter import wire
 from ir_scatter.compare.extract import extract
 from ir_scatter.compare.one_model import compare
 from ir_scatter.compare.session import Settings
@@ -15,7 +16,6 @@ from ir_scatter.compare.tolerances import Tolerances
 from ir_scatter.compare.verdicts import Level, Verdict
 from ir_scatter.core.errors import CannotWrite
 from ir_scatter.evaluate.archive import fit_types, read_arrays
-from ir_scatter.evaluate.plan import wire
 from ir_scatter.reading import read
 from ir_scatter.validate import validate
 from tests.compare.fake import FakeRunner, wrong_at

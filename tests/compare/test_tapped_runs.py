@@ -10,15 +10,16 @@ import pytest
 from ir_scatter import runners
 from ir_scatter.compare import job as jobs
 from ir_scatter.compare.against import compare_against
+from ir_scatter.compare.job import Done
 from ir_scatter.compare.one_model import compare
 from ir_scatter.compare.request import Voices
 from ir_scatter.compare.saved import save
 from ir_scatter.compare.session import Compared, Settings
 from ir_scatter.compare.verdicts import Comparison, Level, Verdict
 from ir_scatter.reading import read
+from ir_scatter.report.comparison_html import render
 from ir_scatter.report.comparison_json import document
 from ir_scatter.report.comparison_text import text
-from ir_scatter.report.html import render
 from ir_scatter.runners.outcome import Status, Tapped
 from tests.compare.planted import Planted, at
 from tests.compare.test_contested import BY_ELEMENT, FEEDS, write
@@ -70,7 +71,7 @@ def test_only_the_run_with_taps_is_wrong(tmp_path: Path) -> None:
     )
     (row,) = [row for row in document(found, {})["comparisons"] if row["verdict"] == "nondeterministic"]
     assert (row["tapped"], row["worst"]) == (True, {"index": [3], "got": 91, "expected": 111})
-    assert "without taps and with them" in render([found])
+    assert "without taps and with them" in render(Done((found,)))
 
 
 def test_one_runner_that_contradicts_itself_is_named_beside_others(tmp_path: Path) -> None:

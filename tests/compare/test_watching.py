@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ir_scatter.compare.guard import Seen
 from ir_scatter.compare.voices import NumpyVoice
-from ir_scatter.compare.watching import Seen
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.reading import read
 from ir_scatter.runners.outcome import Outcome, Status

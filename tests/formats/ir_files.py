@@ -13,7 +13,7 @@ from ir_scatter.formats.openvino.xml_exact import exact_index
 from ir_scatter.formats.openvino.xml_quick import quick_index
 from ir_scatter.formats.openvino.xml_text import XmlText
 from ir_scatter.lint import Checked, Options, check_file, make_report
-from ir_scatter.report.formats import FORMATS, render
+from ir_scatter.report.registry import formats, render
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MODELS = ROOT.parent / "shared" / "models"
@@ -186,8 +186,8 @@ def check(path: Path) -> Checked:
 def render_all(checked: Checked) -> None:
     """Write a result in every format."""
     report = make_report([checked])
-    for name in FORMATS:
-        assert render(report, name) or name in {"concise", "github"}
+    for name in formats("findings"):
+        assert render("findings", name, report) or name in {"concise", "github"}
 
 
 def codes(checked: Checked) -> list[str]:

@@ -18,7 +18,7 @@ from lxml import etree
 
 from ir_scatter.formats.openvino.xml_text import XmlText
 from ir_scatter.lint import Checked, make_report
-from ir_scatter.report.formats import render
+from ir_scatter.report.registry import render
 from tests.formats.ir_files import (
     NESTED,
     SIMPLE,
@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def everything(checked: Checked) -> str:
     """Return all that is known of a result, as text."""
-    return render(make_report([checked]), "json")
+    return render("findings", "json", make_report([checked]))
 
 
 IN_PLACE = {"port": {"input", "output"}, "dim": {"port"}, "layer": {"layers"}}
@@ -186,11 +186,11 @@ SCRIPT = """
 import sys
 from ir_scatter.lint import Options, check_files, make_report
 from ir_scatter.core.files import Source
-from ir_scatter.report.formats import FORMATS, render
+from ir_scatter.report.registry import formats, render
 checked = check_files([Source(path) for path in sys.argv[1:]], Options())
 assert not any(one.bug for one in checked)
-for name in FORMATS:
-    print(render(make_report(checked), name))
+for name in formats("findings"):
+    print(render("findings", name, make_report(checked)))
 """
 
 

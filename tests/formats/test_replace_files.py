@@ -344,7 +344,7 @@ while True:
     text = b"%d" % number * 20000
     replace_files([Output(Path("a.bin"), text, copied=Path("source")), Output(Path("a.xml"), text)])
 """
-NAMED = "from ir_scatter.formats import temporary_files; temporary_files._open_unnamed = lambda folder: None"
+NAMED = "from ir_scatter.core import temporary_files; temporary_files._open_unnamed = lambda folder: None"
 
 
 def kills(folder: Path, code: str, rounds: int) -> Iterator[list[str]]:

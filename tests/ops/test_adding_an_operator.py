@@ -90,7 +90,7 @@ def test_a_row_and_a_kernel_are_enough(write: Callable[[Path, list[int]], str], 
 
     package = tmp_path / "ir_scatter"
     shutil.copytree(Path(ir_scatter.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    table, kernels = package / "ops" / "general.py", package / "ops" / "plain" / "layout.py"
+    table, kernels = package / "ops" / "general.py", package / "ops" / "general_kernels" / "layout.py"
     table.write_text(table.read_text().replace("\nROWS = (", "\nROWS = (" + ROW.rstrip(), 1))
     kernels.write_text(kernels.read_text() + KERNEL)
     done = subprocess.run(

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ir_scatter import evaluate_detailed
-from ir_scatter.evaluate.detailed import DetailedResult
+from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.ops.spec import Layout, OpSpec, Reduction, Role
 from tests.ops.naive_scatter import positions
 from tests.ops.scatter_cases import ROWS, Case, cases

@@ -1,6 +1,6 @@
 """Comparisons made by hand, with differences that are known."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,11 +8,14 @@ import numpy as np
 import numpy.typing as npt
 from lxml import html
 
+from ir_scatter.compare.job import Done, Failure
 from ir_scatter.compare.session import Compared, NotTapped, Settings
 from ir_scatter.compare.tensors import measure
 from ir_scatter.compare.tolerances import default_tolerance
 from ir_scatter.compare.verdicts import Comparison, Guarded, Level, Odd, Tolerance, Verdict
+from ir_scatter.report.comparison_html import render
 from ir_scatter.runners.outcome import NodeFacts, Outcome, Status
+from ir_scatter.runners.runner import Availability
 
 Array = npt.NDArray[Any]
 
@@ -23,6 +26,19 @@ OPERATOR = "ScatterUpdate-3"
 def parse_page(text: str) -> Any:
     """Return the root of a page; lxml's types tell apart what no test does."""
     return html.document_fromstring(text)
+
+
+def page_text(
+    found: Sequence[Compared],
+    versions: Mapping[str, str] | None = None,
+    *,
+    devices: Mapping[str, Availability] | None = None,
+    failures: Sequence[Failure] = (),
+    skipped: Sequence[tuple[str, str]] = (),
+    **source: str,
+) -> str:
+    told = [replace(one, devices=devices or {}) for one in found]
+    return render(Done(tuple(told), tuple(failures), tuple(skipped)), versions=versions, **source)
 
 
 def of_node(

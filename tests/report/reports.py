@@ -43,8 +43,8 @@ REPORT = Report(
         DECODER,
         FileResult("clean.onnx", "onnx", True, 10, ()),
     ),
-    {"ir_scatter": "0.1.0"},
 )
+VERSIONS = {"ir_scatter": "0.1.0"}
 
 ONNX = Diagnostic(
     code="SCT402",
@@ -80,7 +80,6 @@ HOSTILE = Diagnostic(
 )
 HOSTILE_REPORT = Report(
     (FileResult(HOSTILE.location.path, None, False, 1, (HOSTILE,), {1: "\t\x1b]0;x\x07<\x9b32m\r\n"}),),
-    {NAME: NAME},
 )
 EMPTY = Report(())
 

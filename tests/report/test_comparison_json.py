@@ -7,8 +7,8 @@ import pytest
 
 from ir_scatter.compare.job import Done, Failure
 from ir_scatter.compare.session import Compared
-from ir_scatter.report.comparison_json import conversion, document, many
-from ir_scatter.report.json import dumps
+from ir_scatter.report.characters import dumps
+from ir_scatter.report.comparison_json import conversion, document, render
 from ir_scatter.runners.outcome import NodeFacts
 from tests.report.comparisons import CPU, EVERYTHING, GPU, ONE_OFF, OPERATOR, ZEROS, Array, compared, of_node
 
@@ -131,7 +131,7 @@ def test_many_models() -> None:
         (Failure("bad.xml", "it is no XML", is_unreadable=True),),
         (("openvino:GPU", "no driver"),),
     )
-    found = many(done, VERSIONS)
+    found = json.loads(render(done, each=True, versions=VERSIONS))
     assert [one["model"] for one in found["reports"]] == ["model.xml", "model.xml"]
     assert found["failures"] == [{"model": "bad.xml", "message": "it is no XML", "readable": False}]
     assert found["summary"] == {"equal": 3, "contested": 1, "nondeterministic": 1, "mismatch": 2}

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from ir_scatter.compare.job import Done
 from ir_scatter.compare.session import Compared, Settings
 from ir_scatter.compare.verdicts import Comparison, Level, Measure, Verdict
-from ir_scatter.report.comparison_matrix import by_operator, matrix
+from ir_scatter.report.comparison_text import render
+from ir_scatter.report.matrices import operator_matrix
 from ir_scatter.runners.outcome import Outcome, Status
 
 CPU, ORT = "openvino:CPU", "onnxruntime"
@@ -25,7 +27,7 @@ def compared(
 
 
 def cells(*found: Compared) -> list[list[str]]:
-    return [[str(cell) for cell in row] for row in matrix(found).rows]
+    return [[str(cell) for cell in row] for row in operator_matrix(found).rows]
 
 
 def test_a_node_counts_once_and_by_its_worst_case() -> None:
@@ -52,4 +54,5 @@ def test_an_ir_says_nothing_of_a_runner_that_reads_none() -> None:
 
 def test_as_text() -> None:
     found = compared([node(CPU, Verdict.EQUAL)], [Outcome(CPU, Status.OK)])
-    assert by_operator([found]).split() == ["operator", CPU, "ScatterUpdate-3", "works", "1"]
+    shown = render(Done((found,)), each=True).splitlines()[-2:]
+    assert [line.split() for line in shown] == [["operator", CPU], ["ScatterUpdate-3", "works", "1"]]

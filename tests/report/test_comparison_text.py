@@ -5,8 +5,7 @@ import numpy as np
 from ir_scatter.compare.session import Settings
 from ir_scatter.compare.verdicts import Level, Verdict
 from ir_scatter.report.comparison_text import last_line, text
-from ir_scatter.report.facts_table import facts_table
-from ir_scatter.report.verdict_matrix import matrix
+from ir_scatter.report.matrices import kernel_table, verdict_matrix
 from ir_scatter.runners.outcome import NodeFacts, Outcome, Status
 from tests.report.comparisons import (
     CPU,
@@ -93,13 +92,17 @@ def test_several_cases_and_iterations_in_one_cell() -> None:
 
 
 def test_pairs_and_what_changes_from_run_to_run() -> None:
-    pairs = matrix([of_output("y", ZEROS, ZEROS, GPU, CPU), of_output("y", ZEROS, ZEROS)], "output", 9)
+    pairs = verdict_matrix(
+        [of_output("y", ZEROS, ZEROS, GPU, CPU), of_output("y", ZEROS, ZEROS)], "output", 9
+    )
     assert pairs.header == ("output", f"{GPU} against {CPU}", f"{CPU} against numpy")
-    own = matrix([of_output("y", ZEROS, ZEROS), of_output("y", ONE_OFF, ZEROS, CPU, CPU)], "output", 9)
+    own = verdict_matrix(
+        [of_output("y", ZEROS, ZEROS), of_output("y", ONE_OFF, ZEROS, CPU, CPU)], "output", 9
+    )
     assert own.header == ("output, against numpy", CPU)
     assert own.rows[0][1].text == "nondeterministic (1 of 2)"  # type: ignore[attr-defined]
     two = replace(of_output("y", ZEROS, ZEROS, CPU, CPU), subject_model="b", reference_model="a")
-    assert matrix([two], "output", 9).header == ("output", CPU)
+    assert verdict_matrix([two], "output", 9).header == ("output", CPU)
 
 
 def test_two_models() -> None:
@@ -140,7 +143,7 @@ def test_facts_of_few_nodes_and_of_many() -> None:
     def found(count: int, *loud: int) -> list[tuple[object, ...]]:
         nodes = [of_node(f"n{n}", ONE_OFF if n in loud else ZEROS, ZEROS) for n in range(count)]
         types = {f"n{n}": "i64" for n in range(count)}
-        return list(facts_table(compared(*nodes, facts={CPU: facts(count)}, types=types), 40).rows)
+        return list(kernel_table(compared(*nodes, facts={CPU: facts(count)}, types=types), 40).rows)
 
     assert found(2) == [(f"n{n}", CPU, "kernel", "i32", "i64 -> i32", "2 us") for n in range(2)]
     assert found(100, 7) == [

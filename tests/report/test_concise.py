@@ -1,4 +1,4 @@
-from ir_scatter.report.concise import render
+from ir_scatter.report.findings_concise import render
 from tests.report.reports import BROKEN, EMPTY, HOSTILE_REPORT, ONNX, REPORT, report_of
 
 LINES = (

@@ -1,6 +1,6 @@
 import pytest
 
-from ir_scatter.report.excerpt import excerpt
+from ir_scatter.report.findings_text import excerpt
 
 
 @pytest.mark.parametrize(

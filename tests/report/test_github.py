@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from ir_scatter.report.github import render
+from ir_scatter.report.findings_github import render
 from tests.report.reports import (
     BROKEN,
     EMPTY,

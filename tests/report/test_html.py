@@ -9,7 +9,6 @@ import pytest
 from ir_scatter.compare.job import Failure
 from ir_scatter.compare.session import Compared, Settings
 from ir_scatter.compare.tolerances import Tolerances
-from ir_scatter.report.html import render
 from ir_scatter.runners.gpu_on_cpu import FIDELITY
 from ir_scatter.runners.outcome import Outcome, Status
 from ir_scatter.runners.runner import Availability
@@ -26,6 +25,7 @@ from tests.report.comparisons import (
     of_node,
     of_output,
     ok,
+    page_text,
     parse_page,
 )
 
@@ -36,7 +36,7 @@ VERSIONS = {"ir-scatter": "1.2.3"}
 
 
 def page_of(*found: Compared, **more: Any) -> Element:
-    return parse_page(render(found, VERSIONS, **more))
+    return parse_page(page_text(found, VERSIONS, **more))
 
 
 def words(element: Element) -> str:
@@ -64,7 +64,7 @@ PAGES = {
 
 @pytest.mark.parametrize("found", PAGES.values(), ids=PAGES.keys())
 def test_the_page_needs_no_network_and_no_script(found: tuple[Compared, ...]) -> None:
-    text = render(found, VERSIONS)
+    text = page_text(found, VERSIONS)
     page = parse_page(text)
     assert not list(page.iter("script", "link", "iframe", "object", "img", "form"))
     for element in page.iter():
@@ -80,7 +80,7 @@ def test_the_page_needs_no_network_and_no_script(found: tuple[Compared, ...]) ->
 
 @pytest.mark.parametrize("found", PAGES.values(), ids=PAGES.keys())
 def test_names_inside_the_page_are_unique_and_lead_somewhere(found: tuple[Compared, ...]) -> None:
-    text = render(found, VERSIONS)
+    text = page_text(found, VERSIONS)
     page = parse_page(text)
     counts = Counter(page.xpath("//@id"))
     assert [name for name, count in counts.items() if count > 1] == []
@@ -91,8 +91,8 @@ def test_names_inside_the_page_are_unique_and_lead_somewhere(found: tuple[Compar
 
 
 def test_the_same_comparison_gives_the_same_page() -> None:
-    first = render((EVERYTHING,), VERSIONS)
-    assert render((EVERYTHING,), VERSIONS) == first
+    first = page_text((EVERYTHING,), VERSIONS)
+    assert page_text((EVERYTHING,), VERSIONS) == first
     assert not re.search(r"20\d\d-\d\d-\d\d", first)
 
 
@@ -102,11 +102,11 @@ def test_drawing_leaves_the_settings_of_matplotlib_alone() -> None:
     matplotlib.rcParams["font.size"] = 23.0
     try:
         before = dict(matplotlib.rcParams)
-        first = render((compared(MISMATCH),), VERSIONS)
+        first = page_text((compared(MISMATCH),), VERSIONS)
         assert dict(matplotlib.rcParams) == before
     finally:
         matplotlib.rcdefaults()
-    assert render((compared(MISMATCH),), VERSIONS) == first
+    assert page_text((compared(MISMATCH),), VERSIONS) == first
 
 
 def test_summary() -> None:
@@ -234,7 +234,7 @@ def test_how_it_was_compared() -> None:
 
 def test_equal_nodes_of_a_large_model_are_collapsed() -> None:
     quiet = [of_node(f"node{number}", ZEROS, ZEROS) for number in range(1000)]
-    text = render((compared(MISMATCH, *quiet),), VERSIONS)
+    text = page_text((compared(MISMATCH, *quiet),), VERSIONS)
     page = parse_page(text)
     nodes = section(page, "Scatter nodes")
     (details,) = nodes.iter("details")

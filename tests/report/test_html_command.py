@@ -8,7 +8,7 @@ from ir_scatter.compare.session import Compared, Settings
 from ir_scatter.compare.tolerances import Tolerances
 from ir_scatter.compare.verdicts import Comparison
 from ir_scatter.core.shapes import parse_shape
-from ir_scatter.report.html.command import Source, repeat_command
+from ir_scatter.report.comparison_html.difference import Source, repeat_command
 from ir_scatter_cli.compare import command
 from tests.report.comparisons import CPU, GPU, MISMATCH, ONE_OFF, ZEROS, compared, of_output
 

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from ir_scatter.compare.verdicts import Tolerance
-from ir_scatter.report.html import render
-from ir_scatter.report.html.deviations import differences, sizes, worst_elements, worst_slice
-from tests.report.comparisons import compared, of_node, of_output, parse_page
+from ir_scatter.report.comparison_html.deviations import differences, sizes, worst_elements, worst_slice
+from tests.report.comparisons import compared, of_node, of_output, page_text, parse_page
 
 EXTREMES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1), "int8": (-128, 127), "bool": (0, 1)}
 
@@ -162,7 +161,7 @@ def test_every_type_and_rank_has_its_difference(dtype: Any, shape: tuple[int, ..
     expected = np.full(shape, "text", object) if dtype is object else np.ones(shape, dtype)
     found = of_node("n", changed(expected), expected, tolerance=Tolerance())
     assert found.measure.verdict.is_difference
-    (one,) = parse_page(render((compared(found),), {})).iter("article")
+    (one,) = parse_page(page_text((compared(found),), {})).iter("article")
     (table,) = one.find_class("numbers")
     assert len(list(table.iter("tr"))) == 2
     index = ", ".join(str(size - 1) for size in shape)
@@ -180,7 +179,7 @@ def test_every_type_and_rank_has_its_difference(dtype: Any, shape: tuple[int, ..
 def test_extreme_values_can_be_drawn(values: list[float]) -> None:
     expected = np.array([[1.0, 2.0], [3.0, values[1]]])
     got = np.array([[1.0, 2.0], [3.0, values[0]]])
-    text = render((compared(of_node("n", got, expected, tolerance=Tolerance(0.0, 0.0))),), {})
+    text = page_text((compared(of_node("n", got, expected, tolerance=Tolerance(0.0, 0.0))),), {})
     is_different = "<article" in text
     assert is_different == (values[0] != 0.0)
     assert len(text) < 100_000
@@ -192,11 +191,11 @@ def test_an_empty_tensor_has_no_elements() -> None:
     assert worst_elements(one) == []
     assert worst_slice(one) is None
     assert sizes(one).looked_at == 0
-    assert "is float32 [0, 3], expected float32 [0, 4]" in render((compared(one),), {})
+    assert "is float32 [0, 3], expected float32 [0, 4]" in page_text((compared(one),), {})
 
 
 def test_a_page_with_a_large_tensor_is_small() -> None:
     rng = np.random.default_rng(0)
     expected = rng.normal(size=(3, 1000, 1000)).astype(np.float32)
     got = expected + rng.normal(size=expected.shape).astype(np.float32)
-    assert len(render((compared(of_output("y", got, expected)),), {})) < 150_000
+    assert len(page_text((compared(of_output("y", got, expected)),), {})) < 150_000

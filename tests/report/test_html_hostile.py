@@ -12,7 +12,7 @@ from ir_scatter.compare.job import Failure
 from ir_scatter.compare.session import Compared, NotTapped
 from ir_scatter.compare.verdicts import Guarded, Level, Odd
 from ir_scatter.core.errors import UsageError
-from ir_scatter.report.html import render, require_packages
+from ir_scatter.report.comparison_html import require_packages
 from ir_scatter.runners.outcome import NodeFacts, Outcome, Status
 from ir_scatter.runners.runner import Availability
 from tests.report.comparisons import (
@@ -24,6 +24,7 @@ from tests.report.comparisons import (
     of_node,
     of_output,
     ok,
+    page_text,
     parse_page,
 )
 
@@ -60,7 +61,7 @@ def poisoned(text: str) -> str:
         feeds=({text: ZEROS},),
     )
     device = Availability(text, is_available=True, full_name=text, remarks=(text,), versions={text: text})
-    return render(
+    return page_text(
         (found, replace(found, comparisons=())),
         {text: text},
         devices={text: device},
@@ -92,7 +93,7 @@ def test_no_name_becomes_a_tag(text: str) -> None:
 def remarked(text: str) -> str:
     """Return a page without pictures in which a text is at several places."""
     found = compared(of_node(text, ZEROS, ZEROS), model=text, remarks=(text,))
-    return render((found,), {text: text})
+    return page_text((found,), {text: text})
 
 
 PLAIN = skeleton(remarked("name"))
@@ -114,12 +115,12 @@ def test_what_cannot_be_seen_is_spelled_out() -> None:
 
 def test_long_names_are_shortened_in_tables_and_kept_in_full_below() -> None:
     name = "/".join(f"block{number}" for number in range(60))
-    page = parse_page(render((compared(replace(MISMATCH, node=name)),), {}))
+    page = parse_page(page_text((compared(replace(MISMATCH, node=name)),), {}))
     (cell,) = page.xpath("//table[contains(@class, 'matrix')]//tbody//bdi")
     assert len(cell.text) < 100
     assert cell.get("title") == name
     assert page.findtext(".//h4/bdi") == name
-    endless = parse_page(render((compared(replace(MISMATCH, node="x" * 100_000)),), {}))
+    endless = parse_page(page_text((compared(replace(MISMATCH, node="x" * 100_000)),), {}))
     assert len(endless.text_content()) < 30_000
 
 
@@ -142,4 +143,4 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "matplotlib", "jinja2")
     found: tuple[Compared, ...] = ()
     with pytest.raises(UsageError, match="needs jinja2 and matplotlib, which are not installed"):
-        render(found)
+        page_text(found)

@@ -1,7 +1,7 @@
 import json
 from typing import Any
 
-from ir_scatter.report.json import render
+from ir_scatter.report.findings_json import render
 from tests.report.reports import (
     BROKEN,
     EMPTY,
@@ -11,6 +11,7 @@ from tests.report.reports import (
     ONNX,
     REPORT,
     SHAPE,
+    VERSIONS,
     report_of,
 )
 
@@ -25,7 +26,7 @@ def _only(text: str) -> dict[str, Any]:
 
 def test_every_field() -> None:
     assert (
-        render(report_of(SHAPE))
+        render(report_of(SHAPE), versions={})
         == """\
 {
   "schema": 1,
@@ -85,8 +86,8 @@ def test_what_is_not_known_is_null() -> None:
 
 
 def test_versions_and_totals() -> None:
-    document = json.loads(render(REPORT))
-    assert document["versions"] == {"ir_scatter": "0.1.0"}
+    document = json.loads(render(REPORT, versions=VERSIONS))
+    assert document["versions"] == VERSIONS
     assert document["summary"] == {"files": 3, "errors": 2, "warnings": 1, "notes": 0}
     assert [file["path"] for file in document["files"]] == [
         "clean.xml",
@@ -97,7 +98,7 @@ def test_versions_and_totals() -> None:
 
 
 def test_hostile_text_survives_and_can_be_printed() -> None:
-    text = render(HOSTILE_REPORT)
+    text = render(HOSTILE_REPORT, versions={NAME: NAME})
     assert json.loads(text.encode("utf-8")) == json.loads(text)
     assert all(line.isprintable() for line in text.split("\n"))
     found = _only(text)
@@ -108,4 +109,4 @@ def test_hostile_text_survives_and_can_be_printed() -> None:
 
 
 def test_letters_stay_letters() -> None:
-    assert "é" in render(HOSTILE_REPORT)
+    assert "é" in render(HOSTILE_REPORT, versions={NAME: NAME})

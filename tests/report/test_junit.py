@@ -3,7 +3,7 @@ from xml.etree import ElementTree
 
 from ir_scatter.core.diagnostics import Diagnostic
 from ir_scatter.lint import FileResult, Report
-from ir_scatter.report.junit import render
+from ir_scatter.report.findings_junit import render
 from tests.report.reports import (
     AXIS,
     BROKEN,

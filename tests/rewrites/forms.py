@@ -11,7 +11,7 @@ from ir_scatter.convert.proof import run_fragment
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.model import ONNX, OPENVINO, Input, Model
 from ir_scatter.core.shapes import Shape
-from ir_scatter.evaluate.legality import constant, make_site, variable
+from ir_scatter.evaluate.operator import constant, make_site, variable
 from ir_scatter.ops.spec import Layout, OpSpec, Role
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Refusal

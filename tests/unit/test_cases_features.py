@@ -11,14 +11,12 @@ import numpy.typing as npt
 import pytest
 
 from ir_scatter import convert, evaluate_model
+from ir_scatter.analysis.interpreter import Step
 from ir_scatter.convert import on_devices, proof
 from ir_scatter.convert.inputs_like import Given, draw_inputs
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import ONNX
-from ir_scatter.evaluate.feeds import check_feeds
-from ir_scatter.evaluate.model import prepare
-from ir_scatter.evaluate.nodes import ArrayMachine
-from ir_scatter.evaluate.plan import Step
+from ir_scatter.evaluate.model import ArrayMachine, check_feeds, prepare
 from ir_scatter.formats.one_node import OneInput, OneNode, ir_of, onnx_of
 from ir_scatter.inputs import Case, random_case
 from ir_scatter.inputs.feeds import draw_feeds, make_feeds

@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from ir_scatter import read
+from ir_scatter import evaluate_model, read
 from ir_scatter.core.errors import BrokenModel, NoInputs, UnknownOperator, UnreadableModel
 from ir_scatter.evaluate.model import prepare
 from ir_scatter.inputs.feeds import draw_feeds, make_feeds
@@ -260,6 +260,45 @@ def test_thousands_of_nodes_take_few_runs(tmp_path: Path) -> None:
         feeds = draw_feeds(path).feeds
     assert feeds["rows"].shape == (feeds["at"].shape[0], 4)
     assert runs <= 10
+
+
+LONG = """<ir_version: 10, opset_import: ["" : 18]>
+main (float[S, 1] table, int64[2, 1] first, float[2, 1] new) => (float[S, 1] out, int64[2, 1] last) {
+    trips = Constant <value = int64 {40}> ()
+    yes = Constant <value = bool {1}> ()
+    one = Constant <value = int64 {1}> ()
+    most = Constant <value = int64 {MOST}> ()
+    out, last = Loop (trips, yes, table, first) <
+        body = body (int64 step, bool go, float[S, 1] old, int64[2, 1] at)
+            => (bool on, float[S, 1] result, int64[2, 1] next) {
+                on = Identity (go)
+                used = Add (at, one)
+                result = ScatterND <reduction = "mul"> (old, used, new)
+                next = Mod (used, most)
+            }
+    >
+}"""
+
+
+@pytest.mark.parametrize("most", [3, 5])
+def test_a_long_loop_leaves_time_for_larger_sizes(
+    tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ir_scatter.inputs.search._MOST_SKETCHED", 2_000)
+    path = save(LONG.replace("MOST", str(most)), tmp_path / "model.onnx")
+    feeds = make_feeds(path)
+    evaluate_model(path, feeds)
+    assert len(feeds["table"]) > most
+
+
+def test_a_search_ends_where_sizes_do_not_help(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sizes grow as often as is allowed, and no position is ever in range."""
+    monkeypatch.setattr("ir_scatter.inputs.search._MOST_SKETCHED", 2_000)
+    text = LONG.replace(
+        "used = Add (at, one)", "rows = Shape <start = 0, end = 1> (old) used = Add (at, rows)"
+    )
+    with pytest.raises(NoInputs, match="positions between"):
+        make_feeds(save(text.replace("MOST", "1"), tmp_path / "model.onnx"))
 
 
 @pytest.mark.onnxruntime

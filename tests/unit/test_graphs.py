@@ -17,9 +17,8 @@ from ir_scatter import (
     UnreadableModel,
     evaluate_model,
 )
-from ir_scatter.evaluate.model import prepare
-from ir_scatter.evaluate.nodes import ArrayMachine
-from ir_scatter.evaluate.plan import Step
+from ir_scatter.analysis.interpreter import Step
+from ir_scatter.evaluate.model import ArrayMachine, prepare
 from tests.rules.ir_text import IrText, Output
 from tests.unit.nested_onnx import save
 

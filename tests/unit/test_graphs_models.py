@@ -14,8 +14,7 @@ import pytest
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import BrokenModel, Error
-from ir_scatter.evaluate.model import prepare
-from ir_scatter.evaluate.program import Program
+from ir_scatter.evaluate.model import Program, prepare
 from ir_scatter.inputs.feeds import make_feeds
 from tests.unit.runtimes import Outcome, run_all
 

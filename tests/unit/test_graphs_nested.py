@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from ir_scatter import EvaluationFailed, evaluate_model
-from ir_scatter.evaluate import machine
+from ir_scatter.analysis import interpreter as machine
 from tests.unit import nested_ir
 from tests.unit.nested_onnx import NESTED, check, save
 from tests.unit.runtimes import Outcome, run_all

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
@@ -10,6 +10,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensor
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model
+from ir_scatter.core.replacement_journal import Identity
 from ir_scatter.formats.onnx.attributes import WITHOUT_TENSORS
 from ir_scatter.formats.onnx.external import Problem, is_external, span_of
 from ir_scatter.formats.onnx.graph import OnnxGraph
@@ -26,11 +27,13 @@ class ExternalFile:
         location: as tensors name it, relative to the model's folder: "sub/../weights.bin".
         name: the same without detours, "weights.bin". Locations of one name are one file.
         path: the file, links resolved.
+        identity: what tells it from a file that is put in its place.
     """
 
     location: str
     name: str
     path: Path
+    identity: Identity = field(default=None, compare=False)
 
 
 def external_files(model: Model, missing: list[str] | None = None) -> list[ExternalFile]:
@@ -61,7 +64,7 @@ def external_files(model: Model, missing: list[str] | None = None) -> list[Exter
             missing.append(weights.message)
             found[span.location] = None
             continue
-        file = ExternalFile(span.location, os.path.normpath(span.location), weights.path)
+        file = ExternalFile(span.location, os.path.normpath(span.location), weights.path, weights.identity)
         _refuse_detours(model, file, by_name.setdefault(file.name, file))
         found[span.location] = file
     return [file for file in found.values() if file is not None]

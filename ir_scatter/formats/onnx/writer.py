@@ -1,4 +1,7 @@
-"""Patches to ONNX files: a copy of the model in which nodes are replaced and nothing else."""
+"""Patches to ONNX files: a copy of the model in which nodes are replaced and nothing else.
+
+But for what `scan_outputs` adds where a runtime would refuse the copy.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +17,7 @@ from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import GraphIndex
 from ir_scatter.formats.onnx.places import Place, find_places
 from ir_scatter.formats.onnx.references import content
+from ir_scatter.formats.onnx.scan_outputs import keep_ranks
 from ir_scatter.formats.onnx.template import INPUT, Template, make_template
 from ir_scatter.formats.onnx.types import DEFAULT_DOMAINS, normal_domain, text
 
@@ -55,7 +59,9 @@ def write_onnx(
     numbers = _by_place(patches)
     names: list[tuple[str, ...]] = [()] * len(patches)
     templates: dict[int, Template] = {}
-    for place in reversed(list(find_places(model, copy))):  # bodies go before the nodes that hold them
+    places = list(find_places(model, copy))
+    keep_ranks(model, places, patches)
+    for place in reversed(places):  # bodies go before the nodes that hold them
         wanted = numbers.pop(place.index, {})
         found = {at: (number, patches[number]) for at, number in sorted(wanted.items())}
         for number, made in _replace_all(place, found, templates):

@@ -1,0 +1,91 @@
+"""What commands write: results in a format, to standard output or to a file, and a progress bar."""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import click
+
+from ir_scatter.report.characters import visible
+from ir_scatter.report.registry import render
+from ir_scatter_cli import exits
+
+_FEW = 20
+"""Files of fewer than this are checked before anybody looks at a bar."""
+
+
+def say(line: object) -> None:
+    """Say something on standard error that belongs to no result."""
+    click.echo(f"ir-scatter: {visible(str(line))}", err=True)
+
+
+def report(result: str, format: str, found: object, output: str | None = None, **options: object) -> None:
+    """Write a result in a format; coloured and as wide as the terminal if that is where it goes."""
+    color = use_color(is_file=output is not None)
+    width = shutil.get_terminal_size().columns if color else None
+    write(render(result, format, found, color=color, width=width, **options), output)
+
+
+def use_color(*, is_file: bool = False) -> bool:
+    """Tell whether to colour standard output: on a terminal, unless NO_COLOR says otherwise."""
+    return not is_file and not os.environ.get("NO_COLOR") and sys.stdout.isatty()
+
+
+def write(text: str, output: str | None = None) -> None:
+    """Write to standard output, or to a file that appears whole or not at all."""
+    data = text.encode("utf-8", "backslashreplace")
+    if output is not None:
+        write_file(output, lambda file: file.write(data))
+        return
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise exits.ReaderGone from None
+
+
+def write_file(output: str, save: Callable[[IO[bytes]], object]) -> None:
+    """Let `save` write a file that appears whole or not at all."""
+    target = Path(output)
+    try:
+        if target.exists() and not target.is_file():
+            with target.open("wb") as device:
+                save(device)
+            return
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".ir-scatter-", delete=False) as file:
+            try:
+                save(file)
+                os.chmod(file.name, target.stat().st_mode if target.exists() else 0o666 & ~_umask())
+                os.replace(file.name, target)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+    except OSError as error:
+        click.echo(f"ir-scatter: {output}: cannot be written: {(error.strerror or '').lower()}", err=True)
+        raise click.exceptions.Exit(exits.UNREADABLE) from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@contextmanager
+def progress(total: int, *, is_wanted: bool) -> Iterator[Callable[[object], None] | None]:
+    """Give a function to call after each file; None where nobody would see the bar."""
+    if not is_wanted or total < _FEW or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("checking", total=total)
+        yield lambda _: bar.advance(task)

@@ -1,0 +1,632 @@
+"""Computes the steps of a plan, one after the other, and the graphs inside nodes.
+
+What flows is called a cell: an array here; something that knows more where the generator of cases
+looks where indices come from.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+
+from ir_scatter.core.dataflow import (
+    BodyInput,
+    Call,
+    Choice,
+    Dataflow,
+    GraphInput,
+    GraphOutput,
+    Key,
+    Link,
+    Nested,
+    Repeat,
+    Slice,
+    Source,
+)
+from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.element_types import dtype
+from ir_scatter.core.errors import EvaluationFailed, UnknownOperator, UnreadableModel
+from ir_scatter.core.model import ONNX, OPENVINO, Model, Node
+from ir_scatter.core.shapes import counted, show
+from ir_scatter.core.tensors import Constant
+from ir_scatter.ops import Lookup, find
+from ir_scatter.ops.general import GeneralOp, find_computed
+from ir_scatter.ops.general_kernels.case import Array
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownOp:
+    """An operator that NumPy does not compute.
+
+    Attributes:
+        name: its type, as written.
+    """
+
+    name: str
+
+
+Work: TypeAlias = GeneralOp | Lookup | Nested | UnknownOp
+"""A general operator with a kernel, the row of a scatter operator, the graphs inside a node, or neither."""
+
+_Opened: TypeAlias = tuple[Link, tuple[Key | None, ...], Work]
+MOST_CALLS = 20_000
+"""Functions that call functions twice each soon stand for more."""
+
+_NAMED = 3
+"""Unknown operators that a message names."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One node, and what is done with it.
+
+    Attributes:
+        node: the node.
+        inputs: in the order of the document, then what its bodies take from outside.
+        outputs: in the order of the document.
+        work: a general operator with a kernel, the row of a scatter operator, or the graphs inside the node.
+        done: the values that no later step needs.
+    """
+
+    node: Node
+    inputs: tuple[Key | None, ...]
+    outputs: tuple[Key | None, ...]
+    work: Work
+    done: tuple[Key, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Plan:
+    """How to compute one graph.
+
+    Attributes:
+        inputs: of the graph.
+        captured: the values that come from outside.
+        outputs: of the graph.
+        constants: those that are needed, by key.
+        steps: producers first, only what the outputs need.
+        is_body: whether it may be computed more than once.
+    """
+
+    inputs: tuple[GraphInput, ...]
+    captured: tuple[Key, ...]
+    outputs: tuple[GraphOutput, ...]
+    is_body: bool
+    constants: dict[Key, Constant] = field(default_factory=dict)
+    steps: tuple[Step, ...] = ()
+
+
+Plans: TypeAlias = Mapping[Dataflow, Plan]
+
+
+def wire(model: Model) -> Dataflow:
+    """Return how the values of a model flow.
+
+    Raises:
+        UnknownOperator: functions that call functions stand for more graphs than can be computed.
+    """
+    from ir_scatter.formats import IR
+
+    if model.format == IR:
+        from ir_scatter.formats.openvino import dataflow as openvino_wiring
+
+        return openvino_wiring.wire(model)
+    from ir_scatter.formats.onnx import dataflow as onnx_wiring
+
+    count = onnx_wiring.count_calls(model)
+    if count > MOST_CALLS:
+        message = f"functions are called {count} times, calls in calls counted, expected at most {MOST_CALLS}"
+        raise UnknownOperator(f"NumPy does not compute it: {message}", Location(model.path))
+    return onnx_wiring.wire(model)
+
+
+def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:
+    """Plan the main graph and every graph inside it.
+
+    Args:
+        main: the main graph.
+        path: the file, as messages name it.
+        is_sketch: whether nodes of no known type may stay, and what nothing produces counts as left
+            out: such a plan is not computed as it stands.
+
+    Raises:
+        UnknownOperator: some node that the outputs need is of no known type.
+    """
+    plans: dict[Dataflow, Plan] = {}
+    unknown: list[Node] = []
+    pending = [main]
+    while pending:
+        wiring = pending.pop()
+        plan = Plan(wiring.inputs, wiring.captured, wiring.outputs, is_body=wiring is not main)
+        planner = (_Sketcher if is_sketch else _Planner)(wiring, plan.constants, path)
+        plan.steps = tuple(planner.steps())
+        unknown += planner.unknown
+        plans[wiring] = plan
+        pending += reversed([body for step in plan.steps for body in bodies_of(step.work)])
+    if unknown and not is_sketch:
+        raise _unknown_operator(unknown)
+    return plans
+
+
+def bodies_of(work: Work) -> tuple[Dataflow, ...]:
+    """Return the graphs inside a node."""
+    if isinstance(work, Choice):
+        return tuple(call.body for call in work.branches.values())
+    body = getattr(work, "body", None)
+    return () if body is None else (body,)
+
+
+def show_place(location: Location) -> str:
+    """Print where a node stands: `branch:then_body/add (model.xml:12)`."""
+    line = "" if location.line is None else f":{location.line}"
+    return f"{location.scope} ({location.path}{line})"
+
+
+def _unknown_operator(nodes: list[Node]) -> UnknownOperator:
+    """Name the first node of each type."""
+    first: dict[str, Node] = {}
+    for node in nodes:
+        prefix = "" if node.domain in {OPENVINO, ONNX} else f"{node.domain}::"
+        first.setdefault(prefix + node.type, node)
+    named = [f"{type} at {show_place(node.location)}" for type, node in list(first.items())[:_NAMED]]
+    more = f" and {len(first) - _NAMED} other types" if len(first) > _NAMED else ""
+    return UnknownOperator(f"NumPy does not compute {', '.join(named)}{more}", nodes[0].location)
+
+
+class _Planner:
+    """Plans one graph, from its outputs back to its inputs; without recursion, as chains are long."""
+
+    def __init__(self, wiring: Dataflow, constants: dict[Key, Constant], path: str) -> None:
+        self.wiring = wiring
+        self.path = path
+        self.constants = constants
+        self.unknown: list[Node] = []
+        self._known: set[Key] = {*(input.key for input in wiring.inputs), *wiring.captured}
+        self._lacking: set[Key] = set()
+
+    def steps(self) -> Iterator[Step]:
+        """Yield the steps with the values that each of them is the last to need."""
+        ordered = list(self._ordered())
+        last: dict[Key, int] = {}
+        for number, (link, inputs, _) in enumerate(ordered):
+            for key in (*link.outputs, *inputs):
+                if key is not None and key not in self.constants:
+                    last[key] = number
+        kept = {output.key for output in self.wiring.outputs}
+        done: list[list[Key]] = [[] for _ in ordered]
+        for key, number in last.items():
+            if key not in kept:
+                done[number].append(key)
+        for (link, inputs, work), finished in zip(ordered, done, strict=True):
+            found = tuple(None if key in self._lacking else key for key in inputs)
+            yield Step(link.node, found, link.outputs, work, tuple(finished))
+
+    def _ordered(self) -> Iterator[_Opened]:
+        """Yield the nodes that the outputs need, producers first."""
+        pending = [output.key for output in reversed(self.wiring.outputs)]
+        opened: dict[Node, _Opened] = {}
+        while pending:
+            key = pending[-1]
+            if self._is_known(key):
+                pending.pop()
+                continue
+            link = self.wiring.link(key)
+            if link is None:
+                self._lack([key], f"nothing produces {key!r}")
+                continue
+            is_new = link.node not in opened
+            if is_new:
+                opened[link.node] = self._open(link)
+            found = opened[link.node]
+            missing = [source for source in found[1] if source is not None and not self._is_known(source)]
+            if missing and not is_new:
+                self._lack(missing, f"{link.node.scope} waits for itself or for what nothing produces")
+            elif missing:
+                pending += reversed(missing)
+                continue
+            pending.pop()
+            self._known.update(output for output in link.outputs if output is not None)
+            yield found
+
+    def _is_known(self, key: Key) -> bool:
+        if key in self._known:
+            return True
+        constant = self._constant(key)
+        if constant is None:
+            return key in self._known
+        self.constants[key] = constant
+        self._known.add(key)
+        return True
+
+    def _constant(self, key: Key) -> Constant | None:
+        return self.wiring.constant(key)
+
+    def _lack(self, keys: Sequence[Key], message: str) -> None:
+        """Refuse a graph of which some values are not there."""
+        raise UnreadableModel("unknown-value", message, Location(self.path))
+
+    def _open(self, link: Link) -> _Opened:
+        work = self._work(link.node)
+        captured = dict.fromkeys(key for body in bodies_of(work) for key in body.captured)
+        return link, (*link.inputs, *captured), work
+
+    def _work(self, node: Node) -> Work:
+        """Return what a node is; a node of no known type is remembered."""
+        found: Work | None = self.wiring.nested(node)
+        lookup = None if found else find(node.domain, node.type, node.opset)
+        if found is None and lookup is not None and lookup.spec is not None:
+            found = lookup
+        if found is None:
+            found = find_computed(node.domain, node.type)
+        if found is None:
+            self.unknown.append(node)
+            return UnknownOp(node.type)
+        return found
+
+
+class _Sketcher(_Planner):
+    """Plans a graph as far as it can be: whatever is not there counts as left out."""
+
+    def _constant(self, key: Key) -> Constant | None:
+        try:
+            return self.wiring.constant(key)
+        except UnreadableModel as error:
+            self._lack([key], str(error))
+            return None
+
+    def _lack(self, keys: Sequence[Key], message: str) -> None:
+        self._lacking.update(keys)
+        self._known.update(keys)
+
+    def _work(self, node: Node) -> Work:
+        """Return what a node is; a scatter operator that its opset lacks is the oldest of its name."""
+        try:
+            found = super()._work(node)
+        except UnreadableModel:
+            return UnknownOp(node.type)
+        lookup = find(node.domain, node.type, node.opset) if isinstance(found, UnknownOp) else None
+        return found if lookup is None else replace(lookup, spec=lookup.family[0])
+
+
+def failure(step: Step, message: str, *, breaks_rule: bool = False) -> EvaluationFailed:
+    """Name the node and its place.
+
+    Args:
+        step: the node.
+        message: what is, then what was expected.
+        breaks_rule: whether the document of a scatter operator forbids it.
+    """
+    location = step.node.location
+    text = f"{step.node.type} {show_place(location)}: {message}"
+    return EvaluationFailed(text, location, breaks_rule=breaks_rule)
+
+
+def part_count(step: Step, cut: Slice, shape: Sequence[int]) -> int:
+    """Return into how many parts an array is cut."""
+    first, last = _span(step, cut, shape)
+    length = abs(last - first) + 1 if shape[cut.axis] else 0
+    return length // cut.part
+
+
+def part_of(step: Step, cut: Slice, shape: Sequence[int], number: int) -> Callable[[Array], Array]:
+    """Return what takes a part out of an array."""
+    first, _ = _span(step, cut, shape)
+    begin = first + number * cut.stride - (cut.part - 1 if cut.stride < 0 else 0)
+    place: list[slice | int] = [slice(None)] * len(shape)
+    place[cut.axis] = slice(begin, begin + cut.part) if cut.keeps_axis else begin
+    return lambda array: array[tuple(place)]
+
+
+def put_together(step: Step, cut: Slice, output: GraphOutput) -> Callable[..., Array]:
+    """Return what joins the parts that the iterations made; without parts the result is empty."""
+
+    def join(*parts: Array) -> Array:
+        if len({(part.shape, part.dtype) for part in parts}) > 1:
+            shapes = ", ".join(show(part.shape) for part in parts)
+            raise failure(step, f"the parts of an output are {shapes}, expected equal ones")
+        if not parts:
+            return _nothing(step, cut, output)
+        shape, rank = parts[0].shape, parts[0].ndim + (not cut.keeps_axis)
+        if not -rank <= cut.axis < rank:
+            raise failure(step, f"axis is {cut.axis}, expected -{rank} to {rank - 1}")
+        ordered = parts[::-1] if cut.stride < 0 else parts
+        if not cut.keeps_axis:
+            return np.stack(ordered, cut.axis)
+        if shape[cut.axis] != cut.part:
+            raise failure(step, f"a part is {show(shape)}, expected {cut.part} on axis {cut.axis}")
+        return np.concatenate(ordered, cut.axis)
+
+    return join
+
+
+def _nothing(step: Step, cut: Slice, output: GraphOutput) -> Array:
+    """Return the output of a loop that ran never: no element on the axis."""
+    known = None if output.element_type is None else dtype(output.element_type)
+    if known is None or output.shape is None:
+        raise failure(step, f"the shape of output {output.name} is not known, and the body never ran")
+    shape = [dim if isinstance(dim, int) else 0 for dim in output.shape]
+    if not -len(shape) <= cut.axis < len(shape) + (not cut.keeps_axis):
+        raise failure(step, f"axis is {cut.axis} of {show(output.shape)}")
+    if cut.keeps_axis:
+        shape[cut.axis] = 0
+    else:
+        shape.insert(cut.axis % (len(shape) + 1), 0)
+    return np.empty(shape, known)
+
+
+def _span(step: Step, cut: Slice, shape: Sequence[int]) -> tuple[int, int]:
+    """Return the first and the last position that belong to a part."""
+    if not -len(shape) <= cut.axis < len(shape):
+        raise failure(step, f"axis is {cut.axis} of {show(tuple(shape))}")
+    if cut.part < 1 or abs(cut.stride) != cut.part:
+        raise failure(step, f"the stride is {cut.stride} and a part {cut.part} long, expected the same")
+    size = shape[cut.axis]
+    first, last = (end + size if end < 0 else end for end in (cut.start, cut.end))
+    is_inside = all(0 <= end < size for end in (first, last)) or size == 0
+    if not is_inside or ((last < first) is not (cut.stride < 0) and last != first):
+        raise failure(step, f"parts from {cut.start} to {cut.end} by {cut.stride} of {size} positions")
+    return first, last
+
+
+Cell = TypeVar("Cell")
+
+MOST_ITERATIONS = 1_000_000
+"""A loop that runs longer, together with those around it and in it, is taken for one that never ends."""
+
+_SMALL = 1 << 20
+"""Bytes up to which a constant stays in memory once it was read."""
+
+Frame: TypeAlias = Generator[tuple[Plan, list[Cell | None]], list[Cell | None], list[Cell | None]]
+"""A graph or a node that is being computed; it asks for bodies to be computed and gets their outputs."""
+
+
+class Machine(ABC, Generic[Cell]):
+    """Runs plans.
+
+    Attributes:
+        plans: of every graph.
+        most_iterations: if loops run longer, all together, they are taken for ones that never end.
+        iterations: how long they have run.
+    """
+
+    def __init__(self, plans: Plans) -> None:
+        self.plans = plans
+        self.most_iterations = MOST_ITERATIONS
+        self.iterations = 0
+        self._constants: dict[Constant, Cell] = {}
+
+    @abstractmethod
+    def lift(self, array: Array) -> Cell:
+        """Make a cell of an array that no input has a part in."""
+
+    @abstractmethod
+    def array(self, cell: Cell) -> Array:
+        """Return the numbers of a cell."""
+
+    @abstractmethod
+    def move(self, function: Callable[..., Array], *cells: Cell) -> Cell:
+        """Apply a function that moves elements, and does not look at them."""
+
+    @abstractmethod
+    def compute(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
+        """Return the outputs of a node without bodies."""
+
+    def endless(self, step: Step, iterations: int) -> EvaluationFailed:
+        """Return what is wrong with a loop that runs too long."""
+        return failure(step, f"the loop goes on after {counted(iterations, 'iteration')}")
+
+    def run(self, plan: Plan, cells: Sequence[Cell | None]) -> list[Cell | None]:
+        """Compute a graph; graphs inside graphs wait on a stack of our own."""
+        self.iterations = 0
+        stack: list[Frame[Cell]] = [self._graph(plan, list(cells))]
+        sent: list[Cell | None] | None = None
+        while stack:
+            try:
+                request = stack[-1].send(sent)  # type: ignore[arg-type]  # None starts a generator
+            except StopIteration as ended:
+                stack.pop()
+                sent = ended.value
+                continue
+            stack.append(self._graph(*request))
+            sent = None
+        assert sent is not None
+        return sent
+
+    def _graph(self, plan: Plan, cells: list[Cell | None]) -> Frame[Cell]:
+        keys = [*(input.key for input in plan.inputs), *plan.captured]
+        values: dict[Key, Cell | None] = dict(zip(keys, cells, strict=True))
+        del cells
+        for step in plan.steps:
+            found = [None if key is None else self.fetch(plan, values, key) for key in step.inputs]
+            outputs = yield from self.step(step, found)
+            del found
+            for number, key in enumerate(step.outputs):
+                if key is not None:
+                    values[key] = _output_of(step, outputs, number)
+            del outputs
+            for key in step.done:
+                values.pop(key, None)
+        return [self.fetch(plan, values, output.key) for output in plan.outputs]
+
+    def fetch(self, plan: Plan, values: dict[Key, Cell | None], key: Key) -> Cell | None:
+        """Return the cell of a key."""
+        constant = plan.constants.get(key)
+        if constant is None:
+            return values[key]
+        if constant in self._constants:
+            return self._constants[constant]
+        cell = self.lift(load(constant))
+        if plan.is_body or self.array(cell).nbytes <= _SMALL:
+            self._constants[constant] = cell
+        return cell
+
+    def step(self, step: Step, cells: list[Cell | None]) -> Frame[Cell]:
+        """Compute a node; as a generator, which asks for bodies to be computed."""
+        work = step.work
+        if isinstance(work, Call):
+            return (yield from self.call(step, work, cells))
+        if isinstance(work, Choice):
+            chosen = work.branches[self._truth(step, cells[work.condition])]
+            return (yield from self.call(step, chosen, cells))
+        if isinstance(work, Repeat):
+            return (yield from _Loop(self, step, work, cells).run())
+        return list(self.compute(step, cells))
+
+    def call(self, step: Step, call: Call, cells: list[Cell | None]) -> Frame[Cell]:
+        """Compute the graph of a call."""
+        plan = self.plans[call.body]
+        given = [None if number is None else cells[number] for number in call.inputs]
+        given += self.captured(step, plan, cells)
+        outputs = yield plan, given
+        return [outputs[number] for number in call.outputs]
+
+    def captured(self, step: Step, plan: Plan, cells: list[Cell | None]) -> list[Cell | None]:
+        """Return what a body takes from outside."""
+        return [cells[len(step.inputs) - 1 - step.inputs[::-1].index(key)] for key in plan.captured]
+
+    def _truth(self, step: Step, cell: Cell | None) -> bool:
+        return bool(self.scalar(step, cell, "the condition"))
+
+    def scalar(self, step: Step, cell: Cell | None, what: str) -> Any:
+        """Return the one element of a cell as Python sees it."""
+        array = None if cell is None else self.array(cell)
+        if array is None or array.size != 1:
+            found = "left out" if array is None else f"an array of {array.size} elements"
+            raise failure(step, f"{what} is {found}, expected one element")
+        number = array.reshape(-1)[0]
+        if array.dtype.kind not in "biuf":
+            raise failure(step, f"{what} is {number!r}, expected a number or a boolean")
+        return number.item()
+
+
+class _Loop(Generic[Cell]):
+    """One run of a Loop, TensorIterator or Scan."""
+
+    def __init__(self, machine: Machine[Cell], step: Step, work: Repeat, cells: list[Cell | None]) -> None:
+        self.machine, self.step, self.work, self.cells = machine, step, work, cells
+        self.plan = machine.plans[work.body]
+        self.captured = machine.captured(step, self.plan, cells)
+        self.carried = [None if input.outer is None else cells[input.outer] for input in work.inputs]
+        self.parts: list[list[Cell]] = [[] for _ in work.outputs]
+
+    def run(self) -> Frame[Cell]:
+        """Compute the body until its condition, the trip count or the parts of an input say so."""
+        limit, goes_on, done = self._limit(), self._begins(), 0
+        outputs: list[Cell | None] | None = None
+        while goes_on and (limit is None or done < limit):
+            if self.machine.iterations == self.machine.most_iterations:
+                raise self.machine.endless(self.step, self.machine.iterations)
+            self.machine.iterations += 1
+            outputs = yield self.plan, [*self._inputs(done, goes_on), *self.captured]
+            done += 1
+            self._keep(outputs)
+            if self.work.goes_on is not None:
+                cell = outputs[self.work.goes_on]
+                goes_on = bool(self.machine.scalar(self.step, cell, "the condition"))
+        return [self._output(number, outputs) for number in range(len(self.work.outputs))]
+
+    def _limit(self) -> int | None:
+        """Return how often the body runs at most."""
+        limits = []
+        if self.work.trips is not None:
+            count = self.machine.scalar(self.step, self.cells[self.work.trips], "the trip count")
+            limits += [int(count)] if count >= 0 or self.is_onnx else []
+        for input in self.work.inputs:
+            if input.slice is not None:
+                whole = self._array(input)
+                limits.append(part_count(self.step, input.slice, whole.shape))
+        return min(limits, default=None)
+
+    @property
+    def is_onnx(self) -> bool:
+        """Tell whether a negative trip count means none, and not that there is no limit."""
+        return self.step.node.domain != OPENVINO
+
+    def _begins(self) -> bool:
+        number = self.work.condition
+        if number is None:
+            return True
+        return bool(self.machine.scalar(self.step, self.cells[number], "the condition"))
+
+    def _array(self, input: BodyInput) -> Array:
+        cell = None if input.outer is None else self.cells[input.outer]
+        if cell is None:
+            raise failure(self.step, "an input that is to be cut into parts is left out")
+        return self.machine.array(cell)
+
+    def _inputs(self, iteration: int, goes_on: bool) -> list[Cell | None]:
+        return [
+            self._input(number, input, declared, iteration, goes_on)
+            for number, (input, declared) in enumerate(zip(self.work.inputs, self.plan.inputs, strict=True))
+        ]
+
+    def _input(
+        self, number: int, input: BodyInput, declared: GraphInput, iteration: int, goes_on: bool
+    ) -> Cell | None:
+        if input.source is Source.ITERATION:
+            return self.machine.lift(declared_scalar(iteration, declared, np.dtype(np.int64)))
+        if input.source is Source.CONDITION:
+            return self.machine.lift(declared_scalar(goes_on, declared, np.dtype(np.bool_)))
+        cell = self.carried[number]
+        if input.slice is None or cell is None:
+            return cell
+        cut = part_of(self.step, input.slice, self.machine.array(cell).shape, iteration)
+        return self.machine.move(cut, cell)
+
+    def _keep(self, outputs: list[Cell | None]) -> None:
+        for number, input in enumerate(self.work.inputs):
+            if input.source is Source.CARRIED and input.successor is not None:
+                self.carried[number] = outputs[input.successor]
+        for output, parts in zip(self.work.outputs, self.parts, strict=True):
+            cell = outputs[output.inner]
+            if output.slice is not None and cell is not None:
+                parts.append(cell)
+
+    def _output(self, number: int, outputs: list[Cell | None] | None) -> Cell | None:
+        output = self.work.outputs[number]
+        if output.slice is not None:
+            return self._joined(number)
+        if outputs is not None:
+            return outputs[output.inner]
+        for input, cell in zip(self.work.inputs, self.carried, strict=True):
+            if input.source is Source.CARRIED and input.successor == output.inner:
+                return cell
+        raise failure(self.step, f"output {number} has no value, as the body was never computed")
+
+    def _joined(self, number: int) -> Cell:
+        cut, declared = self.work.outputs[number].slice, self.plan.outputs[self.work.outputs[number].inner]
+        assert cut is not None
+        join = put_together(self.step, cut, declared)
+        parts = self.parts[number]
+        return self.machine.move(join, *parts) if parts else self.machine.lift(join())
+
+
+def _output_of(step: Step, outputs: Sequence[Cell | None], number: int) -> Cell | None:
+    if number >= len(outputs):
+        raise failure(
+            step,
+            f"output {number} is asked for, but there {'is' if len(outputs) == 1 else 'are'} {len(outputs)}",
+        )
+    return outputs[number]
+
+
+def declared_scalar(number: int, declared: GraphInput, usual: "np.dtype[Any]") -> Array:
+    """Return one number in the type and the rank that the body declares."""
+    known = None if declared.element_type is None else dtype(declared.element_type)
+    shape = declared.shape or ()
+    return np.array(number, usual).astype(known or usual).reshape((1,) * len(shape))
+
+
+def load(constant: Constant) -> Array:
+    """Return the array of a constant.
+
+    Raises:
+        UnreadableModel: its bytes are not there.
+    """
+    array = constant.load()
+    if array is None:
+        message = f"the values of constant {constant.name} cannot be read"
+        raise UnreadableModel("weights-missing", message, constant.location)
+    return array

@@ -1,0 +1,138 @@
+"""The output of one operator, and what is certain about it."""
+
+from dataclasses import dataclass, field
+from operator import index
+from typing import TYPE_CHECKING
+
+import numpy
+
+from ir_scatter.core.element_types import in_own_dtype
+from ir_scatter.core.errors import UsageError
+from ir_scatter.core.shapes import show_numbers
+from ir_scatter.evaluate.operator import Case, run
+from ir_scatter.ops.kernels.bounds import counted_bound, rounding_bound
+from ir_scatter.ops.kernels.candidates import contested_by_nan, find_candidates, is_candidate, is_near
+from ir_scatter.ops.kernels.hits import count_hits
+from ir_scatter.ops.spec import Reduction
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ir_scatter.core.tensors import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DetailedResult:
+    """What a scatter operator gives, and what is certain about it. Every array has the shape of data.
+
+    Attributes:
+        values: the output, as `evaluate` gives it.
+        hits: i64: how many updates hit each element.
+        contested: boolean: the document leaves open which value stays. More than one update hits the
+            element and the reduction is none; or NaN and numbers meet there in a min or max.
+        rounding_bound: f64: how far the result of a sum, difference, product or mean of a floating-point
+            or complex type, computed in the element type or a wider one, may be from the exact one. Up
+            to 16 additions it holds for any order; for more it is an estimate, which an order that was
+            made to collect errors of one sign may exceed. It follows the values: 0 where nothing is
+            rounded in any order, infinite where some order overflows and another does not, never NaN.
+    """
+
+    values: "Array"
+    hits: "Array"
+    contested: "Array"
+    rounding_bound: "Array"
+    _error: "Array" = field(repr=False)
+    _case: Case = field(repr=False)
+
+    def candidates(self, position: "Sequence[int]") -> "Array":
+        """Return every value that the document allows for an element, in row-major order of indices.
+
+        Args:
+            position: one coordinate for each dimension of data; negative ones count from the end.
+
+        Returns:
+            A 1-D array: for reduction none the updates that hit the element, or its old value if none
+            does; for a contested min or max the old value, where it takes part, and the updates; for
+            another reduction its value. The arrays that were passed in are read again.
+
+        Raises:
+            UsageError: data has no such position.
+        """
+        shape = self.values.shape
+        try:
+            place = tuple(index(part) for part in position)
+        except TypeError:
+            raise UsageError(f"position is {position!r}, expected whole numbers") from None
+        pairs = list(zip(place, shape, strict=False))
+        if len(place) != len(shape) or any(not -size <= part < size for part, size in pairs):
+            raise UsageError(f"position is {show_numbers(place)}, expected one of data {show_numbers(shape)}")
+        place = tuple(part % size for part, size in pairs)
+        case, reduction = self._case, self._case.task.reduction
+        is_one_value = not self.contested[place] if reduction is not Reduction.NONE else self.hits[place] == 0
+        if is_one_value:
+            return self.values[(*place, numpy.newaxis)].copy()
+        found = find_candidates(case.task, self.values.shape, case.indices, case.updates, place)
+        if reduction is not Reduction.NONE and case.task.keeps_initial:
+            found = numpy.concatenate((case.data[(*place, numpy.newaxis)], found))
+        return found.astype(self.values.dtype, copy=False)
+
+    def allows(self, values: "Array", absolute: float = 0.0, relative: float = 0.0) -> "Array":
+        """Tell which contested elements of another result have a value that the document allows.
+
+        Args:
+            values: of the shape and dtype of `values`.
+            absolute: how far a number may be off; both are 0 for strings.
+            relative: how far it may be off in proportion to the update.
+
+        Returns:
+            Booleans: true where an element is contested and one of its candidates has the value.
+
+        Raises:
+            UsageError: the shape is another one.
+        """
+        case, known = self._case, in_own_dtype(numpy.asarray(values))
+        if known.shape != self.values.shape:
+            found, expected = show_numbers(known.shape), show_numbers(self.values.shape)
+            raise UsageError(f"values have shape {found}, expected {expected}")
+        if not self.contested.any():
+            return self.contested.copy()
+        is_allowed = is_candidate(case.task, known, case.indices, case.updates, absolute, relative)
+        if case.task.reduction is not Reduction.NONE and case.task.keeps_initial:
+            is_allowed |= is_near(case.data, known, absolute, relative)
+        allowed: Array = self.contested & is_allowed
+        return allowed
+
+    def bound_from_values(self, coarser: float = 1.0) -> "Array":
+        """Bound the difference between `values` and what another computation gives.
+
+        Args:
+            coarser: how much coarser than the element type the precision of that one is; then its
+                operands are rounded too, and nothing is exact.
+
+        Returns:
+            f64 of the shape of data, never NaN.
+        """
+        if coarser == 1:
+            return self.rounding_bound + self._error
+        case = self._case
+        bound = counted_bound(
+            case.task, case.data, case.indices, case.updates, in_own_dtype(self.values), self.hits
+        )
+        return 2 * bound * coarser
+
+
+def detail(case: Case) -> DetailedResult:
+    """Compute the output of a case and what is certain about it.
+
+    Raises:
+        IllegalIndex: an index is not legal.
+    """
+    values = run(case)
+    task, known = case.task, in_own_dtype(values)
+    hits = count_hits(task, case.data.shape, case.indices, case.updates.shape)
+    rounding = rounding_bound(task, case.data, case.indices, case.updates, known, hits)
+    if task.reduction is Reduction.NONE:
+        contested = hits > 1
+    else:
+        contested = contested_by_nan(task, case.data, case.indices, case.updates, known, hits)
+    return DetailedResult(values, hits, contested, rounding.bound, rounding.error, case)

@@ -1,0 +1,450 @@
+"""One use of an operator: arguments read as arrays, held against the rules, run by the kernels."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from ir_scatter.analysis.constants import Facts
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.core.diagnostics import Location, Severity
+from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, in_own_dtype
+from ir_scatter.core.errors import IllegalCase, IllegalIndex, UsageError
+from ir_scatter.core.model import Graph, Input, Node, OpKey, Value
+from ir_scatter.core.shapes import show_numbers, with_article
+from ir_scatter.core.tensors import Constant
+from ir_scatter.ops import SPECS, by_text, find
+from ir_scatter.ops.kernels.ranges import find_illegal
+from ir_scatter.ops.kernels.scatter import scatter
+from ir_scatter.ops.kernels.task import IndexOutOfRange, Task
+from ir_scatter.ops.spec import IndexRange, Kind, OpSpec, Role
+from ir_scatter.rules import all_rules
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ir_scatter.core.shapes import Shape
+    from ir_scatter.core.tensors import Array
+    from ir_scatter.rules.base import Finding, Rule
+
+
+_TEXT_KINDS = frozenset("OUST")
+_TEXT_TYPES = frozenset({str, bytes, numpy.str_, numpy.bytes_})
+_CODES = {"indices": "SCT204", "updates": "SCT202", "axis": "SCT205"}
+_NUMBERS = {"signed": 0, "unsigned": 0, "float": 1, "complex": 2}
+"""An untyped sequence may take a type that is as far on as its own, or further."""
+
+
+def as_array(role: str, given: "ArrayLike") -> "Array":
+    """Read an argument as an array.
+
+    Raises:
+        UsageError: it cannot be read as one, or holds objects that are not text.
+        IllegalCase: no one type of 64 bits holds all of its whole numbers, and f64 changes some.
+    """
+    try:
+        array = read_array(given)
+    except OverflowError as error:
+        raise IllegalCase(f"{role} holds {error}", _CODES.get(role, "SCT201")) from None
+    except Exception as error:
+        raise UsageError(f"{role} cannot be read as an array: {error}") from None
+    if array.dtype.kind == "O":
+        _demand_text(role, array)
+    return array
+
+
+def read_array(given: Any) -> "Array":
+    """Read what a caller passes as `numpy.asarray` does, but for whole numbers that it makes f64 or objects.
+
+    Whole numbers without an element type of their own become u64 if none is negative, i64 otherwise.
+
+    Raises:
+        OverflowError: no one type of 64 bits holds all of them; the message says what is and was expected.
+        Exception: whatever NumPy, or the object that is given, raises.
+    """
+    array = numpy.asarray(given)
+    is_untyped = not hasattr(given, "dtype") and array.size > 0
+    if not is_untyped or not (array.dtype == numpy.float64 or array.dtype.kind == "O"):
+        return array
+    if array.dtype.kind == "f" and not bool((array == numpy.floor(array)).all()):
+        return array
+    whole = numpy.array(given, object)
+    kinds = set(map(type, whole.reshape(-1)))
+    if not all(issubclass(kind, int | numpy.integer) and kind is not bool for kind in kinds):
+        return array
+    numbers = [int(number) for number in whole.reshape(-1)]
+    low, high = min(numbers), max(numbers)
+    if not -(2**63) <= low <= high < 2**64 or (low < 0 and high >= 2**63):
+        found = f"{low} and {high}" if low != high else f"{low}"
+        raise OverflowError(f"{found}, expected whole numbers that one type of 64 bits holds")
+    return numpy.array(numbers, numpy.int64 if low < 0 else numpy.uint64).reshape(whole.shape)
+
+
+def as_index_array(given: "ArrayLike") -> "Array":
+    """Read indices as an array; an empty sequence without a type of its own holds whole numbers."""
+    array = in_own_dtype(as_array("indices", given))
+    if array.size == 0 and not hasattr(given, "dtype"):
+        return array.astype(numpy.int64)
+    return array
+
+
+def as_updates(given: "ArrayLike", data: "Array") -> "Array":
+    """Read updates as an array.
+
+    The elements of a sequence without a type of its own take the type of data where that is exact
+    for whole numbers, and as near as the type allows for others; not where it has no room for a number
+    that is finite, or nothing for an infinity or NaN.
+
+    Args:
+        given: the argument.
+        data: in the own dtype of its element type.
+    """
+    array = in_own_dtype(as_array("updates", given))
+    if array.dtype == data.dtype or hasattr(given, "dtype"):
+        return array
+    if array.size == 0:
+        return array.astype(data.dtype)
+    own, wanted = element_type(array.dtype), element_type(data.dtype)
+    if own is None or wanted is None or not {own.kind, wanted.kind} <= _NUMBERS.keys():
+        return array
+    if _NUMBERS[own.kind] > _NUMBERS[wanted.kind]:
+        return array
+    with numpy.errstate(all="ignore"):
+        converted = array.astype(data.dtype)
+        if _NUMBERS[own.kind] == 0:
+            return converted if _are_same(array, converted, wanted) else array
+        back = converted.astype(array.dtype)
+    is_kept = (numpy.isnan(array) == numpy.isnan(back)) & (numpy.isinf(array) == numpy.isinf(back))
+    return converted if is_kept.all() else array
+
+
+def _are_same(whole: "Array", converted: "Array", wanted: ElementType) -> bool:
+    """Tell whether whole numbers are what they were after they took another type."""
+    low, high = int(whole.min()), int(whole.max())
+    if wanted.kind in {"signed", "unsigned"}:
+        is_signed = wanted.kind == "signed"
+        greatest: int = 2 ** (wanted.bits - is_signed) - 1
+        least = -greatest - 1 if is_signed else 0
+        return least <= low and high <= greatest
+    wide = converted.real.astype(numpy.float64)
+    limits = numpy.iinfo(whole.dtype)
+    is_inside = (wide >= limits.min) & (wide < float(limits.max))
+    # The greatest numbers of 64 bits have no f64: what is rounded up to the next power is not the same.
+    is_inside |= (wide == limits.max) & (whole.dtype.itemsize < 8)
+    return bool(is_inside.all()) and bool((wide.astype(whole.dtype) == whole).all())
+
+
+def same_text(data: "Array", updates: "Array") -> "tuple[Array, Array]":
+    """Give two arrays of text one dtype that holds both: fixed-width text of the greater width."""
+    if data.dtype == updates.dtype or data.dtype.kind not in _TEXT_KINDS:
+        return data, updates
+    common: numpy.dtype[Any] = numpy.dtype(object)
+    if data.dtype.kind == updates.dtype.kind:
+        with suppress(TypeError):  # texts of variable width with different words for a missing one
+            common = numpy.promote_types(data.dtype, updates.dtype)
+    return data.astype(common), updates.astype(common)
+
+
+@cache
+def element_type(found: "numpy.dtype[Any]") -> ElementType | None:
+    """Return the element type of a dtype, None if it has none."""
+    if found.kind in _TEXT_KINDS:
+        return ELEMENT_TYPES["string"]
+    native = found.newbyteorder("=")
+    for row in ELEMENT_TYPES.values():
+        if row.kind != "string" and dtype(row) == native:
+            return row
+    return None
+
+
+def _demand_text(role: str, array: "Array") -> None:
+    strange = set(map(type, array.reshape(-1).tolist())) - _TEXT_TYPES
+    if strange:
+        names = ", ".join(sorted(kind.__name__ for kind in strange))
+        raise UsageError(f"{role} holds objects of type {names}, expected numbers or text")
+
+
+_PLACE = Location("")
+
+
+class _OneNode(Graph):
+    """A graph of one node whose inputs come from nowhere."""
+
+    def __init__(self, spec: OpSpec, inputs: tuple[Input, ...], attributes: Mapping[str, Any]) -> None:
+        self.node = Node(self, spec.key.domain, spec.key.type, spec.opsets[0], spec.key.type, None)
+        self._inputs = inputs
+        self._attributes = attributes
+
+    def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
+        yield self.node
+
+    def inputs_of(self, node: Node) -> tuple[Input, ...]:
+        return self._inputs
+
+    def outputs_of(self, node: Node) -> tuple[Value, ...]:
+        return (Value("output", None, None),)
+
+    def attributes_of(self, node: Node) -> Mapping[str, Any]:
+        return self._attributes
+
+    def bodies_of(self, node: Node) -> Mapping[str, Graph]:
+        return {}
+
+    def location_of(self, node: Node) -> Location:
+        return _PLACE
+
+
+def variable(name: str, element_type: ElementType, shape: "Shape") -> Input:
+    """Make an input of which the type and the shape are known."""
+    return Input(Value(name, element_type, shape))
+
+
+def constant(name: str, element_type: ElementType, array: "Array") -> Input:
+    """Make an input whose numbers are known."""
+    content = Constant(_PLACE, element_type, array.shape, lambda: array, name)
+    return Input(Value(name, element_type, array.shape, constant=content))
+
+
+def make_site(spec: OpSpec, inputs: tuple[Input, ...], attributes: Mapping[str, Any]) -> ScatterNode:
+    """Make a site of a row of the table without a model around it."""
+    lookup = find(spec.key.domain, spec.key.type, spec.opsets[0])
+    assert lookup is not None
+    return ScatterNode(_OneNode(spec, inputs, attributes).node, lookup, Facts())
+
+
+def demand_legal(site: ScatterNode) -> None:
+    """Demand that types, ranks, shapes, axis and attributes break no rule that is an error there.
+
+    What the text forbids and runtimes take as meant is a warning of `validate`, and passes.
+
+    Raises:
+        IllegalCase: with the sentence of the first rule that is broken.
+    """
+    for rule in _rules():
+        assert rule.check is not None
+        for finding in rule.check(site):
+            if _is_refused(site, rule, finding):
+                raise IllegalCase(finding.message, rule.code)
+
+
+@cache
+def _rules() -> "tuple[Rule, ...]":
+    return tuple(
+        rule
+        for rule in all_rules()
+        if rule.is_legality and rule.check is not None and rule.severity is Severity.ERROR and rule.needs_row
+    )
+
+
+def _is_refused(site: ScatterNode, rule: "Rule", finding: "Finding") -> bool:
+    return not finding.is_tolerated and rule.code not in site.spec.tolerated
+
+
+_Form = tuple[Any, tuple[int, ...]]
+"""What rules see of an array: dtype and shape."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """Legal inputs and attributes for one operator, but for the numbers in indices.
+
+    Attributes:
+        spec: the row of the operator.
+        task: what the kernels are to do.
+        data: in the own dtype of its element type.
+        indices: in the own dtype of their element type; None where they are left out.
+        updates: of the dtype of data.
+        result: the dtype of the output: that of data as it was given.
+    """
+
+    spec: OpSpec
+    task: Task
+    data: "Array"
+    indices: "Array | None"
+    updates: "Array"
+    result: "numpy.dtype[Any]"
+
+
+def prepare(
+    operator: str,
+    data: "ArrayLike | None",
+    indices: "ArrayLike | None",
+    updates: "ArrayLike | None",
+    axis: "ArrayLike | None",
+    attributes: Mapping[str, Any],
+) -> Case:
+    """Read the arguments and hold them against the rules.
+
+    Raises:
+        UsageError: the operator or an argument does not exist, or one is missing or no array.
+        IllegalCase: types, ranks, shapes, axis or attributes break the document.
+    """
+    spec = _find(operator)
+    _demand_present(spec, {Role.DATA: data, Role.INDICES: indices, Role.UPDATES: updates, Role.AXIS: axis})
+    assert data is not None
+    assert updates is not None
+    given = as_array("data", data)
+    old = in_own_dtype(given)
+    new = as_updates(updates, old)
+    index_array = None if indices is None else as_index_array(indices)
+    task = _task(
+        spec.key,
+        (old.dtype, old.shape),
+        None if index_array is None else (index_array.dtype, index_array.shape),
+        (new.dtype, new.shape),
+        *_read_axis(spec, axis),
+        _read_attributes(spec, attributes),
+    )
+    data_array, new = same_text(old, new)
+    result = given.dtype if data_array.dtype == old.dtype else data_array.dtype
+    return Case(spec, task, data_array, index_array, new, result)
+
+
+def run(case: Case) -> "Array":
+    """Compute the output of a case.
+
+    Raises:
+        IllegalIndex: an index is not legal.
+    """
+    try:
+        found = scatter(case.task, case.data, case.indices, case.updates)
+    except IndexOutOfRange:
+        raise illegal_index(case) from None
+    return found if found.dtype == case.result else found.astype(case.result)
+
+
+def illegal_index(case: Case) -> IllegalIndex:
+    """Say which indices of a case are not legal."""
+    assert case.indices is not None
+    found = find_illegal(case.task, case.data, case.indices, case.updates)
+    assert found is not None
+    port = case.spec.port(Role.INDICES)
+    name = port.name if port else "indices"
+    where = f"{name}{show_numbers(found.position)}" if found.position else name
+    expected = f"{found.low} to {found.high}" if found.low <= found.high else "none: the dimension is empty"
+    more = "" if found.count == 1 else f" ({found.count} such values)"
+    is_forbidden = found.value < 0 and found.low == 0 <= found.high
+    version = f" in {case.spec.key}" if is_forbidden else ""
+    message = f"{where} is {found.value}, expected {expected}{version}{more}"
+    return IllegalIndex(message, found.position, found.value, (found.low, found.high), found.count)
+
+
+def _find(operator: str) -> OpSpec:
+    spec = by_text(operator) if isinstance(operator, str) else None
+    if spec is None:
+        known = ", ".join(map(str, SPECS))
+        raise UsageError(f"operator is {operator!r}, expected one of {known}")
+    return spec
+
+
+def _demand_present(spec: OpSpec, given: Mapping[Role, object]) -> None:
+    for port in spec.ports:
+        if given[port.role] is None and not port.is_optional:
+            roles = ", ".join(row.role for row in spec.ports)
+            raise UsageError(f"{port.role} is missing, expected {roles}")
+
+
+def _read_axis(spec: OpSpec, axis: "ArrayLike | None") -> tuple[int | None, _Form | None]:
+    """Return the axis if it is a whole number, and the dtype and shape that it was given in."""
+    if axis is None:
+        return None, None
+    if isinstance(axis, int) and not isinstance(axis, bool):
+        if not -(2**63) <= axis < 2**63:
+            raise IllegalCase(f"axis is {axis}, expected a number of 64 bits at most", "SCT301")
+        return axis, (numpy.dtype(numpy.int64), ())
+    array = in_own_dtype(as_array("axis", axis))
+    if array.shape not in {(), (1,)} and spec.port(Role.AXIS) is None:
+        raise UsageError(f"axis has shape {show_numbers(array.shape)}, expected [] or [1]")
+    type = element_type(array.dtype)
+    is_number = array.size == 1 and type is not None and type.kind in {"signed", "unsigned"}
+    return int(array.reshape(-1)[0]) if is_number else None, (array.dtype, array.shape)
+
+
+def _read_attributes(spec: OpSpec, given: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return the attributes that are given, those of the table of the documented type.
+
+    A bool may be written as a word, as in a file.
+    """
+    written = []
+    for name, value in given.items():
+        row = spec.attribute(name)
+        if value is None and (row is not None or name in _names_of_attributes()):
+            continue
+        written.append((name, value if row is not None or isinstance(value, str | int) else repr(value)))
+        if row is not None and row.kind is Kind.BOOLEAN and not isinstance(value, bool | numpy.bool_ | str):
+            raise UsageError(f"{name} is {with_article(type(value).__name__)}, expected a bool")
+        if row is not None and row.kind is Kind.WORD and not isinstance(value, str):
+            raise UsageError(f"{name} is {with_article(type(value).__name__)}, expected a string")
+    return tuple(written)
+
+
+@cache
+def _names_of_attributes() -> frozenset[str]:
+    """Return what an attribute of any operator is called."""
+    return frozenset(row.name for spec in SPECS.values() for row in spec.attributes)
+
+
+@lru_cache(maxsize=4096)
+def _task(
+    key: OpKey,
+    data: _Form,
+    indices: _Form | None,
+    updates: _Form,
+    axis: int | None,
+    axis_form: _Form | None,
+    attributes: tuple[tuple[str, Any], ...],
+) -> Task:
+    """Hold a combination of types, shapes and attributes against the rules, each once.
+
+    Raises:
+        UsageError: something has no element type, or the axis is no number.
+        IllegalCase: a rule is broken.
+    """
+    spec = SPECS[key]
+    forms = {Role.DATA: data, Role.INDICES: indices, Role.UPDATES: updates}
+    inputs = [_input(spec, port.role, forms[port.role]) for port in spec.ports if port.role in forms]
+    written = dict(attributes)
+    if axis_form is not None:
+        if spec.axis is not None and spec.axis.attribute is None:
+            inputs.append(_axis_input(spec, axis, axis_form))
+        elif axis is None:
+            raise UsageError("axis is no whole number, expected one")
+        else:
+            written["axis"] = axis
+    site = make_site(spec, tuple(inputs), written)
+    demand_legal(site)
+    assert site.reduction is not None
+    return Task(
+        spec.layout,
+        site.axis or 0,
+        site.reduction,
+        keeps_initial=site.attribute("use_init_val") is not False,
+        wraps=spec.index_range is IndexRange.WRAPPING,
+        is_circular=site.attribute("mode") == "circular",
+    )
+
+
+def _input(spec: OpSpec, role: Role, form: _Form | None) -> Input:
+    if form is None:
+        return Input(None, is_present=False)
+    dtype, shape = form
+    return variable(role, _element_type(spec, role, dtype), shape)
+
+
+def _axis_input(spec: OpSpec, axis: int | None, form: _Form) -> Input:
+    dtype, shape = form
+    type = _element_type(spec, Role.AXIS, dtype)
+    if axis is None:
+        return variable(Role.AXIS, type, shape)
+    stored = dtype if dtype.kind in "iu" else numpy.int64
+    return constant(Role.AXIS, type, numpy.full(shape, axis, stored))
+
+
+def _element_type(spec: OpSpec, role: Role, dtype: Any) -> ElementType:
+    found = element_type(dtype)
+    if found is None:
+        raise UsageError(f"{role} is {dtype}, which is the dtype of no element type")
+    return found

@@ -1,0 +1,306 @@
+"""What the page says, in the order in which its templates say it."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from markupsafe import Markup
+
+from ir_scatter.compare.job import Done, Failure
+from ir_scatter.compare.session import Compared
+from ir_scatter.compare.verdicts import Comparison, Level, Odd, Tolerance, Verdict
+from ir_scatter.compare.voices import NUMPY
+from ir_scatter.report.characters import visible
+from ir_scatter.report.comparison_html.difference import (
+    Source,
+    describe,
+    group,
+    kind_of,
+    size_text,
+    steps_text,
+)
+from ir_scatter.report.comparison_html.matrix import make_matrix
+from ir_scatter.report.comparison_json import summary
+from ir_scatter.report.comparison_text import POLICY
+from ir_scatter.report.phrases import counted
+from ir_scatter.runners.gpu_on_cpu import FIDELITY, NAME
+from ir_scatter.runners.outcome import Outcome, Status
+from ir_scatter.runners.runner import Availability
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_Parts: TypeAlias = dict[str, Any]
+"""What a template fills in, by the names that it uses."""
+
+_ON_CPU = "@cpu"
+"""What the name of a runner ends with that runs another device's plugin on the CPU."""
+_STATES = ("differs", "illegal", "failed", "nothing", "agrees")
+"""How it may go; of many models the worst come first."""
+_NAMES = {NUMPY: "the evaluator of ir-scatter: what the documents say"}
+_MOST_DETAILED = 20
+"""Differences of a model that are shown in full."""
+_LEAST_OUTPUTS = 5
+"""Places among them that nodes do not take from outputs."""
+_MOST_ON_PAGE = 60
+_HEAD, _TAIL = 56, 28
+"""Letters of a long name that are shown."""
+
+
+def make_page(done: Done, versions: Mapping[str, str], source: Source) -> _Parts:
+    """What the page says, pictures included.
+
+    Args:
+        done: what came of one call.
+        versions: of the packages.
+        source: where the inputs came from.
+    """
+    differing = sum(one.differs for one in done.found)
+    share = max(1, min(_MOST_DETAILED, _MOST_ON_PAGE // max(differing, 1)))
+    ordered = sorted(done.found, key=lambda one: _STATES.index(_state(one)))
+    models = [
+        _model(one, f"m{number}", share if number < _MOST_ON_PAGE else 0, source)
+        for number, one in enumerate(ordered)
+    ]
+    if len(models) == 1 and not done.failures:
+        whole = {name: models[0][name] for name in ("counts", "headline", "state")}
+    else:
+        states = [*(model["state"] for model in models), *("failed" for _ in done.failures)]
+        whole = {
+            "counts": summary([comparison for one in done.found for comparison in one.comparisons]),
+            "headline": _headline_of_many(models, done.failures),
+            "state": min(states, key=_STATES.index, default="nothing"),
+        }
+    return {
+        **whole,
+        "models": models,
+        "versions": dict(versions),
+        "failures": done.failures,
+        "skipped": done.skipped,
+        "fidelity": list(dict.fromkeys(said for model in models for said in model["fidelity"])),
+        "illegal": sum(one.is_illegal for found in done.found for one in found.guarded),
+    }
+
+
+def _model(found: Compared, anchor: str, most: int, source: Source) -> _Parts:
+    """What the page says of one model, or of two that are compared with each other."""
+    groups = group(found)
+    chosen = _chosen(groups, most)
+    differences = [
+        describe(found, alike, f"{anchor}d{number}", source) for number, alike in enumerate(chosen)
+    ]
+    return {
+        "anchor": anchor,
+        "found": found,
+        "counts": summary(found.comparisons),
+        "headline": _headline(found),
+        "state": _state(found),
+        "runners": [_runner(outcome, found.devices) for outcome in found.outcomes],
+        "fidelity": _fidelity(found),
+        "outputs": make_matrix(found, Level.MODEL),
+        "nodes": make_matrix(found, Level.NODE),
+        "differences": differences,
+        "anchors": {one.key: one.anchor for one in differences},
+        "more": len(groups) - len(chosen),
+        "indices": _indices(found),
+        "blames": _blames(found),
+        "kernels": _kernels(found),
+        "tolerances": _tolerances(found),
+        "feeds": [(name, kind_of(array)) for name, array in (found.feeds[0] if found.feeds else {}).items()],
+        "source": source,
+    }
+
+
+def _chosen(groups: Sequence[list[Comparison]], most: int) -> list[list[Comparison]]:
+    """What is shown in full: nodes first, but not nodes alone."""
+    nodes = [one for one in groups if one[0].level is Level.NODE]
+    outputs = [one for one in groups if one[0].level is Level.MODEL]
+    kept = min(len(outputs), max(most - len(nodes), min(_LEAST_OUTPUTS, most // 3)))
+    return [*nodes[: most - kept], *outputs[:kept]]
+
+
+def _runner(outcome: Outcome, devices: Mapping[str, Availability]) -> _Parts:
+    known = devices.get(outcome.runner)
+    device = known.full_name if known else _NAMES.get(outcome.runner, "")
+    if not device and outcome.runner.lower().endswith(_ON_CPU):
+        device = NAME
+    versions = outcome.versions or (known.versions if known else {})
+    shown = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return {"outcome": outcome, "device": device, "versions": shown, "is_ok": outcome.status is Status.OK}
+
+
+def _fidelity(found: Compared) -> list[tuple[str, tuple[str, ...]]]:
+    """What must be known to judge the results of runners."""
+    told = []
+    for outcome in found.outcomes:
+        known = found.devices.get(outcome.runner)
+        remarks = dict.fromkeys(known.remarks if known else ())
+        if outcome.runner.lower().endswith(_ON_CPU):
+            remarks |= dict.fromkeys(FIDELITY)
+        if remarks and outcome.status is not Status.UNAVAILABLE:
+            told.append((outcome.runner, tuple(remarks)))
+    return told
+
+
+def _indices(found: Compared) -> list[_Parts]:
+    """What is to be said of indices, the illegal ones first, once for each node and runner."""
+    groups: dict[tuple[bool, str, str, str], list[str]] = {}
+    for one in found.guarded:
+        key = (not one.is_illegal, one.node, one.runner, one.kind)
+        groups.setdefault(key, []).append(one.message)
+    return [
+        {
+            "node": node,
+            "runner": runner,
+            "kind": kind if is_legal else f"illegal: {kind}",
+            "message": messages[0],
+            "times": len(messages),
+        }
+        for (is_legal, node, runner, kind), messages in sorted(groups.items(), key=lambda item: item[0][0])
+    ]
+
+
+def _blames(found: Compared) -> list[_Parts]:
+    """Who is wrong, once for each tensor."""
+    groups: dict[tuple[str, str, tuple[str, ...]], list[Odd]] = {}
+    for one in found.odd:
+        name = one.tensor if one.node is None else one.node
+        groups.setdefault((one.level, name, one.runners), []).append(one)
+    ordered = sorted(groups.items(), key=lambda item: item[1][0].node is None)
+    return [
+        {"subject": name, "message": alike[0].message, "cases": {one.case for one in alike}}
+        for (_, name, _), alike in ordered
+    ]
+
+
+def _kernels(found: Compared) -> list[_Parts]:
+    """How the scatter nodes were really run."""
+    names = {one.node for one in found.comparisons if one.node is not None}
+    return [
+        {
+            "node": ", ".join(one.originals),
+            "runner": runner,
+            "kernel": one.kernel,
+            "precision": one.precision,
+            "outputs": ", ".join(one.outputs),
+            "time": _time(one.microseconds),
+        }
+        for runner, facts in found.facts.items()
+        for one in facts
+        if not names.isdisjoint(one.originals)
+    ]
+
+
+def _time(microseconds: float | None) -> str:
+    if microseconds is None:
+        return ""
+    return "< 1 µs" if microseconds < 1 else f"{microseconds:,.0f} µs"
+
+
+def _tolerances(found: Compared) -> list[tuple[str, str, Tolerance]]:
+    """Which tolerances were used: level, element type, how much."""
+    rows: dict[tuple[str, str, Tolerance], None] = {}
+    for one in found.comparisons:
+        if one.expected is not None and not one.measure.remark and one.measure.verdict is not Verdict.EQUAL:
+            kind = kind_of(one.expected).split("[")[0]
+            rows[("outputs" if one.node is None else "nodes", kind, one.measure.tolerance)] = None
+    return sorted(rows, key=lambda row: row[:2])
+
+
+def _state(found: Compared) -> str:
+    """How it went, in a word."""
+    if any(one.measure.verdict.is_difference for one in found.comparisons):
+        return "differs"
+    if found.differs:
+        return "illegal"
+    if found.failed:
+        return "failed"
+    return "agrees" if found.comparisons else "nothing"
+
+
+def _headline(found: Compared) -> str:
+    """Return the result in a sentence."""
+    if not found.differs:
+        failed = ", ".join(f"{one.runner} {one.status}" for one in found.failed)
+        if not found.comparisons:
+            return f"Nothing was compared: {failed}" if failed else "Nothing was compared"
+        return f"No difference, but {failed}" if failed else "No difference"
+    parts = []
+    for level, noun in ((Level.NODE, "node"), (Level.MODEL, "output")):
+        all_of = {one.node or one.tensor for one in found.comparisons if one.level is level}
+        wrong = {
+            one.node or one.tensor
+            for one in found.comparisons
+            if one.level is level and one.measure.verdict.is_difference
+        }
+        if wrong:
+            parts.append(f"{len(wrong)} of {counted(len(all_of), noun)}")
+    illegal = len({one.node for one in found.guarded if one.is_illegal})
+    text = " and ".join(parts)
+    if text:
+        single = len(parts) == 1 and text.startswith("1 of")
+        text += " differs" if single else " differ"
+    if illegal:
+        text = f"{text}; " if text else ""
+        text += f"illegal indices at {counted(illegal, 'node')}"
+    return text[0].upper() + text[1:]
+
+
+def _headline_of_many(models: Sequence[_Parts], failures: Sequence[Failure]) -> str:
+    total = counted(len(models), "model")
+    parts = []
+    differing = sum(model["state"] == "differs" for model in models)
+    illegal = sum(any(one.is_illegal for one in model["found"].guarded) for model in models)
+    if differing:
+        parts.append(f"{differing} of {total} {'differs' if differing == 1 else 'differ'}")
+    elif models:
+        parts.append(f"No difference in {total}")
+    if illegal:
+        parts.append(f"illegal indices in {illegal}")
+    if failures:
+        parts.append(f"{counted(len(failures), 'model')} could not be compared")
+    text = "; ".join(parts) or "There are no models"
+    return text[0].upper() + text[1:]
+
+
+def fill(page: _Parts) -> str:
+    """Return the page as HTML."""
+    template = _environment().get_template("page.html.j2")
+    return template.render(page=page, style=Markup(_text("style.css"))) + "\n"
+
+
+@cache
+def _environment() -> "Environment":
+    """An environment in which no text of a model can become a tag or hide itself."""
+    from jinja2 import DictLoader, Environment, StrictUndefined
+
+    names = ("page.html.j2", "model.html.j2", "parts.html.j2")
+    environment = Environment(
+        autoescape=True,
+        finalize=_shown,
+        loader=DictLoader({name: _text(name) for name in names}),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {"short": short, "size": size_text, "steps": steps_text}
+    environment.globals["policy"] = POLICY
+    return environment
+
+
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _shown(value: Any) -> Any:
+    """Spell out what cannot be seen, in every text that is not markup of our own."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return visible(value)
+    return value
+
+
+def short(text: str) -> str:
+    """Return a name without its middle if it is long."""
+    text = visible(text)
+    return text if len(text) <= _HEAD + _TAIL + 1 else f"{text[:_HEAD]}…{text[-_TAIL:]}"

@@ -1,0 +1,35 @@
+"""One renderer for each result and output format: `render` of the module `RESULT_FORMAT` in this folder.
+
+A new output format is a new file. What a renderer can be told are its keyword-only arguments.
+"""
+
+import pkgutil
+from functools import cache
+from importlib import import_module
+
+from ir_scatter.core.errors import UsageError
+
+_FIRST = ("text", "concise", "json", "sarif", "junit", "github")
+"""The order in which formats are listed; others follow by name."""
+
+
+@cache
+def formats(result: str) -> tuple[str, ...]:
+    """Names of the formats that a result ("findings", "comparison") can be written in."""
+    modules = (one.name for one in pkgutil.iter_modules(import_module(__package__).__path__))
+    found = sorted(name.removeprefix(f"{result}_") for name in modules if name.startswith(f"{result}_"))
+    return tuple(sorted(found, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)))
+
+
+def render(result: str, format: str, found: object, **options: object) -> str:
+    """Write what was found; options that the format does not have change nothing.
+
+    Raises:
+        UsageError: there is no such format.
+    """
+    if format not in formats(result):
+        raise UsageError(f"the format is {format!r}, expected one of {', '.join(formats(result))}")
+    renderer = import_module(f"{__package__}.{result}_{format}").render
+    known = renderer.__kwdefaults__ or {}
+    text: str = renderer(found, **{name: value for name, value in options.items() if name in known})
+    return text
