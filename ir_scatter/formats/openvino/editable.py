@@ -55,7 +55,8 @@ def _problems(graph: IrGraph, node: Node) -> Iterator[str]:
     ends = [edge[3] for edge in edges]
     if ends != inputs and sorted(ends) != sorted(inputs):
         yield "there is not one edge into each of its inputs"
-    if None in [input.value for input in node.inputs]:
+    origins = graph.body.producers(key)
+    if not all(id in origins and graph.has_output(*origins[id]) for id in inputs):
         yield "one of its inputs comes from a layer or a port that does not exist"
 
 

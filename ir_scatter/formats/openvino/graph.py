@@ -212,6 +212,12 @@ class IrGraph(Graph):
         _, start, end = self.body.layers[key]
         return self.file.layers.outputs(self.file.text.data, start, end)
 
+    def has_output(self, key: bytes, id: bytes) -> bool:
+        """Tell whether a layer has an output port."""
+        if key in self.body.constants and id == b"0":
+            return True
+        return key in self.body.layers and self.output_port(key, id) is not None
+
     def _quick_constant(self, key: bytes) -> Value | None:
         """Make the value of a Const that the index has read, without parsing the layer.
 
