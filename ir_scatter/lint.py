@@ -229,7 +229,7 @@ def _read_with_shapes(
     own = {key: shape for key, shape in shapes.items() if any(key in names for names in model.inputs)}
     if not own or model.format != formats.IR or data is not None:
         return model, []
-    from ir_scatter.runners.openvino.shapes import propagate
+    from ir_scatter.runners.openvino.questions import propagate
 
     propagated, problem = propagate(name, own)
     problems = [file_diagnostic("shapes-not-propagated", problem, Location(name))] if problem else []

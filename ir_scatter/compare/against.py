@@ -12,7 +12,7 @@ from ir_scatter.compare.session import SAVED, Compared, Settings, without_arrays
 from ir_scatter.compare.voices import NUMPY
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.core.model import Model
-from ir_scatter.runners.outcome import Outcome, Status
+from ir_scatter.runners.base import Outcome, Status
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array

@@ -18,7 +18,7 @@ from ir_scatter.evaluate import evaluate, evaluate_detailed
 from ir_scatter.evaluate.model import arguments_of, by_role
 from ir_scatter.ops import find, scatter_types
 from ir_scatter.ops.spec import Reduction
-from ir_scatter.runners.outcome import Execution, Tap, Tapped, tap_of
+from ir_scatter.runners.base import Execution, Tap, Tapped, tap_of
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array

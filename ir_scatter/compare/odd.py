@@ -7,7 +7,7 @@ from ir_scatter.compare.tensors import measure
 from ir_scatter.compare.tolerances import Tolerances, coarser, default_tolerance
 from ir_scatter.compare.verdicts import Comparison, Level, Odd, Verdict
 from ir_scatter.compare.voices import NUMPY
-from ir_scatter.runners.outcome import Outcome
+from ir_scatter.runners.base import Outcome
 
 _VOICES = 3
 """From so many voices on one can be odd."""

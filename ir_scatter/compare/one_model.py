@@ -23,11 +23,11 @@ from ir_scatter.compare.voices import NUMPY, NumpyVoice
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.core.model import Model, Node
 from ir_scatter.reading import read
-from ir_scatter.runners.outcome import NodeFacts, Outcome, Status, Tapped
+from ir_scatter.runners.base import NodeFacts, Outcome, Status, Tapped
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
-    from ir_scatter.runners.runner import Availability, Runner
+    from ir_scatter.runners.base import Availability, Runner
 
 _HOPELESS = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
 """Whoever ends like this is not asked again."""
@@ -65,7 +65,7 @@ def compare(
     """
     known = read(path) if model is None else model
     for runner in runners[:1]:
-        runner.prepare(path, precision=settings.precision, timeout=settings.timeout)
+        runner.prepare(path, precision=settings.precision)
     cases = tuple(make_cases(known, settings, feeds))
     session = Session(known, str(path), runners, settings, with_numpy=with_numpy)
     try:

@@ -10,7 +10,7 @@ from ir_scatter.compare.tensors import are_equal, measure
 from ir_scatter.compare.tolerances import Tolerances, coarser, default_tolerance
 from ir_scatter.compare.verdicts import Comparison, Level, Measure, Verdict
 from ir_scatter.compare.voices import NUMPY
-from ir_scatter.runners.outcome import Outcome, Status
+from ir_scatter.runners.base import Outcome, Status
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array

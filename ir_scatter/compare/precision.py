@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ir_scatter.compare.tolerances import PRECISION_BITS, coarser
-from ir_scatter.runners.outcome import NodeFacts
+from ir_scatter.runners.base import NodeFacts
 
 _SUFFIX = re.compile(r"(?:\.\d+)+$")
 """What a plugin adds to the name of a node when it puts conversions around it; these get more of it."""

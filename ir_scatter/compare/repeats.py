@@ -9,7 +9,7 @@ from ir_scatter.compare.nodes import Unjudged
 from ir_scatter.compare.tensors import are_equal, measure
 from ir_scatter.compare.tolerances import default_tolerance
 from ir_scatter.compare.verdicts import Comparison, Level, Verdict
-from ir_scatter.runners.outcome import Tap, Tapped
+from ir_scatter.runners.base import Tap, Tapped
 
 _ORDER = list(Verdict)
 _T = TypeVar("_T")

@@ -9,7 +9,7 @@ from ir_scatter.compare.voices import NUMPY
 from ir_scatter.formats import IR
 
 if TYPE_CHECKING:
-    from ir_scatter.runners.runner import Availability, Runner
+    from ir_scatter.runners.base import Availability, Runner
 
 _DEVICE = "openvino:"
 _BY_NAME_ONLY = frozenset({"openvino:fold", "openvino:GPU@cpu", "onnx-reference"})
@@ -83,7 +83,7 @@ def _reason(availability: "Availability") -> str:
 
 def survey() -> "list[Availability]":
     """Return of every known voice whether it can run here: NumPy first."""
-    from ir_scatter.runners.runner import Availability
+    from ir_scatter.runners.base import Availability
     from ir_scatter.version import versions
 
     numpy = Availability(

@@ -7,7 +7,7 @@ from ir_scatter.compare.nodes import kind_of, left_open
 from ir_scatter.compare.session import NEVER, NotTapped
 from ir_scatter.compare.verdicts import Guarded
 from ir_scatter.compare.voices import NUMPY
-from ir_scatter.runners.outcome import OTHER_FORMAT, Outcome, Status
+from ir_scatter.runners.base import OTHER_FORMAT, Outcome, Status
 
 
 def is_guard_wanted(outcomes: Sequence[Outcome], said: Sequence[object]) -> bool:

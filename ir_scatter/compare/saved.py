@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ir_scatter.compare.session import SAVED
 from ir_scatter.compare.stored import ArrayShelf, ArrayStore
 from ir_scatter.core.errors import BadFeed, CannotWrite
-from ir_scatter.runners.outcome import Execution, NodeFacts, Outcome, Status, Tap, Tapped
+from ir_scatter.runners.base import Execution, NodeFacts, Outcome, Status, Tap, Tapped
 from ir_scatter.version import versions
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from ir_scatter.compare.tolerances import Tolerances
 from ir_scatter.compare.verdicts import Comparison, Guarded, Odd, Verdict
 from ir_scatter.compare.voices import NUMPY
 from ir_scatter.core.shapes import Shape
-from ir_scatter.runners.outcome import OTHER_FORMAT, NodeFacts, Outcome, Status
+from ir_scatter.runners.base import OTHER_FORMAT, NodeFacts, Outcome, Status
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
-    from ir_scatter.runners.runner import Availability
+    from ir_scatter.runners.base import Availability
 
 SAVED = "saved:"
 """What stands before the name of a runner whose results were saved."""

@@ -16,11 +16,11 @@ from ir_scatter.compare.verdicts import Comparison, Verdict
 from ir_scatter.compare.voices import NumpyVoice
 from ir_scatter.core.errors import BadFeed, Error
 from ir_scatter.core.model import Model
-from ir_scatter.runners.outcome import Outcome, Status
+from ir_scatter.runners.base import Outcome, Status
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
-    from ir_scatter.runners.runner import Runner
+    from ir_scatter.runners.base import Runner
 
     _Feeds = Mapping[str, Array]
 

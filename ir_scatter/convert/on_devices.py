@@ -17,14 +17,14 @@ from ir_scatter.formats import IR
 from ir_scatter.reading import read
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Reason
-from ir_scatter.runners.outcome import Outcome, Status
+from ir_scatter.runners.base import Outcome, Status
 from ir_scatter.validate import validate
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
     from ir_scatter.inputs.feeds import Drawn
     from ir_scatter.inputs.terms import Constraint
-    from ir_scatter.runners.runner import Runner
+    from ir_scatter.runners.base import Runner
 
 CASES = 2
 """On how many generated inputs whole models are compared."""
@@ -121,9 +121,8 @@ def _draw(path: str, seed: int, constraints: "Mapping[str, Constraint]") -> "Dra
     from ir_scatter.rules.repeated_targets import repeated_targets
 
     drawn = draw_feeds(path, seed, constraints=constraints)
-    constant = (
-        one.node.name for one in validate(read(path)) if one.code == repeated_targets.code and one.node
-    )
+    found = [one for one in validate(read(path)) if one.code == repeated_targets.code]
+    constant = (one.node.name for one in found if one.node)
     return replace(drawn, repeated=tuple(dict.fromkeys((*drawn.repeated, *constant))))
 
 

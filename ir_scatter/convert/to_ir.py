@@ -98,7 +98,7 @@ def _readable_by_openvino(job: "Job", model: Model) -> Conversion | None:
 
 def _export(model: Model, first: Conversion | None, folder: Path) -> tuple[Model, Model]:
     """Return what OpenVINO has read, and the IR that it has written."""
-    from ir_scatter.runners.openvino.export import export
+    from ir_scatter.runners.openvino.questions import export
 
     source, target = Path(model.path), folder / "model.xml"
     if first is not None:

@@ -9,7 +9,7 @@ from ir_scatter.compare.session import Compared
 from ir_scatter.compare.verdicts import Comparison, Excuse, Guarded, Odd, Verdict
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.report.characters import as_document, dumps
-from ir_scatter.runners.outcome import NodeFacts, Outcome
+from ir_scatter.runners.base import NodeFacts, Outcome
 
 REACHED = "operators that move elements or work on each of them carry contested elements there"
 """Why single elements are excused."""

@@ -13,7 +13,7 @@ from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.matrices import kernel_table, name_of, operator_matrix, verdict_matrix
 from ir_scatter.report.phrases import counted
 from ir_scatter.report.tables import Cell, Table, table_text
-from ir_scatter.runners.outcome import Status
+from ir_scatter.runners.base import Status
 
 _MOST_ROWS = 40
 """Rows of a table, and lines of a list; more are counted."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ir_scatter.report.characters import as_document, dumps
-from ir_scatter.runners.runner import Availability
+from ir_scatter.runners.base import Availability
 
 
 def render(found: Sequence[Availability], *, versions: Mapping[str, str] | None = None) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from ir_scatter.report.characters import visible
 from ir_scatter.report.tables import Cell, Table, table_text
-from ir_scatter.runners.runner import Availability
+from ir_scatter.runners.base import Availability
 
 
 def render(found: Sequence[Availability], *, color: bool = False, width: int | None = None) -> str:

@@ -10,7 +10,7 @@ from ir_scatter.compare.voices import NUMPY
 from ir_scatter.report.comparison_json import conversion
 from ir_scatter.report.phrases import counted
 from ir_scatter.report.tables import Cell, Table
-from ir_scatter.runners.outcome import OTHER_FORMAT, Status
+from ir_scatter.runners.base import OTHER_FORMAT, Status
 
 _COLORS = {
     Verdict.EQUAL: "green",

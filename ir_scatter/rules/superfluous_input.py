@@ -20,7 +20,6 @@ from ir_scatter.rules.base import Finding, Findings, rule
 @rule("SCT102", "superfluous-input", reads={Fact.OPERATOR, Fact.INPUTS})
 def superfluous_input(scatter: ScatterNode) -> Findings:
     expected = len(scatter.spec.ports)
-    for index, operand in enumerate(scatter.node.inputs[expected:], expected):
-        if operand.is_present:
-            message = f"input {index} is superfluous, expected {scatter.spec.input_names()} only"
-            yield Finding(message, port=f"input {index}", port_index=index)
+    for index in range(expected, len(scatter.node.inputs)):  # an empty name counts as one, too
+        message = f"input {index} is superfluous, expected {scatter.spec.input_names()} only"
+        yield Finding(message, port=f"input {index}", port_index=index)

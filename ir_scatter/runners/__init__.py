@@ -1,4 +1,7 @@
-"""What executes models or parts of them: one file for each runtime, always in a child process."""
+"""What executes models or parts of them: a folder for each runtime, always in a child process.
+
+A folder has a module `runner` with `FAMILIES`; there is no list of them.
+"""
 
 from functools import cache
 from typing import TYPE_CHECKING
@@ -6,19 +9,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ir_scatter.runners.runner import Availability, Family, Runner
-
-_MODULES = (
-    "openvino.device",
-    "openvino.gpu_on_cpu",
-    "openvino.fold",
-    "onnx.onnxruntime",
-    "onnx.reference",
-)
-"""The files that have a runner each; a line here makes a new one known."""
+    from ir_scatter.runners.base import Availability, Family, Runner
 
 _PREFIX = "openvino:"
 """What a short name leaves out."""
+
+_RUNNERS: "dict[str, Runner]" = {}
 
 
 def find(name: str, also: "Sequence[str]" = ()) -> "Runner":
@@ -31,12 +27,16 @@ def find(name: str, also: "Sequence[str]" = ()) -> "Runner":
     Raises:
         UsageError: there is no runner of this name.
     """
-    from ir_scatter.core.errors import UsageError
-
-    made = _find(name.strip())
-    if made is not None:
-        return made
+    wanted = name.strip()
+    for tried in (wanted, _PREFIX + wanted):
+        for family in _families():
+            long = next((one for one in family.names if one.lower() == tried.lower()), tried)
+            runner = _RUNNERS.get(long) or family.make(long)
+            if runner is not None:
+                return _RUNNERS.setdefault(runner.name, runner)
     from difflib import get_close_matches
+
+    from ir_scatter.core.errors import UsageError
 
     names = [*also, *known()]
     words = {word.lower(): word for long in names for word in (long, long.removeprefix(_PREFIX))}
@@ -52,41 +52,25 @@ def known() -> "list[str]":
 
 def survey() -> "list[Availability]":
     """Return of every known runner whether it can run here; each is tried in its own process."""
-    found = []
-    for name in known():
+    from concurrent.futures import ThreadPoolExecutor
+
+    def tried(name: str) -> "Availability":
         runner = find(name)
-        found.append(runner.availability())
+        found = runner.availability()
         runner.close()
-    return found
+        return found
+
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(tried, known()))
 
 
 @cache
 def _families() -> "tuple[Family, ...]":
-    """Collect the `FAMILY` of each runner."""
     from importlib import import_module
+    from pkgutil import iter_modules
 
-    families: list[Family] = [import_module(f"{__name__}.{name}").FAMILY for name in _MODULES]
+    folders = [module.name for module in iter_modules(__path__) if module.ispkg]
+    families: list[Family] = []
+    for folder in folders:
+        families += import_module(f"{__name__}.{folder}.runner").FAMILIES
     return tuple(sorted(families, key=lambda family: family.order))
-
-
-@cache
-def _find(name: str) -> "Runner | None":
-    for tried in (name, _PREFIX + name):
-        for family in _families():
-            for long in family.names:
-                if long.lower() == tried.lower():
-                    return _kept(family.make(long))
-    for tried in (name, _PREFIX + name):
-        for family in _families():
-            runner = family.make(tried)
-            if runner is not None:
-                return _kept(runner)
-    return None
-
-
-_RUNNERS: "dict[str, Runner]" = {}
-
-
-def _kept(runner: "Runner | None") -> "Runner | None":
-    """Return the runner that already has this name, if there is one."""
-    return runner and _RUNNERS.setdefault(runner.name, runner)

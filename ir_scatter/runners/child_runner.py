@@ -1,11 +1,7 @@
-"""Runners that work in a process of their own, which is kept between runs.
-
-One that runs OpenVINO in other surroundings is a subclass of `OpenVinoRunner` with an `environment`
-and a `module` whose `main` prepares its process and then calls that of `openvino_child`.
-"""
+"""Runners that work in a process of their own, which is kept between runs."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from importlib import metadata
@@ -14,29 +10,38 @@ from typing import TYPE_CHECKING, Any
 
 from ir_scatter.core.errors import BadFeed, UsageError
 from ir_scatter.formats import IR, NAMES, ONNX_FORMAT, format_of
-from ir_scatter.runners.ahead import Ahead
-from ir_scatter.runners.outcome import OTHER_FORMAT, NodeFacts, Outcome, Status, Tap, Tapped
-from ir_scatter.runners.runner import (
+from ir_scatter.runners.base import (
     MODEL_PRECISION,
+    OTHER_FORMAT,
     PRECISIONS,
     TAP_MEMORY,
     TIME_LIMIT,
     Availability,
+    NodeFacts,
+    Outcome,
     Runner,
+    RunRequest,
+    Status,
+    Tap,
+    Tapped,
 )
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
-    from ir_scatter.runners.worker import Worker
+    from ir_scatter.runners.transport import Answer, ChildTransport
 
 
 class ChildRunner(Runner):
     """Asks a process that is kept between runs.
 
+    One that runs a runtime in other surroundings is a subclass with an `environment` and a `module` whose
+    `handlers` prepare the process and then are those of the other.
+
     Attributes:
-        module: has the function `main`, which serves.
+        module: has the function `handlers`; see `ChildTransport`.
         packages: the distributions that it needs.
         install: what installs them.
+        device: of a runtime that has several.
         remarks: what must be known to judge its results.
         has_precision: whether a precision can be asked for.
         questions_per_process: after how many of them a new process takes over.
@@ -47,19 +52,15 @@ class ChildRunner(Runner):
     module: str
     packages: tuple[str, ...]
     install: str
+    device: str = ""
     remarks: tuple[str, ...] = ()
     has_precision: bool = False
     questions_per_process: int | None = None
     can_prepare: bool = False
     formats: tuple[str, ...] = (IR, ONNX_FORMAT)
-    _ahead: Ahead | None = None
 
     def environment(self) -> Mapping[str, str]:
         """Return what is added to the environment of the process."""
-        return {}
-
-    def options(self) -> Mapping[str, Any]:
-        """Return what is added to every question."""
         return {}
 
     def problem(self) -> str:
@@ -76,11 +77,11 @@ class ChildRunner(Runner):
         return self.install
 
     @cached_property
-    def worker(self) -> "Worker":
-        """Return what holds the process."""
-        from ir_scatter.runners.worker import Worker
+    def transport(self) -> "ChildTransport":
+        """Return what reaches the process."""
+        from ir_scatter.runners.transport import ChildTransport
 
-        return Worker(self.module, self.environment, self.questions_per_process)
+        return ChildTransport(self.module, self.environment, self.questions_per_process)
 
     def versions(self) -> Mapping[str, str]:
         """Return the versions of the packages involved; empty if one is not installed."""
@@ -92,7 +93,7 @@ class ChildRunner(Runner):
     def availability(self) -> Availability:
         """Return whether it can run here, by running a small model."""
         versions = self.versions()
-        answer, _ = self._ask({"do": "describe"}, (), TIME_LIMIT)
+        answer, _ = self.ask({"do": "describe", "device": self.device})
         reason = "" if answer["status"] == Status.OK else answer["message"]
         return Availability(
             self.name,
@@ -105,6 +106,12 @@ class ChildRunner(Runner):
             remarks=self.remarks,
             versions=versions,
         )
+
+    def prepare(self, model_path: "str | Path", *, precision: str = "f32") -> None:
+        """Begin to read and compile a model; see `Runner.prepare`."""
+        if self.can_prepare and not self._problem:
+            request = self._request(model_path, precision=precision, profile=True)
+            self.transport.tell({"do": "prepare", **request._asdict()})
 
     def run(
         self,
@@ -121,94 +128,67 @@ class ChildRunner(Runner):
         """Run a model; see `Runner.run`."""
         if precision not in PRECISIONS:
             raise UsageError(f"precision is {precision!r}, expected {', '.join(PRECISIONS)}")
+        request = self._request(
+            model_path,
+            feeds=tuple(feeds),
+            taps=tuple(taps),
+            precision=precision,
+            repeat=max(repeat, 1),
+            profile=profile,
+            tap_memory=tap_memory,
+        )
         if not self._problem and not self._reads(model_path):
             known = " and ".join(NAMES[format] for format in self.formats)
             found = NAMES[format_of(os.fspath(model_path))]
             refusal = {"status": Status.UNSUPPORTED, "message": f"the file is {found}, expected {known}"}
-            return replace(self._outcome(refusal, [], (), feeds, precision), reason=OTHER_FORMAT)
-        ahead = self._answer_ahead(model_path, precision)
-        if ahead.get("status", Status.OK) != Status.OK:
-            return self._outcome(ahead, [], (), feeds, precision)
-        question = {
-            "do": "run",
-            "model": os.path.abspath(model_path),
-            "feeds": list(feeds),
-            "taps": [[tap.scope, tap.output, tap.types, tap.shapes, tap.callers] for tap in taps],
-            "precision": precision,
-            "repeat": max(repeat, 1),
-            "profile": profile,
-            "tap_memory": tap_memory,
-            "part": 0,
-        }
-        answer, arrays = self._ask(question, _checked(feeds), timeout)
-        answer["seconds"] = answer.get("seconds", 0.0) + ahead.get("seconds", 0.0)
-        if "died" in ahead:  # while it was made ready
-            answer.setdefault("died", ahead["died"])
-        made = len(answer.get("tapped", ()))
-        first = self._outcome(answer, arrays, taps[:made], feeds, precision)
-        if first.status is not Status.OK or not taps:
+            return replace(self._outcome((refusal, []), request, feeds), reason=OTHER_FORMAT)
+        first, too_large = self._run(request, feeds, timeout)
+        if first.status is not Status.OK:
             return first
-        return self._rest(first, answer["too_large"], question, taps, feeds, timeout)
-
-    def _rest(
-        self,
-        first: Outcome,
-        too_large: int,
-        question: dict[str, Any],
-        taps: Sequence[Tap],
-        feeds: "Mapping[str, Array]",
-        timeout: float,
-    ) -> Outcome:
-        """Ask for the taps that the first answer has no room for, until all are there."""
-        found, remarks, seconds = list(first.tapped), dict.fromkeys(first.remarks), first.seconds
-        large = {found[0].tap.scope: too_large} if too_large else {}
-        while len(found) < len(taps):
-            rest = taps[len(found) :]
-            more = {"taps": question["taps"][len(found) :], "part": len(found), "repeat": 1}
-            answer, arrays = self._ask({**question, **more}, _checked(feeds), timeout)
-            made = len(answer.get("tapped", ()))
-            part = self._outcome(answer, arrays, rest[:made], feeds, first.precision)
+        parts = [first]
+        tapped = list(first.tapped)
+        large = {tapped[0].tap.scope: too_large} if too_large else {}
+        while len(tapped) < len(taps):
+            rest = request._replace(taps=request.taps[len(tapped) :], repeat=1, is_rest=True)
+            part, too_large = self._run(rest, feeds, timeout)
             if part.status is not Status.OK:
                 reason = f"the run with taps: {part.status} {part.message}".rstrip()
-                part = replace(part, tapped=tuple(Tapped(tap, problem=reason) for tap in rest))
-            elif answer["too_large"]:
-                large[rest[0].scope] = answer["too_large"]
-            found += part.tapped
-            remarks |= dict.fromkeys(part.remarks)
-            seconds += part.seconds
+                part = replace(part, tapped=tuple(Tapped(tap, problem=reason) for tap in rest.taps))
+            elif too_large:
+                large[rest.taps[0].scope] = too_large
+            parts.append(part)
+            tapped += part.tapped
+        remarks = dict.fromkeys(remark for part in parts for remark in part.remarks)
         if large:
-            limit = f"more than --tap-memory allows ({question['tap_memory']})"
+            limit = f"more than --tap-memory allows ({tap_memory})"
             remarks[f"tapping {', '.join(large)} takes up to {max(large.values())} bytes, {limit}"] = None
-        return replace(first, tapped=tuple(found), remarks=tuple(remarks), seconds=seconds)
+        seconds = sum(part.seconds for part in parts)
+        return replace(first, tapped=tuple(tapped), remarks=tuple(remarks), seconds=seconds)
 
-    def prepare(
-        self, model_path: "str | Path", *, precision: str = "f32", timeout: float = TIME_LIMIT
-    ) -> None:
-        """Begin to read and compile a model; see `Runner.prepare`."""
-        if not self.can_prepare or self._problem or self._ahead is not None:
-            return
-        path = os.path.abspath(model_path)
-        question = {"do": "prepare", "model": path, "precision": precision, "profile": True}
-        self._ahead = Ahead((path, precision), lambda: self._ask(question, (), timeout)[0])
+    def ask(
+        self, question: Mapping[str, Any], arrays: "Sequence[Array]" = (), timeout: float = TIME_LIMIT
+    ) -> "Answer":
+        """Return what the process answers; see `Transport`."""
+        if self._problem:
+            return {"status": Status.UNAVAILABLE, "message": self._problem}, []
+        return self.transport.ask(question, arrays, timeout)
 
     def close(self) -> None:
         """End the process."""
-        ahead, self._ahead = self._ahead, None
-        if "worker" in self.__dict__:
-            self.worker.close()
-            if ahead is not None:
-                ahead.stop(self.worker.close)
+        if "transport" in self.__dict__:
+            self.transport.close()
 
-    def _answer_ahead(self, model_path: "str | Path", precision: str) -> dict[str, Any]:
-        """Return what came of making this model ready, once; nothing if that was not asked for."""
-        ahead, self._ahead = self._ahead, None
-        answer = None if ahead is None else ahead.wait()
-        is_this = ahead is not None and ahead.about == (os.path.abspath(model_path), precision)
-        return answer if is_this and answer is not None else {}
+    def _request(self, model_path: "str | Path", **options: Any) -> RunRequest:
+        return RunRequest(os.path.abspath(model_path), device=self.device, **options)
 
     def _reads(self, model_path: "str | Path") -> bool:
         """Tell whether a file is of a format that the runtime reads."""
         return len(self.formats) == len(NAMES) or format_of(os.fspath(model_path)) in self.formats
+
+    def _run(self, request: RunRequest, feeds: "Mapping[str, Array]", timeout: float) -> tuple[Outcome, int]:
+        """Return what came of a run, and the bytes that taps held, if they are more than is allowed."""
+        answer = self.ask({"do": "run", **request._asdict()}, _checked(feeds), timeout)
+        return self._outcome(answer, request, feeds), answer[0].get("too_large", 0)
 
     @cached_property
     def _problem(self) -> str:
@@ -218,50 +198,28 @@ class ChildRunner(Runner):
     def _versions(self) -> Mapping[str, str]:
         return self.versions()
 
-    def _ask(
-        self, question: Mapping[str, Any], arrays: "Sequence[Array]", timeout: float
-    ) -> "tuple[dict[str, Any], list[Array]]":
-        from ir_scatter.runners.worker import Stopped
+    def _outcome(self, answered: "Answer", request: RunRequest, feeds: "Mapping[str, Array]") -> Outcome:
+        from ir_scatter.runners.tapping import decode
 
-        if self._problem:
-            return {"status": Status.UNAVAILABLE, "message": self._problem}, []
-        try:
-            answer, found = self.worker.ask({**self.options(), **question}, arrays, timeout)
-        except Stopped as stopped:
-            return {"status": stopped.status, "message": stopped.message}, []
-        if answer["status"] == "bug":
-            raise RuntimeError(answer["message"])
-        return answer, found
-
-    def _outcome(
-        self,
-        answer: dict[str, Any],
-        arrays: "list[Array]",
-        taps: Sequence[Tap],
-        feeds: "Mapping[str, Array]",
-        precision: str,
-    ) -> Outcome:
-        from ir_scatter.runners.tapped import decode
-
-        runs = [{name: arrays[number] for name, number in run.items()} for run in answer.get("runs", ())]
+        answer, arrays = answered
+        runs, tapped = decode(request.taps, answer, arrays, feeds)
+        died = (
+            f"{answer['died']}, after other work; a new one was started and did it"
+            if "died" in answer
+            else ""
+        )
         return Outcome(
             self.name,
             Status(answer["status"]),
             answer.get("message", ""),
             tuple(runs),
-            decode(taps, answer.get("tapped", ()), arrays, feeds),
+            tuple(tapped),
             tuple(NodeFacts(**facts) for facts in answer.get("facts", ())),
             answer.get("seconds", 0.0),
-            precision if self.has_precision else MODEL_PRECISION,
+            request.precision if self.has_precision else MODEL_PRECISION,
             self._versions,
-            remarks=tuple(_remarks(answer)),
+            remarks=(died,) if died else (),
         )
-
-
-def _remarks(answer: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what else there is to say of a run."""
-    if "died" in answer:
-        yield f"{answer['died']}, after other work; a new one was started and did it"
 
 
 def _is_installed(name: str) -> bool:
@@ -280,13 +238,13 @@ def _checked(feeds: "Mapping[str, Array]") -> "list[Array]":
     """
     import numpy as np
 
-    from ir_scatter.runners import arena
+    from ir_scatter.runners.arrays import type_name
 
     found = []
     for name, feed in feeds.items():
         array = np.asarray(feed)
         try:
-            arena.type_name(array)
+            type_name(array)
         except KeyError:
             raise BadFeed(f"{name} is {array.dtype.name}, which no model has") from None
         found.append(array)

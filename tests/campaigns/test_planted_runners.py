@@ -21,7 +21,7 @@ from onnx import helper, numpy_helper
 
 from ir_scatter.compare import job as jobs
 from ir_scatter.compare.request import Voices
-from ir_scatter.runners.outcome import Status
+from ir_scatter.runners.base import Status
 from ir_scatter_cli.main import main
 from tests.campaigns.scale import cases, generator
 from tests.compare.planted import Change, Planted, elsewhere

@@ -13,7 +13,7 @@ import pytest
 
 from ir_scatter import runners
 from ir_scatter.compare import request
-from ir_scatter.runners.outcome import Status
+from ir_scatter.runners.base import Status
 from tests.cli.conftest import COMMAND, Cli, copy_sample
 from tests.compare.fake import FakeRunner, wrong_at
 from tests.compare.models import floats, write_node
@@ -373,10 +373,10 @@ def test_one_process_for_each_runtime(cli: Cli, elsewhere: Path) -> None:
     copy_sample("plugins/large_numbers.xml", elsewhere)
     copy_sample("kv_cache/decoder.xml", elsewhere)
     runner: Any = runners.find("CPU")
-    before = runner.worker.starts
+    before = runner.transport.starts
     assert cli("compare", "--each", ".", "--on", "CPU", "--cases", "2", "--repeat", "2").code == 0
-    assert runner.worker.starts == before + 1
-    assert runner.worker.process_id is None
+    assert runner.transport.starts == before + 1
+    assert runner.transport.process_id is None
 
 
 @pytest.mark.openvino

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ir_scatter import runners
-from ir_scatter.runners.outcome import Outcome, Status
+from ir_scatter.runners.base import Outcome, Status
 from tests.cli.conftest import Cli, copy_sample
 from tests.cli.scatter_models import deprecated, files, slices
 

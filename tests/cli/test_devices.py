@@ -3,7 +3,7 @@ import json
 import pytest
 
 from ir_scatter import runners
-from ir_scatter.runners.outcome import Status
+from ir_scatter.runners.base import Status
 from tests.cli.conftest import Cli
 from tests.compare.fake import FakeRunner
 

@@ -14,8 +14,18 @@ from ir_scatter.core.errors import Error
 from ir_scatter.evaluate import evaluate
 from ir_scatter.evaluate.model import arguments_of, by_role
 from ir_scatter.reading import read
-from ir_scatter.runners.outcome import Execution, NodeFacts, Outcome, Status, Tap, Tapped
-from ir_scatter.runners.runner import TAP_MEMORY, TIME_LIMIT, Availability, Runner
+from ir_scatter.runners.base import (
+    TAP_MEMORY,
+    TIME_LIMIT,
+    Availability,
+    Execution,
+    NodeFacts,
+    Outcome,
+    Runner,
+    Status,
+    Tap,
+    Tapped,
+)
 
 Array = npt.NDArray[Any]
 

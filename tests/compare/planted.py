@@ -15,8 +15,17 @@ from ir_scatter.evaluate.model import ArrayMachine, Program, check_feeds, prepar
 from ir_scatter.ops import Lookup
 from ir_scatter.ops.spec import Reduction, Role
 from ir_scatter.reading import read
-from ir_scatter.runners.outcome import Execution, Outcome, Status, Tap, Tapped
-from ir_scatter.runners.runner import TAP_MEMORY, TIME_LIMIT, Availability, Runner
+from ir_scatter.runners.base import (
+    TAP_MEMORY,
+    TIME_LIMIT,
+    Availability,
+    Execution,
+    Outcome,
+    Runner,
+    Status,
+    Tap,
+    Tapped,
+)
 from tests.ops.naive_scatter import hits
 
 Array = npt.NDArray[Any]

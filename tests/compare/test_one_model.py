@@ -14,7 +14,7 @@ from ir_scatter.compare.session import Compared, Settings
 from ir_scatter.compare.tolerances import Tolerances
 from ir_scatter.compare.verdicts import Level, Verdict
 from ir_scatter.core.errors import BadFeed, UnreadableModel
-from ir_scatter.runners.outcome import NodeFacts, Status
+from ir_scatter.runners.base import NodeFacts, Status
 from tests.compare.fake import FakeRunner, wrong_at
 from tests.compare.models import Array, Inputs, floats, only, write_node
 from tests.rules.ir_text import IrText

@@ -8,7 +8,7 @@ import pytest
 
 from ir_scatter.compare.session import Compared
 from ir_scatter.compare.verdicts import Level, Verdict
-from ir_scatter.runners.outcome import Status
+from ir_scatter.runners.base import Status
 from tests.compare.models import Array, floats, only, run, verdicts, write_node
 
 CPU, FOLD, GPU = "openvino:CPU", "openvino:fold", "openvino:GPU@cpu"

@@ -19,7 +19,7 @@ from ir_scatter.compare.tolerances import Tolerances
 from ir_scatter.compare.verdicts import Level, Verdict
 from ir_scatter.core.errors import BadFeed, CannotWrite, Error
 from ir_scatter.reading import read
-from ir_scatter.runners.outcome import NodeFacts, Status
+from ir_scatter.runners.base import NodeFacts, Status
 from tests.compare.fake import FakeRunner, wrong_at
 from tests.compare.models import Array, floats, verdicts, write_node
 

@@ -6,7 +6,7 @@ import pytest
 from ir_scatter.compare.background import Background
 from ir_scatter.compare.precision import computed_in, facts_about
 from ir_scatter.compare.scopes import printed
-from ir_scatter.runners.outcome import NodeFacts
+from ir_scatter.runners.base import NodeFacts
 
 
 def facts(*originals: str, precision: str = "f32", kind: str = "X") -> NodeFacts:

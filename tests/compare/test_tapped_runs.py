@@ -20,7 +20,7 @@ from ir_scatter.reading import read
 from ir_scatter.report.comparison_html import render
 from ir_scatter.report.comparison_json import document
 from ir_scatter.report.comparison_text import text
-from ir_scatter.runners.outcome import Status, Tapped
+from ir_scatter.runners.base import Status, Tapped
 from tests.compare.planted import Planted, at
 from tests.compare.test_contested import BY_ELEMENT, FEEDS, write
 from tests.rules.ir_text import IrText

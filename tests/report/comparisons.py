@@ -14,8 +14,7 @@ from ir_scatter.compare.tensors import measure
 from ir_scatter.compare.tolerances import default_tolerance
 from ir_scatter.compare.verdicts import Comparison, Guarded, Level, Odd, Tolerance, Verdict
 from ir_scatter.report.comparison_html import render
-from ir_scatter.runners.outcome import NodeFacts, Outcome, Status
-from ir_scatter.runners.runner import Availability
+from ir_scatter.runners.base import Availability, NodeFacts, Outcome, Status
 
 Array = npt.NDArray[Any]
 

@@ -9,7 +9,7 @@ from ir_scatter.compare.job import Done, Failure
 from ir_scatter.compare.session import Compared
 from ir_scatter.report.characters import dumps
 from ir_scatter.report.comparison_json import conversion, document, render
-from ir_scatter.runners.outcome import NodeFacts
+from ir_scatter.runners.base import NodeFacts
 from tests.report.comparisons import CPU, EVERYTHING, GPU, ONE_OFF, OPERATOR, ZEROS, Array, compared, of_node
 
 VERSIONS = {"ir-scatter": "1"}

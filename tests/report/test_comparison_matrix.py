@@ -7,7 +7,7 @@ from ir_scatter.compare.session import Compared, Settings
 from ir_scatter.compare.verdicts import Comparison, Level, Measure, Verdict
 from ir_scatter.report.comparison_text import render
 from ir_scatter.report.matrices import operator_matrix
-from ir_scatter.runners.outcome import Outcome, Status
+from ir_scatter.runners.base import Outcome, Status
 
 CPU, ORT = "openvino:CPU", "onnxruntime"
 

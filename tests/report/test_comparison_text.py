@@ -6,7 +6,7 @@ from ir_scatter.compare.session import Settings
 from ir_scatter.compare.verdicts import Level, Verdict
 from ir_scatter.report.comparison_text import last_line, text
 from ir_scatter.report.matrices import kernel_table, verdict_matrix
-from ir_scatter.runners.outcome import NodeFacts, Outcome, Status
+from ir_scatter.runners.base import NodeFacts, Outcome, Status
 from tests.report.comparisons import (
     CPU,
     EVERYTHING,

@@ -9,9 +9,8 @@ import pytest
 from ir_scatter.compare.job import Failure
 from ir_scatter.compare.session import Compared, Settings
 from ir_scatter.compare.tolerances import Tolerances
+from ir_scatter.runners.base import Availability, Outcome, Status
 from ir_scatter.runners.gpu_on_cpu import FIDELITY
-from ir_scatter.runners.outcome import Outcome, Status
-from ir_scatter.runners.runner import Availability
 from tests.report.comparisons import (
     CPU,
     EQUAL,

@@ -13,8 +13,7 @@ from ir_scatter.compare.session import Compared, NotTapped
 from ir_scatter.compare.verdicts import Guarded, Level, Odd
 from ir_scatter.core.errors import UsageError
 from ir_scatter.report.comparison_html import require_packages
-from ir_scatter.runners.outcome import NodeFacts, Outcome, Status
-from ir_scatter.runners.runner import Availability
+from ir_scatter.runners.base import Availability, NodeFacts, Outcome, Status
 from tests.report.comparisons import (
     GPU,
     MISMATCH,

@@ -11,8 +11,7 @@ from onnx import parser
 
 from ir_scatter import convert, evaluate, runners
 from ir_scatter.inputs.feeds import draw_feeds
-from ir_scatter.runners.outcome import Outcome, Status
-from ir_scatter.runners.runner import Runner
+from ir_scatter.runners.base import Outcome, Runner, Status
 from tests.rewrites.ir_models import given, held, one_scatter
 from tests.rewrites.test_conditions import ND, SEU, SU, elements, slices, tuples
 from tests.rewrites.test_rewrites import BEFORE, converted, name_of

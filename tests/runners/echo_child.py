@@ -8,26 +8,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from ir_scatter.ops.general_kernels.case import Array
-from ir_scatter.runners.service import Failure, serve
+from ir_scatter.runners.transport import Failure, Handler
 
 _STATE = {"answered": 0}
 
 
-def main() -> None:
-    """Serve."""
+def handlers() -> dict[str, Handler]:
+    """Return what answers questions."""
     print("hello from the start")
-    serve(
-        {
-            "echo": _echo,
-            "talk": _talk,
-            "sleep": _sleep,
-            "crash": _crash,
-            "crash_later": _crash_later,
-            "leave": _leave,
-            "fail": _fail,
-            "bug": _bug,
-        }
-    )
+    return {
+        "echo": _echo,
+        "talk": _talk,
+        "sleep": _sleep,
+        "crash": _crash,
+        "crash_later": _crash_later,
+        "leave": _leave,
+        "fail": _fail,
+        "bug": _bug,
+    }
 
 
 def _echo(question: dict[str, Any], arrays: Sequence[Array]) -> tuple[dict[str, Any], list[Array]]:
@@ -45,6 +43,7 @@ def _talk(question: dict[str, Any], arrays: Sequence[Array]) -> tuple[dict[str, 
 
 
 def _sleep(question: dict[str, Any], arrays: Sequence[Array]) -> tuple[dict[str, Any], list[Array]]:
+    _STATE["answered"] += 1
     time.sleep(question["seconds"])
     return {}, []
 

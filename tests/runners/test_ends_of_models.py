@@ -19,9 +19,8 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.inputs.feeds import make_feeds
 from ir_scatter.report import comparison_json, comparison_text
+from ir_scatter.runners.base import Outcome, Runner, Status
 from ir_scatter.runners.child_runner import ChildRunner
-from ir_scatter.runners.outcome import Outcome, Status
-from ir_scatter.runners.runner import Runner
 from tests.cli.conftest import Cli, cli, elsewhere
 from tests.compare.fake import FakeRunner
 from tests.rules.ir_text import IrText, Output
@@ -172,7 +171,7 @@ def test_a_process_that_died_and_was_started_again_is_remarked_on(tmp_path: Path
     runner = runners.find("CPU")
     assert isinstance(runner, ChildRunner)
     assert runner.availability().is_available
-    process = runner.worker.process_id
+    process = runner.transport.process_id
     assert process is not None
     os.kill(process, signal.SIGKILL)
     found = compare(path, [runner], Settings())

@@ -5,17 +5,15 @@ import sys
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from ir_scatter import runners
 from ir_scatter.core.errors import BadFeed, UsageError
-from ir_scatter.runners.onnx.onnxruntime import OnnxRuntimeRunner
-from ir_scatter.runners.openvino.device import OpenVinoRunner
-from ir_scatter.runners.outcome import Status
-from ir_scatter.runners.runner import Runner
+from ir_scatter.runners.base import Runner, Status
+from ir_scatter.runners.onnx.runner import OnnxRuntimeRunner
+from ir_scatter.runners.openvino.runner import OpenVinoRunner
 
 
 @pytest.mark.parametrize(
@@ -97,7 +95,7 @@ def test_a_runner_whose_package_is_missing_says_what_to_install(tmp_path: Path) 
     assert found.remedy == "pip install no-such-package"
     outcome = runner.run(tmp_path / "any.xml", {})
     assert (outcome.status, outcome.message) == (Status.UNAVAILABLE, found.reason)
-    assert runner.worker.starts == 0
+    assert runner.transport.starts == 0
 
 
 class _OfOtherSurroundings(OnnxRuntimeRunner):
@@ -107,16 +105,13 @@ class _OfOtherSurroundings(OnnxRuntimeRunner):
     def environment(self) -> Mapping[str, str]:
         return {"IR_SCATTER_TEST": "other"}
 
-    def options(self) -> Mapping[str, Any]:
-        return {"do": "echo"}
-
 
 def test_a_subclass_brings_its_own_process_and_environment() -> None:
     runner = _OfOtherSurroundings()
-    answer, _ = runner.worker.ask({"do": "echo"}, [], 60)
+    answer, _ = runner.transport.ask({"do": "echo"}, [], 60)
     assert answer["variable"] == "other"
     runner.close()
-    assert runner.worker.process_id is None
+    assert runner.transport.process_id is None
 
 
 @pytest.mark.onnxruntime

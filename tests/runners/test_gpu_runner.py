@@ -7,7 +7,7 @@ import pytest
 
 from ir_scatter import evaluate_model, runners
 from ir_scatter.runners import gpu_on_cpu
-from ir_scatter.runners.outcome import Status, Tap
+from ir_scatter.runners.base import Status, Tap
 from tests.rules.ir_text import IrText
 from tests.unit.nested_ir import floats
 

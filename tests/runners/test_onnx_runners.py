@@ -10,8 +10,7 @@ from onnx import helper
 
 from ir_scatter import runners
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
-from ir_scatter.runners.outcome import Status
-from ir_scatter.runners.runner import Runner
+from ir_scatter.runners.base import Runner, Status
 from tests.unit.nested_ir import floats
 from tests.unit.nested_onnx import save
 
@@ -75,38 +74,41 @@ OF_ONNXRUNTIME = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32",
 OF_THE_REFERENCE = (*OF_ONNXRUNTIME, "i4", "u4", "f4e2m1", "complex64")
 
 
+SHAPES = ((2, 3), (), (0, 3), (5,))
+
+
 @pytest.mark.parametrize("name", OF_THE_REFERENCE)
-@pytest.mark.parametrize("shape", [(2, 3), (), (0, 3), (5,)], ids=str)
-def test_element_types_and_ranks_pass_through(
-    runner: Runner, name: str, shape: tuple[int, ...], tmp_path: Path
-) -> None:
-    number = ELEMENT_TYPES[name].onnx_number
-    assert number is not None
-    names = [None] * len(shape)
-    graph = helper.make_graph(
-        [helper.make_node("Identity", ["x"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("x", number, names)],
-        [helper.make_tensor_value_info("y", number, names)],
-    )
+def test_element_types_and_ranks_pass_through(runner: Runner, name: str, tmp_path: Path) -> None:
+    row = ELEMENT_TYPES[name]
+    assert row.onnx_number is not None
+    ends = {
+        end: [
+            helper.make_tensor_value_info(f"{end}{number}", row.onnx_number, [None] * len(shape))
+            for number, shape in enumerate(SHAPES)
+        ]
+        for end in "xy"
+    }
+    nodes = [helper.make_node("Identity", [f"x{n}"], [f"y{n}"]) for n in range(len(SHAPES))]
+    graph = helper.make_graph(nodes, "g", ends["x"], ends["y"])
     model = helper.make_model(graph, ir_version=11, opset_imports=[helper.make_opsetid("", 23)])
     path = tmp_path / "identity.onnx"
     path.write_bytes(model.SerializeToString())
-    count = int(np.prod(shape))
-    array: Any = (np.arange(1, count + 1) % 3 % 2).reshape(shape)
-    if name == "string":
-        array = np.array(["ä", "", "abc", "d", "e", "f"][:count], object).reshape(shape)
-    else:
-        array = array.astype(dtype(ELEMENT_TYPES[name]))
-    outcome = runner.run(path, {"x": array})
+    feeds: dict[str, Any] = {}
+    for number, shape in enumerate(SHAPES):
+        count = int(np.prod(shape))
+        array: Any = (np.arange(1, count + 1) % 3 % 2).reshape(shape)
+        if name == "string":
+            array = np.array(["ä", "", "abc", "d", "e", "f"][:count], object).reshape(shape)
+        feeds[f"x{number}"] = array if name == "string" else array.astype(dtype(row))
+    outcome = runner.run(path, feeds)
     if runner.name == "onnxruntime" and name not in OF_ONNXRUNTIME:
         assert outcome.status is Status.UNSUPPORTED
         assert outcome.message
         return
     assert (outcome.status, outcome.message) == (Status.OK, "")
-    found = outcome.outputs["y"]
-    assert (found.dtype, found.shape) == (array.dtype, shape)
-    assert found.tolist() == array.tolist() if name == "string" else found.tobytes() == array.tobytes()
+    for found, array in zip(outcome.outputs.values(), feeds.values(), strict=True):
+        assert (found.dtype, found.shape) == (array.dtype, array.shape)
+        assert found.tolist() == array.tolist() if name == "string" else found.tobytes() == array.tobytes()
 
 
 def test_an_operator_without_implementation_is_unsupported(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ from onnx import helper, parser
 
 from ir_scatter import evaluate_model, runners
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
-from ir_scatter.runners.outcome import Outcome, Status
-from ir_scatter.runners.runner import Runner
+from ir_scatter.runners.base import Outcome, Runner, Status
 from tests.rules.ir_text import PRECISIONS, IrText
 from tests.unit.nested_ir import floats, looped, write_branch, write_loop
 
@@ -130,28 +129,29 @@ def test_outputs_have_the_names_that_numpy_gives_them(cpu: Runner, tmp_path: Pat
 NO_NUMPY = {"nf4", "u1", "dynamic"}
 
 
-@pytest.mark.parametrize("name", [name for name in PRECISIONS if name not in NO_NUMPY])
-@pytest.mark.parametrize("shape", [(2, 3), (), (0, 3), (5,)], ids=str)
-def test_every_element_type_and_rank_passes_through(
-    either: Runner, name: str, shape: tuple[int, ...], tmp_path: Path
-) -> None:
-    ir = IrText()
-    x = ir.parameter("x", name, ["?"] * len(shape))
-    ir.add("result", "Result", "opset1", [x], [])
-    path = ir.write(tmp_path)
+SHAPES = ((2, 3), (), (0, 3), (5,))
+
+
+def drawn(name: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Return elements of a type, in column-major order where there is one."""
     count = int(np.prod(shape))
     if name == "string":
-        array = np.array(["ä", "", "abc", "d", "e", "f"][:count], object).reshape(shape)
-    else:
-        type = dtype(ELEMENT_TYPES[name])
-        array = (np.arange(1, count + 1) % 3 % 2).reshape(shape).astype(type)
-        array = np.asfortranarray(array) if array.ndim else array
-    outcome = either.run(path, {"x": array})
+        return np.array(["ä", "", "abc", "d", "e", "f"][:count], object).reshape(shape)
+    array = (np.arange(1, count + 1) % 3 % 2).reshape(shape).astype(dtype(ELEMENT_TYPES[name]))
+    return np.asfortranarray(array) if array.ndim else array
+
+
+@pytest.mark.parametrize("name", [name for name in PRECISIONS if name not in NO_NUMPY])
+def test_every_element_type_and_rank_passes_through(either: Runner, name: str, tmp_path: Path) -> None:
+    ir = IrText()
+    for number, shape in enumerate(SHAPES):
+        ir.add(f"y{number}", "Result", "opset1", [ir.parameter(f"x{number}", name, ["?"] * len(shape))], [])
+    arrays = [drawn(name, shape) for shape in SHAPES]
+    outcome = either.run(ir.write(tmp_path), {f"x{number}": array for number, array in enumerate(arrays)})
     assert (outcome.status, outcome.message) == (Status.OK, "")
-    (found,) = outcome.outputs.values()
-    assert found.dtype == array.dtype
-    assert found.shape == shape
-    assert found.tolist() == array.tolist() if name == "string" else found.tobytes() == array.tobytes()
+    for found, array in zip(outcome.outputs.values(), arrays, strict=True):
+        assert (found.dtype, found.shape) == (array.dtype, array.shape)
+        assert found.tolist() == array.tolist() if name == "string" else found.tobytes() == array.tobytes()
 
 
 def test_a_type_that_numpy_does_not_have_is_unsupported(cpu: Runner, tmp_path: Path) -> None:
@@ -293,19 +293,19 @@ def test_changed_weights_are_read_again(cpu: Runner, tmp_path: Path) -> None:
     assert cpu.run(path, {"x": floats(3) * 0}).outputs["sum"].tolist() == [2, 2, 2]
 
 
-def test_200_runs_go_through_one_process(tmp_path: Path) -> None:
+def test_many_runs_go_through_one_process(tmp_path: Path) -> None:
     runner = runners.find("CPU")
     runner.close()
     path = write_scatter(tmp_path)
     feeds = scatter_feeds()
     process = None
-    for number in range(200):
+    for number in range(60):
         changed = feeds | {"updates": feeds["updates"] + number}
         outputs = runner.run(path, changed).outputs
-        process = process or runner.worker.process_id  # type: ignore[attr-defined]
-        if number % 50 == 0:
+        process = process or runner.transport.process_id  # type: ignore[attr-defined]
+        if number % 20 == 0:
             assert np.array_equal(outputs["scatter"], evaluate_model(path, changed)["scatter"])
-    assert runner.worker.process_id == process  # type: ignore[attr-defined]
+    assert runner.transport.process_id == process  # type: ignore[attr-defined]
 
 
 def test_repetitions_are_kept_apart(either: Runner, tmp_path: Path) -> None:
@@ -409,3 +409,61 @@ def test_many_models_take_turns_in_one_process(cpu: Runner, tmp_path: Path) -> N
         for number, path in enumerate(paths):
             found = cpu.run(path, {"x": floats(3)}).outputs["moved"]
             assert found.tolist() == [number, number + 0.25, number + 0.5]
+
+
+def write_relu(folder: Path, type: str = "ReLU") -> str:
+    ir = IrText()
+    data = ir.parameter("data", shape=(3,))
+    ir.add("result", "Result", "opset1", [ir.add("node", type, "opset1", [data], [("f32", (3,))])], [])
+    return ir.write(folder, type)
+
+
+RELU_FEEDS = {"data": np.array([-1, 2, 3], np.float32)}
+
+
+@pytest.fixture
+def fresh() -> Any:
+    found = runners.find("CPU")
+    found.close()
+    yield found
+    found.close()
+
+
+def test_a_prepared_model_is_compiled_once(tmp_path: Path, fresh: Any) -> None:
+    path = write_relu(tmp_path)
+    starts = fresh.transport.starts
+    fresh.prepare(path)
+    outcome = fresh.run(path, RELU_FEEDS, profile=True)
+    assert outcome.status is Status.OK
+    assert outcome.outputs["node"].tolist() == [0, 2, 3]
+    again = fresh.run(path, RELU_FEEDS, profile=True)
+    assert again.seconds < outcome.seconds, "what the first took has the compilation in it"
+    assert fresh.transport.starts == starts + 1
+
+
+def test_what_is_prepared_may_fail_or_be_another(tmp_path: Path, fresh: Any) -> None:
+    odd, good = write_relu(tmp_path, "NoSuchThing"), write_relu(tmp_path)
+    fresh.prepare(odd)
+    failed = fresh.run(odd, RELU_FEEDS)
+    assert failed.status is Status.UNSUPPORTED
+    assert "NoSuchThing" in failed.message
+    fresh.prepare(odd)
+    fresh.prepare(good)
+    assert fresh.run(good, RELU_FEEDS).status is Status.OK
+    assert fresh.run(odd, RELU_FEEDS).status is Status.UNSUPPORTED
+
+
+def test_a_time_limit(tmp_path: Path, fresh: Any) -> None:
+    path = write_relu(tmp_path)
+    fresh.prepare(path)
+    assert fresh.run(path, RELU_FEEDS, timeout=0.001).status is Status.TIMEOUT
+    assert fresh.run(path, RELU_FEEDS).status is Status.OK
+
+
+def test_closing_does_not_wait_and_leaves_no_process(tmp_path: Path, fresh: Any) -> None:
+    path = write_relu(tmp_path)
+    for _ in range(3):
+        fresh.prepare(path)
+        fresh.close()
+        assert fresh.transport.process_id is None
+    assert fresh.run(path, RELU_FEEDS).status is Status.OK

@@ -11,8 +11,8 @@ from onnx import TensorProto, helper
 
 from ir_scatter import read, runners
 from ir_scatter.compare.nodes import nodes_by_tap
+from ir_scatter.runners.base import Status
 from ir_scatter.runners.child_runner import ChildRunner
-from ir_scatter.runners.outcome import Status
 from tests.rules.ir_text import IrText
 from tests.unit.nested_onnx import save
 
@@ -65,7 +65,7 @@ def write_onnx(folder: Path, *, dynamic: bool) -> str:
 
 def peak_of(runner: ChildRunner) -> int:
     """Return the most memory that the process ever held, in bytes."""
-    status = Path(f"/proc/{runner.worker.process_id}/status").read_text()
+    status = Path(f"/proc/{runner.transport.process_id}/status").read_text()
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) * 1024
 
 

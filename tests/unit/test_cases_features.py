@@ -24,7 +24,7 @@ from ir_scatter.inputs.terms import Constraint
 from ir_scatter.ops import SPECS, Lookup
 from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
 from ir_scatter.rewrites.conditions import Condition
-from ir_scatter.runners.outcome import Outcome, Status
+from ir_scatter.runners.base import Outcome, Status
 from tests.rules.ir_text import IrText
 from tests.unit.nested_onnx import save
 

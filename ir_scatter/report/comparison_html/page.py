@@ -24,9 +24,8 @@ from ir_scatter.report.comparison_html.matrix import make_matrix
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.comparison_text import POLICY
 from ir_scatter.report.phrases import counted
+from ir_scatter.runners.base import Availability, Outcome, Status
 from ir_scatter.runners.gpu_on_cpu import FIDELITY, NAME
-from ir_scatter.runners.outcome import Outcome, Status
-from ir_scatter.runners.runner import Availability
 
 if TYPE_CHECKING:
     from jinja2 import Environment

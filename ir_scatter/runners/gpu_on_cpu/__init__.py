@@ -11,18 +11,207 @@ There "GPU" is this device and no other one, a real GPU of the machine included.
 worth what `FIDELITY` says.
 """
 
-from ir_scatter.runners.gpu_on_cpu.environment import MODELS_PER_PROCESS, environment, prepare, problem
-from ir_scatter.runners.gpu_on_cpu.fidelity import FIDELITY, FIDELITY_WITH_SUBGROUPS, NAME, device_name
-from ir_scatter.runners.gpu_on_cpu.libraries import versions
+import ctypes
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
 
-__all__ = [
-    "FIDELITY",
-    "FIDELITY_WITH_SUBGROUPS",
-    "MODELS_PER_PROCESS",
-    "NAME",
-    "device_name",
-    "environment",
-    "prepare",
-    "problem",
-    "versions",
-]
+from ir_scatter.core.errors import UsageError
+from ir_scatter.runners.gpu_on_cpu.layer import build_layer
+
+NAME = "GPU plugin on the CPU OpenCL runtime"
+"""What reports call the device: never "GPU"."""
+
+_OWN = (
+    f"This is OpenVINO's {NAME}, not a GPU. The host code and the kernels are the plugin's own: a wrong "
+    "index, a skipped copy, a refused type or a lost reduction seen here is the plugin's."
+)
+_LOCKSTEP = (
+    "Kernels that count on work-items running in step, which OpenCL does not promise, compute garbage here: "
+    "a transposition of [a, b, c] to [a, c, b] does. No kernel of a scatter operator does."
+)
+_REST = (
+    "Races, the order of memory accesses, NaN in minimum and maximum, and floating-point numbers beyond the "
+    "range of the integer type they become follow the CPU. An access out of bounds may end the process.",
+    "Times measured here say nothing about a GPU.",
+)
+
+FIDELITY = (
+    _OWN,
+    "The plugin is told of a device without subgroups, of which this runtime makes others than a GPU: matrix "
+    "multiplication, convolution and softmax run reference kernels of the plugin, not those that a GPU runs, "
+    "and what has no such kernel is refused. The kernels of scatter operators use no subgroups and are the "
+    "same.",
+    _LOCKSTEP,
+    *_REST,
+)
+"""Sentences for every report that has a result of this runner."""
+
+FIDELITY_WITH_SUBGROUPS = (
+    _OWN,
+    "The plugin uses its kernels for subgroups, of which this runtime makes others than a GPU: matrix "
+    "multiplication and convolution give mostly zeros, and what comes from them means nothing. The kernels "
+    "of scatter operators use no subgroups: their nodes are still worth comparing, each on its own inputs.",
+    _LOCKSTEP,
+    *_REST,
+)
+"""The same for a process that was started with `environment(subgroups=True)`."""
+
+_SUFFIX = " (iGPU)"
+_SYSTEM, _MACHINE = "Linux", "x86_64"
+_LAYERS = "OPENCL_LAYERS"
+_SUBGROUPS = "IR_SCATTER_SUBGROUPS"
+
+MODELS_PER_PROCESS = 200
+"""After how many compiled models a child process should be replaced: each leaves some 3 MB behind."""
+
+_RUNTIME = "libintelocl.so"
+"""The driver that the OpenCL loader is told to use; the loader loads it."""
+
+_OPENVINO = (2026, 0)
+_INSTALL = 'pip install "ir-scatter[gpu-on-cpu]"'
+
+_PACKAGES: Mapping[str, tuple[str, ...]] = {
+    "tbb": ("libtbb.so.12",),
+    "intel-cmplr-lib-rt": ("libintlc.so.5", "libimf.so", "libirng.so", "libsvml.so"),
+    "intel-opencl-rt": ("libOpenCL.so.1", _RUNTIME),
+}
+"""The libraries by package, each after those that it needs.
+
+intel-opencl-rt does not name intel-cmplr-lib-rt as a dependency, and does not load without it.
+"""
+
+
+def problem() -> str | None:
+    """Return why the GPU plugin cannot run on this machine's CPU and what to install; None if it can.
+
+    The first answer may take a moment: the OpenCL layer is compiled for it.
+    """
+    try:
+        environment()
+    except UsageError as error:
+        return str(error)
+    return None
+
+
+def environment(*, subgroups: bool = False) -> dict[str, str]:
+    """Return the environment variables that a child process must be started with, beside our own.
+
+    Args:
+        subgroups: let the plugin use its kernels for subgroups. It takes some models then that it
+            refuses without ("Could not find a suitable kernel", NonZero), but matrix multiplication and
+            convolution give mostly zeros: `FIDELITY_WITH_SUBGROUPS`.
+
+    Raises:
+        UsageError: it cannot run here; `problem` says the same.
+    """
+    system, machine = platform.system(), platform.machine()
+    if (system, machine) != (_SYSTEM, _MACHINE):
+        raise UsageError(f"this is {system} on {machine}, expected {_SYSTEM} on {_MACHINE}")
+    _check_openvino()
+    runtime = find_libraries()[_RUNTIME]
+    layer = build_layer()
+    return {
+        _SUBGROUPS: "1" if subgroups else "",
+        _LAYERS: str(layer),
+        "OCL_ICD_FILENAMES": str(runtime),
+        # Where drivers and further layers are registered: a folder that has none, whatever this machine has.
+        "OCL_ICD_VENDORS": str(layer.parent),
+        "OPENCL_LAYER_PATH": str(layer.parent),
+    }
+
+
+def prepare() -> None:
+    """Load the libraries of the OpenCL runtime into this process, before openvino is imported.
+
+    openvino brings an older oneTBB under the name of the one that the runtime needs. Whichever is loaded
+    first serves both; with the older one the runtime does not load. The OpenCL loader says nothing of a
+    library that it cannot load, but that there is no device: here it is said why.
+
+    Raises:
+        UsageError: a package is not installed, or a library cannot be loaded.
+        RuntimeError: openvino has been imported already, or the environment is not that of `environment`.
+    """
+    if "openvino" in sys.modules:
+        raise RuntimeError("prepare() must be called before openvino is imported")
+    if _LAYERS not in os.environ:
+        raise RuntimeError("prepare() must be called in a process that has the variables of environment()")
+    for path in [*map(str, find_libraries().values()), os.environ[_LAYERS]]:
+        try:
+            ctypes.CDLL(path)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be loaded: {error}") from error
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the packages by their names, those that are installed."""
+    found = {name: _distribution(name) for name in _PACKAGES}
+    return {name: package.version for name, package in found.items() if package is not None}
+
+
+def device_name(told: str) -> str:
+    """Return the full name of the device for a report.
+
+    Args:
+        told: what the plugin says, "AMD EPYC (iGPU)".
+    """
+    return f"{NAME} ({told.removesuffix(_SUFFIX)})"
+
+
+def find_libraries() -> dict[str, Path]:
+    """Return the paths of the libraries by their names, in the order in which they must be loaded.
+
+    Raises:
+        UsageError: a package is not installed, or not whole.
+    """
+    installed = {name: _distribution(name) for name in _PACKAGES}
+    missing = [name for name, found in installed.items() if found is None]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise UsageError(f"{_listed(missing)} {verb} not installed: {_INSTALL}")
+    return {
+        library: _locate(package, name, library)
+        for name, package in installed.items()
+        if package is not None
+        for library in _PACKAGES[name]
+    }
+
+
+def _check_openvino() -> None:
+    """Refuse an OpenVINO whose kernels this runtime does not compile, or not all.
+
+    Raises:
+        UsageError: it is older than what was tried.
+    """
+    installed = _distribution("openvino")
+    if installed is None:
+        raise UsageError(f"openvino is not installed: {_INSTALL}")
+    year, release, *_ = [*installed.version.split("."), "0"]
+    if year.isdecimal() and release.isdecimal() and (int(year), int(release)) < _OPENVINO:
+        wanted = ".".join(map(str, _OPENVINO))
+        raise UsageError(f"openvino {installed.version} is installed, expected {wanted} or later: {_INSTALL}")
+
+
+def _distribution(name: str) -> Distribution | None:
+    try:
+        return distribution(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _locate(package: Distribution, name: str, library: str) -> Path:
+    for file in package.files or ():
+        if file.name == library:
+            path = Path(str(package.locate_file(file))).resolve()
+            if path.is_file():
+                return path
+    raise UsageError(
+        f"{name} {package.version} is installed without its {library}: pip install --force-reinstall {name}"
+    )
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,24 +1,120 @@
-"""onnxruntime on the processor, with its graph optimizations as they are by default."""
+"""Runs models on onnxruntime: what happens in its process."""
 
-from ir_scatter.formats import ONNX_FORMAT
-from ir_scatter.runners.child_runner import ChildRunner
-from ir_scatter.runners.runner import Family, Runner
+import ctypes
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-NAME = "onnxruntime"
+import numpy as np
+
+from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_onnx_number
+from ir_scatter.core.shapes import Bounds, Shape
+from ir_scatter.core.tensors import decode
+from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.runners.feeds import Input
+from ir_scatter.runners.onnx.child import OnnxEngine
+from ir_scatter.runners.tapping import handler_of
+from ir_scatter.runners.transport import Failure, Handler, require, shortened
+
+_PROVIDERS = ["CPUExecutionProvider"]
+_FATAL = 4
+"""The severity from which on onnxruntime prints."""
+
+_HEAD = re.compile(r"^\[ONNXRuntimeError\] : \d+ : (\w+) : (?:Load model from .*? failed:\s*)?")
+_PLACE = re.compile(r"(?:/[^/\s:]+)+:\d+ [^\n]*?\)\s(?=\S)")
+_UNSUPPORTED = re.compile(
+    r"NOT_IMPLEMENTED|No Op registered|is not a registered function/op|Unsupported model IR version|"
+    r"is under development|not currently registered or supported|No opset import"
+)
+_FOLDER_OF_DATA = "session.model_external_initializers_file_folder_path"
 
 
-class OnnxRuntimeRunner(ChildRunner):
+def handlers() -> dict[str, Handler]:
+    """Return what answers questions."""
+    require("onnxruntime.InferenceSession", "onnxruntime.OrtValue", "onnxruntime.get_device")
+    import onnxruntime
+
+    full_name = f"CPU, {onnxruntime.get_device()} build"
+    return {"run": handler_of(_OnnxRuntime), "describe": lambda *_: ({"full_name": full_name}, [])}
+
+
+class _OnnxRuntime(OnnxEngine):
     """The provider for processors."""
 
-    name = NAME
-    module = "ir_scatter.runners.onnx.onnxruntime_child"
-    packages = ("onnxruntime",)
-    install = "pip install onnxruntime"
-    formats = (ONNX_FORMAT,)
+    def load(self, model: Any) -> Any:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = _FATAL
+        source = self.path
+        if model is not None:
+            source = model.SerializeToString()
+            options.add_session_config_entry(_FOLDER_OF_DATA, str(Path(self.path).parent))
+        try:
+            return onnxruntime.InferenceSession(source, options, providers=_PROVIDERS)
+        except Exception as error:
+            raise _failure(error) from None
+
+    def ends(self, session: Any) -> tuple[list[Input], list[str]]:
+        required = [(one, False) for one in session.get_inputs()]
+        optional = [(one, True) for one in session.get_overridable_initializers()]
+        inputs = [Input((one.name,), _type(one.type), _shape(one), flag) for one, flag in required + optional]
+        return inputs, [output.name for output in session.get_outputs()]
+
+    def compute(self, session: Any, names: Sequence[str]) -> list[Array]:
+        given = (*session.get_inputs(), *session.get_overridable_initializers())
+        types = {one.name: _type(one.type) for one in given}
+        try:
+            if any(array.dtype == object for array in self.feeds.values()):
+                # onnxruntime makes no value of its own kind of strings, and no array of bfloat16
+                return [np.asarray(found) for found in session.run(list(names), dict(self.feeds))]
+            values = {name: _value(array, types[name]) for name, array in self.feeds.items()}
+            outputs = session.run_with_ort_values(list(names), values)
+        except Exception as error:  # whatever the runtime says is the answer
+            raise _failure(error) from None
+        return [_array(output, name) for name, output in zip(names, outputs, strict=True)]
 
 
-def _make(name: str) -> Runner | None:
-    return OnnxRuntimeRunner() if name == NAME else None
+def _type(text: str) -> str:
+    """Return our name of "tensor(float)"."""
+    name = text.removeprefix("tensor(").removesuffix(")")
+    return next((row.name for row in ELEMENT_TYPES.values() if row.onnx_name == name), text)
 
 
-FAMILY = Family((NAME,), _make, 30)
+def _shape(input: Any) -> Shape:
+    """Return a shape; no dimensions are those of a scalar, or of an input without a shape: any will do."""
+    if not input.shape:
+        return None
+    return tuple(dim if isinstance(dim, int) else Bounds(symbol=dim or None) for dim in input.shape)
+
+
+def _value(array: Array, type: str) -> Any:
+    import onnxruntime
+
+    make = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type
+    return make(np.ascontiguousarray(array).reshape(array.shape), ELEMENT_TYPES[type].onnx_number)
+
+
+def _array(value: Any, name: str) -> Array:
+    """Return a copy of a tensor: onnxruntime itself has no NumPy type for bfloat16 and the like."""
+    if not value.has_value() or not value.is_tensor():
+        raise Failure("unsupported", f"output {name} is no tensor")
+    row = from_onnx_number(value.element_type())
+    if row is not None and row.kind == "string":
+        return np.array(value.numpy(), object)
+    shape = tuple(value.shape())
+    if row is None or dtype(row) is None:
+        raise Failure("unsupported", f"output {name} is {value.data_type()}, which NumPy has no type for")
+    if 0 in shape:
+        return np.empty(shape, dtype(row))
+    raw = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
+    found = decode(memoryview(raw), row, shape)
+    assert found is not None
+    return found
+
+
+def _failure(error: Exception) -> Failure:
+    text = str(error)
+    status = "unsupported" if _UNSUPPORTED.search(text) else "refused"
+    return Failure(status, shortened(_PLACE.sub("", _HEAD.sub("", text))) or type(error).__name__)

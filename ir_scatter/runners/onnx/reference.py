@@ -1,29 +1,90 @@
-"""The reference evaluator of the package onnx, with its own operators."""
+"""Runs models on the reference evaluator of onnx: what happens in its process."""
 
-from ir_scatter.formats import ONNX_FORMAT
-from ir_scatter.runners.child_runner import ChildRunner
-from ir_scatter.runners.runner import Family, Runner
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-NAME = "onnx-reference"
+import numpy as np
+
+from ir_scatter.core.element_types import from_onnx_number
+from ir_scatter.core.shapes import Bounds, Shape
+from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.runners.feeds import Input
+from ir_scatter.runners.onnx.child import OnnxEngine, read
+from ir_scatter.runners.tapping import handler_of
+from ir_scatter.runners.transport import Failure, Handler, require, shortened
+
+_UNSUPPORTED = (NotImplementedError, ImportError)
+_UNSUPPORTED_WORDS = re.compile("no (?:registered )?implementation", re.IGNORECASE)
+_TALK = re.compile(r", schema\.has_function.*", re.DOTALL)
+"""What is said to the developers of onnx, with a list of all operators."""
 
 
-class OnnxReferenceRunner(ChildRunner):
-    """`onnx.reference.ReferenceEvaluator` as it is."""
+def handlers() -> dict[str, Handler]:
+    """Return what answers questions."""
+    require("onnx.ModelProto", "onnx.reference.ReferenceEvaluator")
+    return {"run": handler_of(_Reference), "describe": lambda *_: ({"full_name": "ReferenceEvaluator"}, [])}
 
-    name = NAME
-    module = "ir_scatter.runners.onnx.reference_child"
-    packages = ("onnx",)
-    install = "pip install onnx"
-    formats = (ONNX_FORMAT,)
-    remarks = (
-        "It broadcasts illegal updates in silence.",
-        "A Loop joins its scan outputs instead of stacking them, and fails if it never runs.",
-        "It keeps every value of a model until the end, whatever --tap-memory allows.",
+
+class _Reference(OnnxEngine):
+    """A session is a pair: the model, and its evaluator."""
+
+    loops_join = True
+
+    def load(self, model: Any) -> Any:
+        from onnx.external_data_helper import load_external_data_for_model
+        from onnx.reference import ReferenceEvaluator
+
+        model = read(self.path) if model is None else model
+        try:
+            load_external_data_for_model(model, str(Path(self.path).parent))
+            return model, ReferenceEvaluator(model)
+        except Exception as error:  # whatever the runtime says is the answer
+            raise _failure(error) from None
+
+    def ends(self, session: Any) -> tuple[list[Input], list[str]]:
+        graph = session[0].graph
+        defaults = {tensor.name for tensor in graph.initializer}
+        inputs = [Input((one.name,), _type(one), _shape(one), one.name in defaults) for one in graph.input]
+        return inputs, [output.name for output in graph.output]
+
+    def compute(self, session: Any, names: Sequence[str]) -> list[Array]:
+        feeds = {name: feed.copy() for name, feed in self.feeds.items()}  # evaluators may write to them
+        try:
+            with np.errstate(all="ignore"):
+                outputs = session[1].run(list(names), feeds)
+        except Exception as error:
+            raise _failure(error) from None
+        return [_array(output, name) for name, output in zip(names, outputs, strict=True)]
+
+
+def _array(output: Any, name: str) -> Array:
+    """Return an output as an array of its own: evaluators may hand back what they were given."""
+    if not isinstance(output, np.ndarray | np.generic):
+        raise Failure("unsupported", f"output {name} is no tensor")
+    array = np.array(output)
+    return array.astype(object) if array.dtype.kind in "UT" else array
+
+
+def _type(value: Any) -> str:
+    if value.type.WhichOneof("value") != "tensor_type":
+        return "no tensor"
+    row = from_onnx_number(value.type.tensor_type.elem_type)
+    return row.name if row else f"of element type {value.type.tensor_type.elem_type}"
+
+
+def _shape(value: Any) -> Shape:
+    if not value.type.tensor_type.HasField("shape"):
+        return None
+    return tuple(
+        dim.dim_value if dim.HasField("dim_value") else Bounds(symbol=dim.dim_param or None)
+        for dim in value.type.tensor_type.shape.dim
     )
 
 
-def _make(name: str) -> Runner | None:
-    return OnnxReferenceRunner() if name == NAME else None
-
-
-FAMILY = Family((NAME,), _make, 40)
+def _failure(error: Exception) -> Failure:
+    text = _TALK.sub("", str(error))
+    is_unsupported = isinstance(error, _UNSUPPORTED) or _UNSUPPORTED_WORDS.search(text) is not None
+    message = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return Failure("unsupported" if is_unsupported else "refused", shortened(message))

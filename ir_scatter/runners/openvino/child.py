@@ -1,82 +1,240 @@
 """Runs models on OpenVINO's devices: what happens in the process of that runtime."""
 
-from collections.abc import Sequence
+import re
+import tempfile
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache, lru_cache
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from ir_scatter.ops.general_kernels.case import Array
-from ir_scatter.runners.openvino.facts import node_facts
-from ir_scatter.runners.openvino.inputs import input_tensors, output_names
-from ir_scatter.runners.openvino.models import Models
-from ir_scatter.runners.openvino.tapping import Question, prepare, run_tapped
-from ir_scatter.runners.service import needs, serve
+from ir_scatter.runners.base import RunRequest, Tap
+from ir_scatter.runners.openvino.inputs import feeds_by_parameter, output_names, to_array, to_tensor
+from ir_scatter.runners.openvino.messages import failure
+from ir_scatter.runners.openvino.questions import HANDLERS
+from ir_scatter.runners.openvino.taps import add_taps, shape_model
+from ir_scatter.runners.tapping import KEPT, Engine, Loaded, handler_of, identity
+from ir_scatter.runners.transport import Answer, Failure, Handler, require
 
 _PROPERTIES = {
     "full_name": "FULL_DEVICE_NAME",
     "capabilities": "OPTIMIZATION_CAPABILITIES",
     "default_precision": "INFERENCE_PRECISION_HINT",
 }
+_VERSION_10 = re.compile(rb"(<net\b[^>]*?\bversion\s*=\s*[\"'])10(?=[\"'])")
+_HEAD = 4096
+_DEFAULT = "default"
+_TIME, _NOT_RUN = "execTimeMcs", "not_executed"
 
 
-def main() -> None:
-    """Serve."""
-    device = _Device()
-    serve(
-        {"run": device.run, "describe": device.describe, "prepare": device.prepare},
-        needs("openvino.Core", "openvino.Tensor", "openvino.opset8"),
-    )
+def handlers() -> dict[str, Handler]:
+    """Return what answers questions."""
+    require("openvino.Core", "openvino.Tensor", "openvino.opset8")
+    return {"run": handler_of(DeviceEngine), "describe": _describe, "prepare": _prepare, **HANDLERS}
 
 
-class _Device:
-    """Answers the questions of `ChildRunner`."""
+class OpenVinoEngine(Engine):
+    """A model that OpenVINO has read, with its feeds as tensors."""
 
-    def __init__(self) -> None:
-        self._models = Models()
+    def __init__(self, request: RunRequest, arrays: Sequence[Array]) -> None:
+        super().__init__(request, arrays)
+        self.loaded = _plain(identity(request.model))
+        self.by_parameter = feeds_by_parameter(self.loaded.model, self.feeds, request.model)
+        self.tensors = [to_tensor(self.feeds[name]) for name in self.by_parameter]
+        self.names = output_names(self.loaded.model)
 
-    def describe(self, question: dict[str, Any], _: Sequence[Array]) -> tuple[dict[str, Any], list[Array]]:
-        """Compile the smallest model, and say what the device is."""
-        device = question["device"]
-        self._models.start(_smallest(), "smallest", device, "default", profile=False)
-        answer: dict[str, Any] = {"status": "ok"}
-        for word, property in _PROPERTIES.items():
-            try:
-                value = self._models.core.get_property(device, property)
-            except Exception:  # AUTO, HETERO and the like are no devices
-                continue
+    @abstractmethod
+    def compute(self, model: Any) -> list[Array]:
+        """Return all outputs of a model that nobody needs again."""
+
+    def tap(self, taps: tuple[Tap, ...], *, bodies: bool, keep: bool) -> Loaded:
+        make = _tapped if keep else _tapped.__wrapped__
+        return make(identity(self.request.model), taps, tuple(self.by_parameter), bodies)
+
+    def shapes(self, tapped: Loaded, keys: Sequence[str]) -> Mapping[str, Sequence[int]] | None:
+        # as OpenVINO infers them, or by running a model that gives them out
+        import openvino
+
+        model = tapped.model.clone()
+        with suppress(Exception):  # then the shapes that are known must do
+            shapes = enumerate(openvino.PartialShape(tensor.get_shape()) for tensor in self.tensors)
+            model.reshape(dict(shapes))
+        inferred = {key: model.output(int(key)).get_partial_shape() for key in keys}
+        unknown = [key for key, shape in inferred.items() if shape.is_dynamic]
+        if any(tapped.sizes[key].loops for key in unknown):
+            return None
+        found = {key: list(shape.to_shape()) for key, shape in inferred.items() if shape.is_static}
+        if unknown:
+            shapes_found = self.compute(shape_model(model, list(map(int, unknown))))
+            found |= {key: shape.tolist() for key, shape in zip(unknown, shapes_found, strict=True)}
+        return found
+
+
+class DeviceEngine(OpenVinoEngine):
+    """What a device computes.
+
+    Attributes:
+        ran: the compiled model that ran last, and the request.
+    """
+
+    ran: tuple[Any, Any]
+
+    def compute(self, model: Any) -> list[Array]:
+        _, request = compile_model(model, self.request._replace(profile=False))
+        return self._infer(request, range(len(model.outputs)))
+
+    def infer(self, loaded: Loaded, keys: Sequence[str]) -> list[Array]:
+        self.ran = session(loaded, self.request)
+        return self._infer(self.ran[1], [*range(len(self.names)), *map(int, keys)])
+
+    def facts(self) -> list[dict[str, Any]]:
+        return _node_facts(*self.ran)
+
+    def _infer(self, request: Any, outputs: Sequence[int]) -> list[Array]:
+        """Run once; a model with a memory begins anew."""
+        try:
+            request.reset_state()
+            for number, tensor in enumerate(self.tensors):
+                request.set_input_tensor(number, tensor)
+            request.infer()
+        except Exception as error:  # whatever the runtime says is the answer
+            raise failure(error) from None
+        return [to_array(request.get_output_tensor(number)) for number in outputs]
+
+
+def _prepare(asked: Mapping[str, Any], _: Sequence[Array]) -> Answer:
+    started, request = perf_counter(), RunRequest.of(asked)
+    loaded = _plain(identity(request.model))
+    session(loaded, request)
+    loaded.seconds = perf_counter() - started
+    return {}, []
+
+
+def _describe(asked: Mapping[str, Any], _: Sequence[Array]) -> Answer:
+    """Compile the smallest model, and say what the device is."""
+    import openvino
+    from openvino import opset8
+
+    device = asked["device"]
+    parameter = opset8.parameter([1], openvino.Type.f32)
+    smallest = openvino.Model([opset8.result(opset8.relu(parameter))], [parameter])
+    compile_model(smallest, RunRequest("", precision=_DEFAULT, device=device))
+    answer: dict[str, Any] = {}
+    for word, property in _PROPERTIES.items():
+        with suppress(Exception):  # AUTO, HETERO and the like are no devices
+            value = core().get_property(device, property)
             is_list = isinstance(value, list | tuple | set)
             answer[word] = sorted(map(str, value)) if is_list else _word(value)
-        return answer, []
-
-    def prepare(self, question: dict[str, Any], _: Sequence[Array]) -> tuple[dict[str, Any], list[Array]]:
-        """Read and compile a model that will be run."""
-        started = perf_counter()
-        prepare(self._models, question)
-        return {"status": "ok", "seconds": perf_counter() - started}, []
-
-    def run(self, question: dict[str, Any], arrays: Sequence[Array]) -> tuple[dict[str, Any], list[Array]]:
-        """Run a model, with or without taps."""
-        started = perf_counter()
-        path = question["model"]
-        model = self._models.read(path)
-        feeds = dict(zip(question["feeds"], arrays, strict=True))
-        tensors = input_tensors(model, feeds, path)
-        names = output_names(model)
-        read = perf_counter() - started
-        done = run_tapped(self._models, Question(question, model, feeds, tensors, len(names)))
-        done.seconds += read
-        answer, found = done.answer(names)
-        if question["profile"]:
-            answer["facts"] = node_facts(*done.ran)
-        return answer, found
+    return answer, []
 
 
 def _word(value: Any) -> str:
     return str(value.to_string()) if hasattr(value, "to_string") else str(value)
 
 
-def _smallest() -> Any:
+@cache
+def core() -> Any:
+    """Return OpenVINO's Core."""
     import openvino
-    from openvino import opset8
 
-    parameter = opset8.parameter([1], openvino.Type.f32)
-    return openvino.Model([opset8.result(opset8.relu(parameter))], [parameter])
+    return openvino.Core()
+
+
+def session(loaded: Loaded, request: RunRequest) -> tuple[Any, Any]:
+    """Return a compiled model and a request that runs it, made once."""
+    options = (request.device, request.precision, request.profile)
+    found: tuple[Any, Any] = loaded.session(options, lambda: compile_model(loaded.model, request))
+    return found
+
+
+def compile_model(model: Any, request: RunRequest) -> tuple[Any, Any]:
+    """Return a compiled model, and a request that runs it.
+
+    Raises:
+        Failure: the device is missing, or does not take the model.
+    """
+    config: dict[str, Any] = {"PERF_COUNT": True} if request.profile else {}
+    if request.precision != _DEFAULT:
+        config["INFERENCE_PRECISION_HINT"] = request.precision
+    try:
+        compiled = core().compile_model(model, request.device, config)
+        return compiled, compiled.create_infer_request()
+    except Exception as error:
+        found = failure(error)
+        raise found if _is_there(request.device) else Failure("unavailable", found.message) from None
+
+
+def _is_there(device: str) -> bool:
+    """Tell whether there are devices for a name."""
+    kind, _, rest = device.partition(":")
+    wanted = [part.lstrip("-").partition("(")[0] for part in rest.split(",")] if rest else [kind]
+    found = core().available_devices
+    kinds = {one.partition(".")[0] for one in found}
+    known = {"AUTO", "MULTI", "HETERO", "BATCH", *found, *kinds, *(f"{one}.0" for one in found)}
+    return known.issuperset(wanted)
+
+
+@lru_cache(KEPT)
+def _plain(file: tuple[Any, ...]) -> Loaded:
+    try:
+        return Loaded(_read(file[0]))
+    except Exception as error:  # whatever the runtime says is the answer
+        raise failure(error) from None
+
+
+@lru_cache(KEPT)
+def _tapped(file: tuple[Any, ...], taps: tuple[Tap, ...], feeds: tuple[str, ...], bodies: bool) -> Loaded:
+    return add_taps(_plain(file).model, taps, feeds, bodies=bodies)
+
+
+def _read(path: str) -> Any:
+    """Read a model with the types and names that the file has.
+
+    A file of version 10 is adapted to the programs of its time: f16 inputs become f32, outputs i32 or f32,
+    and conversions take over the names of nodes. It is read as one of version 11, which differs in nothing
+    else.
+    """
+    is_version_10 = False
+    with suppress(OSError), open(path, "rb") as file:
+        is_version_10 = _VERSION_10.search(file.read(_HEAD)) is not None
+    if not is_version_10:
+        return core().read_model(path)
+    weights = Path(path).with_suffix(".bin")
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / Path(path).name
+        copy.write_bytes(_VERSION_10.sub(rb"\g<1>11", Path(path).read_bytes(), count=1))
+        return core().read_model(copy, weights if weights.exists() else "")
+
+
+def _node_facts(compiled: Any, request: Any) -> list[dict[str, Any]]:
+    """Return what `NodeFacts` holds, for every node of the runtime model."""
+    try:
+        nodes = compiled.get_runtime_model().get_ordered_ops()
+    except Exception:  # AUTO and HETERO have no such model
+        return []
+    times: dict[str, float] = {}
+    with suppress(Exception):  # a device that does not measure
+        times = {
+            one.node_name: one.real_time.total_seconds() * 1e6
+            for one in request.get_profiling_info()
+            if "NOT_RUN" not in str(one.status)
+        }
+    return [_facts(node, times) for node in nodes if node.get_type_name() not in {"Constant", "Result"}]
+
+
+def _facts(node: Any, times: Mapping[str, float]) -> dict[str, Any]:
+    told = {name: str(getattr(value, "value", value)) for name, value in node.get_rt_info().items()}
+    name = node.get_friendly_name()
+    time = told.get(_TIME, _NOT_RUN)
+    return {
+        "name": name,
+        "originals": [one for one in told.get("originalLayersNames", "").split(",") if one],
+        "kind": told.get("layerType", node.get_type_name()),
+        "kernel": told.get("primitiveType", ""),
+        "precision": told.get("runtimePrecision", ""),
+        "outputs": [one for one in told.get("outputPrecisions", "").split(",") if one],
+        "microseconds": times.get(name, None if time == _NOT_RUN else float(time)),
+    }

@@ -2,6 +2,8 @@
 
 import re
 
+from ir_scatter.runners.transport import Failure, shortened
+
 _NOISE = (
     "FrontEnd API failed",
     "Model wasn't fully converted",
@@ -20,7 +22,11 @@ _UNSUPPORTED = re.compile(
     r"^Operation: .* of type .* is not supported",
     re.MULTILINE,
 )
-_LONGEST = 400
+
+
+def failure(error: BaseException) -> Failure:
+    """Return what OpenVINO does not want, or does not know."""
+    return Failure("unsupported" if _UNSUPPORTED.search(str(error)) else "refused", sentence(error))
 
 
 def sentence(error: BaseException) -> str:
@@ -29,10 +35,4 @@ def sentence(error: BaseException) -> str:
     text = _NODE.sub(r"\1:", _ONNX_NODE.sub(r"\1 \2:", _DETAIL.sub("", text)))
     lines = (line.strip() for line in text.splitlines())
     kept = [line.removeprefix("-- ") for line in lines if line and not line.startswith(_NOISE)]
-    found = " ".join(dict.fromkeys(kept)).strip() or type(error).__name__
-    return found if len(found) <= _LONGEST else found[: _LONGEST - 3] + "..."
-
-
-def status(error: BaseException) -> str:
-    """Return "unsupported" if OpenVINO does not know something, "refused" if it does not want it."""
-    return "unsupported" if _UNSUPPORTED.search(str(error)) else "refused"
+    return shortened(" ".join(dict.fromkeys(kept))) or type(error).__name__

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ir_scatter.core.model import OPENVINO
+from ir_scatter.core.shapes import Bounds, Shape
 from ir_scatter.ops import scatter_types
 
 _RESULT = "Result"
@@ -90,10 +91,19 @@ def _walk(model: Any, scope: str, owners: tuple[Owner, ...]) -> Iterator[tuple[s
     for node in model.get_ops():
         name = scope + node.get_friendly_name()
         yield name, Place(node, owners)
-        for kind, body in _bodies(node):
+        for kind, body in bodies(node):
             yield from _walk(body, f"{name}:{kind}/", (*owners, Owner(node, kind, body)))
 
 
-def _bodies(node: Any) -> "list[tuple[str, Any]]":
+def bodies(node: Any) -> "list[tuple[str, Any]]":
+    """Return the names and the models of the bodies of a node."""
     methods = _BODIES_OF.get(node.get_type_name(), {})
     return [(kind, getattr(node, method)()) for kind, method in methods.items()]
+
+
+def partial_shape(shape: Any) -> Shape:
+    """Return a shape of OpenVINO as ours."""
+    if shape.rank.is_dynamic:
+        return None
+    bounds = [(dim.get_min_length(), dim.get_max_length()) for dim in shape]
+    return tuple(low if low == high else Bounds(low, high if high >= 0 else None) for low, high in bounds)

@@ -1,11 +1,9 @@
-"""OpenVINO's devices: one runner for everything that `compile_model` takes."""
+"""Runners of OpenVINO: everything that `compile_model` takes for a device, and its constant folding."""
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
+from ir_scatter.runners.base import Family, Runner
 from ir_scatter.runners.child_runner import ChildRunner
-from ir_scatter.runners.runner import Family, Runner
 
 PREFIX = "openvino:"
 
@@ -21,11 +19,7 @@ _REMEDIES = {
 
 
 class OpenVinoRunner(ChildRunner):
-    """A device of OpenVINO.
-
-    Attributes:
-        device: as OpenVINO names it.
-    """
+    """A device of OpenVINO."""
 
     module = "ir_scatter.runners.openvino.child"
     packages: tuple[str, ...] = ("openvino",)
@@ -34,31 +28,31 @@ class OpenVinoRunner(ChildRunner):
     can_prepare = True
 
     def __init__(self, device: str, name: str = "") -> None:
-        """Make a runner.
-
-        Args:
-            device: as OpenVINO names it.
-            name: the long one; that of the device if it is left out.
-        """
         self.device = device
         self.name = name or PREFIX + device
 
-    def options(self) -> Mapping[str, Any]:
-        """Return what is added to every question."""
-        return {"device": self.device}
-
     def remedy(self, reason: str) -> str:
-        """Return what to install when something is missing."""
         if not self.versions():
             return self.install
         return "; ".join(remedy for word, remedy in _REMEDIES.items() if word in self.device)
 
 
+class FoldRunner(ChildRunner):
+    """The second implementation of OpenVINO's operators: the pass ConstantFolding, fed with constants."""
+
+    name = f"{PREFIX}fold"
+    module = "ir_scatter.runners.openvino.fold"
+    packages = ("openvino",)
+    install = "pip install openvino"
+    remarks = ("It computes in the types of the model, and not every operator.",)
+
+
 def _make(name: str) -> Runner | None:
     """Return the runner of a device, by its long name."""
-    if _SHORT.fullmatch(name) is None:
-        return None
-    return OpenVinoRunner(name[len(PREFIX) :].upper())
+    return OpenVinoRunner(name[len(PREFIX) :].upper()) if _SHORT.fullmatch(name) else None
 
 
-FAMILY = Family(tuple(PREFIX + device for device in ("CPU", "GPU", "NPU")), _make, 10)
+FAMILIES = (
+    Family(tuple(PREFIX + device for device in ("CPU", "GPU", "NPU")), _make, 10),
+    Family.of_one(FoldRunner.name, FoldRunner, 20),
+)

@@ -1,19 +1,26 @@
-"""What a runtime did with a model, and what it saw on the way."""
+"""What every runner is, what it is asked, and what came of it."""
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ir_scatter.core.model import Graph, Node
-from ir_scatter.core.shapes import Shape
+from ir_scatter.core.shapes import static
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
 
+PRECISIONS = ("default", "f16", "bf16", "f32")
+TIME_LIMIT = 300.0
+TAP_MEMORY = 1 << 30
+MODEL_PRECISION = "model"
+"""Where a runtime computes in the types of the model and nothing else can be asked for."""
+
 NAMES_ARE_SCOPES = frozenset({"openvino-ir"})
 """Formats whose nodes are found by their scope alone: names in them are unique."""
-
 
 OTHER_FORMAT = "format"
 """The reason of a runtime that cannot read files of the model's format, whatever they hold."""
@@ -33,8 +40,7 @@ class Status(StrEnum):
     TIMEOUT = "timeout"
 
 
-@dataclass(frozen=True, slots=True)
-class Tap:
+class Tap(NamedTuple):
     """A node whose inputs and first output are wanted.
 
     Attributes:
@@ -51,6 +57,42 @@ class Tap:
     types: tuple[str, ...] = ()
     shapes: tuple[tuple[int, ...] | None, ...] = ()
     callers: tuple[str, ...] = ()
+
+
+class RunRequest(NamedTuple):
+    """What a runtime is asked to run.
+
+    Attributes:
+        model: the absolute path of the file.
+        feeds: the names under which arrays for the inputs come along.
+        taps: nodes whose inputs and output are wanted.
+        precision: what it should compute in; "default" leaves that to the device.
+        repeat: how often to run it.
+        profile: whether to say what the runtime made of the nodes.
+        tap_memory: bytes of tapped tensors that may be held at once.
+        is_rest: whether other taps of the same run were answered before.
+        device: of a runtime that has several.
+    """
+
+    model: str
+    feeds: tuple[str, ...] = ()
+    taps: tuple[Tap, ...] = ()
+    precision: str = "f32"
+    repeat: int = 1
+    profile: bool = False
+    tap_memory: int = TAP_MEMORY
+    is_rest: bool = False
+    device: str = ""
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> "RunRequest":
+        """Return what was sent as JSON."""
+        taps = [
+            Tap(scope, output, tuple(types), tuple(map(_tuple, shapes)), tuple(callers))
+            for scope, output, types, shapes, callers in told["taps"]
+        ]
+        fields = {name: told[name] for name in cls._fields}
+        return cls(**{**fields, "feeds": tuple(told["feeds"]), "taps": tuple(taps)})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,6 +189,10 @@ class Outcome:
         return self.runs[0] if self.runs else {}
 
 
+def _tuple(shape: Sequence[int] | None) -> tuple[int, ...] | None:
+    return None if shape is None else tuple(shape)
+
+
 def tap_of(node: Node, format: str) -> Tap:
     """Return what asks for a node.
 
@@ -158,7 +204,7 @@ def tap_of(node: Node, format: str) -> Tap:
         return Tap(node.scope)
     values = [*(input.value for input in node.inputs), node.outputs[0]]
     types = (value.element_type.name if value and value.element_type else "" for value in values)
-    shapes = (_static(value.shape) if value else None for value in values)
+    shapes = (static(value.shape) if value else None for value in values)
     return Tap(node.scope, node.outputs[0].name, tuple(types), tuple(shapes), _callers(node))
 
 
@@ -172,9 +218,107 @@ def _callers(node: Node) -> tuple[str, ...]:
     return ()
 
 
-def _static(shape: Shape) -> tuple[int, ...] | None:
-    """Return a shape if all of it is known."""
-    if shape is None:
-        return None
-    known = tuple(dim for dim in shape if isinstance(dim, int))
-    return known if len(known) == len(shape) else None
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """Whether a runner can run here, and what it is.
+
+    Attributes:
+        runner: its long name.
+        is_available: whether it can run a model.
+        reason: why not.
+        remedy: what to install.
+        full_name: of the device.
+        capabilities: of the device, "FP32", "BF16".
+        default_precision: what it computes in if nothing is asked for.
+        remarks: what must be known to judge its results.
+        versions: of the packages involved.
+    """
+
+    runner: str
+    is_available: bool
+    reason: str = ""
+    remedy: str = ""
+    full_name: str = ""
+    capabilities: tuple[str, ...] = ()
+    default_precision: str = ""
+    remarks: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+class Runner(ABC):
+    """Executes whole models.
+
+    Attributes:
+        name: the long one, "openvino:CPU".
+    """
+
+    name: str
+
+    @abstractmethod
+    def versions(self) -> Mapping[str, str]:
+        """Return the versions of the packages involved; empty if they are not installed."""
+
+    @abstractmethod
+    def availability(self) -> Availability:
+        """Return whether it can run here, and why not."""
+
+    def prepare(  # noqa: B027 - most can do nothing before they have inputs
+        self, model_path: "str | Path", *, precision: str = "f32"
+    ) -> None:
+        """Begin to make a model ready to be run with a profile; do not wait for it."""
+
+    @abstractmethod
+    def run(
+        self,
+        model_path: "str | Path",
+        feeds: "Mapping[str, Array]",
+        *,
+        taps: Sequence[Tap] = (),
+        precision: str = "f32",
+        repeat: int = 1,
+        profile: bool = False,
+        tap_memory: int = TAP_MEMORY,
+        timeout: float = TIME_LIMIT,
+    ) -> Outcome:
+        """Run a model.
+
+        Args:
+            model_path: of the file.
+            feeds: one array for each input, by any of its names.
+            taps: nodes whose inputs and output are wanted; they are those of the first run.
+            precision: what it should compute in; "default" leaves that to the device.
+            repeat: how often to run it.
+            profile: say what the runtime made of the nodes, and how long each took.
+            tap_memory: bytes of tapped tensors that may be held at once; more come in batches.
+            timeout: in seconds, for everything together.
+
+        Returns:
+            How it ended. A feed that the runtime does not take is refused: whether feeds fit the model
+            as it was read is for the caller to say.
+
+        Raises:
+            UsageError: there is no such precision.
+        """
+
+    def close(self) -> None:  # noqa: B027 - most have nothing to end
+        """End what is kept between runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Runners of one kind.
+
+    Attributes:
+        names: those that are listed: long names.
+        make: gives the runner of a long name, or None if that belongs to no runner of this kind.
+        order: of the lists.
+    """
+
+    names: tuple[str, ...]
+    make: Callable[[str], Runner | None]
+    order: int
+
+    @classmethod
+    def of_one(cls, name: str, make: Callable[[], Runner], order: int) -> "Family":
+        """Return the family of a single runner."""
+        return cls((name,), lambda given: make() if given == name else None, order)

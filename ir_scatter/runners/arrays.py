@@ -6,11 +6,8 @@ is too small. The reader maps it and removes its name, so that nothing stays beh
 
 import contextlib
 import os
-import sys
-import tempfile
 from collections.abc import Sequence
 from math import prod
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -21,22 +18,11 @@ from ir_scatter.ops.general_kernels.case import Array
 _ALIGNMENT = 64
 """Bytes; what vector instructions ask for at most."""
 
-_SHARED_MEMORY = Path("/dev/shm")
 _NAMES = {row.dtype_name: row.name for row in ELEMENT_TYPES.values() if row.dtype_name}
 _STRING = "string"
 
 Table = list[list[Any]]
 """For each array: element type, shape, where its bytes begin, how many they are."""
-
-
-def new_folders() -> list[str]:
-    """Make folders for arenas, the fastest first."""
-    found = []
-    if sys.platform == "linux" and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK):
-        with contextlib.suppress(OSError):
-            found.append(tempfile.mkdtemp(prefix="ir_scatter_", dir=_SHARED_MEMORY))
-    found.append(tempfile.mkdtemp(prefix="ir_scatter_"))
-    return found
 
 
 def write(folders: Sequence[str], name: str, arrays: Sequence[Array]) -> tuple[str, Table]:
@@ -63,20 +49,13 @@ def write(folders: Sequence[str], name: str, arrays: Sequence[Array]) -> tuple[s
     raise OSError("there is no folder for arrays")
 
 
-def read(path: str, table: Table, *, remove: bool) -> list[Array]:
-    """Return the arrays of a file.
-
-    Args:
-        path: of the file.
-        table: what is in it.
-        remove: take away its name; the arrays stay. They can then be written to as well.
-    """
+def read(path: str, table: Table) -> list[Array]:
+    """Return the arrays of a file, which loses its name; they can be written to."""
     size = os.path.getsize(path)
-    whole = np.memmap(path, np.uint8, "c" if remove else "r") if size else np.empty(0, np.uint8)
+    whole = np.memmap(path, np.uint8, "c") if size else np.empty(0, np.uint8)
     found = [_read_one(whole, *entry) for entry in table]
-    if remove:
-        with contextlib.suppress(OSError):  # a system that cannot remove what is mapped: later, the folder
-            os.unlink(path)
+    with contextlib.suppress(OSError):  # a system that cannot remove what is mapped: later, the folder
+        os.unlink(path)
     return found
 
 

@@ -12,32 +12,30 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
-from ir_scatter.runners import arena
+from ir_scatter.runners.arrays import read, type_name, write
 
 TYPES = {row.name: found for row in ELEMENT_TYPES.values() if (found := dtype(row)) is not None}
 
 
 def through_a_file(arrays: list[npt.NDArray[Any]], folder: Path) -> list[npt.NDArray[Any]]:
-    path, table = arena.write([str(folder)], "arena", arrays)
-    found = arena.read(path, table, remove=True)
+    path, table = write([str(folder)], "arena", arrays)
+    found = read(path, table)
     assert list(folder.iterdir()) == []
     return found
 
 
 @pytest.mark.parametrize("name", TYPES)
-@pytest.mark.parametrize("shape", [(2, 3), (), (0, 4), (7,)], ids=str)
-def test_every_element_type_and_rank(name: str, shape: tuple[int, ...], tmp_path: Path) -> None:
-    count = int(np.prod(shape))
-    if name == "string":
-        array = np.array(["", "ä", "b\0", "\udc80", "日本", "e", "f"][:count], object).reshape(shape)
-    else:
+def test_every_element_type_and_rank(name: str, tmp_path: Path) -> None:
+    sent = []
+    for shape in ((2, 3), (), (0, 4), (7,)):
+        count = int(np.prod(shape))
+        texts = np.array(["", "ä", "b\0", "\udc80", "日本", "e", "f"][:count], object)
         bits = np.arange(count * TYPES[name].itemsize, dtype=np.uint8) % 2
-        array = bits.view(TYPES[name]).reshape(shape)
-    (found,) = through_a_file([array], tmp_path)
-    assert found.dtype == array.dtype
-    assert found.shape == shape
-    assert found.tobytes() == array.tobytes() if name != "string" else found.tolist() == array.tolist()
-    assert isinstance(found, np.ndarray)
+        sent.append((texts if name == "string" else bits.view(TYPES[name])).reshape(shape))
+    for found, array in zip(through_a_file(sent, tmp_path), sent, strict=True):
+        assert isinstance(found, np.ndarray)
+        assert (found.dtype, found.shape) == (array.dtype, array.shape)
+        assert found.tobytes() == array.tobytes() if name != "string" else found.tolist() == array.tolist()
 
 
 LAYOUTS: list[np.dtype[Any]] = [np.dtype(text) for text in ("<f4", ">f4", ">i8", "u1", "?")]
@@ -71,9 +69,19 @@ def test_text_of_fixed_width_becomes_strings(tmp_path: Path) -> None:
 
 def test_a_type_that_no_model_has_is_told() -> None:
     with pytest.raises(KeyError):
-        arena.type_name(np.zeros(1, "datetime64[s]"))
+        type_name(np.zeros(1, "datetime64[s]"))
 
 
 def test_without_a_folder_with_room_the_reason_is_told(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
-        arena.write([str(tmp_path / "missing")], "arena", [np.zeros(3)])
+        write([str(tmp_path / "missing")], "arena", [np.zeros(3)])
+
+
+def test_arrays_go_to_the_next_folder_where_the_first_has_no_room(tmp_path: Path) -> None:
+    full, roomy = tmp_path / "full", tmp_path / "roomy"
+    full.mkdir()
+    roomy.mkdir()
+    (full / "a").symlink_to("/dev/full")
+    path, table = write([str(full), str(roomy)], "a", [np.arange(100_000)])
+    assert Path(path) == roomy / "a"
+    assert np.array_equal(read(path, table)[0], np.arange(100_000))

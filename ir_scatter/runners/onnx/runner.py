@@ -1,0 +1,36 @@
+"""Runners of ONNX models: onnxruntime, and the reference evaluator of the package onnx."""
+
+from ir_scatter.formats import ONNX_FORMAT
+from ir_scatter.runners.base import Family
+from ir_scatter.runners.child_runner import ChildRunner
+
+
+class OnnxRuntimeRunner(ChildRunner):
+    """onnxruntime on the processor, with its graph optimizations as they are by default."""
+
+    name = "onnxruntime"
+    module = "ir_scatter.runners.onnx.onnxruntime"
+    packages = ("onnxruntime",)
+    install = "pip install onnxruntime"
+    formats = (ONNX_FORMAT,)
+
+
+class OnnxReferenceRunner(ChildRunner):
+    """`onnx.reference.ReferenceEvaluator` as it is."""
+
+    name = "onnx-reference"
+    module = "ir_scatter.runners.onnx.reference"
+    packages = ("onnx",)
+    install = "pip install onnx"
+    formats = (ONNX_FORMAT,)
+    remarks = (
+        "It broadcasts illegal updates in silence.",
+        "A Loop joins its scan outputs instead of stacking them, and fails if it never runs.",
+        "It keeps every value of a model until the end, whatever --tap-memory allows.",
+    )
+
+
+FAMILIES = (
+    Family.of_one(OnnxRuntimeRunner.name, OnnxRuntimeRunner, 30),
+    Family.of_one(OnnxReferenceRunner.name, OnnxReferenceRunner, 40),
+)

@@ -1,0 +1,110 @@
+"""What else OpenVINO is asked: to write an ONNX model as an IR, and to propagate shapes through an IR."""
+
+import os
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from ir_scatter.core.model import OPENVINO
+from ir_scatter.core.shapes import Shape, parse_shape, show
+from ir_scatter.ops import scatter_types
+from ir_scatter.runners.openvino.messages import sentence
+from ir_scatter.runners.openvino.places import bodies
+from ir_scatter.runners.openvino.runner import OpenVinoRunner
+from ir_scatter.runners.transport import Failure
+
+_LONGEST = 500
+
+
+def export(source: str, target: str) -> str:
+    """Read a model with OpenVINO and write it as an IR with all of its precision.
+
+    Args:
+        source: the `.onnx`.
+        target: the `.xml`; the `.bin` is written beside it.
+
+    Returns:
+        Why that does not work, "" if it does.
+    """
+    answer, _ = _runner().ask({"do": "export", "source": source, "target": target})
+    return str(answer.get("message", ""))
+
+
+def propagate(path: str, input_shapes: Mapping[str, Shape]) -> tuple[dict[str, tuple[Shape, ...]], str]:
+    """Return the shapes of the outputs of every node by scope, and what went wrong.
+
+    A scatter node that refuses its inputs is nothing that went wrong: the rules say it better.
+
+    Args:
+        path: the `.xml`.
+        input_shapes: by the name of the Parameter or of its tensor.
+    """
+    shapes = {name: show(_without_symbols(shape)) for name, shape in input_shapes.items()}
+    answer, _ = _runner().ask({"do": "propagate", "path": os.path.abspath(path), "shapes": shapes})
+    if "message" in answer:
+        return {}, f"OpenVINO cannot propagate the shapes: {answer['message']}"
+    reason = answer["refusal"]
+    problem = f"OpenVINO cannot propagate the shapes everywhere: {reason}" if reason else ""
+    return {scope: tuple(map(parse_shape, found)) for scope, found in answer["shapes"].items()}, problem
+
+
+@cache
+def _runner() -> OpenVinoRunner:
+    return OpenVinoRunner("CPU")
+
+
+def _without_symbols(shape: Shape) -> Shape:
+    return shape and tuple(dim if isinstance(dim, int) else dim._replace(symbol=None) for dim in shape)
+
+
+def _export(question: Mapping[str, Any], _: object) -> tuple[dict[str, Any], list[Any]]:
+    import openvino
+
+    try:
+        model = openvino.Core().read_model(question["source"])
+        openvino.save_model(model, question["target"], compress_to_fp16=False)
+    except Exception as error:  # whatever the runtime says is the answer
+        raise Failure("refused", sentence(error)) from None
+    return {}, []
+
+
+def _propagate(question: Mapping[str, Any], _: object) -> tuple[dict[str, Any], list[Any]]:
+    """Ask every node on its own, so that one that refuses does not hide the shapes of the others."""
+    import openvino
+
+    try:
+        model = openvino.Core().read_model(question["path"])
+        for parameter in model.get_parameters():
+            names = {parameter.get_friendly_name(), *parameter.output(0).get_names()}
+            for name in names & question["shapes"].keys():
+                parameter.set_partial_shape(openvino.PartialShape(question["shapes"][name]))
+    except Exception as error:  # whatever the runtime says is the answer
+        raise Failure("refused", _last_lines(error)) from None
+    known, refusal = scatter_types(OPENVINO), ""
+    for node in model.get_ordered_ops():
+        try:
+            node.validate_and_infer_types()
+        except Exception as error:
+            reason = _last_lines(error)
+            if node.get_type_name() not in known and not any(f"::{name} " in reason for name in known):
+                refusal = refusal or reason
+    return {"shapes": dict(_shapes(model, "")), "refusal": refusal}, []
+
+
+HANDLERS = {"export": _export, "propagate": _propagate}
+"""By the word under "do"."""
+
+
+def _shapes(model: Any, scope: str) -> Iterator[tuple[str, list[str]]]:
+    for node in model.get_ops():
+        name = scope + node.get_friendly_name()
+        yield name, [str(output.get_partial_shape()) for output in node.outputs()]
+        for kind, body in bodies(node):
+            yield from _shapes(body, f"{name}:{kind}/")
+
+
+def _last_lines(error: BaseException) -> str:
+    """Return what matters of a message that names a node: its lines without places in OpenVINO's sources."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    kept = [line for line in lines if line and not line.startswith(("Exception from", "Check '"))]
+    return " ".join(kept)[:_LONGEST]
