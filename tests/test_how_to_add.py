@@ -119,16 +119,38 @@ def test_an_operator_version_is_a_row(house: House) -> None:
     table.write_text(text.replace("opsets=_words(3, 16)", "opsets=_words(3, 15)"))  # where the old one ends
     house.insert(
         "ir_scatter/ops/scatter_openvino.py",
-        "    SCATTER_ELEMENTS_UPDATE_3,\n    SCATTER_ELEMENTS_UPDATE_12,\n    SCATTER_ND_UPDATE_3,",
-        '    replace(SCATTER_UPDATE_3, key=OpKey(OPENVINO, "ScatterUpdate", 16), opsets=_words(16, 16)),\n',
+        ")\nSCATTER_ELEMENTS_UPDATE = (",
+        ' replace(SCATTER_UPDATE_3, key=OpKey(OPENVINO, "ScatterUpdate", 16), opsets=_words(16, 16)),',
     )
     assert house.cli("explain", "ScatterUpdate-16").startswith("ScatterUpdate-16")
     model = house.root / "later.xml"
     model.write_text(BROKEN.read_text().replace('type="ScatterUpdate" version="opset3"', LATER))
     shutil.copy(BROKEN.with_suffix(".bin"), model.with_suffix(".bin"))
     assert "(ScatterUpdate-16)" in house.cli("validate", model, code=1)
+    assert "ScatterUpdate-3, -16" in house.cli("routes")
     code = (
         "import ir_scatter\n"
         "print(ir_scatter.evaluate('ScatterUpdate-16', data=[1, 2], indices=[1], updates=[3], axis=0))"
     )
     assert house.python("-c", code) == "[1 3]\n"
+
+
+def test_a_rewrite_is_a_file(house: House) -> None:
+    house.add(
+        "ir_scatter/rewrites/axis_written.py",
+        '"""The axis is written as a constant, counted from the front."""\n\n'
+        "from ir_scatter.ops.scatter_openvino import SCATTER_UPDATE\n"
+        "from ir_scatter.rewrites.base import between\n\n\n"
+        "def _written(view, build, target):\n"
+        "    axis = view.site.axis\n"
+        "    return build.scatter(target, view.data, view.indices, view.updates, axis=axis)\n\n\n"
+        "def _is_known(view, target):\n"
+        "    return view.site.axis is None\n\n\n"
+        'REWRITES = between("axis-written", [(SCATTER_UPDATE, SCATTER_UPDATE)], _written,\n'
+        '    is_done=_is_known, conditions="a known axis")\n',
+    )
+    assert "a known axis" in house.cli("routes")
+    model = SAMPLES / "operators" / "scatter_update_3_axis_0.xml"
+    found = json.loads(house.cli("convert", model, "--to", "ScatterUpdate", "--dry-run", "--format", "json"))
+    assert [one["rewrites"] for one in found["converted"]] == [["axis-written"]]
+    assert [one["cases"] for one in found["verified"]] == [8]

@@ -49,8 +49,8 @@ def convert(
         UsageError: a name, an operator, an opset or a condition does not exist.
         UnreadableModel: the model cannot be read.
     """
-    from ir_scatter.convert.attempt import attempt
-    from ir_scatter.convert.plan import Wish
+    from ir_scatter.convert.pipeline import run
+    from ir_scatter.convert.request import Request
 
-    wish = Wish(to, tuple(sources), tuple(nodes), opset, tuple(assume), keep_negative_indices)
-    return attempt(model, wish, verify, seed)
+    request = Request(to, tuple(sources), tuple(nodes), opset, tuple(assume), keep_negative_indices)
+    return run(model, request, verify, seed)

@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.errors import UsageError
 from ir_scatter.core.fragment import Fragment, Patch
 from ir_scatter.core.model import Model, Node, OpKey
+from ir_scatter.core.shapes import counted
 
 if TYPE_CHECKING:
     from ir_scatter.convert.opset.apply import Move
+    from ir_scatter.convert.output import Changes
 
 
 class Converted(NamedTuple):
@@ -33,17 +36,17 @@ class Converted(NamedTuple):
 
     @property
     def patch(self) -> Patch | None:
-        """Return the node and what replaces it, None if nothing does."""
+        """The node and what replaces it, None if nothing does."""
         return None if self.fragment is None else Patch(self.node, self.fragment)
 
     @property
     def name(self) -> str:
-        """Return the name of the node."""
+        """The name of the node."""
         return self.node.name
 
     @property
     def location(self) -> Location:
-        """Return where the node stands."""
+        """Where the node stands."""
         return self.node.location
 
     @property
@@ -76,24 +79,19 @@ class Refused:
 
 
 class Verified(NamedTuple):
-    """One node whose new form gave what its old form gives.
-
-    Attributes:
-        node: as it stands in the model.
-        cases: on how many generated inputs.
-    """
+    """One node whose new form gave what its old form gives, on so many generated inputs."""
 
     node: Node
     cases: int
 
     @property
     def name(self) -> str:
-        """Return the name of the node."""
+        """The name of the node."""
         return self.node.name
 
     @property
     def location(self) -> Location:
-        """Return where the node stands."""
+        """Where the node stands."""
         return self.node.location
 
 
@@ -106,8 +104,7 @@ class Conversion:
         converted: the nodes that are rewritten.
         refused: the nodes that are not.
         verified: the nodes that were proven before anything is written.
-        opset: the opset that an ONNX model moves to; None if it stays where it is.
-        move: what that does to its other nodes.
+        move: what becomes of its other nodes where an ONNX model moves to another opset.
         seed: of the generated inputs.
         origin: the file that the model comes from, where another program has read it before.
     """
@@ -116,15 +113,26 @@ class Conversion:
     converted: tuple[Converted, ...] = ()
     refused: tuple[Refused, ...] = ()
     verified: tuple[Verified, ...] = ()
-    opset: int | None = None
     move: "Move | None" = None
     seed: int = 0
     origin: str | None = None
 
     @property
+    def opset(self) -> int | None:
+        """The opset that an ONNX model moves to; None if it stays where it is."""
+        return None if self.move is None else self.move.opset
+
+    @property
     def patches(self) -> tuple[Patch, ...]:
-        """Return the new nodes."""
+        """The new nodes."""
         return tuple([Patch(one.node, one.fragment) for one in self.converted if one.fragment is not None])
+
+    @property
+    def changes(self) -> "Changes":
+        """All that the model changes in."""
+        from ir_scatter.convert.output import Changes
+
+        return Changes(self.model, self.patches, self.move)
 
     @property
     def is_whole(self) -> bool:
@@ -160,9 +168,14 @@ class Conversion:
             NotEditable: the file is written in a way that cannot be edited in place.
             CannotWrite: a file cannot be written; nothing was changed.
         """
-        from ir_scatter.convert.writing import write
+        from ir_scatter.convert.output import commit, make_files
 
-        return write(self, Path(path), overwrite=overwrite, partial=partial)
+        if self.refused and not partial:
+            count = len(self.refused)
+            nodes = f"{counted(count, 'node')} {'was' if count == 1 else 'were'}"
+            raise UsageError(f"{nodes} refused, expected none or partial=True")
+        files = make_files(self.changes, Path(path))
+        return files.remarks + commit(files, Path(path), overwrite=overwrite)
 
     def diff(self) -> str:
         """Return the changes as a unified diff of the `.xml`; for ONNX a list of nodes.
@@ -172,4 +185,4 @@ class Conversion:
         """
         from ir_scatter.convert.differences import difference
 
-        return difference(self)
+        return difference(self.changes, self.origin or self.model.path)

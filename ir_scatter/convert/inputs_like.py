@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.convert.engine import Promises
+from ir_scatter.convert.rewriter import Promises
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.errors import NoInputs
 from ir_scatter.core.shapes import show
@@ -20,9 +20,8 @@ from ir_scatter.inputs.shapes_like import Misfit, draw_shapes_like
 from ir_scatter.ops import targets
 from ir_scatter.ops.general_kernels.case import Array
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
+from ir_scatter.rewrites.base import Rewrite, View
 from ir_scatter.rewrites.conditions import Condition
-from ir_scatter.rewrites.rewrite import Rewrite
-from ir_scatter.rewrites.view import View
 
 MOST_ELEMENTS = 1 << 24
 """Inputs with more of them are not made: what is computed from them takes some hundred bytes for each."""

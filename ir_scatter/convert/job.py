@@ -6,12 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from ir_scatter.convert import convert
-from ir_scatter.convert.conversion import Conversion
-from ir_scatter.convert.destination import demand_destination, is_ir_path
-from ir_scatter.core.errors import UsageError
-from ir_scatter.core.model import Model
+from ir_scatter.convert.conversion import Conversion, Converted, Refused
+from ir_scatter.convert.output import Files, commit, demand_destination, is_ir_path, make_files
+from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.errors import NotEditable, UsageError
 from ir_scatter.formats import IR
 from ir_scatter.reading import read
+from ir_scatter.rewrites.refusals import Reason
+
+_TRIALS = 64
+"""How often parts of a conversion are tried: a file with more bad nodes than that finds is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +84,32 @@ def run_job(job: Job) -> Done:
         raise UsageError("standard input cannot be converted, expected the path of a model")
     finished = _finish_source(job)
     model = read(job.source)
-    if job.output is not None and model.format != IR and is_ir_path(job.output):
-        from ir_scatter.convert.to_ir import run_to_ir
-
-        done = run_to_ir(job, model)
+    becomes_ir = job.output is not None and model.format != IR and is_ir_path(job.output)
+    if becomes_ir and job.options.get("opset") is not None:
+        raise UsageError("--opset is for ONNX models, and the output is an IR")
+    if job.output is not None and not job.in_place:
+        is_ir = becomes_ir or model.format == IR
+        demand_destination(model, job.output, is_ir=is_ir, overwrite=job.overwrite or job.is_dry)
+    if not becomes_ir:
+        done = _finish(job, convert(model, **job.options))
     else:
-        demand_output(job, model, is_ir=model.format == IR)
-        done = finish(job, convert(model, **job.options))
+        from ir_scatter.convert.to_ir import exported
+
+        with exported(model, job.options, partial=job.partial) as found:
+            if found.is_exported:
+                done = _finish(job, found.conversion, found.remarks, found.before)
+            else:
+                done = Done(found.conversion)
     return replace(done, remarks=finished + done.remarks)
+
+
+def _demand_devices(names: Sequence[str]) -> None:
+    """Demand that there are such runners, before any work is done."""
+    if names:
+        from ir_scatter import runners
+
+        for name in names:
+            runners.find(name)
 
 
 def _finish_source(job: Job) -> tuple[str, ...]:
@@ -97,13 +119,7 @@ def _finish_source(job: Job) -> tuple[str, ...]:
     return () if job.is_dry or job.output is None else finish_reading(Path(job.source))
 
 
-def demand_output(job: Job, model: Model, *, is_ir: bool) -> None:
-    """Demand that the output, if one is wanted, can be written; see `demand_destination`."""
-    if job.output is not None and not job.in_place:
-        demand_destination(model, job.output, is_ir=is_ir, overwrite=job.overwrite or job.is_dry)
-
-
-def finish(
+def _finish(
     job: Job, conversion: Conversion, remarks: tuple[str, ...] = (), before: str | None = None
 ) -> Done:
     """Verify a conversion on devices and write it.
@@ -114,40 +130,89 @@ def finish(
         remarks: what else there is to say.
         before: the model that devices are to run before, if that is not the source.
     """
-    from ir_scatter.convert.editable import with_files
-    from ir_scatter.convert.writing import commit
-
-    files = None
+    files, diff, devices, failed = None, None, dict[str, int](), dict[str, str]()
     if job.is_dry or job.with_diff or _is_wanted(job, conversion):
-        conversion, files = with_files(conversion, Path(job.output or job.source))
-    if job.partial and files is None:
-        remarks += ("not even a part can be written",)
-    diff = conversion.diff() if job.with_diff and files is not None else None
-    devices: Mapping[str, int] = {}
-    failed: Mapping[str, str] = {}
+        conversion, files = _with_files(conversion, Path(job.output or job.source))
+    if files is None:
+        if job.partial:
+            remarks += ("not even a part can be written",)
+        return Done(conversion, None, remarks)
+    if job.with_diff:
+        diff = conversion.diff()
     is_same = conversion.is_empty and conversion.origin is None
-    if job.devices and files is not None and _is_wanted(job, conversion) and not is_same:
+    if job.devices and _is_wanted(job, conversion) and not is_same:
         from ir_scatter.convert.on_devices import verify_on
 
         found = verify_on(conversion, job.devices, before)
-        conversion, devices, failed = found.conversion, found.equal, found.failed
+        conversion, devices, failed = found.conversion, dict(found.equal), dict(found.failed)
         remarks += found.remarks
-    done = Done(conversion, None, remarks, devices, failed, diff)
-    if job.output is None or job.is_dry or failed or files is None or not _is_wanted(job, conversion):
-        return done
-    finished = commit(files, Path(job.output), overwrite=job.overwrite or job.in_place)
-    written = job.output if files.outputs else None
-    return replace(done, written=written, remarks=remarks + files.remarks + finished)
+    written = None
+    if job.output is not None and not job.is_dry and not failed and _is_wanted(job, conversion):
+        finished = commit(files, Path(job.output), overwrite=job.overwrite or job.in_place)
+        written = job.output if files.outputs else None
+        remarks += files.remarks + finished
+    return Done(conversion, written, remarks, devices, failed, diff)
 
 
 def _is_wanted(job: Job, conversion: Conversion) -> bool:
     return conversion.is_whole or job.partial
 
 
-def _demand_devices(names: Sequence[str]) -> None:
-    """Demand that there are such runners, before any work is done."""
-    if names:
-        from ir_scatter import runners
+def _with_files(conversion: Conversion, path: Path) -> tuple[Conversion, Files | None]:
+    """Return what is to be written, without the nodes that cannot be edited in place: they are refused.
 
-        for name in names:
-            runners.find(name)
+    Returns:
+        The conversion, with refusals more where nodes or the file cannot be edited, and the files;
+        None if not even a part can be written.
+    """
+    if conversion.is_stuck:
+        return conversion, None
+    try:
+        return conversion, make_files(conversion.changes, path)
+    except NotEditable as error:
+        whole = Refused(Reason.NOT_EDITABLE, str(error), "", Location(conversion.model.path))
+    nodes = [one for one in conversion.converted if one.fragment is not None]
+    bad = _bad_nodes(conversion, nodes) if conversion.move is None else {}
+    rest = [one for one in nodes if one not in bad]
+    if not bad or not rest or _problem(conversion, rest):
+        return replace(conversion, refused=(*conversion.refused, whole)), None
+    scopes = {one.location.scope for one in bad}
+    partly = replace(
+        conversion,
+        converted=tuple(one for one in conversion.converted if one not in bad),
+        verified=tuple(one for one in conversion.verified if one.location.scope not in scopes),
+        refused=(*conversion.refused, *(_not_editable(one, problem) for one, problem in bad.items())),
+    )
+    return partly, make_files(partly.changes, path)
+
+
+def _bad_nodes(conversion: Conversion, nodes: Sequence[Converted]) -> dict[Converted, str]:
+    """Return the nodes that cannot be edited, and why; none if there are more than are looked for."""
+    bad: dict[Converted, str] = {}
+    parts = [nodes]
+    for _ in range(_TRIALS):
+        if not parts:
+            return bad
+        part = parts.pop()
+        problem = _problem(conversion, part)
+        if problem and len(part) == 1:
+            bad[part[0]] = problem
+        elif problem:
+            middle = len(part) // 2
+            parts += [part[middle:], part[:middle]]
+    return {}
+
+
+def _problem(conversion: Conversion, nodes: Sequence[Converted]) -> str:
+    """Return why nodes cannot be edited, "" if they can."""
+    try:
+        replace(conversion, converted=tuple(nodes)).changes.content()
+    except NotEditable as error:
+        return str(error)
+    return ""
+
+
+def _not_editable(one: Converted, problem: str) -> Refused:
+    return Refused(
+        Reason.NOT_EDITABLE, problem, one.name, one.location, one.source, one.target, one.node.type
+    )

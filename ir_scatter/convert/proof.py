@@ -7,8 +7,8 @@ import numpy as np
 
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.convert.engine import Promises, Rewritten
 from ir_scatter.convert.inputs_like import MOST_ELEMENTS, Given, TooLarge, draw_inputs
+from ir_scatter.convert.rewriter import Promises, Rewritten
 from ir_scatter.core.errors import Error, NoInputs
 from ir_scatter.core.fragment import Fragment, NewConstant
 from ir_scatter.core.model import Node
@@ -20,8 +20,8 @@ from ir_scatter.ops import find, targets
 from ir_scatter.ops.general import find_computed
 from ir_scatter.ops.general_kernels.case import Array
 from ir_scatter.ops.spec import IndexRange, OpSpec, Role
+from ir_scatter.rewrites.base import Rewrite
 from ir_scatter.rewrites.refusals import Reason, Refusal
-from ir_scatter.rewrites.rewrite import Rewrite
 
 _CLOSE = 1e-5
 """How far floating-point outputs may be apart where another program has chosen other operators."""

@@ -4,11 +4,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.convert.engine import Engine, Promises, Rewritten
-from ir_scatter.convert.start import with_unknown_sizes
+from ir_scatter.convert.rewriter import Promises, Rewriter, Rewritten, with_unknown_sizes
+from ir_scatter.rewrites.base import View
 from ir_scatter.rewrites.conditions import Condition, Verdict
 from ir_scatter.rewrites.refusals import Refusal
-from ir_scatter.rewrites.view import View
 
 
 class Smaller(NamedTuple):
@@ -25,7 +24,7 @@ class Smaller(NamedTuple):
     promises: Promises
 
 
-def smaller(engine: Engine, site: ScatterNode, rewritten: Rewritten, opset: int | None) -> Smaller | None:
+def smaller(engine: Rewriter, site: ScatterNode, rewritten: Rewritten, opset: int | None) -> Smaller | None:
     """Rewrite the same node with smaller inputs; None if the same rewrites have no form for it.
 
     Args:
@@ -37,7 +36,7 @@ def smaller(engine: Engine, site: ScatterNode, rewritten: Rewritten, opset: int 
     view = View(site, engine.promises.conditions, engine.promises.keeps_negative)
     proven = {condition for condition in Condition if view.proof(condition).verdict is Verdict.PROVEN}
     promises = replace(engine.promises, conditions=engine.promises.conditions | proven)
-    other = Engine(engine.model, promises)
+    other = Rewriter(engine.model, promises)
     found = other.site(with_unknown_sizes(site).nodes[0])
     assert found is not None
     form = other.along(found, rewritten.way, opset)

@@ -2,98 +2,120 @@
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ir_scatter.convert import convert
 from ir_scatter.convert.conversion import Conversion, Converted, Refused
 from ir_scatter.convert.on_devices import constraints_of
 from ir_scatter.convert.proof import difference_of
-from ir_scatter.core.diagnostics import Location, Severity
-from ir_scatter.core.errors import Error, UnreadableModel, UsageError
+from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
+from ir_scatter.core.errors import Error, UnreadableModel
 from ir_scatter.core.model import Model, Node
 from ir_scatter.ops import SPECS, find, scatter_types
-from ir_scatter.ops.scatter_onnx import SCATTER_ELEMENTS, TENSOR_SCATTER_24
+from ir_scatter.ops.scatter_onnx import SCATTER_ELEMENTS, TENSOR_SCATTER
 from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.rules import by_code
 from ir_scatter.validate import validate
 
 if TYPE_CHECKING:
-    from ir_scatter.convert.job import Done, Job
     from ir_scatter.evaluate.model import Program
     from ir_scatter.inputs.terms import Constraint
-
 
 _CASES = 3
 """On how many generated inputs the IR is compared with the model: so many hold every kind of index."""
 
 
-def run_to_ir(job: "Job", model: Model) -> "Done":
-    """Convert an ONNX model to an IR, and then its nodes if an operator is named.
+class Exported(NamedTuple):
+    """What came of an ONNX model as an IR.
+
+    Attributes:
+        conversion: of the IR.
+        is_exported: whether there is an IR; without one, the conversion says what is refused.
+        remarks: what else there is to say.
+        before: the model that OpenVINO has read, if that means the same as the source in another opset.
+    """
+
+    conversion: Conversion
+    is_exported: bool
+    remarks: tuple[str, ...] = ()
+    before: str | None = None
+
+
+@contextmanager
+def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iterator[Exported]:
+    """Convert an ONNX model to an IR, which is there as long as this is open, and then its nodes.
 
     Operators that OpenVINO does not read are rewritten in ONNX before.
 
-    Raises:
-        UsageError: an option does not fit, or a file is in the way.
-        UnreadableModel: OpenVINO cannot read the model.
-        CannotWrite: nothing was written.
-    """
-    from ir_scatter.convert.job import Done, demand_output, finish
+    Args:
+        model: an ONNX model.
+        options: those of `convert`.
+        partial: whether to export although a node is refused.
 
-    assert job.output is not None
-    if job.options.get("opset") is not None:
-        raise UsageError("--opset is for ONNX models, and the output is an IR")
-    demand_output(job, model, is_ir=True)
-    broken = tuple(_broken(model))
-    if broken and not job.partial:
-        return Done(Conversion(model, refused=broken, origin=model.path))
+    Raises:
+        UsageError: an option does not fit.
+        UnreadableModel: OpenVINO cannot read the model.
+    """
+    # What breaks a rule has no documented result: OpenVINO might give it one of its own.
+    broken = tuple(
+        _refused(one, Reason.BREAKS_RULES, f"breaks {one.code}: {one.message}")
+        for one in validate(model)
+        if one.severity is Severity.ERROR and by_code()[one.code].is_legality
+    )
+    if broken and not partial:
+        yield Exported(Conversion(model, refused=broken, origin=model.path), is_exported=False)
+        return
+    first = _readable_by_openvino(model, options)
+    if first is not None and first.refused:
+        yield Exported(first, is_exported=False)
+        return
     with tempfile.TemporaryDirectory() as folder:
-        first = _readable_by_openvino(job, model)
-        if first is not None and first.refused:
-            return Done(first)
-        source, exported = _export(model, first, Path(folder))
-        found = convert(exported, **job.options)
-        refused = (*broken, *_findings(exported), *found.refused)
+        source, ir = _export(model, first, Path(folder))
+        found = convert(ir, **options)
+        refused = (*broken, *_findings(ir), *found.refused)
         remarks: tuple[str, ...] = ()
-        if not refused and job.options["verify"]:
+        if not refused and options["verify"]:
             kept = {} if first is None else constraints_of(first)
-            problem, remarks = _compare([model, source], exported, job.options["seed"], kept)
+            problem, remarks = _compare([model, source], ir, options["seed"], kept)
             if problem:
                 refused = (Refused(Reason.NOT_EQUAL, problem, "", Location(model.path)),)
-        listed = _listed(model, exported, found)
+        listed = _listed(model, ir, found)
         verified = (*(first.verified if first else ()), *found.verified)
         conversion = replace(found, converted=listed, refused=refused, verified=verified, origin=model.path)
         is_moved = first is not None and first.move is not None
-        return finish(job, conversion, remarks, source.path if is_moved else None)
+        yield Exported(conversion, True, remarks, source.path if is_moved else None)
 
 
-def _broken(model: Model) -> Iterator[Refused]:
-    """Yield the nodes whose result no document says: OpenVINO might give them one of its own."""
-    for found in validate(model):
-        if found.severity is Severity.ERROR and by_code()[found.code].is_legality:
-            node = found.node
-            name, type = (node.name, node.type) if node else ("", "")
-            message = f"breaks {found.code}: {found.message}"
-            yield Refused(Reason.BREAKS_RULES, message, name, found.location, type=type)
+def _refused(found: Diagnostic, code: Reason, message: str, *, with_type: bool = True) -> Refused:
+    name, type = (found.node.name, found.node.type) if found.node else ("", "")
+    return Refused(code, message, name, found.location, type=type if with_type else "")
 
 
-def _readable_by_openvino(job: "Job", model: Model) -> Conversion | None:
+def _findings(ir: Model) -> Iterator[Refused]:
+    """Yield what `validate` has against the IR."""
+    for one in validate(ir):
+        if one.severity is Severity.ERROR:
+            message = f"the IR breaks {one.code}: {one.message}"
+            yield _refused(one, Reason.TARGET_BREAKS_RULES, message, with_type=False)
+
+
+def _readable_by_openvino(model: Model, options: Mapping[str, Any]) -> Conversion | None:
     """Rewrite what OpenVINO does not read, reads wrongly, or what is no longer legal; None without any."""
     from ir_scatter.convert.opset.adapters import agreed_opset
 
-    keys = [TENSOR_SCATTER_24.key, *(spec.key for spec in SPECS.values() if spec.is_removed)]
-    kinds = scatter_types(model.domain)
-    rows = (find(node.domain, node.type, node.opset) for node in model.definitions(kinds))
-    options = {name: job.options[name] for name in ("assume", "verify", "seed")}
+    keys = [*(spec.key for spec in TENSOR_SCATTER), *(spec.key for spec in SPECS.values() if spec.is_removed)]
+    rows = (find(one.domain, one.type, one.opset) for one in model.definitions(scatter_types(model.domain)))
+    wanted = {name: options[name] for name in ("assume", "verify", "seed")}
     agreed = agreed_opset(model)
     if agreed is not None:
-        options["opset"] = agreed
+        wanted["opset"] = agreed
     if any(row is not None and row.spec is not None and row.spec.key in keys for row in rows):
-        return convert(model, SCATTER_ELEMENTS[-1].key.type, sources=tuple(map(str, keys)), **options)
-    return convert(model, **options) if "opset" in options else None
+        return convert(model, SCATTER_ELEMENTS[-1].key.type, sources=tuple(map(str, keys)), **wanted)
+    return None if agreed is None else convert(model, **wanted)
 
 
 def _export(model: Model, first: Conversion | None, folder: Path) -> tuple[Model, Model]:
@@ -112,23 +134,14 @@ def _export(model: Model, first: Conversion | None, folder: Path) -> tuple[Model
     return read(source) if first is not None else model, read(target)
 
 
-def _findings(exported: Model) -> Iterator[Refused]:
-    """Yield what `validate` has against the IR."""
-    for found in validate(exported):
-        if found.severity is Severity.ERROR:
-            message = f"the IR breaks {found.code}: {found.message}"
-            name = found.node.name if found.node else ""
-            yield Refused(Reason.TARGET_BREAKS_RULES, message, name, found.location)
-
-
 def _compare(
-    models: Sequence[Model], exported: Model, seed: int, constraints: "Mapping[str, Constraint]"
+    models: Sequence[Model], ir: Model, seed: int, constraints: "Mapping[str, Constraint]"
 ) -> tuple[str, tuple[str, ...]]:
     """Return how the outputs in NumPy differ, and what is to be said if they cannot be compared.
 
     Args:
         models: of the same meaning; the first that NumPy computes is taken.
-        exported: the IR.
+        ir: the same as an IR.
         seed: for the inputs.
         constraints: what the first model's indices keep to, by node.
     """
@@ -136,7 +149,7 @@ def _compare(
     from ir_scatter.inputs.feeds import draw_feeds
 
     try:
-        after, before = prepare(exported), _prepare_one(models)
+        after, before = prepare(ir), _prepare_one(models)
         for number in range(_CASES):
             feeds = draw_feeds(before, seed + number, constraints=constraints).feeds
             difference = difference_of(list(before.run(feeds).values()), list(after.run(feeds).values()))
@@ -144,7 +157,7 @@ def _compare(
                 return difference, ()
         return "", ()
     except Error as error:
-        reason = str(error).replace(exported.path, "the IR")
+        reason = str(error).replace(ir.path, "the IR")
         return "", (f"the models were not compared in NumPy: {reason}",)
 
 
@@ -157,24 +170,18 @@ def _prepare_one(models: Sequence[Model]) -> "Program":
     return prepare(models[-1])
 
 
-def _listed(model: Model, exported: Model, found: Conversion) -> tuple[Converted, ...]:
+def _listed(model: Model, ir: Model, found: Conversion) -> tuple[Converted, ...]:
     """List every scatter node of the IR with the node of the ONNX model that has its name."""
-    before = {name: node for node in model.definitions(scatter_types(model.domain)) for name in _names(node)}
+    before: dict[str, Node] = {}
+    for node in model.definitions(scatter_types(model.domain)):
+        before |= dict.fromkeys({node.name, *(output.name for output in node.outputs[:1])}, node)
     rewritten = {one.location.scope: one for one in found.converted}
     listed = []
-    for node in exported.walk(scatter_types(exported.domain)):
+    for node in ir.walk(scatter_types(ir.domain)):
         lookup, source = find(node.domain, node.type, node.opset), before.get(node.name)
         if lookup is None or lookup.spec is None:
             continue
-        known = rewritten.get(node.scope)
+        known = rewritten.get(node.scope) or Converted(node, None, lookup.spec.key)
         origin = find(source.domain, source.type, source.opset) if source else None
-        key = origin.spec.key if origin and origin.spec else None
-        target = known.target if known else lookup.spec.key
-        fragment, names = (known.fragment, known.rewrites) if known else (None, ())
-        assumptions = known.assumptions if known else ()
-        listed.append(Converted(node, key, target, names, assumptions, fragment))
+        listed.append(known._replace(node=node, source=origin.spec.key if origin and origin.spec else None))
     return tuple(listed)
-
-
-def _names(node: Node) -> set[str]:
-    return {node.name, *(output.name for output in node.outputs[:1])}

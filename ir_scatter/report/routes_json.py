@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from ir_scatter.core.model import OPENVINO
 from ir_scatter.report.characters import as_document, dumps
-from ir_scatter.rewrites.rewrite import Rewrite
+from ir_scatter.rewrites.base import Rewrite
 
 
 def render(rewrites: Sequence[Rewrite], *, versions: Mapping[str, str] | None = None) -> str:

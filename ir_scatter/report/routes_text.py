@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Sequence
 
 from ir_scatter.ops.spec import OpSpec
-from ir_scatter.rewrites.rewrite import Rewrite
+from ir_scatter.rewrites.base import Rewrite
 
 _WIDTH = 80
 _INDENT = "    "

@@ -1,30 +1,26 @@
-"""The rewrites: one file each, found by scanning this folder, and the shortest way between two rows."""
+"""The rewrites, found by scanning this folder, and the shortest way between two rows."""
 
 import pkgutil
 from collections import deque
-from dataclasses import replace
 from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from ir_scatter.core.model import OpKey
-from ir_scatter.ops.spec import OpSpec
-from ir_scatter.rewrites.rewrite import Rewrite
+
+if TYPE_CHECKING:
+    from ir_scatter.rewrites.base import Rewrite
 
 
 @cache
-def all_rewrites() -> tuple[Rewrite, ...]:
-    """Return every rewrite, with its module's docstring as its documentation."""
-    found: list[Rewrite] = []
-    for module_info in pkgutil.iter_modules(__path__):
-        module = import_module(f"{__name__}.{module_info.name}")
-        documentation = (module.__doc__ or "").strip()
-        rewrites = getattr(module, "REWRITES", ())
-        found.extend(replace(rewrite, documentation=documentation) for rewrite in rewrites)
-    return tuple(found)
+def all_rewrites() -> "tuple[Rewrite, ...]":
+    """Return every rewrite."""
+    modules = [import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
+    return tuple(rewrite for module in modules for rewrite in getattr(module, "REWRITES", ()))
 
 
 @cache
-def route(source: OpKey, target: OpKey, opset: int | None = None) -> tuple[Rewrite, ...] | None:
+def route(source: OpKey, target: OpKey, opset: int | None = None) -> "tuple[Rewrite, ...] | None":
     """Return the shortest way from one row to another, None if there is none.
 
     Args:
@@ -32,14 +28,13 @@ def route(source: OpKey, target: OpKey, opset: int | None = None) -> tuple[Rewri
         target: where to; the same row where a rewrite has another form of it.
         opset: that of the ONNX model that is written; rows on the way must be valid in it.
     """
-    is_usable = _always if opset is None else lambda spec: opset in spec.opsets
     previous: dict[OpKey, tuple[Rewrite, ...]] = {}
     pending: deque[tuple[OpKey, tuple[Rewrite, ...]]] = deque([(source, ())])
     while pending:
         key, way = pending.popleft()
         for rewrite in _from(key):
             known = rewrite.target.key
-            if known in previous or not is_usable(rewrite.target):
+            if known in previous or (opset is not None and opset not in rewrite.target.opsets):
                 continue
             previous[known] = (*way, rewrite)
             if known == target:
@@ -48,12 +43,8 @@ def route(source: OpKey, target: OpKey, opset: int | None = None) -> tuple[Rewri
     return None
 
 
-def _always(_: OpSpec) -> bool:
-    return True
-
-
 @cache
-def _from(key: OpKey) -> tuple[Rewrite, ...]:
+def _from(key: OpKey) -> "tuple[Rewrite, ...]":
     return tuple(rewrite for rewrite in all_rewrites() if rewrite.source.key == key)
 
 

@@ -9,19 +9,18 @@ What has been made of the same inputs before is not made again.
 """
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode
-from ir_scatter.core.model import ONNX, Value
-from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, static
+from ir_scatter.core.model import ONNX, OPENVINO, Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, static
 from ir_scatter.ops.general import Emitted, GeneralOp, named
 from ir_scatter.ops.general_kernels import UnsupportedCase, compute
-from ir_scatter.ops.spec import OpSpec, Role
-from ir_scatter.rewrites.folding import array_of, named_for
-from ir_scatter.rewrites.new_shapes import broadcast_shapes, reduced, reshaped, spans
+from ir_scatter.ops.spec import OpSpec, Reduction, Role
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
@@ -32,9 +31,20 @@ BOOLEAN = ELEMENT_TYPES["boolean"]
 LARGEST_FOLDED = 1024
 """Elements up to which a computed constant is stored; larger ones are cheaper to compute."""
 
+_FEW = 4
+_WORDS = {-1: "minus_one", 0: "zero", 1: "one", 2: "two"}
+
+
+def array_of(value: Value) -> "Array | None":
+    """Return the content of a constant of the fragment, None for everything else."""
+    return value.constant.array if isinstance(value.constant, NewConstant) else None
+
 
 class Builder:
     """Makes one fragment.
+
+    Each method makes a node, or a constant, and returns its output. `label` says in words what that is;
+    `shape` is the best that the caller knows of its shape.
 
     Attributes:
         domain: the dialect.
@@ -69,37 +79,41 @@ class Builder:
             value = Value(constant.label, type, array.shape, constant=constant)
         elif first not in {label, ""}:
             self._labels.discard(constant.label)
-            constant.label, first = self._new_label(named_for(array) or first), ""
+            constant.label, first = self._new_label(_name_of_content(array) or first), ""
         self._constants[key] = first, constant, value
         return value
 
     def scatter(
         self,
         spec: OpSpec,
-        inputs: Mapping[Role, Value | None],
-        attributes: Mapping[str, Any],
+        data: Value,
+        indices: Value,
+        updates: Value,
+        reduction: Reduction = Reduction.NONE,
+        *,
+        keeps_initial: bool = True,
+        axis: Value | int = 0,
         label: str = "updated",
-        axis: int = 0,
     ) -> Value:
-        """Make a scatter node.
+        """Make a scatter node; its row has the reduction.
 
-        Args:
-            spec: its row.
-            inputs: by role; where there is no axis among them, the number is written.
-            attributes: without the axis.
-            label: what it is.
-            axis: where it is a number.
+        In an IR all attributes are written, as its own writer does; in ONNX those that are no default.
         """
-        is_onnx = spec.key.domain == ONNX
-        known, attributes = dict(inputs), dict(attributes)
+        inputs = {Role.DATA: data, Role.INDICES: indices, Role.UPDATES: updates}
+        attributes: dict[str, Any] = {}
         if spec.axis is not None and spec.axis.attribute is not None:
-            attributes = {spec.axis.attribute: axis, **attributes}
-        elif spec.axis is not None and known.get(Role.AXIS) is None:
-            known[Role.AXIS] = self.constant(axis, "axis")
-        data = known[Role.DATA]
-        assert data is not None
-        opset = self.opset if is_onnx and self.opset is not None else spec.opsets[0]
-        values = [known.get(port.role) for port in spec.ports]
+            attributes[spec.axis.attribute] = axis
+        elif spec.axis is not None:
+            inputs[Role.AXIS] = axis if isinstance(axis, Value) else self.constant(axis, "axis")
+        row = spec.attribute("reduction")
+        if row is not None:
+            word = next(word for word, meaning in spec.reductions.items() if meaning is reduction)
+            if self.domain == OPENVINO or word != row.default:
+                attributes[row.name] = word
+        if spec.attribute("use_init_val") is not None:
+            attributes["use_init_val"] = "true" if keeps_initial else "false"
+        opset = spec.opsets[0] if self.opset is None else self.opset
+        values = [inputs.get(port.role) for port in spec.ports]
         return self._add(spec.key.type, opset, values, attributes, data.element_type, data.shape, label)
 
     def shape_of(self, value: Value, label: str) -> Value:
@@ -108,53 +122,39 @@ class Builder:
         if known is not None:
             return self.constant(list(known), label)
         rank = UNKNOWN_DIM if value.shape is None else len(value.shape)
-        return self._make("ShapeOf", [value], I64, (rank,), label)
+        return self._make("ShapeOf", [value], (rank,), label, I64)
 
     def reshape(
         self, value: Value, target: "Value | Sequence[int]", label: str, shape: Shape = None
     ) -> Value:
-        """Give a value another shape; as it is if it has it already.
-
-        Args:
-            value: what.
-            target: the new shape, where one dimension may be -1.
-            label: what it is.
-            shape: the best that is known of the new shape.
-        """
+        """Give a value another shape, where one dimension may be -1; as it is if it has it already."""
         if not isinstance(target, Value):
             target = self.constant(list(target), f"{label}_shape")
         numbers = array_of(target)
-        found = reshaped(value.shape, numbers, target.shape, shape)
+        found = _reshaped(value.shape, numbers, target.shape, shape)
         if static(found) is not None and found == value.shape:
             return value
         if numbers is not None and numbers.tolist() == [-1] and value.shape and len(value.shape) == 1:
             return value
-        if self._is_misread(value, target):
-            return self._reshaped_empty(value, target, found, label)
-        return self._make(
-            "Reshape", [value, target], value.element_type, found, label,
-        )  # fmt: skip
+        if numbers is not None and self._is_misread(value, numbers):
+            return self._reshaped_empty(value, target, numbers.tolist().index(0), found, label)
+        return self._make("Reshape", [value, target], found, label)
 
-    def _is_misread(self, value: Value, target: Value) -> bool:
+    def _is_misread(self, value: Value, target: "Array") -> bool:
         """Tell whether a 0 in a target would copy a dimension that is not known to be 0."""
-        numbers = array_of(target)
-        if numbers is None or 0 not in numbers:
-            return False
-        if named("Reshape").emit(self.domain, self.opset, {}).attributes:  # they say what a 0 means
-            return False
+        if 0 not in target or named("Reshape").emit(self.domain, self.opset, {}).attributes:
+            return False  # attributes say what a 0 means
         shape = value.shape or ()
-        zeros = [place for place, number in enumerate(numbers) if number == 0]
+        zeros = [place for place, number in enumerate(target) if number == 0]
         return any(place >= len(shape) or shape[place] != 0 for place in zeros)
 
-    def _reshaped_empty(self, value: Value, target: Value, shape: Shape, label: str) -> Value:
+    def _reshaped_empty(self, value: Value, target: Value, place: int, shape: Shape, label: str) -> Value:
         """Give a value without elements a shape: flat, then a column of no elements, repeated."""
-        numbers = array_of(target)
-        assert numbers is not None
-        place = numbers.tolist().index(0)
+        assert target.shape is not None
+        rank = target.shape[0]
+        assert isinstance(rank, int)
         flat = self.reshape(value, [-1], f"{label}_flat", (0,))
-        column = self.unsqueeze(
-            flat, [axis for axis in range(len(numbers)) if axis != place], f"{label}_column"
-        )
+        column = self.unsqueeze(flat, [axis for axis in range(rank) if axis != place], f"{label}_column")
         return self.broadcast(column, target, label, shape)
 
     def unsqueeze(self, value: Value, axes: Sequence[int], label: str) -> Value:
@@ -167,60 +167,43 @@ class Builder:
             for axis in sorted(axes):
                 dims.insert(axis, 1)
             shape = tuple(dims)
-        return self._make(
-            "Unsqueeze", [value], value.element_type, shape, label,
-            axes=list(axes),
-        )  # fmt: skip
+        return self._make("Unsqueeze", [value], shape, label, axes=list(axes))
 
     def broadcast(self, value: Value, target: Value, label: str, shape: Shape = None) -> Value:
         """Repeat a value along dimensions of 1 until it has a shape."""
-        found = reshaped(None, array_of(target), target.shape, shape)
+        found = _reshaped(None, array_of(target), target.shape, shape)
         if static(found) is not None and found == value.shape:
             return value
-        return self._make(
-            "Broadcast", [value, target], value.element_type, found, label,
-        )  # fmt: skip
+        return self._make("Broadcast", [value, target], found, label)
 
     def concat(self, values: Sequence[Value], axis: int, label: str, shape: Shape) -> Value:
         """Join values along an axis."""
-        if len(values) == 1:
-            return values[0]
-        return self._make(
-            "Concat", values, values[0].element_type, shape, label,
-            axis=axis,
-        )  # fmt: skip
+        return values[0] if len(values) == 1 else self._make("Concat", values, shape, label, axis=axis)
 
     def range(self, stop: Value, label: str) -> Value:
         """Count from 0 to a scalar."""
-        start, step = self.constant(0, "start"), self.constant(1, "step")
-        known = array_of(stop)
-        size = UNKNOWN_DIM if known is None else int(known)
-        return self._make("Range", [start, stop, step], I64, (size,), label)
+        start, step, known = self.constant(0, "start"), self.constant(1, "step"), array_of(stop)
+        shape = (UNKNOWN_DIM if known is None else int(known),)
+        return self._make("Range", [start, stop, step], shape, label, I64)
 
     def gather(self, value: Value, index: Value, axis: int, label: str, shape: Shape) -> Value:
         """Take positions along an axis."""
-        return self._make(
-            "Gather", [value, index], value.element_type, shape, label,
-            axis=axis,
-        )  # fmt: skip
+        return self._make("Gather", [value, index], shape, label, axis=axis)
 
     def gather_elements(self, value: Value, indices: Value, axis: int, label: str) -> Value:
         """Take the elements that a scatter with these indices would write to."""
-        inputs, type = [value, indices], value.element_type
-        return self._make("GatherElements", inputs, type, indices.shape, label, axis=axis)
+        return self._make("GatherElements", [value, indices], indices.shape, label, axis=axis)
 
     def gather_nd(self, value: Value, indices: Value, label: str, shape: Shape) -> Value:
         """Take the slices that a scatter with these tuples would write to."""
-        return self._make("GatherND", [value, indices], value.element_type, shape, label)
+        return self._make("GatherND", [value, indices], shape, label)
 
     def slice(
         self, value: Value, start: Value, stop: Value, axes: Sequence[int], label: str, shape: Shape
     ) -> Value:
         """Cut pieces out along axes; start and stop are lists of one number for each axis."""
-        return self._make(
-            "Slice", [value, start, stop], value.element_type, shape, label,
-            step=[1] * len(axes), axes=list(axes),
-        )  # fmt: skip
+        inputs = [value, start, stop]
+        return self._make("Slice", inputs, shape, label, step=[1] * len(axes), axes=list(axes))
 
     def transpose(self, value: Value, order: Value, label: str, shape: Shape = None) -> Value:
         """Put the axes in another order."""
@@ -230,61 +213,60 @@ class Builder:
                 return value
             shape = tuple(value.shape[int(axis)] for axis in known)
         if self.domain != ONNX:
-            return self._make("Transpose", [value, order], value.element_type, shape, label)
+            return self._make("Transpose", [value, order], shape, label)
         assert known is not None
-        numbers = known.tolist()
-        return self._make("Transpose", [value], value.element_type, shape, label, order=numbers)
+        return self._make("Transpose", [value], shape, label, order=known.tolist())
 
     def select(self, condition: Value, left: Value, right: Value, label: str) -> Value:
         """Take elements of `left` where a condition holds, of `right` elsewhere."""
-        shape = broadcast_shapes(condition.shape, left.shape, right.shape)
-        both = broadcast_shapes(left.shape, right.shape)
-        if self.domain != ONNX and not spans(both, condition.shape):
+        shape = _broadcast(condition.shape, left.shape, right.shape)
+        both = _broadcast(left.shape, right.shape)
+        if self.domain != ONNX and not _spans(both, condition.shape):
             # There a condition is repeated to the two values, and those not to it.
             right = self.broadcast(right, self.shape_of(condition, "condition_shape"), "elsewhere", shape)
-        values = [condition, left, right]
-        return self._make("Select", values, left.element_type, shape, label)
+        return self._make("Select", [condition, left, right], shape, label, left.element_type)
 
     def binary(self, operation: str, left: Value, right: Value, label: str) -> Value:
         """Join two values element by element: "Add", "Subtract", "Multiply", "Equal", "Less", ..."""
-        shape = broadcast_shapes(left.shape, right.shape)
         type = BOOLEAN if operation in {"Equal", "Less"} else left.element_type
-        return self._make(operation, [left, right], type, shape, label)
+        return self._make(operation, [left, right], _broadcast(left.shape, right.shape), label, type)
 
     def negative(self, value: Value, label: str) -> Value:
         """Change the sign."""
-        return self._make("Negative", [value], value.element_type, value.shape, label)
+        return self._make("Negative", [value], value.shape, label)
 
     def convert(self, value: Value, type: ElementType, label: str) -> Value:
         """Change the element type; as it is if it has it already."""
         if value.element_type is type:
             return value
-        return self._make("Convert", [value], type, value.shape, label, type=type)
+        return self._make("Convert", [value], value.shape, label, type, type=type)
 
     def non_zero(self, value: Value, label: str) -> Value:
         """Return the positions of all elements that are not zero, a column for each."""
         rank = UNKNOWN_DIM if value.shape is None else len(value.shape)
-        shape = (rank, UNKNOWN_DIM)
-        return self._make("NonZero", [value], I64, shape, label)
+        return self._make("NonZero", [value], (rank, UNKNOWN_DIM), label, I64)
 
     def reduce(self, operation: str, value: Value, axis: int, label: str, *, keeps: bool = False) -> Value:
         """Reduce along one axis: "ReduceSum" or "ReduceProd"."""
-        return self._make(
-            operation, [value], value.element_type, reduced(value.shape, axis, keeps=keeps), label,
-            axes=[axis], keeps=keeps,
-        )  # fmt: skip
+        shape = value.shape
+        if shape is not None:
+            at = axis % max(len(shape), 1)
+            shape = (*shape[:at], *([1] if keeps else []), *shape[at + 1 :])
+        return self._make(operation, [value], shape, label, axes=[axis], keeps=keeps)
 
     def _make(
         self,
         operation: str,
         values: Sequence[Value],
-        element_type: ElementType | None,
         shape: Shape,
         label: str,
+        element_type: ElementType | None = None,
         **told: Any,
     ) -> Value:
+        """Make a node whose output has an element type, by default that of the first input."""
         op = named(operation)
         new = op.emit(self.domain, self.opset, told)
+        element_type = element_type or values[0].element_type
         folded = self._folded(op, new, [array_of(value) for value in values])
         if folded is not None and element_type is not None:
             return self.constant(folded, label, element_type)
@@ -328,3 +310,53 @@ class Builder:
             found, number = f"{label}_{number}", number + 1
         self._labels.add(found)
         return found
+
+
+def _name_of_content(array: "Array") -> str:
+    """Return a name that says the content, "" for what is long or holds no whole numbers."""
+    if array.dtype.kind != "i" or not 0 < array.size <= _FEW or array.ndim > 1:
+        return ""
+    if array.ndim == 0 and int(array) in _WORDS:
+        return _WORDS[int(array)]
+    numbers = "_".join(str(number).replace("-", "minus_") for number in array.reshape(-1).tolist())
+    return f"number_{numbers}" if array.ndim == 0 else f"list_{numbers}"
+
+
+def _reshaped(source: Shape, target: "Array | None", target_shape: Shape, known: Shape) -> Shape:
+    """Return the shape that a target names: its numbers, or if they are computed, how many there are."""
+    if target is None:
+        if known is not None or not target_shape or not isinstance(target_shape[0], int):
+            return known
+        return (UNKNOWN_DIM,) * target_shape[0]
+    dims: list[Dim] = target.tolist()
+    if -1 in dims:
+        place, before = dims.index(-1), static(source)
+        others = prod(int(number) for number in target if number != -1)
+        if before is not None and others > 0:
+            dims[place] = prod(before) // others
+        else:
+            dims[place] = known[place] if known is not None and len(known) == len(dims) else UNKNOWN_DIM
+    return tuple(dims)
+
+
+def _broadcast(*shapes: Shape) -> Shape:
+    """Return the shape of values that are repeated to one."""
+    known = [shape for shape in shapes if shape is not None]
+    if len(known) < len(shapes):
+        return None
+    rank = max(map(len, known))
+    columns = zip(*[(*(1,) * (rank - len(shape)), *shape) for shape in known], strict=True)
+    return tuple(map(_widest, columns))
+
+
+def _widest(dims: Sequence[Dim]) -> Dim:
+    others = [dim for dim in dims if dim != 1]
+    return next((dim for dim in others if isinstance(dim, int)), UNKNOWN_DIM if others else 1)
+
+
+def _spans(shape: Shape, other: Shape) -> bool:
+    """Tell whether another shape is repeated to this one, as far as is known."""
+    if shape is None or other is None:
+        return shape is None
+    pairs = zip(reversed(shape), reversed(other), strict=False)
+    return len(other) <= len(shape) and all(dim != 1 or wanted == 1 for dim, wanted in pairs)

@@ -2,20 +2,15 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from ir_scatter.analysis.constants import Facts
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.model import Value
 from ir_scatter.core.shapes import Dim, agree_dims, counted, element_count, is_static, show_dim
 from ir_scatter.ops import targets
 from ir_scatter.ops.constraints import Meaning
 from ir_scatter.ops.general import find
 from ir_scatter.ops.spec import IndexRange, Layout
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from ir_scatter.analysis.scatter_node import ScatterNode
 
 _MAX_STEPS = 64
 _ALIGNED = frozenset({"numpy", "bidirectional"})
@@ -54,12 +49,16 @@ class Proof:
 _PROVEN, _UNKNOWN = Proof(Verdict.PROVEN), Proof(Verdict.UNKNOWN)
 
 
-def judge(condition: Condition, site: "ScatterNode") -> Proof:
+def judge(condition: Condition, site: ScatterNode) -> Proof:
     """Return what can be proven of a condition."""
-    return _PROOFS[condition](site)
+    if condition is Condition.UNIQUE:
+        return _unique(site)
+    if condition is Condition.NON_NEGATIVE:
+        return _non_negative(site)
+    return _equal(site) if condition is Condition.EQUAL else _full(site)
 
 
-def _unique(site: "ScatterNode") -> Proof:
+def _unique(site: ScatterNode) -> Proof:
     count = _count(site)
     if count is not None and count < 2:
         return _PROVEN
@@ -83,7 +82,7 @@ def _unique(site: "ScatterNode") -> Proof:
     return Proof(Verdict.VIOLATED, f"indices name {found.count} of {found.total} targets again")
 
 
-def _are_exact(site: "ScatterNode") -> bool:
+def _are_exact(site: ScatterNode) -> bool:
     """Tell whether the sizes that negative indices count on are known to the number."""
     data = site.data_shape
     if data is None:
@@ -93,7 +92,7 @@ def _are_exact(site: "ScatterNode") -> bool:
     return site.axis is not None and isinstance(data[site.axis], int)
 
 
-def _count(site: "ScatterNode") -> int | None:
+def _count(site: ScatterNode) -> int | None:
     """Return how many targets are named, None if it is not known."""
     shape = site.indices_shape
     if shape is None or site.spec.layout is Layout.SEQUENCE:
@@ -108,7 +107,7 @@ def _count(site: "ScatterNode") -> int | None:
     return element_count(shape)
 
 
-def _room(site: "ScatterNode") -> int | None:
+def _room(site: ScatterNode) -> int | None:
     """Return how many targets there are, counted as indices are; None if it is not known."""
     data, depth = site.data_shape, site.depth
     if data is None:
@@ -119,7 +118,7 @@ def _room(site: "ScatterNode") -> int | None:
     return size if isinstance(size, int) else None
 
 
-def _non_negative(site: "ScatterNode") -> Proof:
+def _non_negative(site: ScatterNode) -> Proof:
     indices = site.indices
     if indices is None or (site.spec.index_range is IndexRange.NON_NEGATIVE and not site.wraps):
         return _PROVEN
@@ -133,26 +132,24 @@ def _non_negative(site: "ScatterNode") -> Proof:
     return Proof(Verdict.VIOLATED, f"indices hold {int(array.min())}")
 
 
-def _equal(site: "ScatterNode") -> Proof:
-    shape, axis = site.indices_shape, site.axis
+def _equal(site: ScatterNode) -> Proof:
+    shape, axis, array = site.indices_shape, site.axis, site.index_array
     if shape is None or axis is None or site.indices is None or axis >= len(shape):
         return _UNKNOWN
-    array = site.index_array
     if array is not None:
-        proof = _equal_numbers(site, axis)
-        if proof.verdict is Verdict.VIOLATED:
-            return proof
+        for other in range(array.ndim):
+            if other != axis and array.shape[other] > 1 and (array != array.take([0], axis=other)).any():
+                return Proof(Verdict.VIOLATED, f"indices differ along axis {other}")
     gap = _full(site)
     if gap.verdict is Verdict.VIOLATED:
         return gap
-    if all(dim == 1 for number, dim in enumerate(shape) if number != axis):
+    is_column = all(dim == 1 for number, dim in enumerate(shape) if number != axis)
+    if is_column or array is not None or _is_repeated(site.facts, site.indices.value, len(shape), axis):
         return _PROVEN
-    if array is not None:
-        return _PROVEN
-    return _PROVEN if _is_repeated(site.facts, site.indices.value, len(shape), axis) else _UNKNOWN
+    return _UNKNOWN
 
 
-def _full(site: "ScatterNode") -> Proof:
+def _full(site: ScatterNode) -> Proof:
     data, shape, axis = site.data_shape, site.indices_shape, site.axis
     if data is None or shape is None or axis is None or len(data) != len(shape):
         return _UNKNOWN
@@ -171,19 +168,6 @@ def _is_same(left: Dim, right: Dim) -> bool:
     if isinstance(left, int) or isinstance(right, int):
         return left == right
     return left.symbol is not None and left.symbol == right.symbol
-
-
-def _equal_numbers(site: "ScatterNode", axis: int) -> Proof:
-    import numpy
-
-    array = site.index_array
-    assert array is not None
-    for other in range(array.ndim):
-        if other != axis and array.shape[other] > 1:
-            first = numpy.take(array, [0], axis=other)
-            if bool((array != first).any()):
-                return Proof(Verdict.VIOLATED, f"indices differ along axis {other}")
-    return _PROVEN
 
 
 def _is_repeated(facts: Facts, value: Value, rank: int, axis: int) -> bool:
@@ -205,11 +189,3 @@ def _is_repeated(facts: Facts, value: Value, rank: int, axis: int) -> bool:
             return False
         value = source
     return False
-
-
-_PROOFS: "Mapping[Condition, Callable[[ScatterNode], Proof]]" = {
-    Condition.UNIQUE: _unique,
-    Condition.NON_NEGATIVE: _non_negative,
-    Condition.EQUAL: _equal,
-    Condition.FULL: _full,
-}

@@ -1,20 +1,23 @@
-"""How reductions are carried from one row to another."""
+"""How a reduction is kept where the new operator lacks it, or where old values take no part in it."""
 
-from collections.abc import Mapping
 from typing import Any
 
-from ir_scatter.core.element_types import ElementType
-from ir_scatter.core.model import ONNX, OPENVINO, Value
+import numpy as np
+
+from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
+from ir_scatter.core.model import ONNX, Value
+from ir_scatter.ops import targets
 from ir_scatter.ops.general import named
 from ir_scatter.ops.spec import OpSpec, Reduction
-from ir_scatter.rewrites.builder import I64, Builder
-from ir_scatter.rewrites.conditions import Condition
-from ir_scatter.rewrites.refusals import Reason, Refusal
-from ir_scatter.rewrites.view import View
+from ir_scatter.rewrites.base import View
+from ir_scatter.rewrites.builder import I64, LARGEST_FOLDED, Builder
+from ir_scatter.rewrites.conditions import Condition, Verdict
+from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
 
 CARRIED = frozenset({"reduction", "use_init_val"})
 """The attributes that this module takes care of."""
 
+_F32 = ELEMENT_TYPES["f32"]
 _WIDE = 32
 
 _WORDS = {
@@ -23,10 +26,9 @@ _WORDS = {
     Reduction.PROD: ("Multiply", "LogicalAnd"),
     Reduction.MIN: ("Minimum", "LogicalAnd"),
     Reduction.MAX: ("Maximum", "LogicalOr"),
+    Reduction.MEAN: ("Add", "Add"),
 }
 """What joins two values: of numbers, of booleans."""
-
-_OF_MEAN = ("Add", "Add")
 
 
 def has(target: OpSpec, reduction: Reduction) -> bool:
@@ -34,31 +36,10 @@ def has(target: OpSpec, reduction: Reduction) -> bool:
     return reduction is Reduction.NONE or reduction in target.reductions.values()
 
 
-def attributes_for(
-    target: OpSpec, reduction: Reduction = Reduction.NONE, *, keeps_initial: bool = True
-) -> Mapping[str, Any]:
-    """Return the attributes that say a reduction in the words of a row that has it.
-
-    In an IR all attributes are written, as its own writer does; in ONNX those that are no default.
-    """
-    is_ir = target.key.domain == OPENVINO
-    found: dict[str, Any] = {}
-    row = target.attribute("reduction")
-    if row is not None:
-        word = next(word for word, meaning in target.reductions.items() if meaning is reduction)
-        if is_ir or word != row.default:
-            found[row.name] = word
-    row = target.attribute("use_init_val")
-    if row is not None:
-        found[row.name] = "true" if keeps_initial else "false"
-    return found
-
-
 def says_all(view: View, target: OpSpec) -> bool:
     """Tell whether a row can say the reduction of a node, its dropped old values included."""
-    return has(target, view.reduction) and (
-        view.keeps_initial or target.attribute("use_init_val") is not None
-    )
+    can_drop = target.attribute("use_init_val") is not None
+    return has(target, view.reduction) and (view.keeps_initial or can_drop)
 
 
 def needs_unique(view: View, target: OpSpec) -> tuple[Condition, ...]:
@@ -66,53 +47,34 @@ def needs_unique(view: View, target: OpSpec) -> tuple[Condition, ...]:
     return () if has(target, view.reduction) else (Condition.UNIQUE,)
 
 
-def joined(view: View, build: Builder, current: Value, updates: Value | None = None) -> "Value | Refusal":
-    """Return what updates make of the old values, where no two of them meet in one element.
-
-    Args:
-        view: the node.
-        build: makes the nodes.
-        current: the old values in the places of the updates.
-        updates: in another shape than those of the node; None for those.
-    """
-    data_type = view.data.element_type
-    if data_type is None:
-        return Refusal(Reason.TYPE_UNKNOWN, "the element type of data is not known, expected one")
-    of_numbers, of_booleans = _WORDS.get(view.reduction, _OF_MEAN)
-    operation = of_booleans if data_type.kind == "boolean" else of_numbers
-    is_extreme = build.domain == ONNX and _is_whole_extreme(data_type, view.reduction)
-    if not is_extreme and not named(operation).takes(build.domain, data_type, build.opset):
-        message = (
-            f"reduction {view.reduction} of {data_type.name} has no plain operator in opset {build.opset}"
-        )
+def joined(view: View, build: Builder, current: Value, updates: Value) -> Value | Refusal:
+    """Return what updates make of the old values in their places, where no two of them meet."""
+    type, reduction = view.data.element_type, view.reduction
+    if type is None:
+        return TYPE_UNKNOWN
+    operation = _WORDS[reduction][type.kind == "boolean"]
+    is_whole = type.kind in {"signed", "unsigned"}
+    if build.domain == ONNX and is_whole and reduction in {Reduction.MIN, Reduction.MAX}:
+        return _extreme(build, operation, current, updates, type)
+    if not named(operation).takes(build.domain, type, build.opset):
+        message = f"reduction {reduction} of {type.name} has no plain operator in opset {build.opset}"
         return Refusal(Reason.NO_SUCH_REDUCTION, message)
-    updates = view.updates if updates is None else updates
-    if view.reduction is Reduction.MEAN:
-        return _mean_of_two(build, current, updates, data_type)
-    return (_extreme if is_extreme else _plainly)(build, operation, current, updates)
+    if reduction is Reduction.MEAN:
+        return _mean_of_two(build, current, updates, type)
+    return build.binary(operation, current, updates, "joined")
 
 
-def _plainly(build: Builder, operation: str, left: Value, right: Value) -> Value:
-    return build.binary(operation, left, right, "joined")
-
-
-def _is_whole_extreme(type: ElementType, reduction: Reduction) -> bool:
-    return reduction in {Reduction.MIN, Reduction.MAX} and type.kind in {"signed", "unsigned"}
-
-
-def _extreme(build: Builder, operation: str, left: Value, right: Value) -> Value:
+def _extreme(build: Builder, operation: str, left: Value, right: Value, type: ElementType) -> Value:
     """Return the smaller or the greater of two whole numbers in ONNX, by a comparison if need be.
 
     onnxruntime has kernels for the wide types only, and none that compares u32.
     """
-    type = left.element_type
-    assert type is not None
     is_taken = named(operation).takes(build.domain, type, build.opset)
     if type.bits < _WIDE or (not is_taken and type.name == "u32"):
         wide, other = (build.convert(value, I64, "joined_i64") for value in (left, right))
-        return build.convert(_extreme(build, operation, wide, other), type, f"joined_{type.name}")
+        return build.convert(_extreme(build, operation, wide, other, I64), type, f"joined_{type.name}")
     if is_taken:
-        return _plainly(build, operation, left, right)
+        return build.binary(operation, left, right, "joined")
     is_less = build.binary("Less", left, right, "is_less")
     first, second = (left, right) if operation == "Minimum" else (right, left)
     return build.select(is_less, first, second, "joined")
@@ -125,13 +87,143 @@ def _mean_of_two(build: Builder, left: Value, right: Value, type: ElementType) -
         return build.binary("Divide", build.binary("Add", left, right, "sum"), two, "mean")
     odds = [build.binary("FloorMod", value, two, "is_odd") for value in (left, right)]
     halves = [
-        divided_exactly(build, value, two, odd, "half")
+        _divided_exactly(build, value, two, odd, "half")
         for value, odd in zip((left, right), odds, strict=True)
     ]
     carry = build.binary("Multiply", odds[0], odds[1], "carry")
     return build.binary("Add", build.binary("Add", halves[0], halves[1], "half_sum"), carry, "mean")
 
 
-def divided_exactly(build: Builder, value: Value, by: Value, rest: Value, label: str) -> Value:
+def _divided_exactly(build: Builder, value: Value, by: Value, rest: Value, label: str) -> Value:
     """Divide a value without its remainder: not every runtime rounds down where the text says so."""
     return build.binary("Divide", build.binary("Subtract", value, rest, f"{label}_multiple"), by, label)
+
+
+def neutral(view: View, build: Builder) -> Value | Refusal:
+    """Return the value that a reduction starts from where old values take no part in it."""
+    type = view.data.element_type
+    if type is None:
+        return TYPE_UNKNOWN
+    found = _neutral(type, view.reduction)
+    if found is None:
+        message = f"reduction {view.reduction} of {type.name} starts from no value"
+        return Refusal(Reason.NO_SUCH_REDUCTION, message)
+    return build.constant(found, "start_value", type)
+
+
+def _neutral(type: ElementType, reduction: Reduction) -> Any:
+    """Return the value that changes no update, None if there is none."""
+    known = dtype(type)
+    if known is None or reduction in {Reduction.NONE, Reduction.MEAN, Reduction.SUB}:
+        return None
+    if type.kind == "boolean":
+        return reduction in {Reduction.PROD, Reduction.MIN}
+    if reduction is Reduction.PROD:
+        return known.type(1)
+    if reduction is Reduction.SUM:
+        zero = known.type(-0.0) if type.kind == "float" else known.type(0)
+        return zero if zero == zero else None  # a type without a zero gives NaN
+    return _end(known, type, is_greatest=reduction is Reduction.MIN)
+
+
+def _end(known: "np.dtype[Any]", type: ElementType, *, is_greatest: bool) -> Any:
+    import ml_dtypes
+
+    if type.kind == "float":
+        largest = known.type(float("inf"))
+        if not np.isinf(largest.astype(np.float32)):
+            largest = ml_dtypes.finfo(known).max  # type: ignore[no-untyped-call]
+        least = known.type(-largest)
+        if least != least:  # there are no negative values
+            least = ml_dtypes.finfo(known).smallest_normal  # type: ignore[no-untyped-call]
+        return largest if is_greatest else least
+    if type.kind in {"signed", "unsigned"}:
+        limits = ml_dtypes.iinfo(known)  # type: ignore[no-untyped-call]
+        return known.type(limits.max if is_greatest else limits.min)
+    return None
+
+
+def cleared(
+    view: View, build: Builder, target: OpSpec, operands: tuple[Value, Value, Value], start: Value, label: str
+) -> Value:
+    """Return data with a start value at each target of the node.
+
+    Targets that constant indices name again and again get theirs once: all of it would be the same
+    value, but rules that look at indices cannot know that.
+
+    Args:
+        view: a node whose indices name elements.
+        build: makes the nodes.
+        target: a row that writes tuples.
+        operands: data, the coordinates of all targets, and updates.
+        start: the value.
+        label: what the values are.
+    """
+    data, tuples, updates = operands
+    once = _each_once(view, build)
+    if once is None:
+        dims, shape = build.shape_of(updates, "updates_shape"), updates.shape
+    else:
+        assert once.shape is not None
+        tuples, dims, shape = once, build.constant([once.shape[0]], "targets_count"), once.shape[:1]
+    return build.scatter(target, data, tuples, build.broadcast(start, dims, label, shape), label="cleared")
+
+
+def _each_once(view: View, build: Builder) -> Value | None:
+    """Return the targets of constant indices, each once; None if none repeats or nobody can tell."""
+    if view.proof(Condition.UNIQUE).verdict is Verdict.PROVEN:
+        return None
+    array, axis, data = view.index_numbers(), view.site.axis, view.data.shape
+    if array is None or axis is None or not 0 < array.size <= LARGEST_FOLDED:
+        return None
+    size = None if data is None else data[axis]
+    counted = targets.from_front(array, size if isinstance(size, int) else 0)
+    places = np.indices(array.shape)
+    places[axis] = counted
+    every = places.reshape(array.ndim, -1).T
+    once = np.unique(every, axis=0)
+    if len(once) == len(every) or (counted < 0).any():
+        return None
+    return build.constant(once, "targets")
+
+
+def summing_type(type: ElementType) -> ElementType | None:
+    """Return a type in which a sum of many elements of a type fits; None if there is none."""
+    if type.kind == "float":
+        return type if type.bits >= _F32.bits else _F32
+    return I64 if type.kind in {"signed", "unsigned"} and type.bits < I64.bits else None
+
+
+def counted_mean(
+    view: View, build: Builder, target: OpSpec, tuples: Value, updates: Value
+) -> Value | Refusal:
+    """Return data with the mean of what meets in each element: their sum, and how many they are.
+
+    Both are scattered as sums. An element that nothing hits is the mean of itself. Whole numbers are
+    rounded down.
+    """
+    type = view.data.element_type
+    wide = None if type is None else summing_type(type)
+    if type is None or wide is None:
+        return TYPE_UNKNOWN
+    data = build.convert(view.data, wide, f"data_{wide.name}")
+    new = build.convert(updates, wide, f"updates_{wide.name}")
+    dims, new_dims = build.shape_of(data, "data_shape"), build.shape_of(new, "updates_shape")
+    start = data
+    if not view.keeps_initial:
+        zero = build.constant(0, "zero", wide)
+        start = cleared(view, build, target, (data, tuples, new), zero, "zeros")
+    sums = build.scatter(target, start, tuples, new, Reduction.SUM, label="sums")
+    first = build.constant(int(view.keeps_initial), "first_count")
+    one = build.constant(1, "one")
+    firsts = build.broadcast(first, dims, "first_counts", data.shape)
+    ones = build.broadcast(one, new_dims, "ones", new.shape)
+    counts = build.scatter(target, firsts, tuples, ones, Reduction.SUM, label="counts")
+    if not view.keeps_initial:
+        counts = build.binary("Maximum", counts, one, "counts_or_one")
+    if wide is I64:
+        rest = build.binary("FloorMod", sums, counts, "rests")
+        means = _divided_exactly(build, sums, counts, rest, "means")
+    else:
+        means = build.binary("Divide", sums, build.convert(counts, wide, f"counts_{wide.name}"), "means")
+    return build.convert(means, type, f"means_{type.name}")

@@ -79,12 +79,10 @@ MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A rewrite that does not apply.
-
-    Attributes:
-        code: the reason in short.
-        message: what is, then what was expected.
-    """
+    """A rewrite that does not apply: the reason in short, and what is, then what was expected."""
 
     code: Reason
     message: str
+
+
+TYPE_UNKNOWN = Refusal(Reason.TYPE_UNKNOWN, "the element type of data is not known, expected one")

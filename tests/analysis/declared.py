@@ -19,8 +19,7 @@ from ir_scatter.analysis.signature import EVERYTHING, Fact
 from ir_scatter.core.model import Input, Node, Value
 from ir_scatter.core.tensors import Constant
 from ir_scatter.rewrites import leads_to, route
-from ir_scatter.rewrites.rewrite import Rewrite
-from ir_scatter.rewrites.view import View
+from ir_scatter.rewrites.base import Rewrite, View
 from ir_scatter.rules.base import Rule
 
 Reads = frozenset[Fact]
@@ -31,7 +30,7 @@ def with_rules(change: Callable[[Rule], Rule]) -> Iterator[None]:
     """Let `validate` and `convert` see other rules."""
     found = tuple(map(change, import_module("ir_scatter.validate").all_rules()))
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("ir_scatter.validate", "ir_scatter.convert.engine"):
+        for module in ("ir_scatter.validate", "ir_scatter.convert.rewriter"):
             patch.setattr(import_module(module), "all_rules", lambda: found)
         yield
 

@@ -25,10 +25,9 @@ from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.openvino.graph import IrGraph
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.reading import read
+from ir_scatter.rewrites.base import BY_SIGNATURE, Rewrite, View
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.refusals import Reason, Refusal
-from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
-from ir_scatter.rewrites.view import View
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.base import Rule
 from ir_scatter.validate import Check, validate

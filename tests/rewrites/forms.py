@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.convert.engine import Engine, Promises, Rewritten
 from ir_scatter.convert.proof import run_fragment
+from ir_scatter.convert.rewriter import Promises, Rewriter, Rewritten
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.model import ONNX, OPENVINO, Input, Model
 from ir_scatter.core.shapes import Shape
 from ir_scatter.evaluate.operator import constant, make_site, variable
 from ir_scatter.ops.spec import Layout, OpSpec, Role
+from ir_scatter.rewrites.base import Rewrite
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Refusal
-from ir_scatter.rewrites.rewrite import Rewrite
 from tests.ops import naive_scatter
 
 Array = Any
@@ -26,13 +26,13 @@ I64 = ELEMENT_TYPES["i64"]
 
 def engine_for(
     domain: str = OPENVINO, assume: Collection[Condition] = (), *, keeps_negative: bool = False
-) -> Engine:
+) -> Rewriter:
     form = "onnx" if domain == ONNX else "openvino-ir"
-    return Engine(Model("", form, domain, None), Promises(frozenset(assume), keeps_negative))  # type: ignore[arg-type]
+    return Rewriter(Model("", form, domain, None), Promises(frozenset(assume), keeps_negative))  # type: ignore[arg-type]
 
 
 def site_for(
-    engine: Engine,
+    engine: Rewriter,
     spec: OpSpec,
     shapes: Mapping[Role, Shape],
     *,
@@ -93,7 +93,7 @@ def opset_of(target: OpSpec) -> int | None:
     return newest if isinstance(newest, int) else None
 
 
-def rewritten(engine: Engine, site: ScatterNode, rewrite: Rewrite) -> Outcome:
+def rewritten(engine: Rewriter, site: ScatterNode, rewrite: Rewrite) -> Outcome:
     """Rewrite a node with one rewrite; what the newest opset of its target can say."""
     return engine.rewrite((site,), rewrite.target, opset_of(rewrite.target))
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ir_scatter.convert.engine import Engine, Rewritten
+from ir_scatter.convert.rewriter import Rewriter, Rewritten
 from ir_scatter.core.model import ONNX
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape
 from ir_scatter.ops.spec import Layout, OpSpec, Reduction, Role
 from ir_scatter.rewrites import all_rewrites
+from ir_scatter.rewrites.base import Rewrite
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Refusal
-from ir_scatter.rewrites.rewrite import Rewrite
 from tests.rewrites.forms import (
     Array,
     engine_for,
@@ -116,7 +116,7 @@ class _Trial:
         self.rewrite, self.way, self.random = rewrite, way, random
         self.spec = rewrite.source
         promised = () if way == "constant" else (Condition.UNIQUE, Condition.EQUAL)
-        self.engine: Engine = engine_for(self.spec.key.domain, promised)
+        self.engine: Rewriter = engine_for(self.spec.key.domain, promised)
         self.counts: Counter[str] = Counter()
         self._forms: dict[Any, Any] = {}
 

@@ -14,10 +14,10 @@ from ir_scatter import convert, evaluate_model, read, validate
 from ir_scatter.convert import Conversion
 from ir_scatter.core.model import Value
 from ir_scatter.ops.scatter_openvino import SCATTER_ND_UPDATE_15, SCATTER_UPDATE_3
-from ir_scatter.ops.spec import OpSpec, Role
+from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites import route
+from ir_scatter.rewrites.base import View
 from ir_scatter.rewrites.builder import Builder
-from ir_scatter.rewrites.view import View
 from tests.rewrites.ir_models import given, held, one_scatter
 
 WIDTHS = ["i8", "i16", "u8", "u16", "u32", "u64"]
@@ -124,8 +124,7 @@ def test_nodes_that_no_memory_holds_are_proven_with_smaller_inputs(
 def _negated(view: View, build: Builder, target: OpSpec) -> Value:
     data = build.negative(view.data, "wrong")
     tuples = build.unsqueeze(view.indices, [1], "tuples")
-    inputs = {Role.DATA: data, Role.INDICES: tuples, Role.UPDATES: view.updates}
-    return build.scatter(target, inputs, {})
+    return build.scatter(target, data, tuples, view.updates)
 
 
 def test_a_wrong_form_of_a_large_node_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +133,7 @@ def test_a_wrong_form_of_a_large_node_is_found(tmp_path: Path, monkeypatch: pyte
     path = one_scatter(tmp_path, "ScatterUpdate", "opset3", *sources, held(0, name="axis"))
     (rewrite,) = route(SCATTER_UPDATE_3.key, SCATTER_ND_UPDATE_15.key) or ()
     wrong = replace(rewrite, build=_negated)
-    monkeypatch.setattr(sys.modules["ir_scatter.convert.engine"], "route", lambda *_: (wrong,))
+    monkeypatch.setattr(sys.modules["ir_scatter.convert.rewriter"], "route", lambda *_: (wrong,))
     (refused,) = convert(path, "ScatterNDUpdate").refused
     assert (refused.code, "elements differ" in refused.message) == ("CVT109", True)
 

@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.convert.engine import Engine, Rewritten
 from ir_scatter.convert.proof import Proven, prove
+from ir_scatter.convert.rewriter import Rewriter, Rewritten
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.model import ONNX, OPENVINO
 from ir_scatter.core.shapes import Bounds, Dim, Shape
@@ -17,9 +17,9 @@ from ir_scatter.evaluate import evaluate_detailed
 from ir_scatter.inputs import Case, random_case
 from ir_scatter.ops.spec import Layout, Reduction, Role
 from ir_scatter.rewrites import all_rewrites
+from ir_scatter.rewrites.base import Rewrite
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Refusal
-from ir_scatter.rewrites.rewrite import Rewrite
 from tests.ops import naive_scatter
 from tests.rewrites.forms import (
     Array,
@@ -75,7 +75,7 @@ def true_conditions(case: Case, arrays: Mapping[Role, Array | None]) -> set[Cond
 @st.composite
 def trials(
     draw: st.DrawFn, domain: str
-) -> tuple[Rewrite, Case, ScatterNode, Engine, dict[Role, Array | None]]:
+) -> tuple[Rewrite, Case, ScatterNode, Rewriter, dict[Role, Array | None]]:
     """Draw a rewrite, a case of its source, and a node that the case is one of."""
     rewrite = PAIRS[domain][draw(st.integers(0, len(PAIRS[domain]) - 1))]
     case = random_case(rewrite.source, draw(st.integers(0, 2**32)))
@@ -120,7 +120,7 @@ def test_a_node_of_onnx_is_equal_or_refused_for_a_true_reason(trial: Any) -> Non
 
 
 def _demand(
-    rewrite: Rewrite, case: Case, site: ScatterNode, engine: Engine, arrays: dict[Role, Array | None]
+    rewrite: Rewrite, case: Case, site: ScatterNode, engine: Rewriter, arrays: dict[Role, Array | None]
 ) -> None:
     outcome = rewritten(engine, site, rewrite)
     if isinstance(outcome, Refusal):

@@ -3,25 +3,28 @@
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
-from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.convert.contradictions import contradiction
-from ir_scatter.convert.start import start
+from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.core.diagnostics import Diagnostic, Severity
-from ir_scatter.core.fragment import Fragment
-from ir_scatter.core.model import Model, Node
+from ir_scatter.core.fragment import Fragment, NewNode
+from ir_scatter.core.model import Model, Node, Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, agree, narrow, show
 from ir_scatter.ops import find
-from ir_scatter.ops.spec import OpSpec, Role
+from ir_scatter.ops.spec import Layout, OpSpec, Role
 from ir_scatter.rewrites import leads_to, route
+from ir_scatter.rewrites.base import BY_SIGNATURE, Rewrite, View
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.conditions import Condition, Proof, Verdict
+from ir_scatter.rewrites.pieces import is_strict
 from ir_scatter.rewrites.refusals import Reason, Refusal
-from ir_scatter.rewrites.rewrite import BY_SIGNATURE, Rewrite
-from ir_scatter.rewrites.view import View
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.negative_index import negative_index
 from ir_scatter.validate import Check
+
+_SMALL = 8
+"""Dimensions up to here are no large ones."""
 
 KEPT_NEGATIVE = "negative-indices-kept"
 """How the report records that negative indices were vouched for."""
@@ -53,19 +56,17 @@ class Rewritten:
     Attributes:
         fragment: what replaces it; nodes that look the same share one.
         way: the rewrites, in order.
-        names: theirs.
         assumptions: the promises that it stands on.
         is_bound: whether it is made of the numbers of constant indices, and right for no others.
     """
 
     fragment: Fragment
     way: tuple[Rewrite, ...]
-    names: tuple[str, ...]
     assumptions: tuple[str, ...]
     is_bound: bool = False
 
 
-class Engine:
+class Rewriter:
     """Rewrites nodes of one model.
 
     What it finds for one node it finds for all others that are the same in what the rules and the
@@ -141,7 +142,7 @@ class Engine:
         for diagnostic in found:
             if diagnostic.severity is Severity.ERROR:
                 return Refusal(Reason.BREAKS_RULES, f"breaks {diagnostic.code}: {diagnostic.message}")
-        for problem in filter(None, map(contradiction, sites)):
+        for problem in filter(None, map(_contradiction, sites)):
             return Refusal(Reason.BREAKS_RULES, problem)
         site = sites[0]
         way = self._way(site, target, opset)
@@ -156,7 +157,6 @@ class Engine:
         return View(site, conditions, keeps_negative, judged=self._judged, numbers_of=self._numbers_of)
 
     def _first_step(self, site: ScatterNode) -> ScatterNode:
-        """Return a node as the first rewrite sees it."""
         found = self.site(start(site).nodes[0])
         assert found is not None
         return found
@@ -190,12 +190,9 @@ class Engine:
         broken = self._broken(
             fragment, known | {negative_index.code} if self.promises.keeps_negative else known
         )
-        names = tuple([rewrite.name for rewrite in way])
-        return broken or Rewritten(fragment, way, names, tuple(sorted(assumptions)), bool(self._numbers_of))
+        return broken or Rewritten(fragment, way, tuple(sorted(assumptions)), bool(self._numbers_of))
 
     def _relies_on_sign(self, site: ScatterNode, way: tuple[Rewrite, ...]) -> bool:
-        from ir_scatter.rewrites.parts import is_strict
-
         return any(is_strict(rewrite.target) for rewrite in way) and self._view(site).may_be_negative
 
     def _broken(self, fragment: Fragment, known: set[str]) -> Refusal | None:
@@ -209,6 +206,36 @@ class Engine:
                     message = f"the new node would break {diagnostic.code}: {diagnostic.message}"
                     return Refusal(Reason.TARGET_BREAKS_RULES, message)
         return None
+
+
+def _contradiction(site: ScatterNode) -> str:
+    """Say why no data fits the other inputs, "" if some does.
+
+    A rule holds an input against data. Where the rank of data, or of indices, is only known when the model
+    runs, the other inputs may still tell that no such model can run: there is nothing to rewrite then.
+    """
+    data, source = site.data, site.spec.axis
+    found = _of_same_rank(site)
+    if data is None or found is None or found.shape is None:
+        return ""
+    rank = len(found.shape)
+    told = f"{found.port.name} is {show(found.shape)} of rank {rank}"
+    if rank < data.port.min_rank:
+        return f"{told}, expected rank {data.port.min_rank} at least, like {data.port.name}"
+    if data.shape is not None and rank != len(data.shape):
+        return f"{told}, expected rank {len(data.shape)} like {data.port.name}"
+    axis = site.written_axis
+    if axis is None or source is None:
+        return ""
+    is_legal = -rank <= axis < rank and axis % rank not in source.excluded
+    return "" if is_legal else f"{told}, so that axis {axis} is none of {data.port.name}"
+
+
+def _of_same_rank(site: ScatterNode) -> Operand | None:
+    """Return an input whose rank is known and must be that of data."""
+    same = {Layout.ELEMENTS: (site.indices, site.updates), Layout.SEQUENCE: (site.updates,)}
+    operands = same.get(site.spec.layout, ())
+    return next((operand for operand in operands if operand and operand.shape is not None), None)
 
 
 def _open_input(site: ScatterNode) -> str:
@@ -225,18 +252,15 @@ def _opset(node: Node) -> str:
 
 
 def _apply(rewrite: Rewrite, view: View, opset: int | None) -> Fragment | Refusal:
-    """Apply one rewrite to one node of a fragment."""
     lost = _lost_attribute(rewrite, view)
     if lost is not None:
         return lost
     for condition in rewrite.requires(view, rewrite.target):
         if view.holds(condition):
             continue
-        proof = view.proof(condition)
+        proof, what = view.proof(condition), condition.replace("-", " ")
         if proof.verdict is Verdict.VIOLATED:
-            message = f"{proof.reason}, expected {condition.replace('-', ' ')}"
-            return Refusal(Reason.CONDITION_VIOLATED, message)
-        what = condition.replace("-", " ")
+            return Refusal(Reason.CONDITION_VIOLATED, f"{proof.reason}, expected {what}")
         message = f"{what} are not known; --assume {condition} promises them"
         return Refusal(Reason.CONDITION_UNKNOWN, message)
     given = [port.value for port in view.site.node.inputs]
@@ -256,3 +280,75 @@ def _lost_attribute(rewrite: Rewrite, view: View) -> Refusal | None:
         if name not in rewrite.carries and view.site.attribute(name) != row.default:
             return Refusal(Reason.ATTRIBUTE_LOST, f"{name} is {view.site.attribute(name)}, which is lost")
     return None
+
+
+# The node itself as a fragment, which rewrites begin with
+
+
+def start(site: ScatterNode) -> Fragment:
+    """Return the node itself as a fragment, its inputs with the best that is known of them."""
+    node, given = site.node, list[Value | None]()
+    known: dict[int, Value] = {}
+    shapes = _shapes(site)
+    for number, port in enumerate(node.inputs):
+        value = port.value
+        if value is not None and id(value) not in known:
+            shape = shapes.get(number, site.facts.shape(value))
+            known[id(value)] = Value(
+                value.name,
+                value.element_type or port.stored_type,
+                shape,
+                partial(getattr, value, "producer"),
+                value.output,
+                value.constant,
+                producer_type=value.producer_type,
+                is_input=value.is_input,
+            )
+        given.append(None if value is None else known[id(value)])
+    return _fragment(site, given, site.data_shape)
+
+
+def _shapes(site: ScatterNode) -> dict[int, Shape]:
+    """Return the shapes of inputs by number; those of elements tell of each other."""
+    operands = {role: site.operand(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)}
+    found = {role: one.shape for role, one in operands.items() if one is not None}
+    if site.spec.layout is Layout.ELEMENTS:
+        indices, updates = found.get(Role.INDICES), found.get(Role.UPDATES)
+        if agree(indices, updates):
+            found[Role.INDICES] = found[Role.UPDATES] = narrow(indices, updates)
+        ranks = [len(shape) for shape in found.values() if shape is not None]
+        if ranks:
+            unknown = (UNKNOWN_DIM,) * ranks[0]
+            found = {role: unknown if dims is None else dims for role, dims in found.items()}
+    return {one.index: found[role] for role, one in operands.items() if one is not None}
+
+
+def with_unknown_sizes(site: ScatterNode) -> Fragment:
+    """Return a node like another one whose inputs are no constants, and whose sizes are small or unknown."""
+    given = list[Value | None]()
+    shapes = {Role.DATA: site.data_shape, Role.INDICES: site.indices_shape}
+    shapes[Role.UPDATES] = site.updates.shape if site.updates else None
+    known: dict[int, Value] = {}
+    for port, input in zip(site.spec.ports, site.node.inputs, strict=False):
+        value = input.value
+        if value is not None and id(value) not in known:
+            shape = shapes.get(port.role)
+            is_kept = port.role not in shapes
+            known[id(value)] = value if is_kept else Value("input", value.element_type, _unknown(shape))
+        given.append(None if value is None else known[id(value)])
+    return _fragment(site, given, _unknown(site.data_shape))
+
+
+def _fragment(site: ScatterNode, given: Sequence[Value | None], shape: Shape) -> Fragment:
+    """Return the node with these inputs; its output has this shape."""
+    node, data = site.node, site.data
+    output = Value("output", data.element_type if data else None, shape)
+    assert node.opset is not None
+    new = NewNode("scatter", node.domain, node.type, node.opset, tuple(given), node.attributes, output)
+    return Fragment(given, [new])
+
+
+def _unknown(shape: Shape) -> Shape:
+    if shape is None:
+        return None
+    return tuple(dim if isinstance(dim, int) and dim <= _SMALL else UNKNOWN_DIM for dim in shape)

@@ -1,15 +1,22 @@
-"""One scatter node as a rewrite sees it."""
+"""What a rewrite is, and the scatter node as it sees it."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import EVERYTHING, REMEMBERED, SIGNATURE, Fact
 from ir_scatter.core.model import Value
-from ir_scatter.ops.spec import Reduction, Role
+from ir_scatter.ops.spec import OpSpec, Reduction, Role
+from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.conditions import Condition, Proof, Verdict, judge
+from ir_scatter.rewrites.refusals import Refusal
 
 if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import ScatterNode
     from ir_scatter.core.tensors import Array
+
+BY_SIGNATURE = SIGNATURE | REMEMBERED
+"""What a rewrite may read whose new form serves other nodes as well."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +35,7 @@ class View:
         numbers_of: inputs whose numbers, not only what holds for them, the rewritten form is made of.
     """
 
-    site: "ScatterNode"
+    site: ScatterNode
     promises: frozenset[Condition] = frozenset()
     keeps_negative: bool = False
     relied_on: set[Condition] = field(default_factory=set)
@@ -71,7 +78,7 @@ class View:
 
     @property
     def reduction(self) -> Reduction:
-        """Return how updates meet old values; a node with a word that means nothing is not rewritten."""
+        """How updates meet old values; a node with a word that means nothing is not rewritten."""
         assert self.site.reduction is not None
         return self.site.reduction
 
@@ -83,25 +90,33 @@ class View:
 
     @property
     def data(self) -> Value:
-        """Return what is written to."""
-        assert self.site.data is not None
-        return self.site.data.value
+        """What is written to."""
+        return self._value(Role.DATA)
 
     @property
     def indices(self) -> Value:
-        """Return where is written."""
-        assert self.site.indices is not None
-        return self.site.indices.value
+        """Where is written."""
+        return self._value(Role.INDICES)
 
     @property
     def updates(self) -> Value:
-        """Return what is written."""
-        assert self.site.updates is not None
-        return self.site.updates.value
+        """What is written."""
+        return self._value(Role.UPDATES)
+
+    def _value(self, role: Role) -> Value:
+        operand = self.site.operand(role)
+        assert operand is not None
+        return operand.value
+
+    @property
+    def given_axis(self) -> Value | int:
+        """The axis as the node has it: an input, or else the number that is written."""
+        operand = self.site.operand(Role.AXIS)
+        return operand.value if operand else self.site.written_axis or 0
 
     @property
     def depth(self) -> int | None:
-        """Return how many dimensions of data each tuple counts on; told by the ranks if nothing else does."""
+        """How many dimensions of data each tuple counts on; told by the ranks if nothing else does."""
         shapes = [value.shape for value in (self.data, self.indices, self.updates)]
         if self.site.depth is not None or None in shapes:
             return self.site.depth
@@ -110,3 +125,57 @@ class View:
             return None  # one tuple of any length may name one element
         depth = indices - 1 + data - updates
         return depth if 0 <= depth <= data else None
+
+
+Build: TypeAlias = Callable[[View, Builder, OpSpec], Value | Refusal]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """An edge between two rows of the table of operators.
+
+    Attributes:
+        name: "slices-to-elements".
+        source: the row that it rewrites.
+        target: the row of the scatter node that comes instead.
+        build: makes the new nodes and returns the value that replaces the output, or says why not.
+        carries: attributes of the source that it takes care of; any other one at a value that is not
+            its default is a refusal.
+        requires: the conditions under which both forms are equal, for one node.
+        is_done: whether a node needs no rewriting, where source and target are the same row.
+        reads: all that build, requires and is_done look at. Within `BY_SIGNATURE`, what it makes of one node
+            serves all nodes of whom the same holds; one that declares nothing handles each for itself.
+        conditions: what the table of routes prints.
+    """
+
+    name: str
+    source: OpSpec
+    target: OpSpec
+    build: Build
+    carries: frozenset[str] = frozenset()
+    requires: Callable[[View, OpSpec], tuple[Condition, ...]] = lambda _view, _target: ()
+    is_done: Callable[[View, OpSpec], bool] = lambda _view, _target: False
+    reads: frozenset[Fact] = EVERYTHING
+    conditions: str = ""
+
+
+Family: TypeAlias = tuple[OpSpec, ...]
+"""All versions of an operator, oldest first."""
+
+
+def between(
+    name: str, families: Iterable[tuple[Family, Family]], build: Build, **more: Any
+) -> tuple[Rewrite, ...]:
+    """Return a rewrite of each version of some operators to each version of what they become, newest first.
+
+    Args:
+        name: that of all of them.
+        families: operators, and what they become.
+        build: as in a `Rewrite`.
+        more: the other fields of a `Rewrite`.
+    """
+    pairs = [(old, new) for olds, news in families for old in reversed(olds) for new in reversed(news)]
+    is_to_itself = "is_done" in more
+    return tuple(
+        Rewrite(name, old, new, build, **more) for old, new in pairs if old is not new or is_to_itself
+    )

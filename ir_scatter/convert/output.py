@@ -1,0 +1,260 @@
+"""What is written: the model with its changes and the files of weights beside it; and where it may be."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ir_scatter.core.errors import CannotWrite, NotEditable, UsageError
+from ir_scatter.core.fragment import Patch
+from ir_scatter.core.model import Model, collector_paused
+from ir_scatter.core.replace_files import Output, replace_files
+from ir_scatter.formats import IR
+
+if TYPE_CHECKING:
+    from ir_scatter.convert.opset.apply import Move
+
+_CHUNK = 1 << 20
+_IR_SUFFIX = ".xml"
+
+
+class Changes(NamedTuple):
+    """What a model changes in.
+
+    Attributes:
+        model: as it was read.
+        patches: the new nodes.
+        move: what becomes of its other nodes where an ONNX model moves to another opset.
+    """
+
+    model: Model
+    patches: tuple[Patch, ...] = ()
+    move: "Move | None" = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether the model stays as it is."""
+        return self.move is None and not self.patches
+
+    def content(self) -> tuple[bytes | None, bytes]:
+        """Return the changed model as bytes, None if it stays as it is, and what goes behind its weights.
+
+        Raises:
+            NotEditable: the model is written in a way that cannot be edited in place.
+            UsageError: something stands in the way of the move.
+        """
+        if self.is_empty:
+            return None, b""
+        if self.model.format == IR:
+            from ir_scatter.formats.openvino.writer import write_ir
+
+            text = write_ir(self.model, self.patches)
+            return text.xml, text.appended
+        from ir_scatter.formats.onnx.writer import write_onnx
+
+        return write_onnx(self.model, self.patches, self.move.apply if self.move else None).data, b""
+
+
+class Files(NamedTuple):
+    """What is to be written.
+
+    Attributes:
+        outputs: the files, the model last: it is complete once it is there.
+        folders: what must exist for them, outer ones first.
+        remarks: files of the source that are not there, one sentence each.
+    """
+
+    outputs: tuple[Output, ...]
+    folders: tuple[Path, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def make_files(changes: Changes, path: Path) -> Files:
+    """Return what is to be written; files that would be copied over themselves are left out.
+
+    Raises:
+        UnreadableModel: a file of weights is outside of the model's folder.
+        NotEditable: the model is written in a way that cannot be edited in place.
+        UsageError: two different files would get the same name.
+    """
+    with collector_paused():
+        return (_ir_files if changes.model.format == IR else _onnx_files)(changes, path)
+
+
+def _ir_files(changes: Changes, path: Path) -> Files:
+    model, source = changes.model, Path(changes.model.path)
+    weights, copy = source.with_suffix(".bin"), path.with_suffix(".bin")
+    if copy == path:
+        raise UsageError(f"{path} is the name of the weights, expected one that ends in .xml")
+    content, appended = changes.content()
+    is_there = weights.is_file()
+    known = model.graph.file.weights  # type: ignore[attr-defined]  # that of an IR
+    sources = ((source, model.identity), (weights, None if known is None else known.identity))
+    outputs = []
+    if (appended or not _is_same(weights, copy)) and (is_there or appended):
+        size = known.size if known is not None and is_there else None
+        outputs.append(Output(copy, appended, weights if is_there else None, size, sources))
+    if content is not None or not _is_same(source, path):
+        outputs.append(Output(path, content or b"", None if content else source, sources=sources))
+    is_missed = not is_there and not _is_same(source, path) and _has_constants(model)
+    return Files(tuple(outputs), (), (f"there is no {weights}, so none was written",) if is_missed else ())
+
+
+def _has_constants(model: Model) -> bool:
+    """Tell of an IR without a `.bin` whether it should have one."""
+    from ir_scatter.formats.openvino.editable import check_weights
+    from ir_scatter.formats.openvino.graph import IrGraph
+
+    assert isinstance(model.graph, IrGraph)
+    try:
+        check_weights(model.graph)
+    except NotEditable:
+        return True
+    return False
+
+
+def _onnx_files(changes: Changes, path: Path) -> Files:
+    from ir_scatter.formats.onnx.beside import external_files
+
+    model, source = changes.model, Path(changes.model.path)
+    outputs: list[Output] = []
+    folders: dict[Path, None] = {}
+    missing: list[str] = []
+    files = external_files(model, missing)
+    sources = ((source, model.identity), *((file.path, file.identity) for file in files))
+    for file in files:
+        copy = path.parent / file.name
+        if copy == path:
+            raise UsageError(f"{path} is the name of the model's external data, expected another one")
+        if not _is_same(file.path, copy):
+            outputs.append(Output(copy, copied=file.path, sources=sources))
+            folders |= dict.fromkeys(_way(path.parent, Path(file.location).parent))
+    content, _ = changes.content()
+    if content is not None or not _is_same(source, path):
+        outputs.append(Output(path, content or b"", None if content else source, sources=sources))
+    return Files(
+        tuple(outputs), tuple(folders), () if _is_same(source.parent, path.parent) else tuple(missing)
+    )
+
+
+def _way(folder: Path, inside: Path) -> Iterator[Path]:
+    """Yield the folders on the way to one inside of another; `a/..` leads through `a`."""
+    for part in inside.parts:
+        folder = folder / part
+        if part != os.pardir:
+            yield folder
+
+
+def commit(files: Files, path: Path, *, overwrite: bool) -> tuple[str, ...]:
+    """Write files, and say which of those that a killed run left half replaced were finished before.
+
+    Args:
+        files: what `make_files` gives.
+        path: of the model.
+        overwrite: whether files that exist may be replaced.
+
+    Raises:
+        UsageError: a file exists.
+        CannotWrite: a file cannot be written; nothing was changed.
+    """
+    outputs = files.outputs if overwrite else _demand_free(files.outputs, path)
+    with _folders(files.folders):
+        return replace_files(outputs)
+
+
+def _demand_free(outputs: Sequence[Output], path: Path) -> list[Output]:
+    """Return the files that are to be written: those beside the model may be there if they are the same."""
+    wanted = []
+    for output in outputs:
+        if not os.path.lexists(output.path):
+            wanted.append(output)
+        elif output.path == path or not _is_copy(output):
+            raise UsageError(f"{output.path} exists, expected a path that is free, or to overwrite it")
+    return wanted
+
+
+def _is_copy(output: Output) -> bool:
+    """Tell whether a file holds already what is to be written."""
+    if output.copied is None or output.content or not output.path.is_file():
+        return False
+    try:
+        with output.copied.open("rb") as left, output.path.open("rb") as right:
+            if os.fstat(left.fileno()).st_size != os.fstat(right.fileno()).st_size:
+                return False
+            while piece := left.read(_CHUNK):
+                if piece != right.read(_CHUNK):
+                    return False
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _folders(wanted: Sequence[Path]) -> Iterator[None]:
+    """Make folders, and remove them again if what is to stand in them cannot be written."""
+    made: list[Path] = []
+    try:
+        for folder in wanted:
+            if not folder.is_dir():
+                try:
+                    folder.mkdir()
+                except OSError as error:
+                    reason = (error.strerror or str(error)).lower()
+                    raise CannotWrite(f"the folder {folder} cannot be made: {reason}") from None
+                made.append(folder)
+        yield
+    except CannotWrite:
+        for folder in reversed(made):
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def source_files(model: Model) -> list[Path]:
+    """Return the files that a model was read from.
+
+    Raises:
+        UnreadableModel: its external data is outside of its folder.
+    """
+    source = Path(model.path)
+    if model.format == IR:
+        return [source, source.with_suffix(".bin")]
+    from ir_scatter.formats.onnx.beside import external_files
+
+    return [source, *(file.path for file in external_files(model, []))]
+
+
+def is_ir_path(output: str) -> bool:
+    """Tell whether a path is that of an IR."""
+    return output.lower().endswith(_IR_SUFFIX)
+
+
+def demand_destination(model: Model, output: str, *, is_ir: bool, overwrite: bool) -> None:
+    """Demand that an output can be written, before any work is done for it.
+
+    Raises:
+        UsageError: it has the name of something else, it is a file of the source, or a file exists.
+        CannotWrite: it is in no folder.
+    """
+    path = Path(output)
+    if is_ir and not is_ir_path(output):
+        was = "an IR cannot become an ONNX model" if output.lower().endswith(".onnx") else f"it is {output!r}"
+        raise UsageError(f"{was}, expected an output that ends in {_IR_SUFFIX}")
+    if not output or output.endswith(os.sep) or path.is_dir():
+        raise UsageError(f"{output!r} is a folder, expected the name of a file")
+    sources = source_files(model)
+    for written in [path, path.with_suffix(".bin")] if is_ir else [path]:
+        if any(_is_same(written, source) for source in sources):
+            raise UsageError(f"{written} is a file of the model itself, expected another one or --in-place")
+        if os.path.lexists(written) and not overwrite:
+            raise UsageError(f"{written} exists, expected a path that is free or --overwrite")
+    if not path.parent.is_dir():
+        raise CannotWrite(f"{path} cannot be written: there is no folder {path.parent}")
+
+
+def _is_same(left: Path, right: Path) -> bool:
+    try:
+        return left.samefile(right)
+    except OSError:
+        return False

@@ -1,0 +1,253 @@
+"""What becomes of nodes that write single elements: slices, tuples, or another version.
+
+elements-to-slices: Indices that are equal along every other axis name whole slices, the fast form. One list
+of indices along the axis is enough where indices are a broadcast of it, or constant and equal along the
+other axes. Updates stay as they are: they already have the shape of the slices.
+
+elements-to-tuples: Every element gets all of its coordinates: those of its own position, the axis replaced
+by its index. Where old values take no part in the reduction, the value that changes nothing is written
+first, and then the reduction adds to that. A mean is a sum divided by a count.
+
+elements-versions: The deprecated predecessor becomes its successor. A reduction that a version lacks is
+computed before it is written, where no two updates meet in one element.
+"""
+
+from ir_scatter.core.model import ONNX, Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, agree_dims, show_dim
+from ir_scatter.ops import scatter_onnx as onnx_ops
+from ir_scatter.ops import scatter_openvino as openvino_ops
+from ir_scatter.ops.spec import OpSpec, Reduction
+from ir_scatter.rewrites.base import BY_SIGNATURE, View, between
+from ir_scatter.rewrites.builder import Builder
+from ir_scatter.rewrites.conditions import Condition
+from ir_scatter.rewrites.pieces import (
+    LAST,
+    axis_of,
+    coordinates,
+    counts_from_end,
+    element_indices,
+    from_front,
+    must_be_non_negative,
+    shape_with,
+    size_on_axis,
+    wide_indices,
+)
+from ir_scatter.rewrites.reductions import (
+    CARRIED,
+    cleared,
+    counted_mean,
+    has,
+    joined,
+    needs_unique,
+    neutral,
+    says_all,
+    summing_type,
+)
+from ir_scatter.rewrites.refusals import Reason, Refusal
+
+
+def _to_slices(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
+    gap = _uncovered(view)
+    if gap is not None:
+        return gap
+    view.take_for_granted(Condition.FULL)
+    updates = _joined(view, build, are_slices=True)
+    if isinstance(updates, Refusal):
+        return updates
+    indices = _one_list(view, build)
+    if must_be_non_negative(view, target):
+        indices = from_front(build, indices, size_on_axis(view, build))
+    return build.scatter(target, view.data, indices, updates, axis=view.given_axis)
+
+
+def _uncovered(view: View) -> Refusal | None:
+    """Refuse indices that are known not to reach every position of another axis, or to have none."""
+    data, indices, axis = view.data.shape, view.indices.shape, view.site.axis
+    if data is None or indices is None or len(data) != len(indices):
+        return None
+    dims = [*enumerate(zip(data, indices, strict=True))]
+    shorter = [place for place, (size, dim) in dims if place != axis and not agree_dims(size, dim)]
+    if len(shorter) > (axis is None):  # one of them may be the axis
+        place = shorter[0]
+        reached = f"{show_dim(indices[place])} of {show_dim(data[place])}"
+        message = f"indices reach {reached} positions on axis {place}, expected all of them"
+        return Refusal(Reason.CONDITION_VIOLATED, message)
+    for place, (_, dim) in dims:
+        if dim == 0 and place != axis and axis is not None:
+            message = f"indices have no position on axis {place}, so that no list of them can be told"
+            return Refusal(Reason.NO_FORM, message)
+    return None
+
+
+def _one_list(view: View, build: Builder) -> Value:
+    """Return the indices at the first position of every other axis."""
+    indices, axis, shape = view.indices, view.site.axis, view.indices.shape
+    if shape is None or axis is None:
+        return _taken(view, build)
+    others = [place for place in range(len(shape)) if place != axis]
+    if not others:
+        return indices
+    if any(shape[place] != 1 for place in others):
+        begin = build.constant([0] * len(others), "begin")
+        end = build.constant([1] * len(others), "end")
+        known = tuple(dim if place == axis else 1 for place, dim in enumerate(shape))
+        indices = build.slice(indices, begin, end, others, "indices_cut", known)
+    return build.reshape(indices, [-1], "indices_list", (shape[axis],))
+
+
+def _taken(view: View, build: Builder) -> Value:
+    """Return the indices that lie one step on the axis apart, from the first on."""
+    axis, dims = axis_of(view, build), build.shape_of(view.indices, "indices_shape")
+    count = build.gather(dims, axis, 0, "count", ())
+    after = build.reshape(build.binary("Add", axis, build.constant(1, "one"), "next_axis"), [1], "after_axis")
+    behind = build.slice(dims, after, build.constant([LAST], "end"), [0], "dims_behind", (UNKNOWN_DIM,))
+    step = build.reduce("ReduceProd", behind, 0, "step")
+    places = build.binary("Multiply", build.range(count, "run"), step, "places")
+    flat = build.reshape(view.indices, [-1], "indices_flat", (UNKNOWN_DIM,))
+    return build.gather(flat, places, 0, "indices_list", (UNKNOWN_DIM,))
+
+
+def _to_tuples(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
+    if not has(target, view.reduction) and not _is_counted(view, target):
+        return _to_joined_tuples(view, build, target)
+    tuples, updates = coordinates(view, build, element_indices(view, build, target))
+    if not has(target, view.reduction):
+        return counted_mean(view, build, target, tuples, updates)
+    data = view.data
+    if not view.keeps_initial:
+        start = neutral(view, build)
+        if isinstance(start, Refusal):
+            return start
+        data = cleared(view, build, target, (data, tuples, updates), start, "start_values")
+    return build.scatter(target, data, tuples, updates, view.reduction)
+
+
+def _to_joined_tuples(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
+    """Join updates with the old values first: no two of them meet."""
+    if not view.keeps_initial:
+        tuples, updates = coordinates(view, build, element_indices(view, build, target))
+        return build.scatter(target, view.data, tuples, updates)
+    tuples, updates = coordinates(view, build, _places(view, build))
+    old = build.gather_nd(view.data, tuples, "old_values", updates.shape)
+    found = joined(view, build, old, updates)
+    return found if isinstance(found, Refusal) else build.scatter(target, view.data, tuples, found)
+
+
+def _is_counted(view: View, target: OpSpec) -> bool:
+    if view.reduction is not Reduction.MEAN or not has(target, Reduction.SUM):
+        return False
+    type = view.data.element_type
+    return type is None or summing_type(type) is not None
+
+
+def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
+    updates, reduction = view.updates, view.reduction
+    if not says_all(view, target):
+        found = _joined(view, build)
+        if isinstance(found, Refusal):
+            return found
+        updates, reduction = found, Reduction.NONE
+    indices, keeps = element_indices(view, build, target), view.keeps_initial or reduction is Reduction.NONE
+    axis = view.given_axis
+    return build.scatter(target, view.data, indices, updates, reduction, keeps_initial=keeps, axis=axis)
+
+
+def _joined(view: View, build: Builder, *, are_slices: bool = False) -> Value | Refusal:
+    """Return updates joined with the old values in their places; updates as they are without those.
+
+    Args:
+        view: a node of which no two updates meet in one element.
+        build: makes the nodes.
+        are_slices: whether indices reach all of data along the other axes.
+    """
+    if view.reduction is Reduction.NONE or not view.keeps_initial:
+        return view.updates
+    return joined(view, build, _old_values(view, build, are_slices=are_slices), view.updates)
+
+
+def _old_values(view: View, build: Builder, *, are_slices: bool) -> Value:
+    """Return the elements that indices name.
+
+    Where indices may reach a part of data only, an IR takes them by all of their coordinates:
+    OpenVINO's optimizer drops a slice before `GatherElements` and then refuses its shapes.
+    """
+    axis, places = view.site.axis, _places(view, build)
+    if axis is not None:
+        shorter = [] if are_slices else _shorter(view, axis)
+        if build.domain == ONNX or not shorter:
+            reached = _reached(view, build, axis, shorter)
+            return build.gather_elements(reached, wide_indices(build, places), axis, "old_values")
+    tuples, new = coordinates(view, build, places)
+    shape = None if tuples.shape is None else tuples.shape[:-1]
+    found = build.gather_nd(view.data, tuples, "old_values", shape)
+    if new is view.updates:
+        return found
+    dims = build.shape_of(view.updates, "updates_shape")
+    return build.reshape(found, dims, "old_values_reshaped", view.updates.shape)
+
+
+def _places(view: View, build: Builder) -> Value:
+    """Return indices as elements can be taken with them."""
+    if not counts_from_end(view, build):
+        return view.indices
+    return from_front(build, view.indices, size_on_axis(view, build), "places")
+
+
+def _shorter(view: View, axis: int) -> list[int]:
+    """Return the other axes along which indices may be shorter than data."""
+    data, indices = view.data.shape, view.indices.shape
+    others = [place for place in range(len(data or indices or ())) if place != axis]
+    if data is None or indices is None:
+        return others
+    return [place for place in others if not (isinstance(data[place], int) and data[place] == indices[place])]
+
+
+def _reached(view: View, build: Builder, axis: int, others: list[int]) -> Value:
+    """Return the part of data that indices reach along other axes."""
+    data, indices = view.data.shape, view.indices.shape
+    if not others:
+        return view.data
+    begin = build.constant([0] * len(others), "begin")
+    dims = build.shape_of(view.indices, "indices_shape")
+    end = build.gather(dims, build.constant(others, "other_axes"), 0, "reached_end", (len(others),))
+    known = shape_with(indices, axis, UNKNOWN_DIM if data is None else data[axis])
+    return build.slice(view.data, begin, end, others, "data_reached", known)
+
+
+REWRITES = (
+    *between(
+        "elements-to-slices",
+        [(openvino_ops.SCATTER_ELEMENTS_UPDATE, openvino_ops.SCATTER_UPDATE)],
+        _to_slices,
+        carries=CARRIED,
+        requires=lambda view, target: (Condition.EQUAL, *needs_unique(view, target)),
+        reads=BY_SIGNATURE,
+        conditions="equal indices along the other axes, as long as data there; a reduction: unique indices",
+    ),
+    *between(
+        "elements-to-tuples",
+        [
+            (openvino_ops.SCATTER_ELEMENTS_UPDATE, openvino_ops.SCATTER_ND_UPDATE),
+            (onnx_ops.SCATTER_ELEMENTS, onnx_ops.SCATTER_ND),
+        ],
+        _to_tuples,
+        carries=CARRIED | {"axis"},
+        requires=lambda view, target: () if _is_counted(view, target) else needs_unique(view, target),
+        reads=BY_SIGNATURE,
+        conditions="any axis and shape; mean becomes a sum and a count; "
+        "another reduction that the target lacks: unique indices",
+    ),
+    *between(
+        "elements-versions",
+        [
+            (openvino_ops.SCATTER_ELEMENTS_UPDATE, openvino_ops.SCATTER_ELEMENTS_UPDATE),
+            (onnx_ops.SCATTERS, onnx_ops.SCATTER_ELEMENTS),
+            (onnx_ops.SCATTER_ELEMENTS, onnx_ops.SCATTER_ELEMENTS),
+        ],
+        _to_version,
+        carries=CARRIED | {"axis"},
+        requires=lambda view, target: () if says_all(view, target) else (Condition.UNIQUE,),
+        reads=BY_SIGNATURE,
+        conditions="a reduction that the target lacks: unique indices",
+    ),
+)

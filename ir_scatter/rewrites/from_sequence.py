@@ -1,0 +1,61 @@
+"""A run of new positions in a cache becomes an index for each of its elements.
+
+The index of an element is where the run of its batch begins plus its own position in the run; in
+circular mode that wraps around at the length of the cache.
+"""
+
+from ir_scatter.core.model import Value
+from ir_scatter.ops import scatter_onnx as onnx_ops
+from ir_scatter.ops.spec import OpSpec
+from ir_scatter.rewrites.base import BY_SIGNATURE, View, between
+from ir_scatter.rewrites.builder import Builder
+from ir_scatter.rewrites.pieces import axis_mask, axis_of, positions, size_on_axis
+
+
+def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
+    numbers = _positions(view, build)
+    if view.site.attribute("mode") == "circular":
+        numbers = build.binary("FloorMod", numbers, size_on_axis(view, build), "positions_wrapped")
+    dims = build.shape_of(view.updates, "updates_shape")
+    indices = build.broadcast(numbers, dims, "indices", view.updates.shape)
+    return build.scatter(target, view.data, indices, view.updates, axis=view.given_axis)
+
+
+def _positions(view: View, build: Builder) -> Value:
+    """Return the position of each new element: [batch, 1, .., length, .., 1], or 1 for batch."""
+    axis, shape = view.site.axis, view.updates.shape
+    length = None if shape is None or axis is None else shape[axis]
+    if isinstance(length, int):
+        stop = build.constant(length, "length")
+    else:
+        dims = build.shape_of(view.updates, "updates_shape")
+        stop = build.gather(dims, axis_of(view, build), 0, "length", ())
+    run = build.range(stop, "run")
+    if axis is None or view.data.shape is None:
+        return _positions_of_any_rank(view, build, run)
+    rank = len(view.data.shape)
+    column = build.unsqueeze(run, [place for place in range(rank) if place != axis], "run_unsqueezed")
+    if view.site.indices is None:
+        return column
+    return build.binary("Add", build.unsqueeze(view.indices, range(1, rank), "starts"), column, "positions")
+
+
+def _positions_of_any_rank(view: View, build: Builder, run: Value) -> Value:
+    one, rest = build.constant(1, "one"), build.constant(-1, "rest")
+    target = build.select(axis_mask(view, build), rest, one, "run_shape")
+    column = build.reshape(run, target, "run_column")
+    if view.site.indices is None:
+        return column
+    is_first = build.binary("Equal", positions(view, build), build.constant(0, "zero"), "is_first")
+    starts = build.reshape(view.indices, build.select(is_first, rest, one, "starts_shape"), "starts")
+    return build.binary("Add", starts, column, "positions")
+
+
+REWRITES = between(
+    "sequence-to-elements",
+    [(onnx_ops.TENSOR_SCATTER, onnx_ops.SCATTER_ELEMENTS)],
+    _to_elements,
+    carries=frozenset({"axis", "mode"}),
+    reads=BY_SIGNATURE,
+    conditions="linear and circular, with and without write_indices",
+)

@@ -1,0 +1,362 @@
+"""What becomes of nodes that write slices named by tuples: elements, slices, or another version.
+
+Tuples become one index each: with one coordinate that is the coordinate itself, and the axis is 0. With any
+other number the dimensions that tuples count on are joined into one, and the result gets the shape of data
+again.
+
+tuples-to-elements: Each index is repeated over the slice that it names. A difference becomes the sum of
+negated updates. Types without negative values are made wider first, and the result takes the remainder that
+fits: of booleans that is whether an odd number of them is true.
+
+tuples-to-slices: Each index names a slice on axis 0.
+
+tuples-versions: A reduction that a version lacks is computed before, where no two tuples are equal.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+from ir_scatter.core.model import Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, static
+from ir_scatter.ops import scatter_onnx as onnx_ops
+from ir_scatter.ops import scatter_openvino as openvino_ops
+from ir_scatter.ops.spec import OpSpec, Reduction
+from ir_scatter.rewrites.base import BY_SIGNATURE, View, between
+from ir_scatter.rewrites.builder import BOOLEAN, I64, Builder, array_of
+from ir_scatter.rewrites.conditions import Condition
+from ir_scatter.rewrites.pieces import (
+    LAST,
+    count_of,
+    counts_from_end,
+    fitting_indices,
+    from_front,
+    must_be_non_negative,
+    scalar,
+)
+from ir_scatter.rewrites.reductions import CARRIED, has, joined, needs_unique
+from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Linear:
+    """Data, indices and updates with one index for each tuple.
+
+    Attributes:
+        data: [product of the dimensions that tuples count on, the others...].
+        indices: [count].
+        updates: [count, the others...].
+        column: indices as [count, 1] where the node has them so.
+        is_flattened: whether the result must get the shape of data again.
+    """
+
+    data: Value
+    indices: Value
+    updates: Value
+    column: Value | None
+    is_flattened: bool
+
+    def restored(self, view: View, build: Builder, found: Value) -> Value:
+        """Give a result the shape of the node's data."""
+        if not self.is_flattened:
+            return found
+        dims = build.shape_of(view.data, "data_shape")
+        return build.reshape(found, dims, "data_restored", view.data.shape)
+
+
+def _to_elements(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
+    parts = _linear(view, build, target)
+    indices = fitting_indices(build, _repeated(build, parts), target)
+    if _is_difference(view, target):
+        found = _difference(view, build, target, parts, indices)
+        return found if isinstance(found, Refusal) else parts.restored(view, build, found)
+    updates = _reduced_updates(view, build, target, parts)
+    if isinstance(updates, Refusal):
+        return updates
+    reduction = view.reduction if has(target, view.reduction) else Reduction.NONE
+    return parts.restored(view, build, build.scatter(target, parts.data, indices, updates, reduction))
+
+
+def _repeated(build: Builder, parts: _Linear) -> Value:
+    """Repeat every index over the slice that it names."""
+    shape = parts.updates.shape
+    if shape is not None and len(shape) == 1:
+        return parts.indices
+    dims = build.shape_of(parts.updates, "updates_shape")
+    if shape is not None:
+        column = parts.indices if parts.column is None else parts.column
+        known = 1 if parts.column is None else 2
+        column = build.unsqueeze(column, range(known, len(shape)), "indices_column")
+        return build.broadcast(column, dims, "indices_repeated", shape)
+    places = build.range(scalar(build, build.shape_of(dims, "rank"), "rank_scalar"), "places")
+    is_first = build.binary("Equal", places, build.constant(0, "zero"), "is_first")
+    rest, one = build.constant(-1, "rest"), build.constant(1, "one")
+    target = build.select(is_first, rest, one, "column_shape")
+    return build.broadcast(build.reshape(parts.indices, target, "indices_column"), dims, "indices_repeated")
+
+
+def _is_difference(view: View, target: OpSpec) -> bool:
+    """Tell whether a difference is to be written as a sum: the type, or a wider one, has negative values."""
+    if view.reduction is not Reduction.SUB or has(target, Reduction.SUB) or not has(target, Reduction.SUM):
+        return False
+    type = view.data.element_type
+    return type is None or type.kind != "unsigned" or type.bits < I64.bits
+
+
+def _difference(
+    view: View, build: Builder, target: OpSpec, parts: _Linear, indices: Value
+) -> Value | Refusal:
+    type, data, updates = view.data.element_type, parts.data, parts.updates
+    if type is None:
+        return TYPE_UNKNOWN
+    if type.kind not in {"float", "signed", "boolean", "unsigned"}:
+        return Refusal(Reason.NO_SUCH_REDUCTION, f"reduction sub of {type.name} is no sum")
+    is_wrapped = type.kind in {"boolean", "unsigned"}
+    if is_wrapped:
+        data, updates = build.convert(data, I64, "data_i64"), build.convert(updates, I64, "updates_i64")
+    negated = build.negative(updates, "updates_negated")
+    found = build.scatter(target, data, indices, negated, Reduction.SUM)
+    if not is_wrapped:
+        return found
+    count = build.constant(2 if type.kind == "boolean" else 1 << type.bits, "count_of_values")
+    return build.convert(
+        build.binary("FloorMod", found, count, "difference_wrapped"), type, f"difference_{type.name}"
+    )
+
+
+def _to_slices(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
+    parts = _linear(view, build, target)
+    updates = _reduced_updates(view, build, target, parts)
+    if isinstance(updates, Refusal):
+        return updates
+    return parts.restored(view, build, build.scatter(target, parts.data, parts.indices, updates))
+
+
+def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
+    updates, reduction = view.updates, view.reduction
+    if not has(target, reduction):
+        found = _joined(view, build)
+        if isinstance(found, Refusal):
+            return found
+        updates, reduction = found, Reduction.NONE
+    indices = view.indices
+    if must_be_non_negative(view, target) and view.site.depth != 0:
+        indices = from_front(build, indices, _front_dims(view, build))
+    return build.scatter(target, view.data, indices, updates, reduction)
+
+
+def _reduced_updates(view: View, build: Builder, target: OpSpec, parts: _Linear) -> Value | Refusal:
+    """Return updates of the parts, joined with the old values where a row lacks the reduction."""
+    if has(target, view.reduction):
+        return parts.updates
+    found = _joined(view, build)
+    if isinstance(found, Refusal) or parts.updates is view.updates:
+        return found
+    dims = build.shape_of(parts.updates, "updates_shape")
+    return build.reshape(found, dims, "joined_reshaped", parts.updates.shape)
+
+
+def _joined(view: View, build: Builder) -> Value | Refusal:
+    """Return updates joined with the old values in their places, where no two tuples are equal."""
+    indices, shape = view.indices, view.updates.shape
+    if view.depth == 0:  # they name all of data
+        dims = build.shape_of(view.updates, "updates_shape")
+        return joined(view, build, build.broadcast(view.data, dims, "old_values", shape), view.updates)
+    if counts_from_end(view, build):
+        indices = from_front(build, indices, _front_dims(view, build), "places")
+    return joined(view, build, build.gather_nd(view.data, indices, "old_values", shape), view.updates)
+
+
+def _linear(view: View, build: Builder, target: OpSpec) -> _Linear:
+    """Give every tuple one number."""
+    depth, data, column = view.depth, view.data, None
+    dims = build.shape_of(data, "data_shape")
+    if depth == 1:
+        indices = view.indices
+        if must_be_non_negative(view, target):
+            indices = from_front(build, indices, _first_dim(view, build, dims))
+        flat = build.reshape(indices, [-1], "indices_flat", (UNKNOWN_DIM,))
+        column = indices if indices.shape is not None and len(indices.shape) == 2 else None
+    else:
+        flat, data = _numbers(view, build), _front_joined(view, build, dims)
+    shape = _updates_shape(view, flat)
+    updates = view.updates
+    if not _is_one_list(view):
+        wanted = _wanted_shape(build, flat, _other_dims(view, build, dims), shape)
+        updates = build.reshape(updates, wanted, "updates_reshaped", shape)
+    if depth == 0:
+        flat, updates = _last(view, build, flat, updates)
+    return _Linear(data, flat, updates, column, depth != 1)
+
+
+def _is_one_list(view: View) -> bool:
+    """Tell whether there is one list of tuples, so that updates have the shape that is wanted."""
+    data, indices, updates = view.data.shape, view.indices.shape, view.updates.shape
+    if data is None or indices is None or updates is None or view.depth is None or len(indices) != 2:
+        return False
+    return len(updates) == 1 + len(data) - view.depth
+
+
+def _updates_shape(view: View, flat: Value) -> Shape:
+    depth, data = view.depth, view.data.shape
+    if depth is None or data is None:
+        return None
+    return (flat.shape[0] if flat.shape else UNKNOWN_DIM, *data[depth:])
+
+
+def _wanted_shape(build: Builder, flat: Value, others: Value, shape: Shape) -> "Value | list[int]":
+    """Return the shape of updates with one dimension for all tuples."""
+    known = array_of(others)
+    if known is not None and known.all():  # beside a 0 a -1 could be anything
+        return [-1, *known.tolist()]
+    rank = None if shape is None else (len(shape),)
+    return build.concat([count_of(build, flat, "count"), others], 0, "updates_shape", rank)
+
+
+def _last(view: View, build: Builder, flat: Value, updates: Value) -> tuple[Value, Value]:
+    """Return one of several tuples that name all of data where they are known to be several.
+
+    Which update stays is open, so that the last one may.
+    """
+    count = flat.shape[0] if flat.shape else UNKNOWN_DIM
+    if view.reduction is not Reduction.NONE or not isinstance(count, int) or count < 2:
+        return flat, updates
+    begin, end = build.constant([count - 1], "last_begin"), build.constant([count], "last_end")
+    shape = None if updates.shape is None else (1, *updates.shape[1:])
+    return build.constant([0], "indices_flat"), build.slice(updates, begin, end, [0], "last_update", shape)
+
+
+def _first_dim(view: View, build: Builder, dims: Value) -> Value:
+    size = view.data.shape[0] if view.data.shape else UNKNOWN_DIM
+    if isinstance(size, int):
+        return build.constant(size, "size")
+    return build.gather(dims, build.constant(0, "place"), 0, "size", ())
+
+
+def _depth(view: View, build: Builder) -> Value:
+    if view.depth is not None:
+        return build.constant([view.depth], "depth")
+    shape = build.shape_of(view.indices, "indices_shape")
+    return build.gather(shape, build.constant([-1], "last"), 0, "depth", (1,))
+
+
+def _front_dims(view: View, build: Builder) -> Value:
+    """Return the dimensions of data that the coordinates of a tuple count on."""
+    depth, shape = view.depth, view.data.shape
+    known = static(None if depth is None or shape is None else shape[:depth])
+    if known is not None:
+        return build.constant(list(known), "sizes")
+    stop, begin = _depth(view, build), build.constant([0], "begin")
+    size = UNKNOWN_DIM if depth is None else depth
+    return build.slice(build.shape_of(view.data, "data_shape"), begin, stop, [0], "sizes", (size,))
+
+
+def _other_dims(view: View, build: Builder, dims: Value) -> Value:
+    """Return the dimensions that tuples do not count on."""
+    depth, shape = view.depth, view.data.shape
+    known = static(None if shape is None or depth is None else shape[depth:])
+    if known is not None:
+        return build.constant(list(known), "other_dims")
+    size = UNKNOWN_DIM if shape is None or depth is None else len(shape) - depth
+    end = build.constant([LAST], "end")
+    return build.slice(dims, _depth(view, build), end, [0], "other_dims", (size,))
+
+
+def _front_joined(view: View, build: Builder, dims: Value) -> Value:
+    """Return data with one dimension in the place of those that tuples count on."""
+    depth, shape = view.depth, view.data.shape
+    known: Shape = None
+    if depth is not None and shape is not None:
+        first = static(shape[:depth])
+        known = (UNKNOWN_DIM if first is None else prod(first), *shape[depth:])
+    others = _other_dims(view, build, dims)
+    numbers = array_of(others)
+    if numbers is not None and numbers.all():
+        return build.reshape(view.data, [-1, *numbers.tolist()], "data_joined", known)
+    front = build.reduce("ReduceProd", _front_dims(view, build), 0, "front_size", keeps=True)
+    size = None if known is None else (len(known),)
+    target = build.concat([front, others], 0, "data_joined_shape", size)
+    return build.reshape(view.data, target, "data_joined", known)
+
+
+def _numbers(view: View, build: Builder) -> Value:
+    """Return one number for each tuple, as one list: its coordinates joined row by row."""
+    indices = build.convert(view.indices, I64, "indices_i64")
+    if view.depth == 0:
+        return _zeros(view, build)
+    counted = _front_dims(view, build)
+    if view.may_be_negative:
+        indices = from_front(build, indices, counted)
+    rows = build.binary("Multiply", indices, _strides(view, build, counted), "coordinates_scaled")
+    numbers = build.reduce("ReduceSum", rows, -1, "indices_joined")
+    return build.reshape(numbers, [-1], "indices_flat", (UNKNOWN_DIM,))
+
+
+def _strides(view: View, build: Builder, counted: Value) -> Value:
+    """Return how much one step of each coordinate counts: the product of the dimensions behind it."""
+    depth = view.depth
+    if depth is None:
+        places = build.range(scalar(build, build.shape_of(counted, "depth"), "depth_scalar"), "places")
+        rows = build.reshape(places, [-1, 1], "places_column", (UNKNOWN_DIM, 1))
+        is_behind = build.binary("Less", rows, places, "is_behind")
+    else:
+        table = [[row < column for column in range(depth)] for row in range(depth)]
+        is_behind = build.constant(table, "is_behind", BOOLEAN)
+    dims = build.select(is_behind, counted, build.constant(1, "one"), "dims_behind")
+    return build.reduce("ReduceProd", dims, 1, "strides")
+
+
+def _zeros(view: View, build: Builder) -> Value:
+    """Return a 0 for each tuple without coordinates: it names all of data."""
+    shape = view.indices.shape
+    known = static(None if shape is None else shape[:-1])
+    if known is not None:
+        count = build.constant([prod(known)], "count")
+    else:
+        dims = build.shape_of(view.indices, "indices_shape")
+        begin, end = build.constant([0], "begin"), build.constant([-1], "last")
+        size = UNKNOWN_DIM if shape is None else len(shape) - 1
+        leading = build.slice(dims, begin, end, [0], "leading_dims", (size,))
+        count = build.reduce("ReduceProd", leading, 0, "count", keeps=True)
+    return build.broadcast(build.constant(0, "zero"), count, "indices_flat", (UNKNOWN_DIM,))
+
+
+def _requires_unique(view: View, target: OpSpec) -> tuple[Condition, ...]:
+    return () if _is_difference(view, target) else needs_unique(view, target)
+
+
+REWRITES = (
+    *between(
+        "tuples-to-elements",
+        [
+            (openvino_ops.SCATTER_ND_UPDATE, openvino_ops.SCATTER_ELEMENTS_UPDATE),
+            (onnx_ops.SCATTER_ND, onnx_ops.SCATTER_ELEMENTS),
+        ],
+        _to_elements,
+        carries=CARRIED,
+        requires=_requires_unique,
+        reads=BY_SIGNATURE,
+        conditions="any number of coordinates; sub becomes the sum of negated updates; "
+        "another reduction that the target lacks: unique indices",
+    ),
+    *between(
+        "tuples-to-slices",
+        [(openvino_ops.SCATTER_ND_UPDATE, openvino_ops.SCATTER_UPDATE)],
+        _to_slices,
+        carries=CARRIED,
+        requires=needs_unique,
+        reads=BY_SIGNATURE,
+        conditions="any number of coordinates; a reduction: unique indices",
+    ),
+    *between(
+        "tuples-versions",
+        [
+            (openvino_ops.SCATTER_ND_UPDATE, openvino_ops.SCATTER_ND_UPDATE),
+            (onnx_ops.SCATTER_ND, onnx_ops.SCATTER_ND),
+        ],
+        _to_version,
+        carries=CARRIED,
+        requires=needs_unique,
+        reads=BY_SIGNATURE,
+        conditions="a reduction that the target lacks: unique indices",
+    ),
+)
