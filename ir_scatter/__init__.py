@@ -17,7 +17,8 @@ from ir_scatter.core.errors import (
 )
 from ir_scatter.core.model import Model
 from ir_scatter.evaluate import evaluate, evaluate_detailed, evaluate_model
-from ir_scatter.validate import read, validate
+from ir_scatter.reading import read
+from ir_scatter.validate import validate
 from ir_scatter.version import __version__
 
 __all__ = [

@@ -9,7 +9,7 @@ from ir_scatter.ops import SPECS, by_text
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites.refusals import MEANINGS, Reason
 from ir_scatter.rules import all_rules, by_code, by_name
-from ir_scatter.rules.rule import Rule
+from ir_scatter.rules.base import Rule
 
 
 def explain(topic: str) -> str:

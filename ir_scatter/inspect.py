@@ -3,12 +3,11 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from ir_scatter.analysis.facts import MAX_CONSTANT_ELEMENTS, Facts
-from ir_scatter.analysis.scatter_node import Operand, Site
+from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS, Facts
+from ir_scatter.analysis.scatter_node import Operand, ScatterNode, scatter_nodes
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import show
-from ir_scatter.ops import find, scatter_types
 
 UNKNOWN = "?"
 
@@ -63,13 +62,7 @@ class NodeSummary:
 
 def inspect(model: Model, *, max_index_elements: int = MAX_CONSTANT_ELEMENTS) -> list[NodeSummary]:
     """List the scatter nodes of a model in the order of the file, a function's once per signature."""
-    facts = Facts(max_index_elements)
-    found = []
-    for node in model.walk(scatter_types(model.domain)):
-        lookup = find(node.domain, node.type, node.opset)
-        if lookup is not None:
-            found.append(_summary(Site(node, lookup, facts)))
-    return found
+    return [_summary(scatter) for scatter in scatter_nodes(model, Facts(max_index_elements))]
 
 
 def totals(nodes: list[NodeSummary]) -> dict[str, int]:
@@ -78,38 +71,40 @@ def totals(nodes: list[NodeSummary]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _summary(site: Site) -> NodeSummary:
-    node = site.node
-    if site.lookup.spec is None:
-        return NodeSummary(node.location, node.name, site.lookup.type, {}, None, None, IndexSummary(False))
-    axis: int | str | None = None
-    if site.spec.axis is not None:
-        axis = UNKNOWN if site.written_axis is None else site.written_axis
-    reduction = None
-    if site.spec.attribute("reduction") is not None:
-        reduction = str(site.attribute("reduction"))
-    inputs = {}
-    for port in site.spec.ports:
-        operand = site.operand(port.role)
-        inputs[port.name] = "" if operand is None else _show(site, operand)
-    operator = str(site.spec.key)
-    return NodeSummary(node.location, node.name, operator, inputs, axis, reduction, _indices(site))
+def _summary(scatter: ScatterNode) -> NodeSummary:
+    node, spec = scatter.node, scatter.lookup.spec
+    if spec is None:
+        return NodeSummary(node.location, node.name, scatter.lookup.type, {}, None, None, IndexSummary(False))
+    axis = None if spec.axis is None else UNKNOWN if scatter.written_axis is None else scatter.written_axis
+    reduction = None if spec.attribute("reduction") is None else str(scatter.attribute("reduction"))
+    inputs = {port.name: _show(scatter, scatter.operand(port.role)) for port in spec.ports}
+    return NodeSummary(
+        node.location,
+        node.name,
+        str(spec.key),
+        inputs,
+        axis if spec.axis else None,
+        reduction,
+        _indices(scatter),
+    )
 
 
-def _show(site: Site, operand: Operand) -> str:
+def _show(scatter: ScatterNode, operand: Operand | None) -> str:
+    if operand is None:
+        return ""
     element_type = operand.element_type
-    name = UNKNOWN if element_type is None else site.spec.show_type(element_type)
-    shape = site.indices_shape if operand is site.indices else operand.shape
+    name = UNKNOWN if element_type is None else scatter.spec.show_type(element_type)
+    shape = scatter.indices_shape if operand is scatter.indices else operand.shape
     return f"{name}{show(shape)}"
 
 
-def _indices(site: Site) -> IndexSummary:
-    array = site.index_array
+def _indices(scatter: ScatterNode) -> IndexSummary:
+    array = scatter.index_array
     if array is None:
         return IndexSummary(False)
     if array.size == 0:
         return IndexSummary(True)
     repeated = None
-    if site.limits is not None:
-        repeated = site.repeats.count if site.repeats else 0
+    if scatter.limits is not None:
+        repeated = scatter.repeats.count if scatter.repeats else 0
     return IndexSummary(True, int(array.min()), int(array.max()), repeated)

@@ -1,25 +1,74 @@
-"""Many files in, one report out."""
+"""Many files in, one report out, without the findings that a team knows already."""
 
+import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ir_scatter import formats
-from ir_scatter.analysis.facts import MAX_CONSTANT_ELEMENTS
+from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
-from ir_scatter.core.errors import UnreadableModel
+from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, Source, is_excluded
 from ir_scatter.core.model import Model
 from ir_scatter.formats.base import IR, ONNX_FORMAT
-from ir_scatter.report.report import STDIN_NAME, FileResult, Report
-from ir_scatter.validate import count_scatter_nodes, file_diagnostic, read_data, unreadable, validate
+from ir_scatter.ops import scatter_types
+from ir_scatter.reading import read
+from ir_scatter.validate import file_diagnostic, validate
 
 if TYPE_CHECKING:
     from ir_scatter.core.shapes import Shape
+
+
+STDIN_NAME = "<stdin>"
+"""What standard input is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """One file that was given.
+
+    Attributes:
+        path: as the caller named it.
+        format: "openvino-ir", "onnx", or None if that could not be told.
+        is_readable: False if it is no model or cannot be read.
+        scatter_nodes: scatter nodes by type name, those of a function counted once.
+        diagnostics: what was found, in the order of the file.
+        lines: the text of the lines that diagnostics stand on, by line number.
+    """
+
+    path: str
+    format: str | None
+    is_readable: bool
+    scatter_nodes: int
+    diagnostics: tuple[Diagnostic, ...]
+    lines: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that one run found.
+
+    Attributes:
+        files: in the order they were named.
+    """
+
+    files: tuple[FileResult, ...]
+
+    def diagnostics(self) -> list[Diagnostic]:
+        """Return the findings of all files in order."""
+        return [found for file in self.files for found in file.diagnostics]
+
+    def count(self, severity: Severity) -> int:
+        """Return how many findings have this severity."""
+        return sum(found.severity is severity for found in self.diagnostics())
+
 
 _LINE_LIMIT = 10_000
 
@@ -84,36 +133,56 @@ def check_files(
     options: Options,
     *,
     jobs: int = 1,
-    seen: Callable[[Checked], None] | None = None,
+    seen: Callable[[Checked], object] | None = None,
 ) -> list[Checked]:
-    """Check many files, in parallel if asked, in the order given.
+    """Check many files, in the order given.
 
     Args:
         sources: the files.
         options: what to look for.
-        jobs: how many processes.
+        jobs: how many processes; standard input is read in this one.
         seen: called after each file, for a progress bar.
     """
+    jobs = 1 if any(source.path == STANDARD_INPUT for source in sources) else min(jobs, len(sources))
+    run = _in_processes(sources, options, jobs) if jobs > 1 else (check_file(one, options) for one in sources)
     checked = []
-    for one in _run(sources, options, min(jobs, len(sources))):
+    for one in run:
         checked.append(one)
         if seen is not None:
             seen(one)
     return checked
 
 
-def _run(sources: Sequence[Source], options: Options, jobs: int) -> Iterator[Checked]:
-    if jobs < 2 or any(source.path == STANDARD_INPUT for source in sources):
-        for source in sources:
-            yield check_file(source, options)
-        return
-    from ir_scatter.core.parallel import in_processes
+def _in_processes(sources: Sequence[Source], options: Options, jobs: int) -> Iterator[Checked]:
+    """Check files in several processes.
+
+    When a process ends the pool is lost: it is started again, and the files that were under way are
+    tried one at a time, so that only the guilty one is given up.
+    """
+    import threading
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
 
     if any(formats.format_of(source.path) == ONNX_FORMAT for source in sources):
         with suppress(Exception):  # the package may be broken: what reads a file says so
             import ir_scatter.formats.onnx.reader  # noqa: F401  # once, not in each process
-    for source, checked in in_processes(check_file, sources, options, jobs):
-        yield checked or _broken(source, "the process that read the file ended")
+    # A fork has all that is imported here, but not the threads that may hold a lock.
+    can_fork = hasattr(os, "fork") and threading.active_count() == 1
+    context, done = get_context("fork" if can_fork else "spawn"), 0
+    while done < len(sources):
+        with ProcessPoolExecutor(jobs, context) as pool:
+            futures = [pool.submit(check_file, source, options) for source in sources[done:]]
+            try:
+                for future in futures:
+                    result = future.result()
+                    yield result
+                    done += 1
+            except BrokenProcessPool:
+                if jobs == 1:
+                    yield _broken(sources[done], "the process that read the file ended")
+                    done += 1
+                jobs = 1
 
 
 def check_file(source: Source, options: Options) -> Checked:
@@ -124,7 +193,7 @@ def check_file(source: Source, options: Options) -> Checked:
     except UnreadableModel as error:
         if not source.is_named and not error.is_model:
             return Checked(None, f"{name}: passed over: {error.message}")
-        found = unreadable(error)
+        found = file_diagnostic(error.defect, error.message, error.location)
         return Checked(FileResult(name, error.format, False, 0, (found,), error.lines))
     except Exception as error:  # our own bug: the other files are still reported
         if os.environ.get("IR_SCATTER_DEBUG"):
@@ -133,14 +202,14 @@ def check_file(source: Source, options: Options) -> Checked:
 
 
 def _broken(source: Source, reason: str) -> Checked:
-    found = file_diagnostic("internal-error", f"could not be checked: {reason}", source.path)
+    found = file_diagnostic("internal-error", f"could not be checked: {reason}", Location(source.path))
     return Checked(FileResult(source.path, None, False, 0, (found,)), bug=reason)
 
 
 def _check(name: str, source: Source, options: Options) -> Checked:
     data = sys.stdin.buffer.read() if source.path == STANDARD_INPUT else None
     shapes = options.input_shapes
-    model, problems = read_with_shapes(name, data, options.stdin_format, shapes)
+    model, problems = _read_with_shapes(name, data, options.stdin_format, shapes)
     found = validate(
         model,
         select=options.select,
@@ -155,24 +224,23 @@ def _check(name: str, source: Source, options: Options) -> Checked:
         and not _is_ignored(diagnostic, options.node_ignores)
     ]
     inputs = frozenset(name for names in model.inputs for name in names)
-    result = FileResult(
-        name, model.format, True, count_scatter_nodes(model), tuple(kept), _lines(model, kept)
-    )
+    count = sum(1 for _ in model.definitions(scatter_types(model.domain)))
+    result = FileResult(name, model.format, True, count, tuple(kept), _lines(model, kept))
     return Checked(result, inputs=inputs)
 
 
-def read_with_shapes(
+def _read_with_shapes(
     name: str, data: bytes | None, format: str | None, shapes: "Mapping[str, Shape]"
 ) -> tuple[Model, list[Diagnostic]]:
     """Read a model with the shapes of some inputs given, and say if they cannot be propagated."""
-    model = read_data(name, data, format=format, input_shapes=shapes)
+    model = read(name, data, format=format, input_shapes=shapes)
     own = {key: shape for key, shape in shapes.items() if any(key in names for names in model.inputs)}
     if not own or model.format != IR or data is not None:
         return model, []
     from ir_scatter.runners.openvino.questions import propagate
 
     propagated, problem = propagate(name, own)
-    problems = [file_diagnostic("shapes-not-propagated", problem, name)] if problem else []
+    problems = [file_diagnostic("shapes-not-propagated", problem, Location(name))] if problem else []
     if propagated:
         model = formats.read(name, input_shapes=shapes, shapes=propagated)
     return model, problems
@@ -193,12 +261,8 @@ def _lines(model: Model, found: Iterable[Diagnostic]) -> dict[int, str]:
     line = getattr(model.source, "line", None)
     if line is None:
         return {}
-    places = [diagnostic.location for diagnostic in found]
-    return {
-        place.line: line(place.line)[:_LINE_LIMIT]
-        for place in places
-        if isinstance(place, Location) and place.line
-    }
+    numbers = [diagnostic.location.line for diagnostic in found]
+    return {number: line(number)[:_LINE_LIMIT] for number in numbers if number}
 
 
 def make_report(checked: Iterable[Checked]) -> Report:
@@ -207,15 +271,79 @@ def make_report(checked: Iterable[Checked]) -> Report:
 
 def without_known(report: Report, known: Callable[[Diagnostic], bool]) -> Report:
     """Return the report without the findings that are known already."""
-    return replace(
-        report,
-        files=tuple(
-            replace(
-                file,
-                diagnostics=tuple(
-                    found for found in file.diagnostics if not file.is_readable or not known(found)
-                ),
-            )
-            for file in report.files
-        ),
-    )
+    files = []
+    for file in report.files:
+        new = [found for found in file.diagnostics if not file.is_readable or not known(found)]
+        files.append(replace(file, diagnostics=tuple(new)))
+    return replace(report, files=tuple(files))
+
+
+_SCHEMA = 1
+_Key = tuple[str, str, str, str]
+
+
+class Baseline:
+    """Findings that a team knows, by code, path, scope and node, not by line; each excuses one new one.
+
+    Attributes:
+        folder: paths in the file are relative to the folder it stands in.
+    """
+
+    def __init__(self, folder: Path, known: Mapping[_Key, int] | None = None) -> None:
+        self.folder = folder
+        self._left = Counter(known or {})
+
+    def excuses(self, found: Diagnostic) -> bool:
+        """Tell whether a finding is known, and count it off."""
+        key = self.key(found)
+        if self._left[key] <= 0:
+            return False
+        self._left[key] -= 1
+        return True
+
+    def key(self, found: Diagnostic) -> _Key:
+        """Return what identifies a finding however lines move."""
+        path = os.path.relpath(found.location.path, self.folder).replace(os.sep, "/")
+        return found.code, path, found.location.scope, found.node.name if found.node else ""
+
+
+def read_baseline(path: str) -> Baseline:
+    """Read a baseline file.
+
+    Raises:
+        UsageError: it cannot be read or is no baseline.
+    """
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        if document["schema"] != _SCHEMA or document["schema"] is True:
+            raise UsageError(f"{path}: the baseline's schema is not {_SCHEMA}")
+        known: Counter[_Key] = Counter()
+        for entry in document["findings"]:
+            key = entry["code"], entry["path"], entry["scope"], entry["node"]
+            known[key] += _count(entry.get("count", 1))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {(error.strerror or '').lower()}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise UsageError(f"{path}: is no baseline of ir-scatter") from None
+    if not all(isinstance(part, str) for key in known for part in key):
+        raise UsageError(f"{path}: is no baseline of ir-scatter")
+    return Baseline(Path(path).resolve().parent, known)
+
+
+def _count(value: object) -> int:
+    """Return how many findings an entry excuses."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError
+    return value
+
+
+def baseline_text(report: Report, path: str) -> str:
+    """Return the text of a baseline file for `path` that excuses everything in a report."""
+    baseline = Baseline(Path(path).resolve().parent)
+    readable = [file for file in report.files if file.is_readable]
+    counts = Counter(baseline.key(found) for file in readable for found in file.diagnostics)
+    findings = [
+        {"code": code, "path": file, "scope": scope, "node": node, "count": count}
+        for (code, file, scope, node), count in sorted(counts.items())
+    ]
+    return json.dumps({"schema": _SCHEMA, "findings": findings}, indent=2, ensure_ascii=True) + "\n"

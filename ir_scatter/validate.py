@@ -1,59 +1,22 @@
 """A model in, diagnostics out."""
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from itertools import chain
 
-from ir_scatter.analysis.facts import MAX_CONSTANT_ELEMENTS, Facts
-from ir_scatter.analysis.plain_forms import PlainForms
-from ir_scatter.analysis.reads import FAULTS, SIGNATURE
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS, Facts
+from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
+from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroup, NodeGroups
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
-from ir_scatter.core.errors import UnreadableModel, UsageError
-from ir_scatter.core.memory import collector_paused
-from ir_scatter.core.model import ONNX, OPENVINO, Defect, Graph, Model, Node
-from ir_scatter.ops import find, scatter_types
+from ir_scatter.core.errors import UsageError
+from ir_scatter.core.model import Defect, Graph, Model, Node, collector_paused
+from ir_scatter.ops import find
+from ir_scatter.ops.spec import Role
 from ir_scatter.rules import all_rules, by_name
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.core.shapes import Shape
+from ir_scatter.rules.base import Finding, Rule
 
 _STORED = "SCT5"
-
-
-def read(path: "str | Path", *, input_shapes: "Mapping[str, Shape] | None" = None) -> Model:
-    """Read an OpenVINO IR (`.xml`, its `.bin` beside it) or an ONNX model.
-
-    The format is told by the content. Weights are mapped, not read.
-
-    Args:
-        path: the `.xml` or `.onnx` file.
-        input_shapes: shapes for inputs of the model by name, as `ir_scatter.core.shapes.parse_shape`
-            reads them; for ONNX they are propagated.
-
-    Raises:
-        UnreadableModel: the file is no model, or cannot be read.
-    """
-    return read_data(str(path), input_shapes=input_shapes)
-
-
-def read_data(
-    name: str,
-    data: bytes | None = None,
-    *,
-    format: str | None = None,
-    input_shapes: "Mapping[str, Shape] | None" = None,
-) -> Model:
-    """Read a model as `read` does, or from bytes that did not come from the file of that name."""
-    from ir_scatter import formats
-
-    types = scatter_types(ONNX) | scatter_types(OPENVINO)
-    return formats.read(
-        name, data, format=format, types=types, scatter_types=types, input_shapes=input_shapes
-    )
 
 
 def validate(
@@ -94,26 +57,20 @@ def validate(
 
 
 class Check:
-    """Shows every scatter node of a model to the rules.
-
-    Networks repeat themselves: a node that is the same as a clean one in all that a rule reads is not
-    shown to it again. What the rules read, they declare.
-    """
+    """Shows the scatter nodes of a model to rules; of a group one node to those that read no more of it."""
 
     def __init__(
         self, model: Model, rules: Sequence[Rule], max_index_elements: int = MAX_CONSTANT_ELEMENTS
     ) -> None:
-        """Sort the rules by what they read."""
         self.model = model
         self.facts = Facts(max_index_elements)
-        self.plain = PlainForms()
+        self.groups = NodeGroups()
         checks = [rule for rule in rules if rule.check is not None]
         self.without_row = [rule for rule in checks if not rule.needs_row]
-        self.of_signature = [rule for rule in checks if rule.reads <= SIGNATURE]
-        grouped = [rule for rule in checks if rule.reads <= SIGNATURE | FAULTS]
-        self.of_faults = [rule for rule in grouped if rule not in self.of_signature]
-        self.of_each = [rule for rule in checks if rule not in grouped]
-        self.clean: set[Hashable] = set()
+        self.of_group = [rule for rule in checks if rule.reads <= SIGNATURE]
+        self.of_faults = [rule for rule in checks if rule.reads <= SIGNATURE | FAULTS and rule.reads & FAULTS]
+        self.of_each = [rule for rule in checks if not rule.reads <= SIGNATURE | FAULTS]
+        self._found: dict[NodeGroup, list[tuple[Rule, Finding]]] = {}
 
     def run(self) -> Iterator[Diagnostic]:
         """Yield the findings of all nodes, those of a function merged over its signatures."""
@@ -122,65 +79,37 @@ class Check:
             yield from _merged([list(self._graph(graph)) for graph in function.instances])
 
     def _graph(self, graph: Graph) -> Iterator[Diagnostic]:
-        for node in graph.walk(scatter_types(self.model.domain)):
-            lookup = find(node.domain, node.type, node.opset)
-            if lookup is None:
-                continue
-            site = Site(node, lookup, self.facts)
-            form = self.plain.find(site)
-            if form is None:
-                yield from self.node(site, graph)
-                continue
-            if form not in self.clean:
-                found = list(self._grouped(site, graph))
-                if not found:
-                    self.clean.add(form)
-                yield from found
-            if self.of_each:
-                yield from _show(site, self.of_each, graph)
+        for scatter in scatter_nodes(graph, self.facts):
+            yield from self.node(scatter, graph)
 
-    def node(self, site: Site, graph: Graph) -> Iterator[Diagnostic]:
+    def node(self, scatter: ScatterNode, graph: Graph) -> Iterator[Diagnostic]:
         """Yield the findings of one node."""
-        if site.lookup.spec is None:
-            yield from _show(site, self.without_row, graph)
-            return
-        yield from self._grouped(site, graph)
-        yield from _show(site, self.of_each, graph)
+        for rule, finding in self._findings(scatter):
+            yield _from_finding(scatter, rule, finding, graph)
 
-    def _grouped(self, site: Site, graph: Graph) -> Iterator[Diagnostic]:
-        """Yield what rules find that need not tell each node from each other one."""
-        signature = site.signature
-        if signature is None or signature not in self.clean:
-            found = list(_show(site, self.of_signature, graph))
-            if not found and signature is not None:
-                self.clean.add(signature)
-            yield from found
-        if site.indices is not None and not site.has_plain_indices:
-            yield from _show(site, self.of_faults, graph)
+    def _findings(self, scatter: ScatterNode) -> Iterator[tuple[Rule, Finding]]:
+        if scatter.lookup.spec is None:
+            return _show(scatter, self.without_row)
+        group = self.groups.of(scatter)
+        if group is None:
+            return _show(scatter, [*self.of_group, *self.of_faults, *self.of_each])
+        if group not in self._found:
+            self._found[group] = list(_show(scatter, self.of_group))
+        closer = [*self.of_faults, *self.of_each] if group.has_faults(scatter) else self.of_each
+        return chain(self._found[group], _show(scatter, closer))
 
 
-def _show(site: Site, rules: list[Rule], graph: Graph) -> Iterator[Diagnostic]:
+def _show(scatter: ScatterNode, rules: Sequence[Rule]) -> Iterator[tuple[Rule, Finding]]:
     for rule in rules:
         assert rule.check is not None
-        for finding in rule.check(site):
-            yield _from_finding(site, rule, finding, graph)
+        for finding in rule.check(scatter):
+            yield rule, finding
 
 
-def unreadable(error: UnreadableModel) -> Diagnostic:
-    """Say as a diagnostic why a file cannot be read."""
-    rule = by_name()[error.defect]
-    return Diagnostic(rule.code, rule.name, rule.severity, error.message, error.location)
-
-
-def file_diagnostic(rule_name: str, message: str, path: str) -> Diagnostic:
+def file_diagnostic(rule_name: str, message: str, location: Location) -> Diagnostic:
     """Make a diagnostic about a file as a whole."""
     rule = by_name()[rule_name]
-    return Diagnostic(rule.code, rule.name, rule.severity, message, Location(path))
-
-
-def count_scatter_nodes(model: Model) -> int:
-    """Count nodes by type, in all bodies, and once per definition of a function."""
-    return sum(1 for _ in model.definitions(scatter_types(model.domain)))
+    return Diagnostic(rule.code, rule.name, rule.severity, message, location)
 
 
 def check_codes(prefixes: Collection[str]) -> None:
@@ -199,78 +128,58 @@ def _is_wanted(code: str, select: Collection[str], ignore: Collection[str]) -> b
     return (not select or code.startswith(tuple(select))) and not code.startswith(tuple(ignore))
 
 
-def _from_finding(site: Site, rule: Rule, finding: Finding, graph: Graph) -> Diagnostic:
-    node, spec = site.node, site.lookup.spec
-    severity = rule.severity
+def _from_finding(scatter: ScatterNode, rule: Rule, finding: Finding, graph: Graph) -> Diagnostic:
+    node, spec = scatter.node, scatter.lookup.spec
+    severity, related = rule.severity, finding.related
     port, index = finding.port, finding.port_index
-    related = finding.related
     if spec is not None:
         if severity is Severity.ERROR and (finding.is_tolerated or rule.code in spec.tolerated):
             severity = Severity.WARNING
         if finding.role is not None:
             index = spec.port_index(finding.role)
-            documented = spec.port(finding.role)
-            port = documented.name if documented else port
-            related = related or _producer_note(site, finding)
-    version = spec.key.version if spec else None
-    reference = NodeRef(node.name, site.lookup.type, version)
+            port = port if index is None else spec.ports[index].name
+            related = related or _producer_note(scatter, finding.role)
     return Diagnostic(
         rule.code,
         rule.name,
         severity,
         finding.message,
         node.location,
-        reference,
+        NodeRef(node.name, scatter.lookup.type, spec.key.version if spec else None),
         port,
         index,
         related + graph.calls,
-        rule.mended_by and rule.mended_by.format(type=site.lookup.type),
+        rule.mended_by and rule.mended_by.format(type=scatter.lookup.type),
     )
 
 
-def _producer_note(site: Site, finding: Finding) -> tuple[Related, ...]:
-    operand = site.operand(finding.role) if finding.role else None
+def _producer_note(scatter: ScatterNode, role: Role) -> tuple[Related, ...]:
+    operand = scatter.operand(role)
     if operand is None:
         return ()
     value, name = operand.value, operand.port.name
     if value.constant is not None:
         kind = value.producer.type if value.producer else "initializer"
-        message = f'{name} comes from {kind} "{value.constant.name}"'
-        return (Related(message, value.constant.location),)
-    if value.producer is not None:
-        message = f'{name} comes from {value.producer.type} "{value.producer.name}"'
-        return (Related(message, value.producer.location),)
-    location = value.location or replace(site.node.location, scope="")
-    return (Related(f'{name} comes from input "{value.name}"', location),)
+        source, location = f'{kind} "{value.constant.name}"', value.constant.location
+    elif value.producer is not None:
+        source, location = f'{value.producer.type} "{value.producer.name}"', value.producer.location
+    else:
+        source, location = f'input "{value.name}"', value.location or replace(scatter.node.location, scope="")
+    return (Related(f"{name} comes from {source}", location),)
 
 
 def _from_defect(defect: Defect) -> Diagnostic:
-    rule = by_name()[defect.kind]
-    reference, port = None, None
-    if defect.node is not None:
-        reference, port = _describe(defect.node, defect.port_index)
-    return Diagnostic(
-        rule.code,
-        rule.name,
-        rule.severity,
-        defect.message,
-        defect.location,
-        reference,
-        port,
-        defect.port_index,
-        defect.related,
-    )
+    found = file_diagnostic(defect.kind, defect.message, defect.location)
+    node, port = (None, None) if defect.node is None else _describe(defect.node, defect.port_index)
+    return replace(found, node=node, port=port, port_index=defect.port_index, related=defect.related)
 
 
 def _describe(node: Node, port_index: int | None) -> tuple[NodeRef, str | None]:
     lookup = find(node.domain, node.type, node.opset)
-    if lookup is None:
-        return NodeRef(node.name, node.type, None), None
-    if lookup.spec is None:
-        return NodeRef(node.name, lookup.type, None), None
-    port = None
-    if port_index is not None and port_index < len(lookup.spec.ports):
-        port = lookup.spec.ports[port_index].name
+    if lookup is None or lookup.spec is None:
+        return NodeRef(node.name, lookup.type if lookup else node.type, None), None
+    ports = lookup.spec.ports
+    port = ports[port_index].name if port_index is not None and port_index < len(ports) else None
     return NodeRef(node.name, lookup.type, lookup.spec.key.version), port
 
 

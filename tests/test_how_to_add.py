@@ -83,7 +83,7 @@ def test_a_sub_command_is_a_file_and_a_line(house: House) -> None:
         "import click\n\n\n"
         '@click.command("count")\n@click.argument("path")\n'
         "def command(path: str) -> int:\n"
-        "    from ir_scatter.inspect import inspect\n    from ir_scatter.validate import read\n\n"
+        "    from ir_scatter.inspect import inspect\n    from ir_scatter.reading import read\n\n"
         "    click.echo(len(inspect(read(path))))\n    return 0\n",
     )
     house.insert(
@@ -99,7 +99,7 @@ def test_a_rule_is_a_file(house: House) -> None:
         '"""Data is square.\n\nWhy: a test.\n\nFix: none.\n"""\n\n'
         "from ir_scatter.core.diagnostics import Severity\n"
         "from ir_scatter.ops.spec import Role\n"
-        "from ir_scatter.rules.rule import Finding, Rule\n\n\n"
+        "from ir_scatter.rules.base import Finding, Rule\n\n\n"
         "def _check(node):\n"
         "    shape = node.data_shape\n"
         "    if shape is not None and len(set(shape)) == 1:\n"
@@ -160,7 +160,7 @@ TOY = '''"""A toy format: a line for each node, with the types, shapes and value
 
 import json
 
-from ir_scatter.core.constants import Constant
+from ir_scatter.core.tensors import Constant
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.model import OPENVINO, Graph, Input, Model, Node, Value

@@ -111,7 +111,7 @@ def _external(model: str) -> Iterator[str]:
     if not _may_have_external_data(model):
         return
     from ir_scatter.formats.onnx.writer import external_files
-    from ir_scatter.validate import read
+    from ir_scatter.reading import read
 
     try:
         found = read(model)

@@ -20,7 +20,7 @@ from ir_scatter_cli.options import InputShape, format_option
 from ir_scatter_cli.output import report, say, write_file
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
     from ir_scatter.evaluate.model import Program
 
 
@@ -62,8 +62,8 @@ def command(
     try:
         return _run(path, inputs, seed or 0, dict(input_shape), output, format)
     except BrokenModel as error:
+        from ir_scatter.lint import FileResult, Report
         from ir_scatter.report.registry import render
-        from ir_scatter.report.report import FileResult, Report
 
         found = Report((FileResult(path, None, True, 0, error.diagnostics),))
         click.echo(render("findings", "text", found, quiet=True), err=True, nl=False)

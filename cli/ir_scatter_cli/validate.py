@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 import click
 
-from ir_scatter import baseline as baselines
+from ir_scatter import lint as baselines
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import Source
 from ir_scatter.core.shapes import Shape
-from ir_scatter.lint import Checked, NodeIgnore, Options, check_files, make_report, without_known
-from ir_scatter.report.report import Report
+from ir_scatter.lint import Checked, NodeIgnore, Options, Report, check_files, make_report, without_known
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, find_sources
 from ir_scatter_cli.options import (

@@ -11,11 +11,11 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.dataflow import (
     BodyInput,
     Call,
     Choice,
+    Dataflow,
     GraphInput,
     GraphOutput,
     Key,
@@ -24,13 +24,13 @@ from ir_scatter.core.dataflow import (
     Repeat,
     Slice,
     Source,
-    Wiring,
 )
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import EvaluationFailed, UnknownOperator, UnreadableModel
 from ir_scatter.core.model import ONNX, OPENVINO, Model, Node
 from ir_scatter.core.shapes import counted, show
+from ir_scatter.core.tensors import Constant
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops import Lookup, find
 from ir_scatter.ops.general import GeneralOp, find_computed
@@ -97,10 +97,10 @@ class Plan:
     steps: tuple[Step, ...] = ()
 
 
-Plans: TypeAlias = Mapping[Wiring, Plan]
+Plans: TypeAlias = Mapping[Dataflow, Plan]
 
 
-def wire(model: Model) -> Wiring:
+def wire(model: Model) -> Dataflow:
     """Return how the values of a model flow.
 
     Raises:
@@ -109,7 +109,7 @@ def wire(model: Model) -> Wiring:
     return FORMATS[model.format].dataflow(model)
 
 
-def make_plans(main: Wiring, path: str, *, is_sketch: bool = False) -> Plans:
+def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:
     """Plan the main graph and every graph inside it.
 
     Args:
@@ -121,7 +121,7 @@ def make_plans(main: Wiring, path: str, *, is_sketch: bool = False) -> Plans:
     Raises:
         UnknownOperator: some node that the outputs need is of no known type.
     """
-    plans: dict[Wiring, Plan] = {}
+    plans: dict[Dataflow, Plan] = {}
     unknown: list[Node] = []
     pending = [main]
     while pending:
@@ -137,7 +137,7 @@ def make_plans(main: Wiring, path: str, *, is_sketch: bool = False) -> Plans:
     return plans
 
 
-def bodies_of(work: Work) -> tuple[Wiring, ...]:
+def bodies_of(work: Work) -> tuple[Dataflow, ...]:
     """Return the graphs inside a node."""
     if isinstance(work, Choice):
         return tuple(call.body for call in work.branches.values())
@@ -165,7 +165,7 @@ def _unknown_operator(nodes: list[Node]) -> UnknownOperator:
 class _Planner:
     """Plans one graph, from its outputs back to its inputs; without recursion, as chains are long."""
 
-    def __init__(self, wiring: Wiring, constants: dict[Key, Constant], path: str) -> None:
+    def __init__(self, wiring: Dataflow, constants: dict[Key, Constant], path: str) -> None:
         self.wiring = wiring
         self.path = path
         self.constants = constants

@@ -1,25 +1,20 @@
 """One scatter operator in one model, seen by role."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from operator import attrgetter
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ir_scatter.analysis.facts import Facts
+from ir_scatter.analysis.constants import Facts
 from ir_scatter.core.element_types import ElementType
-from ir_scatter.core.forms import are_plain, exactly
-from ir_scatter.core.lazy import lazy
-from ir_scatter.core.model import OPENVINO, Input, Node, Value
+from ir_scatter.core.model import ONNX, OPENVINO, Graph, Input, Model, Node, Value
 from ir_scatter.core.shapes import Shape, at_most, highest, static
-from ir_scatter.ops import Lookup, targets
+from ir_scatter.ops import Lookup, find, scatter_types, targets
 from ir_scatter.ops.shape_rules import expected_updates
 from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec, Port, Reduction, Role
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
-
-
-_known = attrgetter("element_type", "shape", "stored_type", "stored_shape")
+    from ir_scatter.core.tensors import Array
 
 
 @dataclass(slots=True, eq=False)
@@ -42,11 +37,24 @@ class Operand:
 
     @property
     def element_type(self) -> ElementType | None:
-        """Return the type, None if it is not known."""
         return self.value.element_type or (self.input.stored_type if self.value.stored_type is None else None)
 
+    @property
+    def stored(self) -> Input | Value:
+        """Return what holds the shape and type that the file stores: the port, or else the value."""
+        is_at_port = self.input.stored_shape is not None or self.input.stored_type is not None
+        return self.input if is_at_port else self.value
 
-class Site:
+
+def scatter_nodes(graph: Graph | Model, facts: Facts) -> Iterator["ScatterNode"]:
+    """Yield the scatter nodes of a graph with its bodies, or of a model with its functions, in its order."""
+    for node in graph.walk(scatter_types(OPENVINO) | scatter_types(ONNX)):
+        lookup = find(node.domain, node.type, node.opset)
+        if lookup is not None:
+            yield ScatterNode(node, lookup, facts)
+
+
+class ScatterNode:
     """A node and the row of the table that applies to it.
 
     Attributes:
@@ -70,7 +78,14 @@ class Site:
         """Return the input of a role, None if it is not there or not connected."""
         return self._operands.get(role)
 
-    @lazy
+    def _value(self, role: Role) -> Value | None:
+        index, inputs = self.spec.port_index(role), self.node.inputs
+        return None if index is None or index >= len(inputs) else inputs[index].value
+
+    def operands(self) -> Iterable[Operand]:
+        return self._operands.values()
+
+    @cached_property
     def _operands(self) -> dict[Role, Operand]:
         found: dict[Role, Operand] = {}
         inputs, shape = self.node.inputs, self.facts.shape
@@ -81,52 +96,49 @@ class Site:
                 found[port.role] = Operand(port, index, input, value, shape(value))
         return found
 
-    @lazy
+    @cached_property
     def data(self) -> Operand | None:
-        """Return the input of role data."""
         return self.operand(Role.DATA)
 
-    @lazy
+    @cached_property
     def indices(self) -> Operand | None:
-        """Return the input of role indices."""
         return self.operand(Role.INDICES)
 
-    @lazy
+    @cached_property
     def updates(self) -> Operand | None:
-        """Return the input of role updates."""
         return self.operand(Role.UPDATES)
 
-    @lazy
+    @cached_property
     def data_shape(self) -> Shape:
-        """Return the shape of data, None if its rank is not known."""
         return self.data.shape if self.data else None
 
-    @lazy
+    @cached_property
     def indices_shape(self) -> Shape:
-        """Return the shape of indices, None if its rank is not known."""
         if self.indices is None:
             return None
         if self.indices.value.constant is None and self.index_array is not None:
             return tuple(self.index_array.shape)
         return self.indices.shape
 
-    @lazy
+    @cached_property
     def few_indices(self) -> list[int] | None:
         """Return the indices if the file stores them and they are few; without NumPy."""
-        return self.facts.numbers(self.indices.value) if self.indices else None
+        value = self._value(Role.INDICES)
+        return None if value is None else self.facts.numbers(value)
 
-    @lazy
+    @cached_property
     def has_constant_indices(self) -> bool:
         """Tell whether the indices are constant in effect and known."""
         return self.few_indices is not None or self.index_array is not None
 
-    @lazy
+    @cached_property
     def index_array(self) -> "Array | None":
         """Return the indices if they are constant in effect and whole numbers."""
-        array = self.facts.array(self.indices.value) if self.indices else None
+        value = self._value(Role.INDICES)
+        array = None if value is None else self.facts.array(value)
         return array if array is not None and array.dtype.kind in "iu" else None
 
-    @lazy
+    @cached_property
     def written_axis(self) -> int | None:
         """Return the axis as written, None if it is not constant."""
         source = self.spec.axis
@@ -135,18 +147,18 @@ class Site:
         if source.attribute is not None:
             value = self.attribute(source.attribute)
             return value if isinstance(value, int) and not isinstance(value, bool) else None
-        operand = self.operand(Role.AXIS)
-        if operand is None:
+        axis = self._value(Role.AXIS)
+        if axis is None:
             return None
-        numbers = self.facts.numbers(operand.value)
+        numbers = self.facts.numbers(axis)
         if numbers is not None:
             return numbers[0] if len(numbers) == 1 else None
-        array = self.facts.array(operand.value)
+        array = self.facts.array(axis)
         if array is None or array.size != 1 or array.dtype.kind not in "iu":
             return None
         return int(array.reshape(-1)[0])
 
-    @lazy
+    @cached_property
     def axis(self) -> int | None:
         """Return the axis counted from 0, None if it is not known or not an axis of data."""
         axis, shape = self.written_axis, self.data_shape
@@ -168,7 +180,7 @@ class Site:
             return str(written).lower() not in {"false", "0"}
         return str(written).lower() if row.kind is Kind.WORD else written
 
-    @lazy
+    @cached_property
     def reduction(self) -> Reduction | None:
         """Return how updates meet old values, None if the word means nothing."""
         row = self.spec.attribute("reduction")
@@ -184,7 +196,7 @@ class Site:
             )
         return self.spec.reductions.get(word)
 
-    @lazy
+    @cached_property
     def depth(self) -> int | None:
         """Return k, the number of coordinates in a tuple; None if there are none or unknown."""
         shape = self.indices_shape
@@ -192,7 +204,7 @@ class Site:
             return None
         return shape[-1] if isinstance(shape[-1], int) else None
 
-    @lazy
+    @cached_property
     def limits(self) -> list[int | None] | None:
         """Return the sizes that constant indices count on; None if they are not constant.
 
@@ -210,61 +222,36 @@ class Site:
             return None
         return targets.sizes(layout, data, self.axis, shape)
 
-    @lazy
-    def has_plain_indices(self) -> bool:
-        """Tell whether few constant indices are in range, not negative and all different.
-
-        They break no rule about values, and most constant indices of real models are such.
-        """
-        numbers, limits = self.few_indices, self.limits
-        if not numbers or limits is None or len(limits) != 1:
-            return False
-        return limits[0] is not None and are_plain(numbers, limits[0])
-
-    @lazy
+    @cached_property
     def out_of_range(self) -> targets.BadIndices | None:
         """Return the constant indices outside of [-s, s-1], None if there are none."""
         if self.index_array is None or self.limits is None:
             return None
         return targets.out_of_range(self.index_array, self.limits)
 
-    @lazy
+    @cached_property
     def repeats(self) -> targets.Repeats | None:
         """Return which constant indices name a target again, None if none does or it cannot be told."""
         if self.index_array is None or self.limits is None:
             return None
         return targets.repeats(self.spec.layout, self.axis, self.index_array, self.limits, wraps=self.wraps)
 
-    @lazy
-    def has_faults(self) -> bool:
-        """Tell whether constant indices are out of range, negative or name a target again, or may be so."""
-        array, limits, layout = self.index_array, self.limits, self.spec.layout
-        if self.has_plain_indices or array is None:
-            return False
+    def has_faults(self, limits: list[int | None] | None) -> bool:
+        """Tell whether constant indices are or may be out of range, negative or repeated, or were not read.
+
+        Args:
+            limits: those of this node, or of another one of its group.
+        """
+        numbers, layout = self.few_indices, self.spec.layout
+        size = limits[0] if limits is not None and len(limits) == 1 else None
+        if numbers and size is not None and min(numbers) >= 0 and max(numbers) < size:
+            return len({*numbers}) < len(numbers)
+        array = self.index_array
+        if array is None:
+            return bool(self.facts.skipped)
         if limits is None or self.out_of_range is not None or (array.size and int(array.min()) < 0):
             return True
         return (layout is Layout.ELEMENTS and self.axis is None) or self.repeats is not None
-
-    @lazy
-    def signature(self) -> Hashable | None:
-        """Values of the facts in `analysis.reads.SIGNATURE`; None if it is like no other."""
-        node, attributes = self.node, exactly(self.node.attributes)
-        if attributes is None:
-            return None
-        values = [port.value for port in node.inputs]
-        known = [None if value is None else _known(value) for value in values]
-        ports = [(port.is_present, port.stored_type, port.stored_shape) for port in node.inputs]
-        is_shared = len({*values}) < len(values)
-        return (
-            (node.domain, node.type, node.opset),
-            attributes,
-            self.written_axis,
-            (tuple(ports), tuple(known), tuple([_known(output) for output in node.outputs])),
-            tuple([operand.shape for operand in self._operands.values()]),
-            tuple(map(values.index, values)) if is_shared else (),
-            self.has_constant_indices,
-            self.indices_shape,
-        )
 
     def _sequence_limits(self) -> list[int | None] | None:
         """Return how many start positions a cache has; any start is legal where positions wrap."""

@@ -15,7 +15,7 @@ from ir_scatter.core.model import Model
 from ir_scatter.runners.base import Outcome, Status
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 
 def compare_against(folder: "str | Path", model: Model, voices: Voices, settings: Settings) -> Compared:

@@ -24,7 +24,7 @@ from ir_scatter.ops.kernels.scatter import scatter
 from ir_scatter.ops.spec import Reduction
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
     from ir_scatter.evaluate.certainty import DetailedResult
 
 COMPUTED = -1

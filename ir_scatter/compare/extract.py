@@ -15,7 +15,7 @@ from ir_scatter.evaluate.archive import write_arrays
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import OneInput, OneNode
 from ir_scatter.ops.spec import Kind
-from ir_scatter.validate import read
+from ir_scatter.reading import read
 
 if TYPE_CHECKING:
     pass

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ir_scatter.analysis.facts import Facts
+from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.interpreter import Frame, Machine, Plan, Plans, Step, failure
 from ir_scatter.compare.contested import (
     COMPUTED,
@@ -21,7 +21,7 @@ from ir_scatter.compare.contested import (
     whole,
 )
 from ir_scatter.compare.scopes import printed
-from ir_scatter.core.dataflow import Call, Choice, Key, Nested, Repeat, Source, Wiring
+from ir_scatter.core.dataflow import Call, Choice, Dataflow, Key, Nested, Repeat, Source
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import Error, IllegalCase
 from ir_scatter.core.model import Value
@@ -36,14 +36,14 @@ from ir_scatter.evaluate.model import (
     compute_node,
     site_of,
 )
-from ir_scatter.evaluate.operator import prepare, run
+from ir_scatter.evaluate.operator import case_of, run
 from ir_scatter.ops import Lookup
 from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.general_kernels.case import kind
 from ir_scatter.ops.spec import Reduction, Role
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
     from ir_scatter.evaluate.certainty import DetailedResult
     from ir_scatter.evaluate.operator import Case
 
@@ -121,14 +121,14 @@ def _repeat(
     return [found[output.inner] or output.inner in initial for output in loop.outputs]
 
 
-def _body(wiring: Wiring, inputs: frozenset[int], scopes: Collection[str], depends: _Depends) -> list[bool]:
+def _body(wiring: Dataflow, inputs: frozenset[int], scopes: Collection[str], depends: _Depends) -> list[bool]:
     """Tell of each output of a body whether it depends on a node, or on what is given to the body."""
     known: dict[Key, bool] = {input.key: number in inputs for number, input in enumerate(wiring.inputs)}
     known |= {key: depends(key) for key in wiring.captured}
     return [_depends(output.key, wiring, known, scopes) for output in wiring.outputs]
 
 
-def _depends(key: Key, wiring: Wiring, known: dict[Key, bool], scopes: Collection[str]) -> bool:
+def _depends(key: Key, wiring: Dataflow, known: dict[Key, bool], scopes: Collection[str]) -> bool:
     """Tell whether a value in a body depends on one of the nodes; without recursion, as chains are long."""
     pending, opened = [key], set[Key]()
     while pending:
@@ -327,7 +327,7 @@ def _watched(step: Step, cells: Sequence[Marked | None], sight: Sight, register:
     try:
         arrays = {role: cell.array for role, cell in marked.items() if cell.array is not None}
         operator, arguments = arguments_of(site, arrays)
-        case = _case(operator, **arguments)
+        case = case_of(operator, **arguments)
         result = detail(case) if _may_be_contested(case) else None
         values = run(case) if result is None else result.values
     except Error as error:
@@ -341,12 +341,6 @@ def _watched(step: Step, cells: Sequence[Marked | None], sight: Sight, register:
         sight.add(Seen(scope, text, None, int(np.count_nonzero(result.contested)), values.size, is_nan))
     marks = {role.value: cell.open for role, cell in marked.items() if cell.open is not None}
     return Marked(values, _scattered(step, case, result, marks, register))
-
-
-def _case(
-    operator: str, *, data: Any, indices: Any, updates: Any, axis: Any = None, **attributes: Any
-) -> "Case":
-    return prepare(operator, data, indices, updates, axis, attributes)
 
 
 def _may_be_contested(case: "Case") -> bool:

@@ -12,10 +12,10 @@ from ir_scatter.compare.two_models import compare_two
 from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError
 from ir_scatter.core.files import find_files
 from ir_scatter.core.model import Model
-from ir_scatter.validate import read
+from ir_scatter.reading import read
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 SAVED = "saved"
 """The runner that is named when nothing is to run, and only what was saved is to be looked at."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ir_scatter.analysis.facts import Facts
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.constants import Facts
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.compare.tensors import are_equal, measure
 from ir_scatter.compare.tolerances import FRACTION_BITS, Tolerances, computed_bits, default_tolerance
 from ir_scatter.compare.verdicts import Comparison, Guarded, Level, Measure, Verdict
@@ -21,7 +21,7 @@ from ir_scatter.ops.spec import Reduction
 from ir_scatter.runners.base import Execution, Tap, Tapped, tap_of
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 REFERENCE = "numpy"
 
@@ -36,7 +36,7 @@ class TappedNode:
     """
 
     node: Node
-    site: Site
+    site: ScatterNode
 
     @property
     def operator(self) -> str:
@@ -72,7 +72,7 @@ def scatter_nodes(model: Model) -> Iterator[TappedNode]:
     for node in model.walk(scatter_types(model.domain)):
         lookup = find(node.domain, node.type, node.opset)
         if lookup is not None and lookup.spec is not None:
-            yield TappedNode(node, Site(node, lookup, facts))
+            yield TappedNode(node, ScatterNode(node, lookup, facts))
 
 
 def nodes_by_tap(model: Model) -> dict[Tap, TappedNode]:

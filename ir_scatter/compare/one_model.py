@@ -22,11 +22,11 @@ from ir_scatter.compare.verdicts import Comparison, Guarded, Odd, Verdict
 from ir_scatter.compare.voices import NUMPY, NumpyVoice
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.core.model import Model, Node
+from ir_scatter.reading import read
 from ir_scatter.runners.base import NodeFacts, Outcome, Status, Tapped
-from ir_scatter.validate import read
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
     from ir_scatter.runners.base import Availability, Runner
 
 _HOPELESS = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})

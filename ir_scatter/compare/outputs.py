@@ -13,7 +13,7 @@ from ir_scatter.compare.voices import NUMPY
 from ir_scatter.runners.base import Outcome, Status
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 
 def compare_outputs(

@@ -14,7 +14,7 @@ from ir_scatter.version import versions
 
 if TYPE_CHECKING:
     from ir_scatter.compare.session import Compared
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 MANIFEST = "results.json"
 _SCHEMA = 1

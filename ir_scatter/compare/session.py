@@ -11,7 +11,7 @@ from ir_scatter.core.shapes import Shape
 from ir_scatter.runners.base import OTHER_FORMAT, NodeFacts, Outcome, Status
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
     from ir_scatter.runners.base import Availability
 
 SAVED = "saved:"

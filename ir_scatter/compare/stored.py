@@ -15,7 +15,7 @@ from ir_scatter.core.errors import BadFeed
 from ir_scatter.evaluate.archive import read_arrays, write_arrays
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 _BY_DTYPE = {row.dtype_name: row for row in ELEMENT_TYPES.values() if row.dtype_name}
 _STRING = "string"

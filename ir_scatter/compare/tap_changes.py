@@ -14,7 +14,7 @@ from ir_scatter.compare.verdicts import Comparison, Level, Measure, Odd, Verdict
 from ir_scatter.runners.base import Outcome, Status
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 _Open = Callable[[], Mapping[str, OpenOutput]]
 

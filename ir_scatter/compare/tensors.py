@@ -10,7 +10,7 @@ from ir_scatter.core.shapes import show
 from ir_scatter.ops.general_kernels.case import kind
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 _ULP_LIMIT = 2**63 - 1
 _WITHOUT_SIGN = frozenset({"float8_e8m0fnu"})

@@ -9,7 +9,7 @@ from ir_scatter.compare.verdicts import Tolerance
 from ir_scatter.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 EXACT = Tolerance()
 FRACTION_BITS = {

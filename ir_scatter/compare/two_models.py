@@ -19,7 +19,7 @@ from ir_scatter.core.model import Model
 from ir_scatter.runners.base import Outcome, Status
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
     from ir_scatter.runners.base import Runner
 
     _Feeds = Mapping[str, Array]

@@ -27,7 +27,7 @@ from ir_scatter.runners.base import Outcome, Status
 from ir_scatter.version import versions
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
     from ir_scatter.evaluate.model import Program, Sketch
 
 NUMPY = "numpy"

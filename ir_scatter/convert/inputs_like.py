@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.rewriter import Promises
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.errors import NoInputs
@@ -52,7 +52,7 @@ class Given:
 def draw_inputs(
     random: np.random.Generator,
     way: Sequence[Rewrite],
-    site: Site,
+    site: ScatterNode,
     promises: Promises,
     number: int,
     *,
@@ -93,7 +93,7 @@ def draw_inputs(
     return _given(site, replace(case, indices=indices))
 
 
-def _demand_fit(site: Site, shapes: CaseShapes, wanted: set[Condition]) -> None:
+def _demand_fit(site: ScatterNode, shapes: CaseShapes, wanted: set[Condition]) -> None:
     """Demand that there are targets enough, and memory for all that is computed from the inputs."""
     if Condition.UNIQUE in wanted and shapes.indices is not None and not _has_room(site, shapes):
         raise Misfit
@@ -105,7 +105,7 @@ def _demand_fit(site: Site, shapes: CaseShapes, wanted: set[Condition]) -> None:
         )
 
 
-def _blank(random: np.random.Generator, site: Site, shapes: CaseShapes, reduction: Reduction) -> Case:
+def _blank(random: np.random.Generator, site: ScatterNode, shapes: CaseShapes, reduction: Reduction) -> Case:
     """Return a case whose indices are still to be drawn."""
     type = (site.data.element_type if site.data else None) or _F32
     index_type = (site.indices.element_type if site.indices else None) or _I64
@@ -151,7 +151,7 @@ def _indices(
     return targets.from_front(found, sizes).astype(found.dtype)
 
 
-def _constant(site: Site, shapes: CaseShapes, wanted: set[Condition]) -> Array | None:
+def _constant(site: ScatterNode, shapes: CaseShapes, wanted: set[Condition]) -> Array | None:
     """Return the indices that the file holds, None if it holds none."""
     array = site.index_array
     if array is not None and Condition.UNIQUE in wanted and _repeat(site, shapes, array):
@@ -159,14 +159,14 @@ def _constant(site: Site, shapes: CaseShapes, wanted: set[Condition]) -> Array |
     return array
 
 
-def _repeat(site: Site, shapes: CaseShapes, indices: Array) -> bool:
+def _repeat(site: ScatterNode, shapes: CaseShapes, indices: Array) -> bool:
     """Tell whether constant indices name a target again with the sizes that were drawn."""
     layout = site.spec.layout
     limits = targets.sizes(layout, shapes.data, shapes.axis, indices.shape)
     return targets.repeats(layout, shapes.axis, indices, limits, wraps=True) is not None
 
 
-def _has_room(site: Site, shapes: CaseShapes) -> bool:
+def _has_room(site: ScatterNode, shapes: CaseShapes) -> bool:
     """Tell whether there are enough targets for all indices to differ."""
     assert shapes.indices is not None
     layout = site.spec.layout
@@ -183,7 +183,7 @@ def _has_room(site: Site, shapes: CaseShapes) -> bool:
     return prod(shapes.indices) <= size
 
 
-def _given(site: Site, case: Case) -> Given:
+def _given(site: ScatterNode, case: Case) -> Given:
     """Put arrays in the order of the node's inputs."""
     spec = site.spec
     arrays: dict[Role, Array | None] = {
@@ -216,7 +216,7 @@ def _from_front(case: Case, indices: Array | None) -> Array | None:
     return targets.from_front(indices, case.data.shape[case.axis_from_front])
 
 
-def _share(site: Site, arrays: dict[Role, Array | None]) -> None:
+def _share(site: ScatterNode, arrays: dict[Role, Array | None]) -> None:
     """Give inputs that are one value of the model one array."""
     seen: dict[int, Array | None] = {}
     for role in (Role.AXIS, Role.INDICES, Role.DATA, Role.UPDATES):
@@ -230,7 +230,7 @@ def _share(site: Site, arrays: dict[Role, Array | None]) -> None:
         arrays[role] = array
 
 
-def _axis(shape: Any, type: ElementType | None, axis: int, site: Site) -> Array:
+def _axis(shape: Any, type: ElementType | None, axis: int, site: ScatterNode) -> Array:
     written = site.written_axis
     number = axis if written is None else written
     dims = () if shape is None else tuple(1 for _ in shape)

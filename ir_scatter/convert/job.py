@@ -11,8 +11,8 @@ from ir_scatter.convert.output import Files, commit, demand_destination, is_ir_p
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import NotEditable, UsageError
 from ir_scatter.formats.base import IR
+from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason
-from ir_scatter.validate import read
 
 _TRIALS = 64
 """How often parts of a conversion are tried: a file with more bad nodes than that finds is refused."""

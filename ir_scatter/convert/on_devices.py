@@ -14,13 +14,14 @@ from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.formats.base import IR
+from ir_scatter.reading import read
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.runners.base import Outcome, Status
-from ir_scatter.validate import read, validate
+from ir_scatter.validate import validate
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
     from ir_scatter.inputs.feeds import Drawn
     from ir_scatter.inputs.terms import Constraint
     from ir_scatter.runners.base import Runner
@@ -117,10 +118,12 @@ def constraints_of(conversion: Conversion) -> "Mapping[str, Constraint]":
 def _draw(path: str, seed: int, constraints: "Mapping[str, Constraint]") -> "Drawn":
     """Draw inputs; nodes whose constant indices repeat a target are told with those that inputs make so."""
     from ir_scatter.inputs.feeds import draw_feeds
-    from ir_scatter.rules.repeated_targets import RULE
+    from ir_scatter.rules.repeated_targets import repeated_targets
 
     drawn = draw_feeds(path, seed, constraints=constraints)
-    constant = (one.node.name for one in validate(read(path)) if one.code == RULE.code and one.node)
+    constant = (
+        one.node.name for one in validate(read(path)) if one.code == repeated_targets.code and one.node
+    )
     return replace(drawn, repeated=tuple(dict.fromkeys((*drawn.repeated, *constant))))
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.errors import CannotWrite, NotEditable, UsageError
 from ir_scatter.core.fragment import Patch
-from ir_scatter.core.memory import collector_paused
-from ir_scatter.core.model import Model
+from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import IR
 

@@ -9,11 +9,10 @@ from ir_scatter.convert.output import source_files
 from ir_scatter.convert.request import Request, Task, make_plan, moved
 from ir_scatter.convert.rewriter import Promises, Rewriter, Rewritten
 from ir_scatter.core.errors import UnreadableModel, UsageError
-from ir_scatter.core.memory import collector_paused
-from ir_scatter.core.model import Model
+from ir_scatter.core.model import Model, collector_paused
+from ir_scatter.reading import read
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Reason, Refusal
-from ir_scatter.validate import read
 
 if TYPE_CHECKING:
     from ir_scatter.convert.proof import Proven

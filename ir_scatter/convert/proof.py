@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ir_scatter.analysis.interpreter import Step
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.inputs_like import MOST_ELEMENTS, Given, TooLarge, draw_inputs
 from ir_scatter.convert.rewriter import Promises, Rewritten
 from ir_scatter.core.errors import Error, NoInputs
@@ -36,7 +36,9 @@ class Proven:
     cases: int
 
 
-def prove(rewritten: Rewritten, site: Site, promises: Promises, cases: int, seed: int) -> "Proven | Refusal":
+def prove(
+    rewritten: Rewritten, site: ScatterNode, promises: Promises, cases: int, seed: int
+) -> "Proven | Refusal":
     """Compute both forms and compare them.
 
     Elements that more than one update writes without a reduction must be one of the candidates;
@@ -70,7 +72,7 @@ def prove(rewritten: Rewritten, site: Site, promises: Promises, cases: int, seed
 def _draw(
     random: np.random.Generator,
     way: Sequence[Rewrite],
-    site: Site,
+    site: ScatterNode,
     promises: Promises,
     number: int,
     *,
@@ -88,7 +90,7 @@ def _draw(
     raise problem
 
 
-def _difference(fragment: Fragment, site: Site, given: Given, *, wraps: bool) -> str:
+def _difference(fragment: Fragment, site: ScatterNode, given: Given, *, wraps: bool) -> str:
     """Return how the new form differs from the old one, "" if it does not."""
     spec = site.spec
     try:

@@ -6,7 +6,8 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import signature
 from ir_scatter.convert.conversion import Refused
 from ir_scatter.convert.rewriter import Rewriter
 from ir_scatter.core.diagnostics import Location
@@ -47,7 +48,7 @@ class Candidate(NamedTuple):
     """
 
     node: Node
-    sites: tuple[Site, ...]
+    sites: tuple[ScatterNode, ...]
 
     @property
     def spec(self) -> OpSpec | None:
@@ -142,12 +143,13 @@ def _of_function(rewriter: Rewriter, function: Function, types: frozenset[str]) 
         yield Candidate(node, tuple(known))
 
 
-def _looks(site: Site) -> object:
+def _looks(site: ScatterNode) -> object:
     """Return what decides the form of a node; what is not known to be like another one is like no other."""
-    if site.lookup.spec is None or site.signature is None:
+    key = signature(site)
+    if key is None:
         return site
     array, proven = site.index_array, [judge(condition, site) for condition in Condition]
-    return site.signature, None if array is None else array.tobytes(), proven
+    return key, None if array is None else array.tobytes(), proven
 
 
 def _matching(found: Sequence[Candidate], patterns: Sequence[str]) -> list[Candidate]:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from ir_scatter.analysis.plain_forms import PlainForms
-from ir_scatter.analysis.scatter_node import Operand, Site
+from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.core.diagnostics import Diagnostic, Severity
 from ir_scatter.core.fragment import Fragment, NewNode
 from ir_scatter.core.model import Model, Node, Value
@@ -20,14 +19,12 @@ from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.conditions import Condition, Proof, Verdict
 from ir_scatter.rewrites.pieces import is_strict
 from ir_scatter.rewrites.refusals import Reason, Refusal
-from ir_scatter.rules import all_rules, negative_index
+from ir_scatter.rules import all_rules
+from ir_scatter.rules.negative_index import negative_index
 from ir_scatter.validate import Check
 
 _SMALL = 8
 """Dimensions up to here are no large ones."""
-
-DEMANDS = ("SCT1", "SCT2", "SCT3")
-"""What a node that breaks them has no documented result for."""
 
 KEPT_NEGATIVE = "negative-indices-kept"
 """How the report records that negative indices were vouched for."""
@@ -35,8 +32,8 @@ KEPT_NEGATIVE = "negative-indices-kept"
 _Answers: TypeAlias = tuple[tuple[Condition, Proof], ...]
 """What was asked of the indices of a node, in turn, and what is proven of it."""
 
-_SETTLED_BY_FORM = {Condition.NON_NEGATIVE, Condition.UNIQUE}
-"""Conditions that all plain indices of one form meet, or none."""
+_SETTLED_BY_GROUP = {Condition.NON_NEGATIVE, Condition.UNIQUE, Condition.FULL}
+"""Conditions that nodes of one group meet alike, if their indices have no faults or are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +76,18 @@ class Rewriter:
     def __init__(self, model: Model, promises: Promises) -> None:
         self.model = model
         self.promises = promises
-        self.check = Check(model, [rule for rule in all_rules() if rule.code.startswith(DEMANDS)])
-        self._known: dict[Hashable, list[tuple[_Answers, Rewritten | Refusal]]] = defaultdict(list)
-        self._plain = PlainForms()
-        self._of_form: dict[Hashable, Rewritten | Refusal | None] = {}
+        self.check = Check(model, [rule for rule in all_rules() if rule.is_legality])
+        self._known: dict[Hashable, list[tuple[_Answers, Rewritten | Refusal | None]]] = defaultdict(list)
         self._judged: dict[Condition, Proof] = {}
         self._numbers_of: set[Role] = set()
 
-    def site(self, node: Node) -> Site | None:
+    def site(self, node: Node) -> ScatterNode | None:
         """Return a scatter node seen by role; None for any other node."""
         lookup = find(node.domain, node.type, node.opset)
-        return None if lookup is None else Site(node, lookup, self.check.facts)
+        return None if lookup is None else ScatterNode(node, lookup, self.check.facts)
 
     def rewrite(
-        self, sites: Sequence[Site], target: OpSpec, opset: int | None
+        self, sites: Sequence[ScatterNode], target: OpSpec, opset: int | None
     ) -> "Rewritten | Refusal | None":
         """Rewrite one node; None if it is what it should be.
 
@@ -104,23 +99,28 @@ class Rewriter:
         """
         self._judged.clear()
         self._numbers_of.clear()
-        is_shared = len(sites) == 1 and self._is_grouped(self._way(sites[0], target, opset) or ())
-        form = self._plain.find(sites[0]) if is_shared else None
-        if form is None:
+        site, way = sites[0], self._way(sites[0], target, opset) or ()
+        group = self.check.groups.of(site) if len(sites) == 1 and self._is_grouped(way) else None
+        if group is None:
             return self._closely(sites, target, opset)
-        key = form, target.key, opset
-        if key in self._of_form:
-            return self._of_form[key]
+        faults = site.index_array if group.has_faults(site) else None
+        numbers = None if faults is None else (faults.dtype.str, faults.tobytes())
+        known = self._known[group, target.key, opset, numbers]
+        for answers, outcome in known:
+            view = self._view(self._first_step(site)) if answers else None
+            if view is None or all(view.proof(condition) == proof for condition, proof in answers):
+                return outcome
         outcome = self._closely(sites, target, opset)
-        if self._judged.keys() <= _SETTLED_BY_FORM and not self._numbers_of:
-            self._of_form[key] = outcome
+        answers = tuple([one for one in self._judged.items() if one[0] not in _SETTLED_BY_GROUP])
+        if not self._numbers_of and (not answers or len(way) == 1):
+            known.append((answers, outcome))
         return outcome
 
     def _is_grouped(self, way: tuple[Rewrite, ...]) -> bool:
         """Tell whether neither rules nor rewrites read more than what nodes have in common."""
         return not self.check.of_each and all(rewrite.reads <= BY_SIGNATURE for rewrite in way)
 
-    def _way(self, site: Site, target: OpSpec, opset: int | None) -> tuple[Rewrite, ...] | None:
+    def _way(self, site: ScatterNode, target: OpSpec, opset: int | None) -> tuple[Rewrite, ...] | None:
         """Return the rewrites to be applied, () if the node is what it should be; None if none lead there."""
         spec = site.lookup.spec
         if spec is None or (spec.key == target.key and not leads_to(target.key, target.key)):
@@ -128,7 +128,7 @@ class Rewriter:
         return route(spec.key, target.key, opset)
 
     def _closely(
-        self, sites: Sequence[Site], target: OpSpec, opset: int | None
+        self, sites: Sequence[ScatterNode], target: OpSpec, opset: int | None
     ) -> "Rewritten | Refusal | None":
         """Rewrite one node, whose values are made and held against the rules."""
         found: list[Diagnostic] = []
@@ -150,42 +150,19 @@ class Rewriter:
             return Refusal(Reason.NO_ROUTE, f"no rewrite leads from {site.spec.key} to {target.key}")
         if not way or way[0].is_done(self._view(site), way[0].target):
             return None
-        is_asked = bool(self._judged or self._numbers_of)  # by `is_done`
-        is_grouped = len(way) == 1 and self._is_grouped(way) and not is_asked
-        if not is_grouped or site.signature is None:
-            return self.along(site, way, opset, found)
-        return self._known_or_new(site, way, opset, found)
+        return self.along(site, way, opset, found)
 
-    def _known_or_new(
-        self, site: Site, way: tuple[Rewrite, ...], opset: int | None, found: Sequence[Diagnostic]
-    ) -> Rewritten | Refusal:
-        """Rewrite a node in one step, or as another one for which all that was asked had the same answer."""
-        codes = tuple([diagnostic.code for diagnostic in found])
-        faults = site.index_array if site.has_faults else None
-        numbers = None if faults is None else (faults.dtype.str, faults.tobytes())
-        known = self._known[way[0].name, way[0].target.key, opset, site.signature, codes, numbers]
-        if known:
-            view = self._view(self._first_step(site))
-            for answers, outcome in known:
-                if all(view.proof(condition) == proof for condition, proof in answers):
-                    return outcome
-        self._judged.clear()
-        outcome = self.along(site, way, opset, found)
-        if not self._numbers_of:
-            known.append((tuple(self._judged.items()), outcome))
-        return outcome
-
-    def _view(self, site: Site) -> View:
+    def _view(self, site: ScatterNode) -> View:
         conditions, keeps_negative = self.promises.conditions, self.promises.keeps_negative
         return View(site, conditions, keeps_negative, judged=self._judged, numbers_of=self._numbers_of)
 
-    def _first_step(self, site: Site) -> Site:
+    def _first_step(self, site: ScatterNode) -> ScatterNode:
         found = self.site(start(site).nodes[0])
         assert found is not None
         return found
 
     def along(
-        self, site: Site, way: tuple[Rewrite, ...], opset: int | None, found: Sequence[Diagnostic] = ()
+        self, site: ScatterNode, way: tuple[Rewrite, ...], opset: int | None, found: Sequence[Diagnostic] = ()
     ) -> Rewritten | Refusal:
         """Rewrite a node by these rewrites.
 
@@ -201,7 +178,7 @@ class Rewriter:
                 lookup = find(node.domain, node.type, node.opset)
                 if lookup is None or lookup.spec is not rewrite.source:
                     continue
-                view = self._view(Site(node, lookup, self.check.facts))
+                view = self._view(ScatterNode(node, lookup, self.check.facts))
                 other = _apply(rewrite, view, opset)
                 if isinstance(other, Refusal):
                     return other
@@ -211,11 +188,11 @@ class Rewriter:
             assumptions.add(KEPT_NEGATIVE)
         known = {diagnostic.code for diagnostic in found}
         broken = self._broken(
-            fragment, known | {negative_index.RULE.code} if self.promises.keeps_negative else known
+            fragment, known | {negative_index.code} if self.promises.keeps_negative else known
         )
         return broken or Rewritten(fragment, way, tuple(sorted(assumptions)), bool(self._numbers_of))
 
-    def _relies_on_sign(self, site: Site, way: tuple[Rewrite, ...]) -> bool:
+    def _relies_on_sign(self, site: ScatterNode, way: tuple[Rewrite, ...]) -> bool:
         return any(is_strict(rewrite.target) for rewrite in way) and self._view(site).may_be_negative
 
     def _broken(self, fragment: Fragment, known: set[str]) -> Refusal | None:
@@ -231,7 +208,7 @@ class Rewriter:
         return None
 
 
-def _contradiction(site: Site) -> str:
+def _contradiction(site: ScatterNode) -> str:
     """Say why no data fits the other inputs, "" if some does.
 
     A rule holds an input against data. Where the rank of data, or of indices, is only known when the model
@@ -254,14 +231,14 @@ def _contradiction(site: Site) -> str:
     return "" if is_legal else f"{told}, so that axis {axis} is none of {data.port.name}"
 
 
-def _of_same_rank(site: Site) -> Operand | None:
+def _of_same_rank(site: ScatterNode) -> Operand | None:
     """Return an input whose rank is known and must be that of data."""
     same = {Layout.ELEMENTS: (site.indices, site.updates), Layout.SEQUENCE: (site.updates,)}
     operands = same.get(site.spec.layout, ())
     return next((operand for operand in operands if operand and operand.shape is not None), None)
 
 
-def _open_input(site: Site) -> str:
+def _open_input(site: ScatterNode) -> str:
     """Say which input comes from nothing that exists, "" if none does: the file is at fault, not the node."""
     for number, (port, given) in enumerate(zip(site.spec.ports, site.node.inputs, strict=False)):
         if given.is_present and given.value is None:
@@ -308,7 +285,7 @@ def _lost_attribute(rewrite: Rewrite, view: View) -> Refusal | None:
 # The node itself as a fragment, which rewrites begin with
 
 
-def start(site: Site) -> Fragment:
+def start(site: ScatterNode) -> Fragment:
     """Return the node itself as a fragment, its inputs with the best that is known of them."""
     node, given = site.node, list[Value | None]()
     known: dict[int, Value] = {}
@@ -331,7 +308,7 @@ def start(site: Site) -> Fragment:
     return _fragment(site, given, site.data_shape)
 
 
-def _shapes(site: Site) -> dict[int, Shape]:
+def _shapes(site: ScatterNode) -> dict[int, Shape]:
     """Return the shapes of inputs by number; those of elements tell of each other."""
     operands = {role: site.operand(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)}
     found = {role: one.shape for role, one in operands.items() if one is not None}
@@ -346,7 +323,7 @@ def _shapes(site: Site) -> dict[int, Shape]:
     return {one.index: found[role] for role, one in operands.items() if one is not None}
 
 
-def with_unknown_sizes(site: Site) -> Fragment:
+def with_unknown_sizes(site: ScatterNode) -> Fragment:
     """Return a node like another one whose inputs are no constants, and whose sizes are small or unknown."""
     given = list[Value | None]()
     shapes = {Role.DATA: site.data_shape, Role.INDICES: site.indices_shape}
@@ -362,7 +339,7 @@ def with_unknown_sizes(site: Site) -> Fragment:
     return _fragment(site, given, _unknown(site.data_shape))
 
 
-def _fragment(site: Site, given: Sequence[Value | None], shape: Shape) -> Fragment:
+def _fragment(site: ScatterNode, given: Sequence[Value | None], shape: Shape) -> Fragment:
     """Return the node with these inputs; its output has this shape."""
     node, data = site.node, site.data
     output = Value("output", data.element_type if data else None, shape)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import NamedTuple
 
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.rewriter import Promises, Rewriter, Rewritten, with_unknown_sizes
 from ir_scatter.rewrites.base import View
 from ir_scatter.rewrites.conditions import Condition, Verdict
@@ -19,12 +19,12 @@ class Smaller(NamedTuple):
         promises: what holds for the other node is promised for this one.
     """
 
-    site: Site
+    site: ScatterNode
     rewritten: Rewritten
     promises: Promises
 
 
-def smaller(engine: Rewriter, site: Site, rewritten: Rewritten, opset: int | None) -> Smaller | None:
+def smaller(engine: Rewriter, site: ScatterNode, rewritten: Rewritten, opset: int | None) -> Smaller | None:
     """Rewrite the same node with smaller inputs; None if the same rewrites have no form for it.
 
     Args:

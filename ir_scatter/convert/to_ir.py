@@ -11,14 +11,15 @@ from ir_scatter.convert import convert
 from ir_scatter.convert.conversion import Conversion, Converted, Refused
 from ir_scatter.convert.on_devices import constraints_of
 from ir_scatter.convert.proof import difference_of
-from ir_scatter.convert.rewriter import DEMANDS
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.errors import Error, UnreadableModel
 from ir_scatter.core.model import Model, Node
 from ir_scatter.ops import SPECS, find, scatter_types
 from ir_scatter.ops.scatter_onnx import SCATTER_ELEMENTS, TENSOR_SCATTER
+from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason
-from ir_scatter.validate import read, validate
+from ir_scatter.rules import by_code
+from ir_scatter.validate import validate
 
 if TYPE_CHECKING:
     from ir_scatter.evaluate.model import Program
@@ -63,7 +64,7 @@ def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iter
     broken = tuple(
         _refused(one, Reason.BREAKS_RULES, f"breaks {one.code}: {one.message}")
         for one in validate(model)
-        if one.severity is Severity.ERROR and one.code.startswith(DEMANDS)
+        if one.severity is Severity.ERROR and by_code()[one.code].is_legality
     )
     if broken and not partial:
         yield Exported(Conversion(model, refused=broken, origin=model.path), is_exported=False)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import Graph, Node
 from ir_scatter.core.shapes import Shape
+from ir_scatter.core.tensors import Constant
 
 Key: TypeAlias = Hashable
 
@@ -140,7 +140,7 @@ class Call:
         outputs: the number of the body's output for each output of the node.
     """
 
-    body: "Wiring"
+    body: "Dataflow"
     inputs: tuple[int | None, ...]
     outputs: tuple[int, ...]
 
@@ -171,7 +171,7 @@ class Repeat:
         goes_on: the number of the body's output that says whether to go on; None without one.
     """
 
-    body: "Wiring"
+    body: "Dataflow"
     inputs: tuple[BodyInput, ...]
     outputs: tuple[BodyOutput, ...]
     trips: int | None = None
@@ -182,7 +182,7 @@ class Repeat:
 Nested: TypeAlias = Call | Choice | Repeat
 
 
-class Wiring(ABC):
+class Dataflow(ABC):
     """How the values of one graph flow.
 
     Attributes:

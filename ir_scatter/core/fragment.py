@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.model import Graph, Input, Node, Value
+from ir_scatter.core.tensors import Constant
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
     from ir_scatter.core.element_types import ElementType
+    from ir_scatter.core.tensors import Array
 
 _PLACE = Location("")
 
@@ -111,24 +111,19 @@ class Fragment(Graph):
         return Fragment(self.given, news)
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
-        """Yield the new nodes."""
         yield from (node for node in self.nodes if types is None or node.type in types)
 
     def inputs_of(self, node: Node) -> tuple[Input, ...]:
-        """Return a node's inputs."""
         return tuple(Input(value, is_present=value is not None) for value in node.handle.inputs)
 
     def outputs_of(self, node: Node) -> tuple[Value, ...]:
-        """Return a node's one output."""
         return (node.handle.output,)
 
     def attributes_of(self, node: Node) -> Mapping[str, Any]:
-        """Return a node's attributes as the dialect writes them."""
         attributes: Mapping[str, Any] = node.handle.attributes
         return attributes
 
     def bodies_of(self, node: Node) -> Mapping[str, Graph]:
-        """Return nothing: no new node holds graphs."""
         return {}
 
     def location_of(self, node: Node) -> Location:

@@ -4,17 +4,18 @@
 when somebody wants them, so that a model of 15,000 nodes costs what its scatter nodes cost.
 """
 
+import gc
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.diagnostics import Location, Related
 from ir_scatter.core.element_types import ElementType
-from ir_scatter.core.forms import Forms
-from ir_scatter.core.lazy import lazy
 from ir_scatter.core.shapes import Shape
+from ir_scatter.core.tensors import Constant
 
 OPENVINO = "openvino"
 ONNX = ""
@@ -31,6 +32,7 @@ class OpKey(NamedTuple):
         return f"{self.type}-{self.version}"
 
 
+@dataclass(slots=True, eq=False)
 class Value:
     """A tensor flowing in a graph.
 
@@ -38,37 +40,25 @@ class Value:
         element_type: None if it is not known.
         shape: the best that is known.
         output: the number of the producer's output, from 0.
-        producer_type: the producer's type where that is known without making the node.
-        is_input: whether it is known to be an input of the graph, so that it is no constant.
         constant: set if the file holds the value itself.
         location: where the file declares it.
         stored_type: the type that the file stores for it, if it stores one.
         stored_shape: the shape that the file stores for it, if it stores one.
+        producer_type: the producer's type where that is known without making the node.
+        is_input: whether it is known to be an input of the graph, so that it is no constant.
     """
 
-    __slots__ = (
-        "_name", "_producer", "constant", "element_type", "is_input", "location", "output",
-        "producer_type", "shape", "stored_shape", "stored_type",
-    )  # fmt: skip
-
-    def __init__(
-        self, name: str | None, element_type: ElementType | None, shape: Shape,
-        producer: "Node | Callable[[], Node] | None" = None, output: int = 0,
-        constant: Constant | None = None, location: Location | None = None,
-        stored_type: ElementType | None = None, stored_shape: Shape = None,
-        producer_type: str | None = None, is_input: bool = False,
-    ) -> None:  # fmt: skip
-        self._name = name
-        self.producer_type = producer_type
-        self.is_input = is_input
-        self.element_type = element_type
-        self.shape = shape
-        self._producer = producer
-        self.output = output
-        self.constant = constant
-        self.location = location
-        self.stored_type = stored_type
-        self.stored_shape = stored_shape
+    _name: str | None
+    element_type: ElementType | None
+    shape: Shape
+    _producer: "Node | Callable[[], Node] | None" = None
+    output: int = 0
+    constant: Constant | None = None
+    location: Location | None = None
+    stored_type: ElementType | None = None
+    stored_shape: Shape = None
+    producer_type: str | None = None
+    is_input: bool = False
 
     @property
     def producer(self) -> "Node | None":
@@ -82,13 +72,13 @@ class Value:
 
     @property
     def name(self) -> str:
-        """Return the tensor's name; in an IR that of the layer."""
         if self._name is None:
             producer = self.producer
             self._name = producer.name if producer else ""
         return self._name
 
 
+@dataclass(slots=True, eq=False)
 class Input:
     """An input port of a node.
 
@@ -99,18 +89,13 @@ class Input:
         stored_shape: the shape that the file stores at this port (IR only).
     """
 
-    __slots__ = ("is_present", "stored_shape", "stored_type", "value")
-
-    def __init__(
-        self, value: Value | None, is_present: bool = True,
-        stored_type: ElementType | None = None, stored_shape: Shape = None,
-    ) -> None:  # fmt: skip
-        self.value = value
-        self.is_present = is_present
-        self.stored_type = stored_type
-        self.stored_shape = stored_shape
+    value: Value | None
+    is_present: bool = True
+    stored_type: ElementType | None = None
+    stored_shape: Shape = None
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Node:
     """One use of an operator in a graph.
 
@@ -120,23 +105,18 @@ class Node:
         type: the type as written.
         opset: as written: an IR's word ("opset3"), an ONNX model's number, None if it has none.
         name: as written; that of its first output if it has none.
-        scope: the path to it, its own name included.
         handle: what the reader knows it by.
     """
 
-    __slots__ = ("_inputs", "_outputs", "domain", "graph", "handle", "name", "opset", "type")
-
-    def __init__(
-        self, graph: "Graph", domain: str, type: str, opset: str | int | None, name: str, handle: Any
-    ) -> None:
-        self.graph = graph
-        self.domain = domain
-        self.type = type
-        self.opset = opset
-        self.name = name
-        self.handle = handle
-        self._inputs: tuple[Input, ...] | None = None
-        self._outputs: tuple[Value, ...] | None = None
+    graph: "Graph"
+    domain: str
+    type: str
+    opset: str | int | None
+    name: str
+    handle: Any
+    _inputs: tuple[Input, ...] | None = field(default=None, init=False)
+    _outputs: tuple[Value, ...] | None = field(default=None, init=False)
+    _attributes: Mapping[str, Any] | None = field(default=None, init=False)
 
     @property
     def scope(self) -> str:
@@ -145,14 +125,12 @@ class Node:
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """Return the input ports in the order of the document."""
         if self._inputs is None:
             self._inputs = self.graph.inputs_of(self)
         return self._inputs
 
     @property
     def outputs(self) -> tuple[Value, ...]:
-        """Return the output values in the order of the document."""
         if self._outputs is None:
             self._outputs = self.graph.outputs_of(self)
         return self._outputs
@@ -160,7 +138,9 @@ class Node:
     @property
     def attributes(self) -> Mapping[str, Any]:
         """Return the attributes as written: text in an IR; int, float, str, lists in ONNX."""
-        return self.graph.attributes_of(self)
+        if self._attributes is None:
+            self._attributes = self.graph.attributes_of(self)
+        return self._attributes
 
     @property
     def bodies(self) -> "Mapping[str, Graph]":
@@ -169,7 +149,6 @@ class Node:
 
     @property
     def location(self) -> Location:
-        """Return where the node stands in the file."""
         return self.graph.location_of(self)
 
     def __repr__(self) -> str:
@@ -189,10 +168,20 @@ class Graph(ABC):
     scope: str = ""
     calls: tuple[Related, ...] = ()
 
-    @property
-    def forms(self) -> Forms:
-        """Return what tells its nodes apart without their values."""
-        return Forms()
+    def key_of(self, node: Node, indices: int, spelled: frozenset[int]) -> tuple[Hashable, list[int]] | None:
+        """Return what decides all that can be known of a node but its name and the numbers of constants.
+
+        A short cut to what can be read from the values of its inputs, which are not made for it.
+
+        Args:
+            node: the node.
+            indices: the input whose few numbers are returned, beside the key.
+            spelled: inputs whose few numbers belong to the key.
+
+        Returns:
+            None where it takes the values.
+        """
+        return None
 
     @abstractmethod
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
@@ -283,7 +272,7 @@ class Model:
     source: Any = None
     identity: tuple[int, int, int] | None = None
 
-    @lazy
+    @cached_property
     def defects(self) -> tuple[Defect, ...]:
         """What is broken in the file itself; only who validates it has to know."""
         return tuple(self.find_defects())
@@ -300,3 +289,15 @@ class Model:
         yield from self.graph.walk(types)
         for function in self.functions:
             yield from function.definition.walk(types)
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Pause the cyclic collector where thousands of objects are made that all live."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

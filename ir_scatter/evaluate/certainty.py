@@ -18,7 +18,7 @@ from ir_scatter.ops.spec import Reduction
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ir_scatter.analysis.facts import Facts, opset_number
+from ir_scatter.analysis.constants import Facts, opset_number
 from ir_scatter.analysis.interpreter import Machine, Plan, Plans, Step, failure, load, make_plans, wire
-from ir_scatter.analysis.scatter_node import Site
-from ir_scatter.core.constants import Constant
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.diagnostics import Location, Severity
 from ir_scatter.core.element_types import ElementType, dtype, in_own_dtype
@@ -23,16 +22,17 @@ from ir_scatter.core.errors import (
     UnknownOperator,
     UnreadableModel,
 )
-from ir_scatter.core.memory import collector_paused
-from ir_scatter.core.model import Model
+from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.shapes import agree, show, with_article
-from ir_scatter.evaluate.operator import read_array
+from ir_scatter.core.tensors import Constant
+from ir_scatter.evaluate.operator import case_of, read_array, run
 from ir_scatter.ops import Lookup
 from ir_scatter.ops import general_kernels as plain
 from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.general_kernels.case import Array
 from ir_scatter.ops.spec import OpSpec, Role
-from ir_scatter.validate import read, validate
+from ir_scatter.reading import read
+from ir_scatter.validate import validate
 
 if TYPE_CHECKING:
     pass
@@ -99,10 +99,10 @@ def _compute_general(step: Step, op: GeneralOp, arrays: Sequence[Array | None]) 
         raise failure(step, str(error)) from error
 
 
-def site_of(step: Step) -> Site:
+def site_of(step: Step) -> ScatterNode:
     """Return a scatter node as rules see it; only its attributes are of use here."""
     assert isinstance(step.work, Lookup)
-    return Site(step.node, step.work, Facts())
+    return ScatterNode(step.node, step.work, Facts())
 
 
 def by_role(lookup: Lookup, arrays: Sequence[_Cell | None]) -> dict[Role, _Cell]:
@@ -112,19 +112,17 @@ def by_role(lookup: Lookup, arrays: Sequence[_Cell | None]) -> dict[Role, _Cell]
     return {port.role: array for port, array in pairs if array is not None}
 
 
-def scatter(site: Site, operands: dict[Role, Array]) -> Array:
+def scatter(site: ScatterNode, operands: dict[Role, Array]) -> Array:
     """Return the output of a scatter node.
 
     Raises:
         Error: an operand is against the document.
     """
-    from ir_scatter.evaluate import evaluate
-
     operator, arguments = arguments_of(site, operands)
-    return evaluate(operator, **arguments)
+    return run(case_of(operator, **arguments))
 
 
-def arguments_of(site: Site, operands: dict[Role, Array]) -> tuple[str, dict[str, Any]]:
+def arguments_of(site: ScatterNode, operands: dict[Role, Array]) -> tuple[str, dict[str, Any]]:
     """Return the arguments of `evaluate` for a scatter node."""
     spec, source = site.spec, site.spec.axis
     of_axis = None if source is None else source.attribute
@@ -137,7 +135,7 @@ def arguments_of(site: Site, operands: dict[Role, Array]) -> tuple[str, dict[str
     return str(_row_for(site).key), {**given, **attributes}
 
 
-def _row_for(site: Site) -> OpSpec:
+def _row_for(site: ScatterNode) -> OpSpec:
     """Return the row, or the later one that has the word of `reduction`, which runtimes take as meant."""
     row = site.spec.attribute("reduction")
     word = None if row is None else site.attribute("reduction")

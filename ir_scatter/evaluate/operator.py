@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from ir_scatter.analysis.facts import Facts
-from ir_scatter.analysis.scatter_node import Site
-from ir_scatter.core.constants import Constant
+from ir_scatter.analysis.constants import Facts
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.diagnostics import Location, Severity
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, in_own_dtype
 from ir_scatter.core.errors import IllegalCase, IllegalIndex, UsageError
 from ir_scatter.core.model import Graph, Input, Node, OpKey, Value
 from ir_scatter.core.shapes import show_numbers, with_article
+from ir_scatter.core.tensors import Constant
 from ir_scatter.ops import SPECS, by_text, find
 from ir_scatter.ops.kernels.ranges import find_illegal
 from ir_scatter.ops.kernels.scatter import scatter
@@ -26,9 +26,9 @@ from ir_scatter.rules import all_rules
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ir_scatter.core.constants import Array
     from ir_scatter.core.shapes import Shape
-    from ir_scatter.rules.rule import Finding, Rule
+    from ir_scatter.core.tensors import Array
+    from ir_scatter.rules.base import Finding, Rule
 
 
 _TEXT_KINDS = frozenset("OUST")
@@ -167,7 +167,6 @@ def _demand_text(role: str, array: "Array") -> None:
         raise UsageError(f"{role} holds objects of type {names}, expected numbers or text")
 
 
-_DEMANDS = ("SCT1", "SCT2", "SCT3")
 _PLACE = Location("")
 
 
@@ -209,14 +208,14 @@ def constant(name: str, element_type: ElementType, array: "Array") -> Input:
     return Input(Value(name, element_type, array.shape, constant=content))
 
 
-def make_site(spec: OpSpec, inputs: tuple[Input, ...], attributes: Mapping[str, Any]) -> Site:
+def make_site(spec: OpSpec, inputs: tuple[Input, ...], attributes: Mapping[str, Any]) -> ScatterNode:
     """Make a site of a row of the table without a model around it."""
     lookup = find(spec.key.domain, spec.key.type, spec.opsets[0])
     assert lookup is not None
-    return Site(_OneNode(spec, inputs, attributes).node, lookup, Facts())
+    return ScatterNode(_OneNode(spec, inputs, attributes).node, lookup, Facts())
 
 
-def demand_legal(site: Site) -> None:
+def demand_legal(site: ScatterNode) -> None:
     """Demand that types, ranks, shapes, axis and attributes break no rule that is an error there.
 
     What the text forbids and runtimes take as meant is a warning of `validate`, and passes.
@@ -236,14 +235,11 @@ def _rules() -> "tuple[Rule, ...]":
     return tuple(
         rule
         for rule in all_rules()
-        if rule.code.startswith(_DEMANDS)
-        and rule.check is not None
-        and rule.severity is Severity.ERROR
-        and rule.needs_row
+        if rule.is_legality and rule.check is not None and rule.severity is Severity.ERROR and rule.needs_row
     )
 
 
-def _is_refused(site: Site, rule: "Rule", finding: "Finding") -> bool:
+def _is_refused(site: ScatterNode, rule: "Rule", finding: "Finding") -> bool:
     return not finding.is_tolerated and rule.code not in site.spec.tolerated
 
 
@@ -305,6 +301,13 @@ def prepare(
     data_array, new = same_text(old, new)
     result = given.dtype if data_array.dtype == old.dtype else data_array.dtype
     return Case(spec, task, data_array, index_array, new, result)
+
+
+def case_of(
+    operator: str, *, data: Any, indices: Any, updates: Any, axis: Any = None, **attributes: Any
+) -> Case:
+    """What `prepare` gives, of the arguments of `evaluate`."""
+    return prepare(operator, data, indices, updates, axis, attributes)
 
 
 def run(case: Case) -> "Array":

@@ -11,8 +11,7 @@ from pathlib import Path
 from ir_scatter.core.atomic_write import half_replaced, identity_behind
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.memory import collector_paused
-from ir_scatter.core.model import Model
+from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.shapes import Shape
 from ir_scatter.formats.base import Format, ReadOptions
 

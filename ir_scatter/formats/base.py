@@ -9,9 +9,9 @@ from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import Shape
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
-    from ir_scatter.core.dataflow import Wiring
+    from ir_scatter.core.dataflow import Dataflow
     from ir_scatter.core.fragment import Patch
+    from ir_scatter.core.tensors import Array
     from ir_scatter.formats.text_edits import Edit
 
 
@@ -113,7 +113,7 @@ class Format(Protocol):
             UnreadableModel: with the reason and the place.
         """
 
-    def dataflow(self, model: Model) -> "Wiring":
+    def dataflow(self, model: Model) -> "Dataflow":
         """Return how the values of a model flow."""
 
     def write(

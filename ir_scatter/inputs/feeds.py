@@ -10,8 +10,7 @@ import numpy as np
 from ir_scatter.analysis.interpreter import Plan
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.errors import NoInputs, UsageError
-from ir_scatter.core.memory import collector_paused
-from ir_scatter.core.model import Model
+from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, is_static, narrow
 from ir_scatter.evaluate.model import Program, Sketch, make_sketch
 from ir_scatter.inputs.edges import edge_feeds

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ir_scatter.analysis.interpreter import Plan, Plans, Step, UnknownOp
-from ir_scatter.core.dataflow import Call, Choice, Key, Repeat, Source, Wiring
+from ir_scatter.core.dataflow import Call, Choice, Dataflow, Key, Repeat, Source
 from ir_scatter.ops import Lookup
 from ir_scatter.ops.general import GeneralOp, constraints_of
 from ir_scatter.ops.spec import Role
@@ -110,7 +110,7 @@ class Backward:
         yield from self._outside(step, work.body, [input.outer for input in work.inputs], inner)
 
     def _outside(
-        self, step: Step, body: Wiring, numbers: Sequence[int | None], inner: set[Key]
+        self, step: Step, body: Dataflow, numbers: Sequence[int | None], inner: set[Key]
     ) -> Iterator[Key]:
         """Yield what the values inside a body are outside of it."""
         plan = self.plans[body]

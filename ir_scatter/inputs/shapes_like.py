@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.shapes import (
     UNKNOWN_DIM,
     Bounds,
@@ -31,7 +31,12 @@ class Misfit(Exception):
 
 
 def draw_shapes_like(
-    random: np.random.Generator, site: Site, *, is_unique: bool, is_full: bool = False, is_tight: bool = False
+    random: np.random.Generator,
+    site: ScatterNode,
+    *,
+    is_unique: bool,
+    is_full: bool = False,
+    is_tight: bool = False,
 ) -> CaseShapes:
     """Return shapes that a node can have when the model runs.
 
@@ -55,7 +60,7 @@ class _Draw:
     """Draws dimensions for one node."""
 
     def __init__(
-        self, random: np.random.Generator, site: Site, is_unique: bool, is_full: bool, is_tight: bool
+        self, random: np.random.Generator, site: ScatterNode, is_unique: bool, is_full: bool, is_tight: bool
     ) -> None:
         self.random, self.site = random, site
         self.is_unique, self.is_full, self.is_tight = is_unique, is_full, is_tight

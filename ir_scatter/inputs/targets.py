@@ -3,7 +3,7 @@
 import numpy as np
 
 from ir_scatter.analysis.interpreter import Step
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.shapes import Shape
 from ir_scatter.evaluate.model import by_role, site_of
 from ir_scatter.inputs.asked import Asked, is_unclear
@@ -51,7 +51,7 @@ def scatter_use(asked: Asked, constraint: Constraint = _FREE) -> list[tuple[int,
     return uses
 
 
-def axis_of(site: Site, operands: dict[Role, Array]) -> int | None:
+def axis_of(site: ScatterNode, operands: dict[Role, Array]) -> int | None:
     """Return the axis as it is given, None if there is none."""
     source = site.spec.axis
     if source is None:
@@ -72,7 +72,7 @@ def _axis_use(step: Step, terms: Array, axis: int, rank: int) -> Use:
 
 
 def _highs(
-    site: Site, data: Shape, indices: Array, updates: Array | None, axis: int | None
+    site: ScatterNode, data: Shape, indices: Array, updates: Array | None, axis: int | None
 ) -> list[int] | None:
     """Return the greatest legal coordinates; None where ranks do not fit."""
     layout = site.spec.layout
@@ -95,7 +95,7 @@ def _highs(
 
 
 def _index_use(
-    step: Step, site: Site, cell: Traced, axis: int | None, highs: list[int], constraint: Constraint
+    step: Step, site: ScatterNode, cell: Traced, axis: int | None, highs: list[int], constraint: Constraint
 ) -> Use:
     layout, depth, indices = site.spec.layout, len(highs), cell.array
     terms = np.full(indices.shape, NO_TERM) if cell.terms is None else cell.terms

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.analysis.facts import opset_number
+from ir_scatter.analysis.constants import opset_number
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.inputs.asked import Asked
 from ir_scatter.inputs.bounds import limits_of

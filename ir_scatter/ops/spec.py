@@ -182,7 +182,10 @@ class OpSpec:
 
     def port_index(self, role: Role) -> int | None:
         """Return the number of the port of a role, None if the operator has none."""
-        return next((i for i, port in enumerate(self.ports) if port.role is role), None)
+        for index, port in enumerate(self.ports):
+            if port.role is role:
+                return index
+        return None
 
     def attribute(self, name: str) -> Attribute | None:
         """Return the attribute of this name, None if the operator has none."""

@@ -1,7 +1,7 @@
 """For editors and grep: one line per finding."""
 
+from ir_scatter.lint import Report
 from ir_scatter.report import phrases
-from ir_scatter.report.report import Report
 
 
 def render(report: Report, *, statistics: bool = False) -> str:

@@ -5,8 +5,8 @@ The commands and their escapes: https://docs.github.com/actions/reference/workfl
 """
 
 from ir_scatter.core.diagnostics import Diagnostic, Severity
+from ir_scatter.lint import Report
 from ir_scatter.report.characters import visible
-from ir_scatter.report.report import Report
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 _IN_MESSAGE = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ir_scatter.core.diagnostics import Diagnostic, Location, Related, Severity
+from ir_scatter.lint import FileResult, Report
 from ir_scatter.report.characters import as_document, dumps
-from ir_scatter.report.report import FileResult, Report
 
 
 def render(report: Report, *, versions: Mapping[str, str] | None = None) -> str:

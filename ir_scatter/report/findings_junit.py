@@ -4,9 +4,9 @@ from collections import Counter
 from xml.etree import ElementTree
 
 from ir_scatter.core.diagnostics import Diagnostic, Severity
+from ir_scatter.lint import FileResult, Report
 from ir_scatter.report import phrases
 from ir_scatter.report.characters import visible
-from ir_scatter.report.report import FileResult, Report
 
 _UNREADABLE = "the file could not be read"
 

@@ -8,10 +8,10 @@ from typing import Any
 from urllib.parse import quote
 
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related
+from ir_scatter.lint import FileResult, Report
 from ir_scatter.report.characters import dumps, visible
-from ir_scatter.report.report import FileResult, Report
 from ir_scatter.rules import by_code
-from ir_scatter.rules.rule import Rule
+from ir_scatter.rules.base import Rule
 from ir_scatter.version import __version__
 from ir_scatter.version import versions as installed
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 
 from ir_scatter.core.diagnostics import Diagnostic, Severity
+from ir_scatter.lint import FileResult, Report
 from ir_scatter.report import phrases
 from ir_scatter.report.characters import visible
-from ir_scatter.report.report import FileResult, Report
 
 _BOLD, _CYAN = "1", "36"
 _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.NOTE: _CYAN}

@@ -6,8 +6,8 @@ from pathlib import PurePath
 
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
 from ir_scatter.core.shapes import counted as counted
+from ir_scatter.lint import STDIN_NAME, Report
 from ir_scatter.report.characters import visible
-from ir_scatter.report.report import STDIN_NAME, Report
 
 
 def place(location: Location) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ir_scatter.analysis.reads import EVERYTHING, REMEMBERED, SIGNATURE, Fact
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import EVERYTHING, REMEMBERED, SIGNATURE, Fact
 from ir_scatter.core.model import Value
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import Builder
@@ -13,7 +13,7 @@ from ir_scatter.rewrites.conditions import Condition, Proof, Verdict, judge
 from ir_scatter.rewrites.refusals import Refusal
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 BY_SIGNATURE = SIGNATURE | REMEMBERED
 """What a rewrite may read whose new form serves other nodes as well."""
@@ -35,7 +35,7 @@ class View:
         numbers_of: inputs whose numbers, not only what holds for them, the rewritten form is made of.
     """
 
-    site: Site
+    site: ScatterNode
     promises: frozenset[Condition] = frozenset()
     keeps_negative: bool = False
     relied_on: set[Condition] = field(default_factory=set)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ir_scatter.analysis.facts import Facts
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.constants import Facts
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.model import Value
 from ir_scatter.core.shapes import Dim, agree_dims, counted, element_count, is_static, show_dim
 from ir_scatter.ops import targets
@@ -49,7 +49,7 @@ class Proof:
 _PROVEN, _UNKNOWN = Proof(Verdict.PROVEN), Proof(Verdict.UNKNOWN)
 
 
-def judge(condition: Condition, site: Site) -> Proof:
+def judge(condition: Condition, site: ScatterNode) -> Proof:
     """Return what can be proven of a condition."""
     if condition is Condition.UNIQUE:
         return _unique(site)
@@ -58,7 +58,7 @@ def judge(condition: Condition, site: Site) -> Proof:
     return _equal(site) if condition is Condition.EQUAL else _full(site)
 
 
-def _unique(site: Site) -> Proof:
+def _unique(site: ScatterNode) -> Proof:
     count = _count(site)
     if count is not None and count < 2:
         return _PROVEN
@@ -82,7 +82,7 @@ def _unique(site: Site) -> Proof:
     return Proof(Verdict.VIOLATED, f"indices name {found.count} of {found.total} targets again")
 
 
-def _are_exact(site: Site) -> bool:
+def _are_exact(site: ScatterNode) -> bool:
     """Tell whether the sizes that negative indices count on are known to the number."""
     data = site.data_shape
     if data is None:
@@ -92,7 +92,7 @@ def _are_exact(site: Site) -> bool:
     return site.axis is not None and isinstance(data[site.axis], int)
 
 
-def _count(site: Site) -> int | None:
+def _count(site: ScatterNode) -> int | None:
     """Return how many targets are named, None if it is not known."""
     shape = site.indices_shape
     if shape is None or site.spec.layout is Layout.SEQUENCE:
@@ -107,7 +107,7 @@ def _count(site: Site) -> int | None:
     return element_count(shape)
 
 
-def _room(site: Site) -> int | None:
+def _room(site: ScatterNode) -> int | None:
     """Return how many targets there are, counted as indices are; None if it is not known."""
     data, depth = site.data_shape, site.depth
     if data is None:
@@ -118,7 +118,7 @@ def _room(site: Site) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def _non_negative(site: Site) -> Proof:
+def _non_negative(site: ScatterNode) -> Proof:
     indices = site.indices
     if indices is None or (site.spec.index_range is IndexRange.NON_NEGATIVE and not site.wraps):
         return _PROVEN
@@ -132,7 +132,7 @@ def _non_negative(site: Site) -> Proof:
     return Proof(Verdict.VIOLATED, f"indices hold {int(array.min())}")
 
 
-def _equal(site: Site) -> Proof:
+def _equal(site: ScatterNode) -> Proof:
     shape, axis, array = site.indices_shape, site.axis, site.index_array
     if shape is None or axis is None or site.indices is None or axis >= len(shape):
         return _UNKNOWN
@@ -149,7 +149,7 @@ def _equal(site: Site) -> Proof:
     return _UNKNOWN
 
 
-def _full(site: Site) -> Proof:
+def _full(site: ScatterNode) -> Proof:
     data, shape, axis = site.data_shape, site.indices_shape, site.axis
     if data is None or shape is None or axis is None or len(data) != len(shape):
         return _UNKNOWN

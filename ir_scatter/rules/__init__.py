@@ -1,22 +1,20 @@
-"""The rules: one file each, found by scanning this folder."""
+"""The rules: one file per check of scatter nodes, found by scanning this folder, one for broken files."""
 
 import pkgutil
-from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
-from ir_scatter.rules.rule import Rule
+from ir_scatter.rules.base import Rule
+from ir_scatter.rules.file_defects import FILE_DEFECTS
 
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Return every rule, ordered by code, with its module's docstring as its documentation."""
-    rules = []
-    for module_info in pkgutil.iter_modules(__path__):
-        module = import_module(f"{__name__}.{module_info.name}")
-        rule = getattr(module, "RULE", None)
-        if isinstance(rule, Rule):
-            rules.append(replace(rule, documentation=(module.__doc__ or "").strip()))
+    """Return every rule, ordered by code."""
+    rules = [*FILE_DEFECTS]
+    for found in pkgutil.iter_modules(__path__):
+        module = import_module(f"{__name__}.{found.name}")
+        rules += [value for value in vars(module).values() if isinstance(value, Rule)]
     return tuple(sorted(rules, key=lambda rule: rule.code))
 
 

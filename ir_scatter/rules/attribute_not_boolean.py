@@ -11,28 +11,18 @@ Example: <data use_init_val="off"/>: the initial values are used.
 Fix: write "true" or "false".
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.ops.spec import Kind
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 _WORDS = frozenset({"true", "false", "1", "0"})
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    for row in site.spec.attributes:
-        written = site.node.attributes.get(row.name)
+@rule("SCT106", "attribute-not-boolean", reads={Fact.OPERATOR, Fact.ATTRIBUTES})
+def attribute_not_boolean(scatter: ScatterNode) -> Findings:
+    for row in scatter.spec.attributes:
+        written = scatter.node.attributes.get(row.name)
         if row.kind is Kind.BOOLEAN and isinstance(written, str) and written.lower() not in _WORDS:
             message = f"{row.name} is {written!r}, which is read as true, expected true or false"
             yield Finding(message)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES})
-
-RULE = Rule("SCT106", "attribute-not-boolean", Severity.ERROR, _check, reads=_READS)

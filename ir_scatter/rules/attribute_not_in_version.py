@@ -14,32 +14,22 @@ Example: <layer type="ScatterElementsUpdate" version="opset3"><data reduction="s
 Fix: use the version that has the attribute, version="opset12" here.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    for name, written in site.node.attributes.items():
-        if site.spec.attribute(name):
+@rule("SCT104", "attribute-not-in-version", reads={Fact.OPERATOR, Fact.ATTRIBUTES})
+def attribute_not_in_version(scatter: ScatterNode) -> Findings:
+    for name, written in scatter.node.attributes.items():
+        if scatter.spec.attribute(name):
             continue
-        rows = [spec for spec in site.lookup.family if spec.attribute(name)]
+        rows = [spec for spec in scatter.lookup.family if spec.attribute(name)]
         for row in rows[:1]:
             attribute = row.attribute(name)
             is_default = attribute is not None and str(written).lower() == str(attribute.default).lower()
             message = (
-                f"attribute {name} is {written!r}, but {site.spec.key} has no {name}: "
+                f"attribute {name} is {written!r}, but {scatter.spec.key} has no {name}: "
                 f"expected {row.key} or no attribute"
             )
-            yield Finding(message, is_tolerated=is_default and site.spec.drops_attributes)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES})
-
-RULE = Rule("SCT104", "attribute-not-in-version", Severity.ERROR, _check, reads=_READS)
+            yield Finding(message, is_tolerated=is_default and scatter.spec.drops_attributes)

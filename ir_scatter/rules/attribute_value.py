@@ -15,28 +15,18 @@ add.
 Fix: write the word of this dialect and version.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.ops.spec import Kind
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    for row in site.spec.attributes:
-        written = site.node.attributes.get(row.name)
+@rule("SCT105", "attribute-value", reads={Fact.OPERATOR, Fact.ATTRIBUTES})
+def attribute_value(scatter: ScatterNode) -> Findings:
+    for row in scatter.spec.attributes:
+        written = scatter.node.attributes.get(row.name)
         if row.kind is not Kind.WORD or not isinstance(written, str) or written in row.choices:
             continue
-        is_tolerated = site.attribute(row.name) in {*row.choices, *row.undocumented}
+        is_tolerated = scatter.attribute(row.name) in {*row.choices, *row.undocumented}
         message = f"{row.name} is {written!r}, expected {', '.join(row.choices)}"
         yield Finding(message, is_tolerated=is_tolerated)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES})
-
-RULE = Rule("SCT105", "attribute-value", Severity.ERROR, _check, reads=_READS)

@@ -12,21 +12,16 @@ Example: axis 2 with data [4, 5].
 Fix: count the axis in the data that arrives here; a squeeze or a layout change upstream moves it.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.spec import Role
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    axis, data, source = site.written_axis, site.data_shape, site.spec.axis
+@rule("SCT301", "axis-out-of-range", reads={Fact.OPERATOR, Fact.AXIS, Fact.SHAPES})
+def axis_out_of_range(scatter: ScatterNode) -> Findings:
+    axis, data, source = scatter.written_axis, scatter.data_shape, scatter.spec.axis
     if axis is None or data is None or source is None:
         return
     rank = len(data)
@@ -36,8 +31,3 @@ def _check(site: "Site") -> Iterator[Finding]:
         yield Finding(f"axis is {axis}, expected {legal} for data {show(data)}", role=role)
     elif axis % rank in source.excluded:
         yield Finding(f"axis is {axis}, the batch of data {show(data)}, expected another", role=role)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.AXIS, Fact.SHAPES})
-
-RULE = Rule("SCT301", "axis-out-of-range", Severity.ERROR, _check, reads=_READS)

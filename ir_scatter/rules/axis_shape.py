@@ -11,26 +11,16 @@ Example: an axis of shape [2].
 Fix: make the axis one number.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import agree, show
 from ir_scatter.ops.spec import Role
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    operand = site.operand(Role.AXIS)
+@rule("SCT212", "axis-shape", reads={Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES})
+def axis_shape(scatter: ScatterNode) -> Findings:
+    operand = scatter.operand(Role.AXIS)
     if operand is None or agree(operand.shape, ()) or agree(operand.shape, (1,)):
         return
     yield Finding(f"axis is {show(operand.shape)}, expected [] or [1]", role=Role.AXIS)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES})
-
-RULE = Rule("SCT212", "axis-shape", Severity.ERROR, _check, reads=_READS)

@@ -13,26 +13,16 @@ Fix: use ScatterElementsUpdate-12 or ScatterNDUpdate-15, whose text allows boole
 u8.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.ops.spec import Role
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    data = site.data
+@rule("SCT214", "boolean-data", reads={Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
+def boolean_data(scatter: ScatterNode) -> Findings:
+    data = scatter.data
     if data is None or data.element_type is None or data.element_type.kind != "boolean":
         return
     if data.element_type.name not in data.port.element_types:
         yield Finding(f"{data.port.name} is boolean, expected a numeric type", role=Role.DATA)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
-
-RULE = Rule("SCT214", "boolean-data", Severity.ERROR, _check, reads=_READS)

@@ -12,29 +12,19 @@ Example: Scatter in a model of opset 13.
 Fix: replace it by ScatterElements, which means the same, as `ir-scatter convert` does.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    successor = site.spec.deprecated_by
+@rule("SCT401", "deprecated-operator", reads={Fact.OPERATOR}, is_legality=False, mended_by="")
+def deprecated_operator(scatter: ScatterNode) -> Findings:
+    successor = scatter.spec.deprecated_by
     if successor is None:
         return
-    key = site.spec.key
-    if site.spec.is_removed:
-        message = f"{key.type} is deprecated at opset {site.node.opset}, expected {successor.type}"
+    key = scatter.spec.key
+    if scatter.spec.is_removed:
+        message = f"{key.type} is deprecated at opset {scatter.node.opset}, expected {successor.type}"
     else:
         message = f"{key.type} is deprecated from opset {successor.version} on, use {successor.type} there"
     yield Finding(message)
-
-
-_READS = frozenset({Fact.OPERATOR})
-
-RULE = Rule("SCT401", "deprecated-operator", Severity.ERROR, _check, reads=_READS, mended_by="")

@@ -12,32 +12,17 @@ Example: ScatterElements with bfloat16 data at opset 11, which came with version
 Fix: convert to an allowed type before the node and back after it, or raise the opset.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
+from ir_scatter.rules.base import Findings, rule, wrong_type
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    data = site.data.element_type if site.data else None
-    for operand in (site.data, site.updates):
+@rule("SCT201", "element-type", reads={Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
+def element_type(scatter: ScatterNode) -> Findings:
+    data = scatter.data.element_type if scatter.data else None
+    for operand in (scatter.data, scatter.updates):
         if operand is None or operand.element_type is None or operand.element_type.kind == "boolean":
             continue
-        if operand is site.updates and operand.element_type == data:
+        if operand is scatter.updates and operand.element_type == data:
             continue
-        if operand.element_type.name not in operand.port.element_types:
-            allowed = site.spec.show_types(operand.port)
-            message = (
-                f"{operand.port.name} is {site.spec.show_type(operand.element_type)}, expected {allowed}"
-            )
-            yield Finding(message, role=operand.port.role)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
-
-RULE = Rule("SCT201", "element-type", Severity.ERROR, _check, reads=_READS)
+        yield from wrong_type(scatter, operand.port.role)

@@ -14,30 +14,21 @@ Example: indices of shape [0].
 Fix: remove the node if it was not meant to be empty.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.spec import Layout, Role
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    shape = site.indices_shape
+@rule("SCT305", "empty-indices", Severity.NOTE, reads={Fact.OPERATOR, Fact.SHAPES})
+def empty_indices(scatter: ScatterNode) -> Findings:
+    shape = scatter.indices_shape
     if not shape or 0 not in shape:
         return
-    if site.spec.layout is Layout.TUPLES and 0 not in shape[:-1]:
+    if scatter.spec.layout is Layout.TUPLES and 0 not in shape[:-1]:
         message = f"indices is {show(shape)}, so k is 0: runtimes differ on what is written"
     else:
         message = f"indices is {show(shape)}: nothing is written"
     yield Finding(message, role=Role.INDICES)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.SHAPES})
-
-RULE = Rule("SCT305", "empty-indices", Severity.NOTE, _check, reads=_READS)

@@ -14,30 +14,22 @@ Example: index 7 on a dimension of size 5.
 Fix: look at the producer of the indices: off by one, counted on another axis, or a padding value.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
-from ir_scatter.rules.rule import Finding, Rule
-from ir_scatter.rules.wording import bad_indices
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.rules.base import OF_INDEX_FAULTS, Findings, bad_indices, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    bad = site.out_of_range
+@rule(
+    "SCT302",
+    "index-out-of-range",
+    reads=OF_INDEX_FAULTS,
+)
+def index_out_of_range(scatter: ScatterNode) -> Findings:
+    bad = scatter.out_of_range
     if bad is not None:
         size = bad.size or 0
-        low = -size if site.wraps else 0
+        low = -size if scatter.wraps else 0
         yield bad_indices(
-            site,
+            scatter,
             bad,
             f"expected {low} to {size - 1}" if size else "expected none: the dimension is empty",
         )
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES, Fact.AXIS, Fact.INPUTS, Fact.SHAPES, Fact.INDEX_FAULTS})
-
-RULE = Rule("SCT302", "index-out-of-range", Severity.ERROR, _check, reads=_READS)

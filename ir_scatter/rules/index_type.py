@@ -13,23 +13,12 @@ Example: ScatterND with int32 indices.
 Fix: convert the indices to i64.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.ops.spec import Role
-from ir_scatter.rules.rule import Finding, Rule
-from ir_scatter.rules.wording import wrong_type
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Findings, rule, wrong_type
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    yield from wrong_type(site, Role.INDICES)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
-
-RULE = Rule("SCT204", "index-type", Severity.ERROR, _check, reads=_READS)
+@rule("SCT204", "index-type", reads={Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
+def index_type(scatter: ScatterNode) -> Findings:
+    yield from wrong_type(scatter, Role.INDICES)

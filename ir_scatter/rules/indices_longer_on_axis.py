@@ -12,32 +12,24 @@ Example: data [3], indices [5].
 Fix: use version="opset12", whose text allows it; `ir-scatter convert` writes it.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.spec import IndicesLimit, Role
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    if site.spec.indices_limit is not IndicesLimit.EVERYWHERE:
+@rule(
+    "SCT211", "indices-longer-on-axis", reads={Fact.OPERATOR, Fact.AXIS, Fact.SHAPES}, mended_by="--to {type}"
+)
+def indices_longer_on_axis(scatter: ScatterNode) -> Findings:
+    if scatter.spec.indices_limit is not IndicesLimit.EVERYWHERE:
         return
-    longer = site.longer_dimensions()
-    on_axis = site.axis in longer if site.written_axis is not None else len(longer) == 1
+    longer = scatter.longer_dimensions()
+    on_axis = scatter.axis in longer if scatter.written_axis is not None else len(longer) == 1
     if on_axis:
         message = (
-            f"indices is {show(site.indices_shape)}, longer than data {show(site.data_shape)} "
-            f"on the axis {longer[0] if site.axis is None else site.axis}, expected at most data's size"
+            f"indices is {show(scatter.indices_shape)}, longer than data {show(scatter.data_shape)} "
+            f"on the axis {longer[0] if scatter.axis is None else scatter.axis}, expected at most data's size"
         )
         yield Finding(message, role=Role.INDICES)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.AXIS, Fact.SHAPES})
-
-RULE = Rule("SCT211", "indices-longer-on-axis", Severity.ERROR, _check, reads=_READS, mended_by="--to {type}")

@@ -13,36 +13,26 @@ Fix: slice indices and updates to the size of data; if the long dimension is the
 axis is wrong.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.spec import IndicesLimit, Role
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    if site.spec.indices_limit is IndicesLimit.NOWHERE:
+@rule("SCT210", "indices-longer-than-data", reads={Fact.OPERATOR, Fact.AXIS, Fact.SHAPES})
+def indices_longer_than_data(scatter: ScatterNode) -> Findings:
+    if scatter.spec.indices_limit is IndicesLimit.NOWHERE:
         return
-    data, longer = site.data_shape, site.longer_dimensions()
-    if site.written_axis is not None:
-        off_axis = [dim for dim in longer if dim != site.axis] if site.axis is not None else []
+    data, longer = scatter.data_shape, scatter.longer_dimensions()
+    if scatter.written_axis is not None:
+        off_axis = [dim for dim in longer if dim != scatter.axis] if scatter.axis is not None else []
     else:
         off_axis = longer if len(longer) > 1 else []
     if off_axis:
         axes = ", ".join(map(str, off_axis))
         message = (
-            f"indices is {show(site.indices_shape)}, longer than data {show(data)} on dimension {axes}, "
+            f"indices is {show(scatter.indices_shape)}, longer than data {show(data)} on dimension {axes}, "
             f"expected at most data's size off the axis"
         )
         yield Finding(message, role=Role.INDICES)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.AXIS, Fact.SHAPES})
-
-RULE = Rule("SCT210", "indices-longer-than-data", Severity.ERROR, _check, reads=_READS)

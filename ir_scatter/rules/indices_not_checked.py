@@ -11,31 +11,24 @@ Example: a constant of 100 million indices.
 Fix: raise --max-index-elements.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import counted
 from ir_scatter.ops.spec import Role
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    if site.indices is None or site.has_constant_indices or not site.facts.skipped:
+@rule(
+    "SCT307", "indices-not-checked", Severity.NOTE, reads={Fact.INPUTS, Fact.CONSTANCY, Fact.UNREAD_INDICES}
+)
+def indices_not_checked(scatter: ScatterNode) -> Findings:
+    if scatter.indices is None or scatter.has_constant_indices or not scatter.facts.skipped:
         return
-    constant = site.facts.origin(site.indices.value)
-    if constant is not None and constant in site.facts.skipped:
+    constant = scatter.facts.origin(scatter.indices.value)
+    if constant is not None and constant in scatter.facts.skipped:
         message = (
-            f"the values of {site.indices.port.name} were not checked: more than "
-            f"{counted(site.facts.max_elements, 'element')}"
+            f"the values of {scatter.indices.port.name} were not checked: more than "
+            f"{counted(scatter.facts.max_elements, 'element')}"
         )
         yield Finding(message, role=Role.INDICES)
-
-
-_READS = frozenset({Fact.INPUTS, Fact.CONSTANCY, Fact.UNREAD_INDICES})
-
-RULE = Rule("SCT307", "indices-not-checked", Severity.NOTE, _check, reads=_READS)

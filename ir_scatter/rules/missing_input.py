@@ -12,27 +12,17 @@ Fix: connect the input; an exporter that forgot the axis meant axis 0 more often
 look.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import counted
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    inputs = site.node.inputs
-    for index, port in enumerate(site.spec.ports):
+@rule("SCT101", "missing-input", reads={Fact.OPERATOR, Fact.INPUTS})
+def missing_input(scatter: ScatterNode) -> Findings:
+    inputs = scatter.node.inputs
+    for index, port in enumerate(scatter.spec.ports):
         if not port.is_optional and (index >= len(inputs) or not inputs[index].is_present):
             given = counted(len(inputs), "input")
-            message = f"{port.name} is missing: {given}, expected {site.spec.input_names()}"
+            message = f"{port.name} is missing: {given}, expected {scatter.spec.input_names()}"
             yield Finding(message, role=port.role)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.INPUTS})
-
-RULE = Rule("SCT101", "missing-input", Severity.ERROR, _check, reads=_READS)

@@ -11,57 +11,53 @@ Example: 7 indices of ScatterUpdate on a dimension of size 5.
 Fix: name the reduction that was meant, or give fewer indices.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import LARGEST_DIM, counted, element_count
 from ir_scatter.ops.spec import IndicesLimit, Layout, Reduction, Role
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    if site.reduction is not Reduction.NONE or site.has_constant_indices:
+@rule(
+    "SCT306",
+    "more-indices-than-positions",
+    Severity.NOTE,
+    reads={Fact.OPERATOR, Fact.ATTRIBUTES, Fact.AXIS, Fact.SHAPES, Fact.CONSTANCY},
+)
+def more_indices_than_positions(scatter: ScatterNode) -> Findings:
+    if scatter.reduction is not Reduction.NONE or scatter.has_constant_indices:
         return
-    if site.spec.indices_limit is IndicesLimit.EVERYWHERE:
+    if scatter.spec.indices_limit is IndicesLimit.EVERYWHERE:
         return
-    count, positions = _index_count(site), _position_count(site)
+    count, positions = _index_count(scatter), _position_count(scatter)
     if count is not None and positions is not None and positions < count <= LARGEST_DIM:
         message = f"{count} indices for {counted(positions, 'position')}: some are named more than once"
         yield Finding(message, role=Role.INDICES)
 
 
-def _index_count(site: "Site") -> int | None:
+def _index_count(scatter: ScatterNode) -> int | None:
     """Return how many targets are named; on the axis, where each index names one element."""
-    shape, layout = site.indices_shape, site.spec.layout
+    shape, layout = scatter.indices_shape, scatter.spec.layout
     if not shape or layout is Layout.SEQUENCE:
         return None
     if layout is Layout.TUPLES:
         return element_count(shape[:-1])
     if layout is Layout.SLICES:
         return element_count(shape)
-    if site.axis is None or site.axis >= len(shape) or not element_count(shape):
+    if scatter.axis is None or scatter.axis >= len(shape) or not element_count(shape):
         return None
-    count = shape[site.axis]
+    count = shape[scatter.axis]
     return count if isinstance(count, int) else None
 
 
-def _position_count(site: "Site") -> int | None:
+def _position_count(scatter: ScatterNode) -> int | None:
     """Return how many different targets there are, counted in the same way."""
-    data = site.data_shape
+    data = scatter.data_shape
     if data is None:
         return None
-    if site.spec.layout is Layout.TUPLES:
-        depth = site.depth
+    if scatter.spec.layout is Layout.TUPLES:
+        depth = scatter.depth
         return None if depth is None or depth > len(data) else element_count(data[:depth])
-    size = None if site.axis is None else data[site.axis]
+    size = None if scatter.axis is None else data[scatter.axis]
     return size if isinstance(size, int) else None
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES, Fact.AXIS, Fact.SHAPES, Fact.CONSTANCY})
-
-RULE = Rule("SCT306", "more-indices-than-positions", Severity.NOTE, _check, reads=_READS)

@@ -15,31 +15,23 @@ Fix: add the size of the dimension to negative indices, or use ScatterNDUpdate-1
 ScatterElementsUpdate-12, which allow them.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.ops import targets
 from ir_scatter.ops.spec import IndexRange
-from ir_scatter.rules.rule import Finding, Rule
-from ir_scatter.rules.wording import bad_indices
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import OF_INDEX_FAULTS, Findings, bad_indices, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    if site.spec.index_range is not IndexRange.NON_NEGATIVE:
+@rule(
+    "SCT303",
+    "negative-index",
+    reads=OF_INDEX_FAULTS,
+)
+def negative_index(scatter: ScatterNode) -> Findings:
+    if scatter.spec.index_range is not IndexRange.NON_NEGATIVE:
         return
-    if site.index_array is None or site.limits is None:
+    if scatter.index_array is None or scatter.limits is None:
         return
-    bad = targets.negative(site.index_array, site.limits)
+    bad = targets.negative(scatter.index_array, scatter.limits)
     if bad is not None:
         high = "" if bad.size is None else f" to {bad.size - 1}"
-        yield bad_indices(site, bad, f"expected 0{high or ' at least'} in {site.spec.key}")
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES, Fact.AXIS, Fact.INPUTS, Fact.SHAPES, Fact.INDEX_FAULTS})
-
-RULE = Rule("SCT303", "negative-index", Severity.ERROR, _check, reads=_READS)
+        yield bad_indices(scatter, bad, f"expected 0{high or ' at least'} in {scatter.spec.key}")

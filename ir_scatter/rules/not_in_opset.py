@@ -13,23 +13,13 @@ Example: <layer type="ScatterNDUpdate" version="opset3">.
 Fix: write an opset that contains the operator.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    if site.lookup.spec is None and site.lookup.is_known_opset:
-        opset = site.node.opset if isinstance(site.node.opset, str) else f"opset {site.node.opset}"
-        yield Finding(f"{site.lookup.type} is not in {opset}, expected {site.lookup.show_opsets()}")
-
-
-_READS = frozenset({Fact.OPERATOR})
-
-RULE = Rule("SCT402", "not-in-opset", Severity.ERROR, _check, reads=_READS, needs_row=False)
+@rule("SCT402", "not-in-opset", reads={Fact.OPERATOR}, is_legality=False, needs_row=False)
+def not_in_opset(scatter: ScatterNode) -> Findings:
+    if scatter.lookup.spec is None and scatter.lookup.is_known_opset:
+        opset = scatter.node.opset if isinstance(scatter.node.opset, str) else f"opset {scatter.node.opset}"
+        yield Finding(f"{scatter.lookup.type} is not in {opset}, expected {scatter.lookup.show_opsets()}")

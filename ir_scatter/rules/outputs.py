@@ -11,23 +11,13 @@ Example: outputs ["y", "mask"] on ScatterElements.
 Fix: remove the superfluous output, or give the node the one it has.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    count = len(site.node.outputs)
+@rule("SCT109", "outputs", reads={Fact.OPERATOR, Fact.INPUTS})
+def outputs(scatter: ScatterNode) -> Findings:
+    count = len(scatter.node.outputs)
     if count != 1:
-        yield Finding(f"the node has {count} outputs, expected 1: {site.spec.output}")
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.INPUTS})
-
-RULE = Rule("SCT109", "outputs", Severity.ERROR, _check, reads=_READS)
+        yield Finding(f"the node has {count} outputs, expected 1: {scatter.spec.output}")

@@ -13,20 +13,15 @@ Example: ScatterUpdate on 0-D data: no axis is legal.
 Fix: add a dimension with Unsqueeze or Reshape.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import show
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    for role in (site.data, site.indices, site.updates):
+@rule("SCT206", "rank-too-small", reads={Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES})
+def rank_too_small(scatter: ScatterNode) -> Findings:
+    for role in (scatter.data, scatter.indices, scatter.updates):
         if role is None or role.shape is None or len(role.shape) >= role.port.min_rank:
             continue
         message = (
@@ -34,8 +29,3 @@ def _check(site: "Site") -> Iterator[Finding]:
             f"expected rank {role.port.min_rank} at least"
         )
         yield Finding(message, role=role.port.role)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES})
-
-RULE = Rule("SCT206", "rank-too-small", Severity.ERROR, _check, reads=_READS)

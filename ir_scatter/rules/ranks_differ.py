@@ -11,28 +11,18 @@ Example: data [4, 5], indices [3]: expected rank 2.
 Fix: ScatterUpdate or ScatterND take a list of indices; or unsqueeze and broadcast the indices.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.spec import Layout, Role
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    data, indices = site.data_shape, site.indices_shape
-    if site.spec.layout is not Layout.ELEMENTS or data is None or indices is None:
+@rule("SCT207", "ranks-differ", reads={Fact.OPERATOR, Fact.SHAPES})
+def ranks_differ(scatter: ScatterNode) -> Findings:
+    data, indices = scatter.data_shape, scatter.indices_shape
+    if scatter.spec.layout is not Layout.ELEMENTS or data is None or indices is None:
         return
     if len(data) != len(indices):
         message = f"indices is {show(indices)} of rank {len(indices)}, expected rank {len(data)} like data"
         yield Finding(message, role=Role.INDICES)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.SHAPES})
-
-RULE = Rule("SCT207", "ranks-differ", Severity.ERROR, _check, reads=_READS)

@@ -12,28 +12,18 @@ Example: ScatterElementsUpdate-12 with boolean data and reduction="mean".
 Fix: convert data to a number type first, or choose the reduction that was meant (max is OR).
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.ops.spec import Role
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    reduction = site.reduction
-    if site.data is None or site.data.element_type is None or reduction is None:
+@rule("SCT213", "reduction-type", reads={Fact.OPERATOR, Fact.ATTRIBUTES, Fact.INPUTS, Fact.TYPES})
+def reduction_type(scatter: ScatterNode) -> Findings:
+    reduction = scatter.reduction
+    if scatter.data is None or scatter.data.element_type is None or reduction is None:
         return
-    if site.data.element_type.name in site.spec.reduction_excludes.get(reduction, ()):
-        shown = site.spec.show_type(site.data.element_type)
-        written = site.attribute("reduction")
+    if scatter.data.element_type.name in scatter.spec.reduction_excludes.get(reduction, ()):
+        shown = scatter.spec.show_type(scatter.data.element_type)
+        written = scatter.attribute("reduction")
         yield Finding(f"reduction is {written} on {shown} data, expected another type", role=Role.DATA)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES, Fact.INPUTS, Fact.TYPES})
-
-RULE = Rule("SCT213", "reduction-type", Severity.ERROR, _check, reads=_READS)

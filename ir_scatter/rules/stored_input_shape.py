@@ -12,30 +12,26 @@ Example: an input port [2] fed by a Const of shape [3].
 Fix: save the model again with the runtime that reads it.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import agree, show
-from ir_scatter.rules.rule import Finding, Rule
-from ir_scatter.rules.wording import operands
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    for operand in operands(site):
-        stored = operand.stored_shape
+@rule(
+    "SCT503",
+    "stored-input-shape",
+    Severity.WARNING,
+    reads={Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.TYPES, Fact.STORED},
+    is_legality=False,
+)
+def stored_input_shape(scatter: ScatterNode) -> Findings:
+    for operand in scatter.operands():
+        stored = operand.stored.stored_shape
         if not agree(stored, operand.shape):
             message = (
                 f"the stored shape of {operand.port.name} is {show(stored)}, "
                 f"but what flows in is {show(operand.shape)}"
             )
             yield Finding(message, role=operand.port.role)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.TYPES, Fact.STORED})
-
-RULE = Rule("SCT503", "stored-input-shape", Severity.WARNING, _check, reads=_READS)

@@ -12,27 +12,23 @@ Example: an input port I32 fed by a Const of i64.
 Fix: save the model again with the runtime that reads it.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.rules.rule import Finding, Rule
-from ir_scatter.rules.wording import operands
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    for operand in operands(site):
-        stored, found = operand.stored_type, operand.element_type
+@rule(
+    "SCT504",
+    "stored-input-type",
+    Severity.WARNING,
+    reads={Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.TYPES, Fact.STORED},
+    is_legality=False,
+)
+def stored_input_type(scatter: ScatterNode) -> Findings:
+    for operand in scatter.operands():
+        stored, found = operand.stored.stored_type, operand.element_type
         if stored is not None and found is not None and stored != found:
-            shown, flows = site.spec.show_type(stored), site.spec.show_type(found)
+            shown, flows = scatter.spec.show_type(stored), scatter.spec.show_type(found)
             message = f"the stored type of {operand.port.name} is {shown}, but what flows in is {flows}"
             yield Finding(message, role=operand.port.role)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.TYPES, Fact.STORED})
-
-RULE = Rule("SCT504", "stored-input-type", Severity.WARNING, _check, reads=_READS)

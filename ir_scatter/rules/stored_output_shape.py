@@ -11,27 +11,24 @@ Example: data [4, 5], output port [4, 6].
 Fix: save the model again with the runtime that reads it.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import agree, show
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    if site.data is None or not site.node.outputs:
+@rule(
+    "SCT501",
+    "stored-output-shape",
+    Severity.WARNING,
+    reads={Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.STORED},
+    is_legality=False,
+)
+def stored_output_shape(scatter: ScatterNode) -> Findings:
+    if scatter.data is None or not scatter.node.outputs:
         return
-    stored, data = site.node.outputs[0].stored_shape, site.data_shape
+    stored, data = scatter.node.outputs[0].stored_shape, scatter.data_shape
     if not agree(stored, data):
-        message = f"the stored shape of {site.spec.output} is {show(stored)}, expected {show(data)}"
-        yield Finding(f"{message} like {site.data.port.name}", port=site.spec.output)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.STORED})
-
-RULE = Rule("SCT501", "stored-output-shape", Severity.WARNING, _check, reads=_READS)
+        message = f"the stored shape of {scatter.spec.output} is {show(stored)}, expected {show(data)}"
+        yield Finding(f"{message} like {scatter.data.port.name}", port=scatter.spec.output)

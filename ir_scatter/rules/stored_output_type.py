@@ -11,27 +11,24 @@ Example: data f32, output port FP16.
 Fix: save the model again with the runtime that reads it.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    if site.data is None or site.data.element_type is None or not site.node.outputs:
+@rule(
+    "SCT502",
+    "stored-output-type",
+    Severity.WARNING,
+    reads={Fact.OPERATOR, Fact.INPUTS, Fact.TYPES, Fact.STORED},
+    is_legality=False,
+)
+def stored_output_type(scatter: ScatterNode) -> Findings:
+    if scatter.data is None or scatter.data.element_type is None or not scatter.node.outputs:
         return
-    stored, data = site.node.outputs[0].stored_type, site.data.element_type
+    stored, data = scatter.node.outputs[0].stored_type, scatter.data.element_type
     if stored is not None and stored != data:
-        shown, expected = site.spec.show_type(stored), site.spec.show_type(data)
-        message = f"the stored type of {site.spec.output} is {shown}, expected {expected}"
-        yield Finding(f"{message} like {site.data.port.name}", port=site.spec.output)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES, Fact.STORED})
-
-RULE = Rule("SCT502", "stored-output-type", Severity.WARNING, _check, reads=_READS)
+        shown, expected = scatter.spec.show_type(stored), scatter.spec.show_type(data)
+        message = f"the stored type of {scatter.spec.output} is {shown}, expected {expected}"
+        yield Finding(f"{message} like {scatter.data.port.name}", port=scatter.spec.output)

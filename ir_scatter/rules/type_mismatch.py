@@ -12,31 +12,21 @@ Example: data f32, updates f16.
 Fix: convert updates to the type of data.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.ops.spec import Role
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    data, updates = site.data, site.updates
+@rule("SCT202", "type-mismatch", reads={Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
+def type_mismatch(scatter: ScatterNode) -> Findings:
+    data, updates = scatter.data, scatter.updates
     if data is None or updates is None or data.element_type is None or updates.element_type is None:
         return
     if data.element_type != updates.element_type:
-        show = site.spec.show_type
+        show = scatter.spec.show_type
         message = (
             f"{updates.port.name} is {show(updates.element_type)}, "
             f"expected {show(data.element_type)} like {data.port.name}"
         )
         yield Finding(message, role=Role.UPDATES)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
-
-RULE = Rule("SCT202", "type-mismatch", Severity.ERROR, _check, reads=_READS)

@@ -12,25 +12,15 @@ Example: <layer type="ScatterUpdate" version="extension">.
 Fix: write the opset, "opset3" to "opset16" in an IR.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    if site.lookup.spec is None and not site.lookup.is_known_opset:
-        opset = site.node.opset
+@rule("SCT403", "unknown-opset", reads={Fact.OPERATOR}, is_legality=False, needs_row=False)
+def unknown_opset(scatter: ScatterNode) -> Findings:
+    if scatter.lookup.spec is None and not scatter.lookup.is_known_opset:
+        opset = scatter.node.opset
         found = "missing" if opset is None else f"{opset!r}"
-        message = f"the opset of {site.lookup.type} is {found}, expected {site.lookup.show_opsets()}"
+        message = f"the opset of {scatter.lookup.type} is {found}, expected {scatter.lookup.show_opsets()}"
         yield Finding(message)
-
-
-_READS = frozenset({Fact.OPERATOR})
-
-RULE = Rule("SCT403", "unknown-opset", Severity.ERROR, _check, reads=_READS, needs_row=False)

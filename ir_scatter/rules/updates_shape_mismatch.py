@@ -15,33 +15,23 @@ Fix: reshape or slice updates; if a dimension is off by one, the axis or the ind
 instead.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ir_scatter.analysis.reads import Fact
-from ir_scatter.core.diagnostics import Severity
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import agree, element_count, show
 from ir_scatter.ops.spec import Role
-from ir_scatter.rules.rule import Finding, Rule
-
-if TYPE_CHECKING:
-    from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.rules.base import Finding, Findings, rule
 
 
-def _check(site: "Site") -> Iterator[Finding]:
-    expected = site.expected_updates()
-    if site.updates is None or not expected:
+@rule("SCT203", "updates-shape-mismatch", reads={Fact.OPERATOR, Fact.INPUTS, Fact.AXIS, Fact.SHAPES})
+def updates_shape_mismatch(scatter: ScatterNode) -> Findings:
+    expected = scatter.expected_updates()
+    if scatter.updates is None or not expected:
         return
-    shape = site.updates.shape
+    shape = scatter.updates.shape
     if any(agree(candidate, shape) for candidate in expected):
         return
-    if site.spec.scalar_updates and () in expected and element_count(shape) in (1, None):
+    if scatter.spec.scalar_updates and () in expected and element_count(shape) in (1, None):
         return
     shapes = " or ".join(dict.fromkeys(map(show, expected)))
-    name, formula = site.updates.port.name, site.spec.updates_formula
+    name, formula = scatter.updates.port.name, scatter.spec.updates_formula
     yield Finding(f"{name} is {show(shape)}, expected {shapes} = {formula}", role=Role.UPDATES)
-
-
-_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.AXIS, Fact.SHAPES})
-
-RULE = Rule("SCT203", "updates-shape-mismatch", Severity.ERROR, _check, reads=_READS)

@@ -12,7 +12,8 @@ from onnx import parser
 from ir_scatter.evaluate import evaluate_model
 from ir_scatter.inputs.feeds import make_feeds
 from ir_scatter.ops import scatter_types
-from ir_scatter.validate import read, validate
+from ir_scatter.reading import read
+from ir_scatter.validate import validate
 from tests.rules.ir_text import IrText, Output
 
 DATA = (4, 5, 3)

@@ -9,7 +9,8 @@ from ir_scatter.convert import convert
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import NotEditable, UnreadableModel
 from ir_scatter.core.model import ONNX, Model
-from ir_scatter.validate import read, validate
+from ir_scatter.reading import read
+from ir_scatter.validate import validate
 from tests.cli.conftest import ROOT
 
 MODELS = ROOT.parent / "shared" / "models"

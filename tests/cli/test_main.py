@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 import pytest
 
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.rules import by_code
-from ir_scatter.rules.rule import Finding
+from ir_scatter.rules.base import Finding
 from tests.cli.conftest import COMMAND, SAMPLES, Cli
 
 COMMANDS = ["validate", "inspect", "explain"]
@@ -156,7 +156,7 @@ def _fail(*_: object, **__: object) -> None:
     raise RuntimeError("a cog is loose")
 
 
-def _rule_with_a_bug(site: Site) -> Iterator[Finding]:
+def _rule_with_a_bug(site: ScatterNode) -> Iterator[Finding]:
     if site.node.name == "negative":
         raise RuntimeError("a cog is loose")
     yield Finding("is well")

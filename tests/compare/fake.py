@@ -13,6 +13,7 @@ from ir_scatter.compare.nodes import nodes_by_tap
 from ir_scatter.core.errors import Error
 from ir_scatter.evaluate import evaluate
 from ir_scatter.evaluate.model import arguments_of, by_role
+from ir_scatter.reading import read
 from ir_scatter.runners.base import (
     TAP_MEMORY,
     TIME_LIMIT,
@@ -25,7 +26,6 @@ from ir_scatter.runners.base import (
     Tap,
     Tapped,
 )
-from ir_scatter.validate import read
 
 Array = npt.NDArray[Any]
 

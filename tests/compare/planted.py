@@ -14,6 +14,7 @@ from ir_scatter.compare.nodes import nodes_by_tap
 from ir_scatter.evaluate.model import ArrayMachine, Program, check_feeds, prepare, site_of
 from ir_scatter.ops import Lookup
 from ir_scatter.ops.spec import Reduction, Role
+from ir_scatter.reading import read
 from ir_scatter.runners.base import (
     TAP_MEMORY,
     TIME_LIMIT,
@@ -25,7 +26,6 @@ from ir_scatter.runners.base import (
     Tap,
     Tapped,
 )
-from ir_scatter.validate import read
 from tests.ops.naive_scatter import hits
 
 Array = npt.NDArray[Any]

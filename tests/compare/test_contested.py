@@ -14,10 +14,10 @@ from ir_scatter.compare.saved import save
 from ir_scatter.compare.session import Compared, Settings
 from ir_scatter.compare.two_models import compare_two
 from ir_scatter.compare.verdicts import Comparison, Level, Verdict
+from ir_scatter.reading import read
 from ir_scatter.report.comparison_json import document
 from ir_scatter.report.comparison_text import text as report
 from ir_scatter.runners.base import Status
-from ir_scatter.validate import read
 from tests.compare.fake import FakeRunner
 from tests.compare.planted import Planted, at
 from tests.rules.ir_text import IrText

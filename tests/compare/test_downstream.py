@@ -11,7 +11,7 @@ from ir_scatter.compare.verdicts import Level, Verdict
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.model import Model
 from ir_scatter.evaluate.model import make_sketch
-from ir_scatter.validate import read
+from ir_scatter.reading import read
 from tests.compare.fake import FakeRunner
 from tests.compare.models import floats, run, verdicts
 from tests.unit.nested_ir import write_loop

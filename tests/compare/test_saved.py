@@ -18,8 +18,8 @@ from ir_scatter.compare.stored import ArrayShelf, ArrayStore
 from ir_scatter.compare.tolerances import Tolerances
 from ir_scatter.compare.verdicts import Level, Verdict
 from ir_scatter.core.errors import BadFeed, CannotWrite, Error
+from ir_scatter.reading import read
 from ir_scatter.runners.base import NodeFacts, Status
-from ir_scatter.validate import read
 from tests.compare.fake import FakeRunner, wrong_at
 from tests.compare.models import Array, floats, verdicts, write_node
 

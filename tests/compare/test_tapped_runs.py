@@ -16,11 +16,11 @@ from ir_scatter.compare.request import Voices
 from ir_scatter.compare.saved import save
 from ir_scatter.compare.session import Compared, Settings
 from ir_scatter.compare.verdicts import Comparison, Level, Verdict
+from ir_scatter.reading import read
 from ir_scatter.report.comparison_html import render
 from ir_scatter.report.comparison_json import document
 from ir_scatter.report.comparison_text import text
 from ir_scatter.runners.base import Status, Tapped
-from ir_scatter.validate import read
 from tests.compare.planted import Planted, at
 from tests.compare.test_contested import BY_ELEMENT, FEEDS, write
 from tests.rules.ir_text import IrText

@@ -9,8 +9,8 @@ from ir_scatter.compare.session import Compared, Settings
 from ir_scatter.compare.two_models import compare_two
 from ir_scatter.compare.verdicts import Level, Verdict
 from ir_scatter.core.errors import BadFeed
+from ir_scatter.reading import read
 from ir_scatter.runners.base import Status
-from ir_scatter.validate import read
 from tests.compare.fake import FakeRunner, wrong_at
 from tests.compare.models import Array, Inputs, floats
 from tests.rules.ir_text import IrText

@@ -8,8 +8,8 @@ import pytest
 from ir_scatter.compare.guard import Seen
 from ir_scatter.compare.voices import NumpyVoice
 from ir_scatter.core.errors import BadFeed
+from ir_scatter.reading import read
 from ir_scatter.runners.base import Outcome, Status
-from ir_scatter.validate import read
 from tests.compare.models import Inputs, floats
 from tests.rules.ir_text import IrText
 from tests.unit.nested_onnx import save

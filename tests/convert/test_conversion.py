@@ -8,7 +8,7 @@ import pytest
 import ir_scatter
 from ir_scatter.convert import Conversion, convert
 from ir_scatter.core.errors import CannotWrite, NotEditable, UnreadableModel, UsageError
-from ir_scatter.validate import read
+from ir_scatter.reading import read
 from tests.cli.scatter_models import (
     chain,
     demand_equal,

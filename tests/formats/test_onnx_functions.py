@@ -9,11 +9,11 @@ import pytest
 from onnx import AttributeProto, ModelProto, TensorProto, helper, parser
 
 import ir_scatter
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import UnknownOperator, UnreadableModel
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import show
+from ir_scatter.core.tensors import Constant
 from ir_scatter.evaluate.model import make_sketch
 from ir_scatter.formats.onnx import functions as onnx_functions
 from ir_scatter.formats.onnx import reader as onnx_model

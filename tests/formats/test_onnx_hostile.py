@@ -12,7 +12,8 @@ from onnx import ModelProto, parser
 from ir_scatter.convert import convert
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.formats.onnx import reader as onnx_model
-from ir_scatter.validate import read, validate
+from ir_scatter.reading import read
+from ir_scatter.validate import validate
 
 SEED = parser.parse_model("""
     <ir_version: 10, opset_import: ["" : 18, "my" : 1]>

@@ -8,10 +8,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
 from ir_scatter import formats
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model, Node
 from ir_scatter.core.shapes import Bounds, show
+from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.formats.onnx import reader as onnx_model
 

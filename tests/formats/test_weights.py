@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ir_scatter.core.element_types import ELEMENT_TYPES
-from ir_scatter.core.weights import Weights, decode
+from ir_scatter.core.tensors import Weights, decode
 from tests.formats.ir_files import SIMPLE, WEIGHTS, check, codes, constant, indices_from, layer, port, write
 
 PACKED = {

@@ -1,7 +1,7 @@
 """Reports made by hand."""
 
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
-from ir_scatter.report.report import FileResult, Report
+from ir_scatter.lint import FileResult, Report
 
 SHAPE = Diagnostic(
     code="SCT203",

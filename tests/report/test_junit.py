@@ -2,8 +2,8 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 from ir_scatter.core.diagnostics import Diagnostic
+from ir_scatter.lint import FileResult, Report
 from ir_scatter.report.findings_junit import render
-from ir_scatter.report.report import FileResult, Report
 from tests.report.reports import (
     AXIS,
     BROKEN,

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from ir_scatter.core.diagnostics import Diagnostic, Severity
+from ir_scatter.lint import FileResult, Report
 from ir_scatter.report import phrases
-from ir_scatter.report.report import FileResult, Report
 from tests.report.reports import AXIS, BROKEN, EMPTY, ONNX, REPEATED, REPORT, SHAPE
 
 

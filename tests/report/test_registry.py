@@ -13,7 +13,7 @@ _PROBE = """
 import sys
 import ir_scatter.report.registry
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
-from ir_scatter.report.report import FileResult, Report
+from ir_scatter.lint import FileResult, Report
 found = Diagnostic("SCT203", "rule", Severity.ERROR, "message", Location("m.xml", 1, 2))
 report = Report((FileResult("m.xml", "openvino-ir", True, 1, (found,), {1: "\\t<layer>"}),))
 before = set(sys.modules)

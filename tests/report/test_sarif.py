@@ -6,9 +6,9 @@ import jsonschema
 import pytest
 
 from ir_scatter.core.diagnostics import Severity
+from ir_scatter.lint import Report
 from ir_scatter.report import findings_sarif as sarif
-from ir_scatter.report.report import Report
-from ir_scatter.rules.rule import Rule
+from ir_scatter.rules.base import Rule
 from ir_scatter.version import __version__
 from tests.report.reports import (
     AXIS,

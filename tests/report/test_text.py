@@ -1,7 +1,7 @@
 from dataclasses import replace
 
+from ir_scatter.lint import Report
 from ir_scatter.report.findings_text import render
-from ir_scatter.report.report import Report
 from tests.report.reports import (
     AXIS,
     BROKEN,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.unit.declared import enforced
+from tests.analysis.declared import enforced
 
 _MANY = {"test_exhaustive", "test_random", "test_runtimes"}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.proof import run_fragment
 from ir_scatter.convert.rewriter import Promises, Rewriter, Rewritten
 from ir_scatter.core.element_types import ELEMENT_TYPES
@@ -42,7 +42,7 @@ def site_for(
     index_type: str | None = "i64",
     constants: Mapping[Role, Array] | None = None,
     inputs: Mapping[Role, Input] | None = None,
-) -> Site:
+) -> ScatterNode:
     """Make a node.
 
     Args:
@@ -93,7 +93,7 @@ def opset_of(target: OpSpec) -> int | None:
     return newest if isinstance(newest, int) else None
 
 
-def rewritten(engine: Rewriter, site: Site, rewrite: Rewrite) -> Outcome:
+def rewritten(engine: Rewriter, site: ScatterNode, rewrite: Rewrite) -> Outcome:
     """Rewrite a node with one rewrite; what the newest opset of its target can say."""
     return engine.rewrite((site,), rewrite.target, opset_of(rewrite.target))
 

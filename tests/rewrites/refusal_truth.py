@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.shapes import Dim, static
 from ir_scatter.ops.spec import IndicesLimit, Layout, OpSpec, Reduction, Role
@@ -32,7 +32,7 @@ class Refused:
     """
 
     refusal: Refusal
-    site: Site
+    site: ScatterNode
     rewrite: Rewrite
     promises: Collection[Condition]
     arrays: Mapping[Role, Any]
@@ -116,7 +116,7 @@ def _reaches(refused: Refused) -> bool:
     return all(isinstance(data[place], int) and data[place] == indices[place] for place in refused.other_axes)
 
 
-def _is_decided(site: Site) -> bool:
+def _is_decided(site: ScatterNode) -> bool:
     """Tell whether constant indices say it all: negative ones count on a size that may not be known."""
     array, shape = site.index_array, site.data_shape
     if array is None:
@@ -193,7 +193,7 @@ _QUESTIONS: Mapping[Reason, Callable[[Refused], bool]] = {
 """CVT101 to CVT103 and CVT109 have no business with a legal node that a rewrite leads from."""
 
 
-def _count(site: Site) -> int | None:
+def _count(site: ScatterNode) -> int | None:
     """Return how many elements of one line, tuples or indices there are; None if not known."""
     shape = site.indices_shape
     if shape is None:
@@ -213,7 +213,7 @@ def _count(site: Site) -> int | None:
     return None if known is None else prod(known)
 
 
-def _is_one_list(site: Site) -> bool:
+def _is_one_list(site: ScatterNode) -> bool:
     shape, axis = site.indices_shape, site.axis
     if shape is None or axis is None:
         return False

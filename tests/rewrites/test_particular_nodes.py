@@ -18,7 +18,6 @@ from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites import route
 from ir_scatter.rewrites.base import View
 from ir_scatter.rewrites.builder import Builder
-from ir_scatter.validate import read_data
 from tests.rewrites.ir_models import given, held, one_scatter
 
 WIDTHS = ["i8", "i16", "u8", "u16", "u32", "u64"]
@@ -74,7 +73,7 @@ def test_whole_extremes_are_legal_in_opset_11(
 ) -> None:
     element_type = int(getattr(TensorProto, name))
     source = onnx_node(type, 18, element_type, indices, reduction=reduction, **axis)
-    found = convert(read_data("model.onnx", source), opset=11)
+    found = convert(read("model.onnx", source), opset=11)
     new = tmp_path / "new.onnx"
     assert "Less" in [node.type for node in only(found).news]
     found.write(new)
@@ -103,7 +102,7 @@ def test_caches_with_constant_places_and_unknown_sizes(mode: str, first: list[in
     out = helper.make_tensor_value_info("out", TensorProto.FLOAT, None)
     graph = helper.make_graph([node], "graph", inputs, [out], [places])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10)
-    found = convert(read_data("model.onnx", model.SerializeToString()), "ScatterElements")
+    found = convert(read("model.onnx", model.SerializeToString()), "ScatterElements")
     assert [one.message for one in found.refused] == []
     assert [one.cases for one in found.verified] == [8]
 

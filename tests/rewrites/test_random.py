@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ir_scatter.analysis.scatter_node import Site
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.proof import Proven, prove
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
 from ir_scatter.core.element_types import dtype
@@ -73,7 +73,9 @@ def true_conditions(case: Case, arrays: Mapping[Role, Array | None]) -> set[Cond
 
 
 @st.composite
-def trials(draw: st.DrawFn, domain: str) -> tuple[Rewrite, Case, Site, Rewriter, dict[Role, Array | None]]:
+def trials(
+    draw: st.DrawFn, domain: str
+) -> tuple[Rewrite, Case, ScatterNode, Rewriter, dict[Role, Array | None]]:
     """Draw a rewrite, a case of its source, and a node that the case is one of."""
     rewrite = PAIRS[domain][draw(st.integers(0, len(PAIRS[domain]) - 1))]
     case = random_case(rewrite.source, draw(st.integers(0, 2**32)))
@@ -118,7 +120,7 @@ def test_a_node_of_onnx_is_equal_or_refused_for_a_true_reason(trial: Any) -> Non
 
 
 def _demand(
-    rewrite: Rewrite, case: Case, site: Site, engine: Rewriter, arrays: dict[Role, Array | None]
+    rewrite: Rewrite, case: Case, site: ScatterNode, engine: Rewriter, arrays: dict[Role, Array | None]
 ) -> None:
     outcome = rewritten(engine, site, rewrite)
     if isinstance(outcome, Refusal):
@@ -135,7 +137,7 @@ def _demand(
     demand_equal(outcome, case, arrays)
 
 
-def _can_run(rewrite: Rewrite, case: Case, site: Site) -> bool:
+def _can_run(rewrite: Rewrite, case: Case, site: ScatterNode) -> bool:
     """Tell what plain operators cannot say of sizes that are only known when the model runs."""
     sizes = (*case.data.shape, *(case.indices.shape if case.indices is not None else ()))
     opset, port = opset_of(rewrite.target), rewrite.target.port(Role.DATA)

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ir_scatter.convert import convert
 from ir_scatter.convert.conversion import Conversion
-from ir_scatter.validate import read_data
+from ir_scatter.reading import read
 
 OPSETS = {"Scatter": [9, 10, 11], "ScatterElements": [11, 13, 16, 18], "ScatterND": [11, 13, 16, 18],
           "TensorScatter": [24]}  # fmt: skip
@@ -46,7 +46,7 @@ def model(
 
 
 def converted(data: bytes, to: str | None, assume: Sequence[str] = ()) -> Conversion:
-    return convert(read_data("model.onnx", data), to, verify=2, assume=assume)
+    return convert(read("model.onnx", data), to, verify=2, assume=assume)
 
 
 @pytest.mark.parametrize("first", range(0, 400, 50))

@@ -13,7 +13,7 @@ from ir_scatter import UnreadableModel, read, validate
 from ir_scatter.core.files import Source
 from ir_scatter.lint import Options, check_file
 from ir_scatter.rules import by_code, by_name
-from ir_scatter.validate import unreadable
+from ir_scatter.validate import file_diagnostic
 
 NET = '<net name="m" version="11"><layers></layers><edges></edges></net>'
 
@@ -113,7 +113,7 @@ def test_what_is_said(bad: Bad, suffix: str, tmp_path: Path) -> None:
     assert error.location.line == bad.line
     if bad.column is not None or bad.line is None:
         assert error.location.column == bad.column
-    diagnostic = unreadable(error)
+    diagnostic = file_diagnostic(error.defect, error.message, error.location)
     assert (diagnostic.code, diagnostic.severity) == (bad.code, "error")
     assert "\n" not in diagnostic.message
     assert len(diagnostic.message) < 300

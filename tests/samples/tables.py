@@ -7,7 +7,7 @@ from ir_scatter.ops import SPECS
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 from ir_scatter.ops.spec import Attribute, OpSpec
 from ir_scatter.rules import all_rules
-from ir_scatter.rules.rule import Rule
+from ir_scatter.rules.base import Rule
 
 
 def operators() -> str:

@@ -13,7 +13,7 @@ from ir_scatter.formats.onnx.index import text
 from ir_scatter.formats.onnx.tensors import attribute_value
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 
 class CannotAdapt(Exception):

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import NamedTuple
 
 import onnx
@@ -13,7 +13,6 @@ from ir_scatter.convert.opset.adapters import ADAPTERS
 from ir_scatter.convert.opset.apply import GraphChanges, Move, Obstacle, Replacement, node_key
 from ir_scatter.convert.opset.node import AdaptedNode, CannotAdapt
 from ir_scatter.core.errors import UsageError
-from ir_scatter.core.lazy import lazy
 from ir_scatter.core.model import Model, Node
 from ir_scatter.core.shapes import counted
 from ir_scatter.formats.onnx.graph import OnnxGraph
@@ -64,23 +63,23 @@ class VersionPath:
     steps: tuple[Step, ...]
     is_up: bool
 
-    @lazy
+    @cached_property
     def new_attributes(self) -> frozenset[str]:
         """The attributes that the version at the start does not know, and another one does."""
         known = frozenset().union(*(schema.attributes for step in self.steps for schema in step))
         return known - self.start.attributes.keys()
 
-    @lazy
+    @cached_property
     def lost_attributes(self) -> frozenset[str]:
         """The attributes that the version at the start knows, and the one at the end does not."""
         return frozenset(self.start.attributes) - self.end.attributes.keys()
 
-    @lazy
+    @cached_property
     def required_attributes(self) -> tuple[str, ...]:
         """The attributes that no node at the end can leave out."""
         return tuple(name for name, attribute in self.end.attributes.items() if attribute.required)
 
-    @lazy
+    @cached_property
     def required_inputs(self) -> tuple[tuple[int, str], ...]:
         """The numbers and names of the inputs that no node at the end can leave out."""
         single = OpSchema.FormalParameterOption.Single
@@ -88,7 +87,7 @@ class VersionPath:
             (number, port.name) for number, port in enumerate(self.end.inputs) if port.option == single
         )
 
-    @lazy
+    @cached_property
     def is_open(self) -> bool:
         """Whether every node can go as it is, if it says nothing that its own version does not know."""
         start, end = self.start, self.end
@@ -102,7 +101,7 @@ class VersionPath:
             and _accepts_all(start, end)
         )
 
-    @lazy
+    @cached_property
     def is_free(self) -> bool:
         """Whether every node can go as it is, whatever it says."""
         says_the_same = not self.new_attributes and self.start.max_input == self.end.max_input

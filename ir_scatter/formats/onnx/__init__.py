@@ -9,7 +9,7 @@ from ir_scatter.core.model import Model
 from ir_scatter.formats.base import ONNX_FORMAT, Format, OneNode, ReadOptions, Written
 
 if TYPE_CHECKING:
-    from ir_scatter.core.dataflow import Wiring
+    from ir_scatter.core.dataflow import Dataflow
     from ir_scatter.core.fragment import Patch
 
 
@@ -40,7 +40,7 @@ class Onnx:
             input_shapes=options.input_shapes,
         )
 
-    def dataflow(self, model: Model) -> "Wiring":
+    def dataflow(self, model: Model) -> "Dataflow":
         """Return how the values of a model flow."""
         from ir_scatter.formats.onnx.dataflow import wire
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.dataflow import (
     BodyInput,
     BodyOutput,
     Call,
     Choice,
+    Dataflow,
     GraphInput,
     GraphOutput,
     Key,
@@ -18,11 +18,11 @@ from ir_scatter.core.dataflow import (
     Repeat,
     Slice,
     Source,
-    Wiring,
 )
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnknownOperator, UnreadableModel
 from ir_scatter.core.model import Function, Model, Node
+from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import FunctionKey, bound, function_key, sources_first, text
 from ir_scatter.formats.onnx.inference import declared
@@ -40,7 +40,7 @@ MOST_CALLS = 20_000
 """Functions that call functions twice each soon stand for more."""
 
 
-def wire(model: Model) -> Wiring:
+def wire(model: Model) -> Dataflow:
     """Return how the values of an ONNX model flow.
 
     Raises:
@@ -70,7 +70,7 @@ def _functions(model: Model) -> _Functions:
     return dict(zip(keys, model.functions, strict=True))
 
 
-class OnnxWiring(Wiring):
+class OnnxWiring(Dataflow):
     """The main graph, a body, or the definition of a function with the attributes of a call."""
 
     graph: OnnxGraph

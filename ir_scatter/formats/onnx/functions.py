@@ -13,11 +13,11 @@ from math import prod
 import onnx
 from onnx import AttributeProto
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.diagnostics import Location, Related
 from ir_scatter.core.errors import NotEditable
 from ir_scatter.core.fragment import NewNode
 from ir_scatter.core.model import Function, Node, Value
+from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.onnx.graph import OnnxGraph, Shared
 from ir_scatter.formats.onnx.index import Bindings, Definition, bound, function_key, kind_of, text
 from ir_scatter.formats.onnx.inference import NOTHING, Inference, Inferred

@@ -4,16 +4,15 @@ from collections.abc import Callable, Collection, Container, Hashable, Iterable,
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 from onnx import SparseTensorProto, TensorProto, ValueInfoProto
 
-from ir_scatter.core.constants import Constant, few_numbers
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import from_onnx_number
-from ir_scatter.core.forms import Brief, Form, Forms
 from ir_scatter.core.model import Graph, Input, Node, Value
 from ir_scatter.core.shapes import Shape, agree, is_static
+from ir_scatter.core.tensors import Constant, few_numbers
 from ir_scatter.formats.onnx.index import (
     DEFAULT_DOMAINS,
     Bindings,
@@ -204,24 +203,9 @@ class OnnxGraph(Graph):
         return _NodeKeys(self)
 
     def key_of(self, node: Node, indices: int, spelled: Collection[int]) -> tuple[Hashable, list[int]] | None:
-        """Return what decides all that can be known of a node but its name and the numbers of constants.
-
-        Args:
-            node: the node.
-            indices: the input whose few numbers are returned, beside the key.
-            spelled: inputs whose few numbers belong to the key.
-
-        Returns:
-            None where it takes the values of the node.
-        """
         key = self._keys.of(node.handle, spelled)
         numbers = None if key is None else self._keys.numbers(node.handle, indices)
         return None if key is None or numbers is None else (key, numbers)
-
-    @cached_property
-    def forms(self) -> Forms:
-        """Tells nodes apart without their values."""
-        return OnnxForms(self._keys)
 
     def type_of(self, name: str) -> TensorType:
         """Return what is known of a name without what the file stores for it."""
@@ -319,24 +303,8 @@ class OnnxGraph(Graph):
         return None
 
 
-class OnnxForms(Forms):
-    """Structural keys as forms."""
-
-    def __init__(self, keys: "_NodeKeys") -> None:
-        self._keys = keys
-
-    def of(self, handle: int, spelled: Collection[int]) -> Form | None:
-        """Return the form of a node; None where an input or an attribute takes a closer look."""
-        key = self._keys.of(handle, spelled)
-        return None if key is None else Form(*key)
-
-    def numbers(self, handle: int, index: int) -> list[int] | None:
-        """Return the few whole numbers of a constant input, None where it takes a closer look."""
-        return self._keys.numbers(handle, index)
-
-    def is_settled(self, handle: int, output: int) -> bool:
-        """Tell whether it is known that nothing in front of an output tells more of its shape."""
-        return self._keys.is_settled(handle, output)
+_Brief: TypeAlias = tuple[str, tuple[Any, ...]]
+"""What a value is ("constant", "node", "input"), and what is known of it and stored for it."""
 
 
 class _NodeKeys:
@@ -345,7 +313,7 @@ class _NodeKeys:
     def __init__(self, graph: OnnxGraph) -> None:
         """Look at scatter nodes in order: the output of one has the shape of what another one gives."""
         self._graph = graph
-        self._briefs: dict[str, Brief | None] = {"": ("nothing", ())}
+        self._briefs: dict[str, _Brief | None] = {"": ("nothing", ())}
         types = graph.index.by_type.keys() & graph.shared.scatter_types
         self._scatter = {at for type in types for at in graph.index.by_type[type]}
         for position in sorted(self._scatter):
@@ -354,7 +322,7 @@ class _NodeKeys:
 
     def of(
         self, handle: int, spelled: Collection[int]
-    ) -> tuple[tuple[Brief, ...], tuple[Hashable, ...]] | None:
+    ) -> tuple[tuple[_Brief, ...], tuple[Hashable, ...]] | None:
         """Return the key of a node: what its inputs are, and what else it says.
 
         None where an input or an attribute takes a closer look.
@@ -379,26 +347,22 @@ class _NodeKeys:
     def numbers(self, handle: int, index: int) -> list[int] | None:
         """Return the few whole numbers of a constant; None for any other input, and where they are many."""
         graph = self._graph.index
-        name = graph.nodes[handle].input[index]
-        brief = self._brief(name)
+        names = graph.nodes[handle].input
+        brief = self._brief(names[index]) if index < len(names) else None
         if brief is None or brief[0] != "constant":
             return None
+        name = names[index]
         tensor = graph.initializers.get(name)
         held = graph.tensors[graph.producers[name][0]] if tensor is None else tensor
         element_type, shape = brief[1][:2]
         return few_numbers(element_type, shape, lambda: memoryview(held.raw_data))
 
-    def is_settled(self, handle: int, output: int) -> bool:
-        """Tell whether it is known that nothing in front of an output tells more of its shape."""
-        brief = self._brief(self._graph.index.nodes[handle].output[output])
-        return brief is not None and brief[0] == "node"
-
-    def _brief(self, name: str) -> Brief | None:
+    def _brief(self, name: str) -> _Brief | None:
         if name not in self._briefs:
             self._briefs[name] = self._find(name)
         return self._briefs[name]
 
-    def _find(self, name: str) -> Brief | None:
+    def _find(self, name: str) -> _Brief | None:
         """Return where a value comes from, and what is known of it and stored for it."""
         graph, index = self._graph, self._graph.index
         if name in graph._arguments or name in index.sparse_initializers:
@@ -412,7 +376,7 @@ class _NodeKeys:
             return "input", (found.element_type, found.shape, found.stored_type, found.stored_shape)
         return self._output(name) if name in index.producers else None
 
-    def _constant(self, name: str, tensor: TensorProto) -> Brief | None:
+    def _constant(self, name: str, tensor: TensorProto) -> _Brief | None:
         """Return what is known of a tensor; None if it does not hold as many bytes as it needs."""
         element_type, shape, size = from_onnx_number(tensor.data_type), shape_of(tensor), len(tensor.raw_data)
         if (
@@ -426,7 +390,7 @@ class _NodeKeys:
         known = (element_type, shape, self._graph.stored_type(name))
         return ("constant", known) if size == element_type.byte_size(prod(shape)) else None
 
-    def _output(self, name: str) -> Brief | None:
+    def _output(self, name: str) -> _Brief | None:
         """Return what is known of an output whose shape nothing in front of it can tell better."""
         graph, index = self._graph, self._graph.index
         if name not in index.producers:

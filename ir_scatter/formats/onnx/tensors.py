@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, from_onnx_number
 from ir_scatter.core.model import Defect, Node
 from ir_scatter.core.shapes import counted, with_article
-from ir_scatter.core.weights import Weights, decode
+from ir_scatter.core.tensors import Constant, Weights, decode
 from ir_scatter.formats.onnx.index import kind_of, text
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 SEEN_BY_INFERENCE = 256
 """Elements of a constant up to which shape inference sees it: it reads shapes, axes and the like."""

@@ -8,7 +8,7 @@ from ir_scatter.core.model import Model
 from ir_scatter.formats.base import IR, Format, OneNode, ReadOptions, Written
 
 if TYPE_CHECKING:
-    from ir_scatter.core.dataflow import Wiring
+    from ir_scatter.core.dataflow import Dataflow
     from ir_scatter.core.fragment import Patch
 
 
@@ -31,7 +31,7 @@ class OpenVinoIr:
 
         return read(path, data, options)
 
-    def dataflow(self, model: Model) -> "Wiring":
+    def dataflow(self, model: Model) -> "Dataflow":
         """Return how the values of a model flow."""
         from ir_scatter.formats.openvino.dataflow import wire
 

@@ -4,11 +4,11 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import from_element_type, is_dynamic_word
-from ir_scatter.core.lazy import lazy
 from ir_scatter.core.model import Defect
 from ir_scatter.core.shapes import MAX_RANK, counted, element_count, parse_shape
 from ir_scatter.formats.cycles import find_cycles
@@ -212,7 +212,7 @@ class _Structure:
     def _edge_location(self, edge: Edge) -> Location:
         return self.graph.file.text.location(self._edge_starts[edge], self.graph.scope.rstrip("/"))
 
-    @lazy
+    @cached_property
     def _edge_starts(self) -> dict[Edge, int]:
         """The first byte of every edge, the first one's for equal edges."""
         return {place.edge: place.start for place in reversed([*edge_places(self.data, self.body)])}

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
-from ir_scatter.core.constants import Constant
 from ir_scatter.core.dataflow import (
     BodyInput,
     BodyOutput,
     Call,
     Choice,
+    Dataflow,
     GraphInput,
     GraphOutput,
     Key,
@@ -17,12 +17,12 @@ from ir_scatter.core.dataflow import (
     Repeat,
     Slice,
     Source,
-    Wiring,
 )
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model, Node, Value
 from ir_scatter.core.shapes import Shape, counted
+from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.openvino.graph import CONST, PARAMETER, IrGraph, id_in
 from ir_scatter.formats.openvino.layers import split_names
 from ir_scatter.formats.openvino.xml_text import Element
@@ -37,13 +37,13 @@ _Port: TypeAlias = tuple[bytes, bytes]
 """A layer's key and the id of its output port: what names a value."""
 
 
-def wire(model: Model) -> Wiring:
+def wire(model: Model) -> Dataflow:
     """Return how the values of an IR flow."""
     assert isinstance(model.graph, IrGraph)
     return IrWiring(model.graph)
 
 
-class IrWiring(Wiring):
+class IrWiring(Dataflow):
     """The main graph or a body; bodies of an IR take nothing from outside but by port maps."""
 
     def __init__(self, graph: IrGraph) -> None:

@@ -1,31 +1,31 @@
 """The graph of an IR: nodes and values made from its index when somebody asks for them."""
 
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, TypeAlias, cast
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, TypeAlias
 
-from ir_scatter.core.constants import Constant, few_numbers
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType, from_element_type
-from ir_scatter.core.forms import Brief, Form, Forms
-from ir_scatter.core.lazy import lazy
 from ir_scatter.core.model import OPENVINO, Graph, Input, Node, Value
 from ir_scatter.core.shapes import MAX_RANK, Shape, agree, is_static, narrow, parse_shape, static
-from ir_scatter.core.weights import Weights, decode
+from ir_scatter.core.tensors import Constant, Weights, decode, few_numbers
 from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.openvino.index import Body, shortest
 from ir_scatter.formats.openvino.layers import LayerParser, LayerText, PortText, split_names
 from ir_scatter.formats.openvino.xml_text import Element, XmlText, parse_elements
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 CONST = b"const"
 PARAMETER = b"parameter"
 
 Port: TypeAlias = tuple[bytes, bytes]
 """A layer's key and the id of its output port: what names a value."""
+
+_Source: TypeAlias = tuple[ElementType, Shape, Callable[[], memoryview | None] | None]
+"""Type and shape of what feeds an input, and what gives its bytes if it is a Const."""
 
 Declared: TypeAlias = tuple[ElementType | None, Shape, tuple[int, ...] | None]
 """Element type, shape, and the shape again if it is static."""
@@ -348,7 +348,7 @@ class IrGraph(Graph):
         inputs = self.owner.inputs
         return inputs[index].value if index < len(inputs) else None
 
-    @lazy
+    @cached_property
     def _invariant_inputs(self) -> Mapping[bytes, int]:
         """The number of the owner's input by the id of the Parameter that it feeds.
 
@@ -369,117 +369,53 @@ class IrGraph(Graph):
                 found[internal] = ports[external]
         return found
 
-    @lazy
-    def forms(self) -> "IrForms":
-        """Tells layers apart without their values."""
-        return IrForms(self)
+    def key_of(self, node: Node, indices: int, spelled: Collection[int]) -> tuple[Hashable, list[int]] | None:
+        """Tell layers apart by the texts of their ports, and of the Consts and layers that feed them."""
+        layer, feed = self.layer(node.handle), self.body.producers(node.handle)
+        origins = [feed.get(port.id) for port in layer.inputs]
+        known: list[_Source] = []
+        for origin in origins:
+            source = self._source(origin)
+            if source is None:
+                return None
+            known.append(source)
+        if len(known) <= indices:
+            return None
+        numbers = [few_numbers(*known[place]) for place in (indices, *spelled) if place < len(known)]
+        if numbers[0] is None or None in numbers:
+            return None
+        key = (
+            node.type, node.opset, layer.inputs, layer.outputs, tuple(layer.attributes.items()),
+            tuple([(type, shape, view is None) for type, shape, view in known]), repr(numbers[1:]),
+            tuple(map(origins.index, origins)) if len({*origins}) < len(origins) else (),
+        )  # fmt: skip
+        return key, numbers[0]
+
+    def _source(self, origin: Port | None) -> _Source | None:
+        """Return what feeds an input; None if what stands in front may tell more of its shape."""
+        weights = self.file.weights
+        if origin is None or self.file.options.shapes or not self._scatters:
+            return None
+        key, id = origin
+        if key in self.body.constants:
+            element_type, _, shape = self.indexed_declaration(key)
+            if id != b"0" or element_type is None or shape is None or weights is None:
+                return None
+            _, _, offset, size = self.body.constants[key]
+            return element_type, shape, partial(weights.view, int(offset), int(size))
+        found = self.output_port(key, id)
+        if found is None or self.type_of(key) in {CONST, PARAMETER, *self._scatters}:
+            return None
+        port = found[1]
+        if port.element_type is None or not is_static(port.shape):
+            return None
+        return port.element_type, port.shape, None
+
+    @cached_property
+    def _scatters(self) -> frozenset[bytes]:
+        return frozenset(type.lower().encode() for type in self.file.options.scatter_types)
 
 
 def id_in(element: Element, name: str) -> bytes:
     """Return an id that an attribute names."""
     return shortest(element.get(name).encode())
-
-
-class IrForms(Forms):
-    """Tells the layers of a net or of a body apart by the texts of their ports, without making values."""
-
-    def __init__(self, graph: IrGraph) -> None:
-        self.graph = graph
-        self._scatters = frozenset(type.lower().encode() for type in graph.file.options.scatter_types)
-        self._is_certain = bool(self._scatters) and not graph.file.options.shapes
-        self._briefs: dict[Port, Brief | None] = {}
-        self._origins: dict[bytes, list[Port | None]] = {}
-
-    def of(self, handle: bytes, spelled: Collection[int]) -> Form | None:
-        """Return the form of a layer; None where one of its inputs takes a closer look."""
-        graph = self.graph
-        if not self._is_certain:
-            return None
-        layer = graph.layer(handle)
-        parts: list[Hashable] = [graph.body.layers[handle][0], layer.version, layer.inputs, layer.outputs]
-        parts += layer.attributes.items()
-        origins = self._origins_of(handle)
-        inputs = tuple([self._brief(origin) for origin in origins])
-        if None in inputs:
-            return None
-        for index in spelled:
-            numbers = self.numbers(handle, index) if index < len(origins) else []
-            if numbers is None:
-                return None
-            parts.append(tuple(numbers))
-        if len({*origins}) < len(origins):
-            parts.append(tuple(map(origins.index, origins)))
-        return Form(cast("tuple[Brief, ...]", inputs), tuple(parts))
-
-    def numbers(self, handle: bytes, index: int) -> list[int] | None:
-        """Return the few whole numbers of a constant; None for any other input, and where they are many."""
-        origin = self._origins_of(handle)[index]
-        brief = self._brief(origin)
-        if origin is None or brief is None or brief[0] != "constant":
-            return None
-        element_type, shape = brief[1]
-        _, _, offset, size = self.graph.body.constants[origin[0]]
-        weights = self.graph.file.weights
-        return few_numbers(
-            element_type, shape, lambda: None if weights is None else weights.view(int(offset), int(size))
-        )
-
-    def is_settled(self, handle: bytes, output: int) -> bool:
-        """Tell whether it is known that nothing in front of an output tells more of its shape."""
-        ports = self.graph.layer(handle).outputs
-        brief = self._brief((handle, ports[output].id)) if self._is_certain and output < len(ports) else None
-        return brief is not None and brief[0] == "node"
-
-    def _origins_of(self, handle: bytes) -> list[Port | None]:
-        """Return what feeds each input of a layer."""
-        origins = self._origins.get(handle)
-        if origins is None:
-            feed = self.graph.body.producers(handle).get
-            origins = self._origins[handle] = [feed(port.id) for port in self.graph.layer(handle).inputs]
-        return origins
-
-    def _brief(self, origin: Port | None) -> Brief | None:
-        """Return what an output is, and what is known of it and stored for it."""
-        if origin is None:
-            return None
-        if origin not in self._briefs:
-            way, seen = [origin], {origin}
-            while way:
-                data = self._data_of(way[-1])
-                if data is None or data in self._briefs or data in seen:
-                    current = way.pop()
-                    self._briefs[current] = self._look(current, data)
-                else:
-                    way.append(data)
-                    seen.add(data)
-        return self._briefs[origin]
-
-    def _data_of(self, origin: Port) -> Port | None:
-        """Return what is written to where an output is that of a scatter: it has the shape of that."""
-        if self.graph.type_of(origin[0]) not in self._scatters:
-            return None
-        origins = self._origins_of(origin[0])
-        return origins[0] if origins else None
-
-    def _look(self, origin: Port, data: Port | None) -> Brief | None:
-        """Return what an output is; None if what stands in front of it may tell more of its shape."""
-        graph, (key, id) = self.graph, origin
-        if key in graph.body.constants:
-            element_type, _, shape = graph.indexed_declaration(key)
-            is_known = id == b"0" and element_type is not None and shape is not None
-            return ("constant", (element_type, shape)) if is_known else None
-        type = graph.type_of(key)
-        if type == PARAMETER:
-            value = graph.value(origin) if graph.owner is None else None
-            if value is None:
-                return None
-            return "input", (value.element_type, value.shape, value.stored_type, value.stored_shape)
-        found = None if type == CONST else graph.output_port(key, id)
-        port = None if found is None else found[1]
-        if port is None or not is_static(port.shape):
-            return None
-        if type in self._scatters:
-            brief = None if data is None else self._briefs.get(data)
-            if brief is None or brief[1][1] != port.shape:
-                return None
-        return "node", (port.element_type, port.shape)

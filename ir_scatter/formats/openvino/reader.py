@@ -8,7 +8,7 @@ from threading import Thread
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import OPENVINO, Model
-from ir_scatter.core.weights import Weights
+from ir_scatter.core.tensors import Weights
 from ir_scatter.formats.base import IR, ReadOptions
 from ir_scatter.formats.openvino.checks import find_defects
 from ir_scatter.formats.openvino.graph import PARAMETER, IrFile, IrGraph

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.errors import NotEditable
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
-from ir_scatter.core.memory import collector_paused
-from ir_scatter.core.model import Model, Node, Value
+from ir_scatter.core.model import Model, Node, Value, collector_paused
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape
 from ir_scatter.formats.base import OneNode, Written
 from ir_scatter.formats.openvino.graph import CONST, IrGraph, byte_range
@@ -27,7 +26,7 @@ from ir_scatter.formats.openvino.xml_text import (
 from ir_scatter.formats.text_edits import Edit, apply_edits, line_lead, removal
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 _LONGEST_ID = 18
 """OpenVINO reads ids as signed numbers of 64 bits."""

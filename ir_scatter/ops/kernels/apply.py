@@ -7,7 +7,7 @@ import numpy
 from ir_scatter.ops.kernels.targets import BLOCK, Targets
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 _NARROW = 16
 _FEW = 4096

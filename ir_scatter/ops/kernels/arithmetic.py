@@ -11,7 +11,7 @@ from ir_scatter.ops.kernels.rounding import round_once
 from ir_scatter.ops.spec import Reduction
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
     DType = numpy.dtype[Any]
 

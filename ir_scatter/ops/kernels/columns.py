@@ -19,7 +19,7 @@ from ir_scatter.ops.kernels.task import Task
 from ir_scatter.ops.spec import Layout
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 _FEWEST = 64
 """Fewer columns at a time than this are not worth their calls."""

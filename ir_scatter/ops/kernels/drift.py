@@ -12,7 +12,7 @@ from ir_scatter.ops.kernels.task import Task
 from ir_scatter.ops.spec import Reduction
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 _LEVELS = 4
 """So many spacings, each half of the one before, are looked at for a drift: sums grow through them."""

@@ -10,7 +10,7 @@ from ir_scatter.ops.kernels.task import Task
 from ir_scatter.ops.spec import Reduction
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 
 def count_hits(

@@ -9,7 +9,7 @@ from ir_scatter.ops.kernels.task import IndexOutOfRange, Task
 from ir_scatter.ops.spec import Layout
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 
 _UNSIGNED = {size: numpy.dtype(f"u{size}") for size in (1, 2, 4, 8)}

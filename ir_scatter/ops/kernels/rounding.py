@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 
 def round_once(values: "Array", dtype: "numpy.dtype[Any]") -> "Array":

@@ -10,7 +10,7 @@ from ir_scatter.ops.kernels.arithmetic import Arithmetic
 from ir_scatter.ops.kernels.targets import BLOCK, Targets
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 
 @dataclass(frozen=True, slots=True)

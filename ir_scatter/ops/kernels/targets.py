@@ -16,7 +16,7 @@ from ir_scatter.ops.kernels.task import IndexOutOfRange, Task
 from ir_scatter.ops.spec import Layout, Reduction
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
     Block: TypeAlias = tuple[slice | Array, int, Array]
     """Which rows of the updates; a number of a row of the output; the target of each, counted from there."""

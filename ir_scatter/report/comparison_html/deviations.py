@@ -17,7 +17,7 @@ from ir_scatter.ops.general_kernels.case import kind
 
 if TYPE_CHECKING:
     from ir_scatter.compare.verdicts import Comparison, Tolerance
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
 
 _PIECE = 1 << 20
 _SAMPLE = 2_000_000

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
-from ir_scatter.core.weights import decode
+from ir_scatter.core.tensors import decode
 from ir_scatter.formats import format_of
 from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.ops.general_kernels.case import Array

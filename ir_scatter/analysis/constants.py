@@ -2,16 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from ir_scatter.core.constants import FEW, Constant, few_numbers
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import Node, Value
 from ir_scatter.core.shapes import Shape, agree, element_count, is_static, narrow, static
+from ir_scatter.core.tensors import FEW, Constant, few_numbers
 from ir_scatter.ops import find, is_scatter
 from ir_scatter.ops.general import GeneralOp, find_computed
 from ir_scatter.ops.spec import Role
 
 if TYPE_CHECKING:
-    from ir_scatter.core.constants import Array
+    from ir_scatter.core.tensors import Array
+
 
 MAX_CONSTANT_ELEMENTS = 1 << 26
 _MAX_COMPUTED = 1 << 23
@@ -233,7 +234,7 @@ def _is_plainly_known(value: Value) -> bool:
 def _shape_source(value: Value) -> Value | None:
     """Return the input of a value's producer that has the same shape as the value, if one has."""
     node = None if _is_plainly_known(value) else value.producer
-    if node is None or node.graph.forms.is_settled(node.handle, value.output):
+    if node is None:
         return None
     lookup = find(node.domain, node.type, node.opset)
     if lookup is not None:

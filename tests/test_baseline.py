@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from ir_scatter import Diagnostic, Location, NodeRef, Severity, UsageError
-from ir_scatter.baseline import Baseline, baseline_text, read_baseline
-from ir_scatter.report.report import FileResult, Report
+from ir_scatter.lint import Baseline, FileResult, Report, baseline_text, read_baseline
 
 
 def finding(

@@ -10,6 +10,7 @@ from ir_scatter.core.files import Source
 from ir_scatter.core.shapes import UNKNOWN_DIM
 from ir_scatter.lint import (
     Checked,
+    FileResult,
     NodeIgnore,
     Options,
     check_file,
@@ -17,7 +18,6 @@ from ir_scatter.lint import (
     make_report,
     without_known,
 )
-from ir_scatter.report.report import FileResult
 from tests.rules.cases import legal, shaped, write_ir
 from tests.rules.ir_text import IrText
 from tests.rules.rows import ROWS

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 import ir_scatter.rewrites
-from ir_scatter.analysis.facts import Facts
-from ir_scatter.analysis.reads import EVERYTHING, Fact
-from ir_scatter.analysis.scatter_node import Operand, Site
-from ir_scatter.core.constants import Constant
+from ir_scatter.analysis.constants import Facts
+from ir_scatter.analysis.scatter_node import Operand, ScatterNode
+from ir_scatter.analysis.signature import EVERYTHING, Fact
 from ir_scatter.core.model import Input, Node, Value
+from ir_scatter.core.tensors import Constant
 from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.base import Rewrite, View
-from ir_scatter.rules.rule import Rule
+from ir_scatter.rules.base import Rule
 
 Reads = frozenset[Fact]
 
@@ -64,22 +64,21 @@ _NUMBERS = (Fact.INDEX_FAULTS, Fact.INDICES, Fact.VALUES)
 _ORIGIN = (Fact.PRODUCERS, Fact.INDEX_FAULTS, Fact.UNREAD_INDICES)
 
 _GUARDED: dict[type, dict[str, tuple[Fact, ...]]] = {
-    Site: {
+    ScatterNode: {
         **dict.fromkeys(("lookup", "spec", "wraps"), (Fact.OPERATOR,)),
-        **dict.fromkeys(("data", "indices", "updates", "operand"), (Fact.INPUTS,)),
+        **dict.fromkeys(("data", "indices", "updates", "operand", "operands"), (Fact.INPUTS,)),
         **dict.fromkeys(
             ("data_shape", "indices_shape", "depth", "longer_dimensions", "expected_updates", "limits"),
             (Fact.SHAPES,),
         ),
         **dict.fromkeys(("written_axis", "axis"), (Fact.AXIS,)),
         **dict.fromkeys(("attribute", "reduction"), (Fact.ATTRIBUTES,)),
-        **dict.fromkeys(("has_plain_indices", "has_faults", "out_of_range", "repeats"), (Fact.INDEX_FAULTS,)),
+        **dict.fromkeys(("has_faults", "out_of_range", "repeats"), (Fact.INDEX_FAULTS,)),
         **dict.fromkeys(("few_indices", "index_array"), (Fact.INDEX_FAULTS, Fact.INDICES)),
         "has_constant_indices": (Fact.CONSTANCY,),
         "facts": (*_ORIGIN, Fact.INDICES, Fact.VALUES),
-        "signature": (),
     },
-    Operand: {"shape": (Fact.SHAPES,), "element_type": (Fact.TYPES,)},
+    Operand: {"stored": (Fact.STORED,), "shape": (Fact.SHAPES,), "element_type": (Fact.TYPES,)},
     Node: {
         **dict.fromkeys(("domain", "type", "opset"), (Fact.OPERATOR,)),
         **dict.fromkeys(("inputs", "outputs"), (Fact.INPUTS,)),
@@ -184,7 +183,7 @@ def enforced() -> Iterator[_Reader]:
         if check is None:
             return one
 
-        def held(site: Site) -> Iterator[Any]:
+        def held(site: ScatterNode) -> Iterator[Any]:
             with reader.held_to(one.reads):
                 found = list(check(site))
             return iter(found)

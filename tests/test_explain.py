@@ -10,7 +10,7 @@ from ir_scatter.explain import explain
 from ir_scatter.ops import SPECS
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rules import all_rules
-from ir_scatter.rules.rule import Rule
+from ir_scatter.rules.base import Rule
 
 
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ir_scatter import read
-from ir_scatter.analysis.facts import Facts
+from ir_scatter.analysis.constants import Facts
 from ir_scatter.core.model import Node, Value
 from ir_scatter.formats import read as read_any
 from tests.rules.ir_text import IrText, Output

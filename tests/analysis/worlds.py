@@ -1,35 +1,22 @@
-"""What is known of one node holds for all of its form: with forms and without, the same is found."""
+"""Models of several scatter nodes that differ in one thing or another, as a seed draws them."""
 
 import random
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-import pytest
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 
-from ir_scatter.analysis.plain_forms import PlainForm, PlainForms
-from ir_scatter.analysis.scatter_node import Site
 from ir_scatter.convert import Conversion, convert
 from ir_scatter.convert.output import make_files
 from ir_scatter.core.errors import NotEditable, UnreadableModel, UsageError
 from ir_scatter.core.model import Model
-from ir_scatter.formats.onnx.graph import OnnxForms
-from ir_scatter.formats.openvino.graph import IrForms
-from ir_scatter.ops import find, scatter_types
-from ir_scatter.rewrites.conditions import Condition, judge
-from ir_scatter.rules import all_rules
-from ir_scatter.validate import Check, read, validate
 from tests.rules.ir_text import IrText, Output
 
-SEEDS, WORLDS = range(8), 6
-"""Tests of each format, and the worlds that each of them makes."""
-
-EVERYTHING = ("unique-indices", "non-negative-indices", "equal-indices")
+PROMISES = ("unique-indices", "non-negative-indices", "equal-indices")
 TARGETS: Mapping[str, Sequence[str | None]] = {
     "onnx": (None, "ScatterElements", "ScatterND"),
     "openvino-ir": (
@@ -61,64 +48,6 @@ def _written(found: Conversion, model: Model) -> object:
     except (NotEditable, UnreadableModel, UsageError) as error:
         return type(error), str(error)
     return [(file.path, file.content) for file in files.outputs]
-
-
-def everything(path: str) -> dict[str, object]:
-    """Return the findings of one model and what becomes of it on each way."""
-    model = read(path)
-    found: dict[str, object] = {
-        "validate": validate(model),
-        "one rule": validate(model, select=["SCT304"]),
-        "few numbers": validate(model, max_index_elements=3),
-    }
-    for to in TARGETS[model.format]:
-        found[f"{to}"] = converted(model, to, (), keeps=False)
-        found[f"{to} with promises"] = converted(model, to, EVERYTHING, keeps=True)
-    return found
-
-
-def without_forms(path: str) -> dict[str, object]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PlainForms, "find", lambda self, site: None)
-        for forms in (IrForms, OnnxForms):
-            patch.setattr(forms, "is_settled", lambda self, handle, output: False, raising=False)
-        return everything(path)
-
-
-def sites_by_form(path: str) -> tuple[Check, dict[PlainForm, list[Site]]]:
-    """Return the nodes that have a form, by it."""
-    model = read(path)
-    check = Check(model, all_rules())
-    found: dict[PlainForm, list[Site]] = defaultdict(list)
-    for node in model.walk(scatter_types(model.domain)):
-        lookup = find(node.domain, node.type, node.opset)
-        if lookup is not None:
-            form = check.plain.find(site := Site(node, lookup, check.facts))
-            if form is not None:
-                found[form].append(site)
-    return check, found
-
-
-def facts_of(site: Site, check: Check) -> object:
-    """Return what rules and rewrites can see of a node."""
-    operands = {role: (one.element_type, one.shape) for role, one in site._operands.items()}
-    verdicts = [judge(condition, site).verdict for condition in (Condition.NON_NEGATIVE, Condition.UNIQUE)]
-    check.clean.clear()
-    codes = [one.code for one in check.node(site, site.node.graph)]
-    seen = (site.written_axis, site.axis, site.reduction, site.limits, site.longer_dimensions())
-    return site.signature, operands, dict(site.node.attributes), verdicts, codes, seen
-
-
-def check_forms(path: Path | str) -> int:
-    """Demand that forms change nothing; return how many nodes have the form of another one."""
-    with_forms, without = everything(str(path)), without_forms(str(path))
-    for key, found in with_forms.items():
-        assert found == without[key], key
-    check, forms = sites_by_form(str(path))
-    for sites in forms.values():
-        first, *others = [facts_of(site, check) for site in sites]
-        assert all(other == first for other in others)
-    return sum(len(sites) - 1 for sites in forms.values())
 
 
 # ONNX
@@ -362,7 +291,8 @@ IR_CHOICES: Mapping[str, Sequence[Any]] = {
 class IrWorld:
     """Writes an IR of several scatter nodes."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, choices: Mapping[str, Sequence[Any]] = IR_CHOICES) -> None:
+        self.choices = choices
         self.chooser = random.Random(seed)
         self.main = IrText()
         self.branches = {name: IrText(self.main.weights) for name in ("then", "else")}
@@ -370,7 +300,7 @@ class IrWorld:
         self.last: dict[int, Output] = {}
 
     def write(self, folder: Path) -> str:
-        for number, plan in enumerate(vary(self.chooser, IR_CHOICES, 12)):
+        for number, plan in enumerate(vary(self.chooser, self.choices, 12)):
             self.scatter(self.branches.get(plan["place"], self.main), number, plan)
         flag, given = self.main.parameter("flag", "boolean"), self.main.parameter("given", "f32", (4, 4))
         bodies = []
@@ -488,155 +418,4 @@ class IrWorld:
         return held
 
 
-@pytest.mark.parametrize("make", [OnnxWorld, IrWorld])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_worlds(seed: int, make: Callable[[int], OnnxWorld | IrWorld], tmp_path: Path) -> None:
-    shared = 0
-    for number in range(WORLDS):
-        shared += check_forms(make(WORLDS * seed + number).write(tmp_path))
-    assert shared > 0
-
-
 FLAT = np.arange(4).reshape(2, 2)
-
-
-def add_scatter(text: OnnxText, prefix: str, data: str, array: Any = FLAT, axis: int = 1) -> str:
-    """Add ScatterElements of constant indices."""
-    text.hold(f"{prefix}_indices", array)
-    text.hold(f"{prefix}_updates", np.zeros(np.shape(array), np.float32))
-    operands = [data, f"{prefix}_indices", f"{prefix}_updates"]
-    return text.add("ScatterElements", operands, f"{prefix}_out", axis=axis)
-
-
-def add_if(text: OnnxText, name: str, branches: Mapping[str, OnnxText]) -> None:
-    text.inputs["flag"] = info("flag", [], BOOL)
-    graphs = {f"{key}_branch": branch.graph(key, has_inputs=False) for key, branch in branches.items()}
-    text.add("If", ["flag"], name, **graphs)
-    text.outputs += outputs(name)
-
-
-@pytest.mark.parametrize("values", [(0, 1), (1, 0), (0, 7)])
-def test_axis_behind_a_plain_operator_is_looked_at(values: Sequence[int], tmp_path: Path) -> None:
-    """What an axis is computed from belongs to the form as much as the axis itself."""
-    ir = IrText()
-    inputs = [ir.parameter("data", "f32", (4, 4)), ir.parameter("indices", "i64", (4,))]
-    inputs.append(ir.parameter("updates", "f32", (4, 4)))
-    for axis in values:
-        held = ir.const(f"axis{axis}", "i64", [axis])
-        to = {"destination_type": "i32"}
-        found = ir.add(f"converted{axis}", "Convert", "opset1", [held], [("i32", (1,))], to)
-        ir.add(f"scatter{axis}", "ScatterUpdate", "opset3", [*inputs, found], [("f32", (4, 4))])
-    check_forms(ir.write(tmp_path))
-
-
-@pytest.mark.parametrize("keeper", ["Relu", "Cast", "Identity", "Sigmoid"])
-@pytest.mark.parametrize("is_first", [True, False])
-def test_shape_stored_around_a_body_is_known_in_it(keeper: str, is_first: bool, tmp_path: Path) -> None:
-    """Of two values from around it one has a stored shape that says more than inference knows."""
-    main, branches = OnnxText(), {}
-    main.input("x", ["n", 4])
-    main.stored.append(info("left" if is_first else "right", [1, 4]))
-    for key, name in (("then", "left"), ("else", "right")):
-        main.add("Relu", ["x"], name)
-        branches[key] = branch = OnnxText()
-        more = {"to": FLOAT} if keeper == "Cast" else {}
-        data = branch.add(keeper, [name], f"{key}_data", **more)
-        branch.outputs = outputs(add_scatter(branch, key, data))
-    add_if(main, "chosen", branches)
-    check_forms(main.write(tmp_path))
-
-
-@pytest.mark.parametrize("ir_version", [3, 10])
-def test_default_that_contradicts_its_input(ir_version: int, tmp_path: Path) -> None:
-    main = OnnxText()
-    for key in "ab":
-        first = add_scatter(main, f"{key}_first", main.input(key, [9, 4]), [[5, 0]], axis=0)
-        main.outputs += outputs(add_scatter(main, f"{key}_second", first, [[5, 0]], axis=0))
-    main.hold("b", np.zeros((3, 4), np.float32))
-    check_forms(main.write(tmp_path, ir_version=ir_version))
-
-
-def bfloat16(text: OnnxText, prefix: str, domain: str) -> None:
-    """Add ScatterElements of constants of a type that version 11 does not take."""
-    for name, type, size, width in (("data", 16, 4, 2), ("indices", 7, 1, 8), ("updates", 16, 1, 2)):
-        held = TensorProto(data_type=type, dims=[size], raw_data=b"\0" * (size * width))
-        text.add("Constant", [], f"{prefix}_{name}", value=held)
-    operands = [f"{prefix}_{name}" for name in ("data", "indices", "updates")]
-    text.add("ScatterElements", operands, f"{prefix}_out", domain=domain)
-
-
-@pytest.mark.parametrize("domain", ["", "ai.onnx"])
-def test_function_of_another_opset(domain: str, tmp_path: Path) -> None:
-    """The opset counts, by whichever of its two names a node calls the domain."""
-    main, inner = OnnxText(), OnnxText()
-    bfloat16(main, "main", domain)
-    bfloat16(inner, "inner", domain)
-    function = helper.make_function("my", "F", [], ["inner_out"], inner.nodes, [helper.make_opsetid("", 11)])
-    main.add("F", [], "called", domain="my")
-    main.outputs = outputs("main_out", "called")
-    path = main.write(tmp_path, opset=13, functions=[function])
-    assert [one.code for one in validate(read(path)) if one.location.scope.startswith("my::F")] == ["SCT201"]
-    check_forms(path)
-
-
-def odd_constant(kind: str) -> NodeProto:
-    """Return a node that looks like a Constant of [[1], [2]] and is none."""
-    found = node("Constant", [], ["odd"], name="odd_node", value=tensor("", np.array([[1], [2]])))
-    match kind:
-        case "another domain":
-            found.domain = "my"
-        case "two values":
-            found.attribute.insert(0, helper.make_attribute("value_ints", [77, 78]))
-        case "two outputs":
-            found.output.append("more")
-        case "of a call":
-            found.attribute[0].ref_attr_name = "value"
-        case "segment":
-            found.attribute[0].t.segment.end = 2
-    return found
-
-
-@pytest.mark.parametrize("kind", ["another domain", "two values", "two outputs", "of a call", "segment", ""])
-@pytest.mark.parametrize("is_first", [True, False])
-def test_what_only_looks_like_a_constant(kind: str, is_first: bool, tmp_path: Path) -> None:
-    main = OnnxText(nodes=[odd_constant(kind)])
-    main.add("Constant", [], "plain", value=tensor("", np.array([[1], [2]])))
-    operands = main.input("data", [4, 1]), main.input("updates", [2, 1])
-    for name in ("odd", "plain") if is_first else ("plain", "odd"):
-        add = [operands[0], name, operands[1]]
-        main.outputs += outputs(main.add("ScatterElements", add, f"{name}_out"))
-    check_forms(main.write(tmp_path))
-
-
-def test_function_of_several_signatures(tmp_path: Path) -> None:
-    main, inner = OnnxText(), OnnxText()
-    inner.add("Relu", ["data"], "calm")
-    inner.add("Constant", [], "indices", value=tensor("", FLAT))
-    for axis in (0, 1):
-        inner.add("ScatterElements", ["calm", "indices", "updates"], f"along{axis}", axis=axis)
-        inner.add("ScatterElements", [f"along{axis}", "indices", "updates"], f"again{axis}", axis=axis)
-    imports = [helper.make_opsetid("", 18)]
-    names = ["data", "updates"], ["again0", "again1"]
-    function = helper.make_function("my", "F", *names, inner.nodes, imports)
-    main.input("updates", [2, 2])
-    signatures: Sequence[Dims] = [4, 4], [4, 4], [3, 4], ["n", 2], [2, 2], None
-    for number, dims in enumerate(signatures):
-        given = [main.input(f"data{number}", dims), "updates"]
-        main.nodes.append(node("F", given, [f"a{number}", f"b{number}"], domain="my"))
-        main.outputs += outputs(f"a{number}", f"b{number}")
-    check_forms(main.write(tmp_path, functions=[function]))
-
-
-def test_loop_whose_body_scatters(tmp_path: Path) -> None:
-    main, body = OnnxText(), OnnxText()
-    for name, dims, type in (("number", [], INT64), ("go", [], BOOL), ("state", [4, 4], FLOAT)):
-        body.input(name, dims, type)
-    first = add_scatter(body, "first", "state")
-    second = add_scatter(body, "second", body.add("Relu", [first], "calm"))
-    for key in ("third", "fourth"):
-        body.add("Identity", [main.input(f"{key}_outer", [4, 4])], f"{key}_data")
-        add_scatter(body, key, f"{key}_data", FLAT if key == "third" else FLAT[::-1])
-    body.outputs = [info("go", [], BOOL), info(second, [4, 4])]
-    main.add("Loop", ["", "", main.input("start", [4, 4])], "end", body=body.graph("body"))
-    main.outputs = outputs("end")
-    assert check_forms(main.write(tmp_path)) > 0

@@ -1,0 +1,163 @@
+"""Groups of nodes that nothing tells apart but their names and numbers: networks repeat themselves.
+
+What is found out about one node of a group holds for all of it, if whoever finds it out declares to read
+nothing else than what they have in common. Without the groups the same is found.
+"""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from operator import attrgetter
+from typing import Any
+
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.core.model import OpKey
+from ir_scatter.core.tensors import FEW
+from ir_scatter.ops import SPECS
+from ir_scatter.ops.spec import Role
+
+
+class Fact(StrEnum):
+    """Something that can be known of a scatter node.
+
+    A rule or a rewrite declares all that it reads. Nodes that are the same in all of it are handled
+    once; whoever reads a fact that no group of nodes shares is asked about each node.
+    """
+
+    OPERATOR = "operator"
+    """Domain, type and opset, and the row of the table that applies."""
+    ATTRIBUTES = "attributes"
+    """The attributes, written or by default, and so the reduction."""
+    AXIS = "axis"
+    """The axis, if it is constant."""
+    INPUTS = "inputs"
+    """How many inputs and outputs there are, which of them are left out, open or the same."""
+    SHAPES = "shapes"
+    """Ranks and shapes of inputs and outputs, as far as they are known."""
+    TYPES = "types"
+    """Element types of inputs and outputs."""
+    STORED = "stored"
+    """Shapes and types that the file stores at inputs and outputs, right or wrong."""
+    CONSTANCY = "constancy"
+    """Whether the indices are constant in effect."""
+
+    INDEX_FAULTS = "index-faults"
+    """Constant indices, and where they come from, if one of them is out of range, negative, or names a
+    target again; nothing of other indices."""
+    UNREAD_INDICES = "unread-indices"
+    """The constant that the indices come from, if it is too large to be read; nothing of others."""
+
+    CONDITIONS = "conditions"
+    """What is proven of the indices, by condition (rewrites: `View.proof`, which remembers who asked)."""
+    NOTED_INDICES = "noted-indices"
+    """The numbers of constant indices (rewrites: `View.index_numbers`, which notes that what is made
+    of them is right for no others)."""
+
+    INDICES = "indices"
+    """The numbers of the indices, whatever they are."""
+    VALUES = "values"
+    """The numbers of data and updates."""
+    PRODUCERS = "producers"
+    """What stands in front of the inputs and around the node."""
+    NAMES = "names"
+    """Names and places of the node and of its inputs."""
+
+
+EVERYTHING = frozenset(Fact)
+"""What is read by whoever declares nothing."""
+
+SIGNATURE = frozenset(
+    {
+        Fact.OPERATOR, Fact.ATTRIBUTES, Fact.AXIS, Fact.INPUTS, Fact.SHAPES, Fact.TYPES, Fact.STORED,
+        Fact.CONSTANCY,
+    }
+)  # fmt: skip
+"""What nodes of one signature have in common."""
+
+FAULTS = frozenset({Fact.INDEX_FAULTS, Fact.UNREAD_INDICES})
+"""What a node has nothing of unless its group says so (`NodeGroup.has_faults`)."""
+
+REMEMBERED = frozenset({Fact.CONDITIONS, Fact.NOTED_INDICES})
+"""What is written down when a rewrite asks for it."""
+
+
+_known = attrgetter("element_type", "shape", "stored_type", "stored_shape")
+_stored = attrgetter("is_present", "stored_type", "stored_shape")
+
+
+def signature(scatter: ScatterNode) -> Hashable | None:
+    """Return the values of the facts in `SIGNATURE`; None if the node is like no other."""
+    node, shape = scatter.node, scatter.facts.shape
+    attributes = _exactly(node.attributes)
+    if scatter.lookup.spec is None or attributes is None:
+        return None
+    ports = node.inputs
+    values = [port.value for port in ports]
+    return (
+        (node.domain, node.type, node.opset),
+        attributes,
+        tuple(map(_stored, ports)),
+        tuple([value and (_known(value), value.constant is None and shape(value)) for value in values]),
+        tuple(map(values.index, values)) if len({*values}) < len(values) else (),
+        tuple(map(_known, node.outputs)),
+        scatter.written_axis,
+        True if scatter.few_indices else scatter.has_constant_indices and scatter.indices_shape,
+    )
+
+
+def _exactly(attributes: Mapping[str, Any]) -> Hashable | None:
+    """Return attributes so that 1, 1.0 and True differ; None if one holds a tensor or a graph."""
+    for value in attributes.values():
+        parts = value if isinstance(value, list) else (value,)
+        if not all(isinstance(part, int | float | str | bytes) for part in parts):
+            return None
+    return tuple([(name, repr(value)) for name, value in attributes.items()])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeGroup:
+    """Nodes of one model that have one signature.
+
+    Attributes:
+        representative: the first of them that was seen.
+    """
+
+    representative: ScatterNode
+
+    def has_faults(self, member: ScatterNode) -> bool:
+        """Tell whether the indices of a member have any of `FAULTS`."""
+        return member.has_faults(self.representative.limits)
+
+
+class NodeGroups:
+    """Groups the nodes of one model."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Hashable, NodeGroup] = {}
+        self._by_key: dict[Hashable, NodeGroup | None] = {}
+
+    def of(self, scatter: ScatterNode) -> NodeGroup | None:
+        """Return the group of a node, None if it is like no other."""
+        spec, node, short_cut = scatter.lookup.spec, scatter.node, None
+        if spec is not None and scatter.facts.max_elements >= FEW:
+            short_cut = node.graph.key_of(node, *_ports(spec.key))
+        if short_cut is None:
+            return self._of_signature(scatter)
+        key, scatter.few_indices = short_cut
+        if key not in self._by_key:
+            self._by_key[key] = self._of_signature(scatter)
+        return self._by_key[key]
+
+    def _of_signature(self, scatter: ScatterNode) -> NodeGroup | None:
+        key = signature(scatter)
+        return None if key is None else self._groups.setdefault(key, NodeGroup(scatter))
+
+
+@cache
+def _ports(key: OpKey) -> tuple[int, frozenset[int]]:
+    """Return the input of the indices, and those whose numbers belong to the signature: the axis."""
+    ports = SPECS[key].ports
+    numbers = {port.role: number for number, port in enumerate(ports)}
+    tensors = {Role.DATA, Role.INDICES, Role.UPDATES}
+    return numbers[Role.INDICES], frozenset(numbers[role] for role in numbers.keys() - tensors)

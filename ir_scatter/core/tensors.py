@@ -1,0 +1,202 @@
+"""Constant tensors, whose bytes are mapped, and read when somebody asks for them."""
+
+import mmap
+import os
+import stat
+import sys
+from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.element_types import ElementType, dtype
+from ir_scatter.core.shapes import Shape, element_count
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+FEW = 64
+"""Up to so many numbers Python's own min, max and set are quicker than NumPy's calls."""
+
+_Form: TypeAlias = Literal["b", "h", "i", "q", "B", "H", "I", "Q"]
+
+_FORMS: Mapping[str, _Form] = {
+    "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
+}  # fmt: skip
+
+
+class Declared(Protocol):
+    """What holds a constant: a node with a name and a place."""
+
+    name: str
+
+    @property
+    def location(self) -> Location:
+        """Return where it stands."""
+
+
+class Constant:
+    """A constant tensor whose bytes are read when asked for.
+
+    Args:
+        declared: the place of an initializer, or the node that holds it, or what gives the node.
+        element_type: None if the file names no known type.
+        shape: always known.
+        load: gives a read-only array, or None where the bytes cannot be had.
+        name: the initializer's name; that of the node if None.
+    """
+
+    __slots__ = ("_declared", "_load", "_name", "element_type", "shape")
+
+    def __init__(
+        self,
+        declared: "Location | Declared | Callable[[], Declared]",
+        element_type: ElementType | None,
+        shape: tuple[int, ...],
+        load: "Callable[[], Array | None]",
+        name: str | None = None,
+    ) -> None:
+        self._declared = declared
+        self.element_type = element_type
+        self.shape = shape
+        self._load = load
+        self._name = name
+
+    def load(self) -> "Array | None":
+        """Return a read-only array of the shape, None where the bytes cannot be had."""
+        return self._load()
+
+    def view(self) -> memoryview | None:
+        """Return the bytes where they are stored one element behind the other, low byte first."""
+        return None
+
+    @property
+    def name(self) -> str:
+        if self._name is None:
+            declared = self._declaration()
+            self._name = "" if isinstance(declared, Location) else declared.name
+        return self._name
+
+    @property
+    def location(self) -> Location:
+        declared = self._declaration()
+        return declared if isinstance(declared, Location) else declared.location
+
+    def _declaration(self) -> "Location | Declared":
+        if callable(self._declared):
+            self._declared = self._declared()
+        return self._declared
+
+
+def few_numbers(
+    element_type: ElementType, shape: Shape, view: Callable[[], memoryview | None] | None
+) -> list[int] | None:
+    """Return the whole numbers of a constant if they are few, without importing NumPy.
+
+    `view` gives its bytes, one element behind the other, None where they cannot be had.
+    """
+    form, size = _few_form(element_type, shape)
+    if form is None or view is None:
+        return None
+    data = view()
+    if data is None or len(data) < size:
+        return None
+    return data[:size].cast(form).tolist()
+
+
+@lru_cache(1 << 10)
+def _few_form(element_type: ElementType, shape: Shape) -> tuple[_Form | None, int]:
+    """Return how few numbers are stored, None if they are many or no whole ones, and in how many bytes."""
+    form, count = _FORMS.get(element_type.name), element_count(shape) or 0
+    is_few = 0 < count <= FEW and sys.byteorder == "little"
+    return form if is_few else None, count * element_type.bits // 8
+
+
+class Weights:
+    """A file of weights, mapped when the first bytes are asked for.
+
+    Attributes:
+        path: the file.
+        size: its bytes; None if it does not exist or may not be read.
+        error: why the file cannot be had, "" if it can.
+        identity: inode, time and size of the file when it was found; None if it cannot be had.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size: int | None = None
+        self.error = ""
+        self.identity: tuple[int, int, int] | None = None
+        try:
+            if not path.is_dir() and not stat.S_ISREG(path.stat().st_mode):
+                raise OSError("no regular file")  # to open a pipe is to wait
+            with path.open("rb") as file:
+                status = os.fstat(file.fileno())
+            self.size = status.st_size
+            self.identity = (status.st_ino, status.st_mtime_ns, status.st_size)
+        except OSError as error:
+            self.error = (error.strerror or str(error)).lower()
+
+    @cached_property
+    def _mapping(self) -> "mmap.mmap | None":
+        try:
+            with self.path.open("rb") as file:
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):
+            return None
+
+    def view(self, offset: int, size: int) -> memoryview | None:
+        """Return `size` bytes from `offset` on without copying, None if the file ends before."""
+        if size == 0 and self.size is not None:
+            return memoryview(b"")
+        if self.size is None or offset < 0 or offset + size > self.size or self._mapping is None:
+            return None
+        return memoryview(self._mapping)[offset : offset + size]
+
+
+def decode(data: memoryview, element_type: ElementType, shape: tuple[int, ...]) -> "Array | None":
+    """Return a read-only array of the stored bytes, None for a type NumPy cannot show.
+
+    None too for a shape that NumPy has no arrays of, which can only be an empty one. The bytes may be
+    unaligned. Types below a byte are unpacked, the low bits first.
+    """
+    import numpy
+
+    wanted = dtype(element_type)
+    if wanted is None or element_type.kind == "string":
+        return None
+    count = prod(shape)
+    if len(data) < element_type.byte_size(count):
+        return None
+    if element_type.bits < 8 and element_type.bits not in (2, 4):
+        return None
+    if element_type.bits < 8:
+        array = _unpack(numpy.frombuffer(data, numpy.uint8), element_type, count)
+        array.flags.writeable = False
+    else:
+        array = numpy.frombuffer(data, wanted, count)
+    try:
+        return array.reshape(shape)
+    except ValueError:
+        return None
+
+
+def _unpack(packed: "Array", element_type: ElementType, count: int) -> "Array":
+    import numpy
+
+    bits = element_type.bits
+    shifts = numpy.arange(0, 8, bits, dtype=numpy.uint8)
+    parts = (packed[:, None] >> shifts) & ((1 << bits) - 1)
+    flat = parts.reshape(-1)[:count]
+    if element_type.kind == "signed":
+        sign = 1 << (bits - 1)
+        flat = (flat ^ sign).astype(numpy.int8) - numpy.int8(sign)
+    wanted = dtype(element_type)
+    if wanted is None or element_type.kind != "float":
+        return flat.astype(wanted)
+    return flat.view(wanted)

@@ -1,0 +1,193 @@
+"""Rules about the file itself: what readers find broken in it."""
+
+import re
+
+from ir_scatter.core.diagnostics import Severity
+from ir_scatter.rules.base import Rule
+
+
+def _defect(code: str, name: str, text: str, severity: Severity = Severity.ERROR) -> Rule:
+    """Make a rule of a text in which each paragraph of its documentation follows the one before."""
+    paragraphs = re.sub(r"\n(?=(Why|Applies to|Runtimes|Example|Fix): )", "\n\n", text.strip())
+    return Rule(code, name, severity, documentation=paragraphs, is_legality=False)
+
+
+# fmt: off
+FILE_DEFECTS = (
+    _defect("SCT901", "unreadable-file", """
+The file cannot be opened.
+Why: nothing can be said of it.
+Example: a path that does not exist, a folder named as a file, a file without permission.
+Fix: check the path and its permissions.
+"""),
+    _defect("SCT902", "empty-file", """
+The file is empty.
+Why: an export or a download that was cut off leaves such files.
+Runtimes: OpenVINO: "Unable to read the model".
+Fix: export or download the model again.
+"""),
+    _defect("SCT903", "malformed-xml", """
+The file is not well-formed XML.
+Why: nothing behind the place can be read; an export or a download was cut off, or an editor broke
+it.
+Runtimes: OpenVINO: "Unable to read the model" or a byte offset.
+Example: <dim>3</dmi>.
+Fix: mend the place that is named, or export the model again.
+"""),
+    _defect("SCT904", "malformed-protobuf", """
+The file is no ONNX model: its bytes are not the protobuf message that a model is.
+Why: nothing in it can be read; a download was cut off, or it is a Git LFS pointer.
+Runtimes: onnx: "Error parsing message with type 'onnx.ModelProto'".
+Fix: fetch the file again (git lfs pull).
+"""),
+    _defect("SCT905", "not-a-model", """
+The file is XML, but no OpenVINO IR.
+Why: its root element is not <net>.
+Fix: name the right file; files like this are passed over when a folder is searched.
+"""),
+    _defect("SCT906", "doctype", """
+The XML file has a DOCTYPE.
+Why: an IR has none; entities can make a small file expand without end or read other files.
+Example: <!DOCTYPE net [<!ENTITY a "...">]>.
+Fix: remove the DOCTYPE.
+"""),
+    _defect("SCT907", "nested-too-deep", """
+Elements are nested deeper than 256.
+Why: no exporter writes that; readers run out of stack.
+Fix: export the model again.
+"""),
+    _defect("SCT908", "unsupported-ir-version", """
+The version of the IR is not 10 or 11.
+Why: the layout of older files differs, and OpenVINO reads them no longer.
+Runtimes: OpenVINO: "Unable to read the model", or "stoll" where the version is no number.
+Example: <net name="m" version="7">.
+Fix: convert the original model again with a recent OpenVINO.
+"""),
+    _defect("SCT909", "no-graph", """
+The file holds no graph.
+Why: there is nothing to check, and nothing to run.
+Example: <net version="11"/> without <layers>; a ModelProto without a graph.
+Fix: export the model again.
+"""),
+    _defect("SCT920", "duplicate-id", """
+An id or a name that must be unique is used twice.
+Why: edges and inputs name ids, so it is not known which one is meant.
+Applies to: layer ids and port ids of an IR; names of values in an ONNX graph.
+Runtimes: OpenVINO: "Cannot create layer ... from unsupported opset" and other misleading words.
+onnx.checker: "Graph must be in single static assignment (SSA) form".
+Fix: give the second one an id of its own.
+"""),
+    _defect("SCT921", "unknown-value", """
+An input is fed by something that does not exist.
+Why: the node cannot be computed.
+Applies to: edges of an IR that come from a missing layer or port; inputs of ONNX nodes that
+nothing produces.
+Runtimes: OpenVINO: "Can not find output port with id 7 in layer". onnxruntime: INVALID_GRAPH.
+Fix: name an existing producer.
+"""),
+    _defect("SCT922", "unconnected-input", """
+No edge goes to an input port.
+Why: the node lacks an operand.
+Runtimes: OpenVINO: "index '3' out of range", or "layer is inconsistent".
+Fix: add the edge.
+"""),
+    _defect("SCT923", "unknown-port", """
+An edge goes to an input port that the layer does not have.
+Why: the value is lost, or the reader stops.
+Runtimes: OpenVINO: "Can not find input port with id 9 in layer".
+Fix: let the edge name a port of the layer.
+"""),
+    _defect("SCT924", "duplicate-edge", """
+Two edges go to the same input port.
+Why: it is not known which value is meant.
+Runtimes: OpenVINO: "has incorrect input with index".
+Fix: remove one of the two.
+"""),
+    _defect("SCT925", "dangling-edge", """
+An edge goes to a layer that does not exist.
+Why: the file contradicts itself; what the edge was for is lost.
+Runtimes: OpenVINO ignores the edge.
+Fix: remove the edge, or restore the layer.
+""", Severity.WARNING),
+    _defect("SCT926", "cycle", """
+Nodes depend on each other in a cycle.
+Why: none of them can be computed first.
+Applies to: the graphs of both formats, and ONNX functions that call themselves.
+Runtimes: OpenVINO: "Attempt to access node 4 that not in graph."
+Fix: remove the edge that leads back; a recurrence belongs in a Loop or a TensorIterator.
+"""),
+    _defect("SCT927", "not-sorted", """
+A node stands before a node that produces one of its inputs.
+Why: ONNX demands that nodes are sorted; some readers take the first pass as the only one.
+Runtimes: onnx.checker refuses it; onnxruntime and OpenVINO sort.
+Fix: sort the nodes.
+""", Severity.WARNING),
+    _defect("SCT928", "bad-number", """
+A number is none, or is outside of what it may be.
+Why: readers stop with words that tell nothing ("stoll"), or read something else.
+Applies to: ids, dimensions, shapes, offsets, sizes and types that the file declares.
+Example: <dim>abc</dim>, shape="-5,4", shape="5..3", offset="x".
+Fix: write the number that was meant.
+"""),
+    _defect("SCT929", "unknown-type", """
+A layer has a type that no operator has.
+Why: "Constant" is an easy slip for "Const" and ends OpenVINO's process when it is read.
+Example: <layer type="Constant">.
+Fix: write "Const".
+"""),
+    _defect("SCT930", "weights-missing", """
+A file with the values of constants cannot be read.
+Why: scatter operators are still checked, but constant indices and axes are unknown.
+Applies to: the .bin beside an IR's .xml, and external data of ONNX models.
+Runtimes: OpenVINO: "Empty weights data in bin file or bin file cannot be found!". onnxruntime
+refuses the model.
+Fix: put the file where the model expects it; git lfs pull.
+""", Severity.WARNING),
+    _defect("SCT931", "weights-truncated", """
+A constant ends behind the end of the file that holds its values.
+Why: the file was cut off, or belongs to another model.
+Runtimes: OpenVINO: "Incorrect weights in bin file!".
+Fix: fetch the file again; take .xml and .bin from the same export.
+"""),
+    _defect("SCT932", "constant-size", """
+A constant has other bytes than its type and shape need.
+Why: the values are not those that were saved.
+Runtimes: OpenVINO: "Attribute and shape size are inconsistent for Const op!".
+Example: element_type="i64" shape="2" size="8": 16 bytes are needed.
+Fix: mend type, shape or size, or export the model again.
+"""),
+    _defect("SCT933", "external-data-path", """
+External data of an ONNX model lies outside of the model's folder.
+Why: a model must not read other files of the machine it runs on.
+Runtimes: onnx: "Data of TensorProto should be file inside".
+Example: location "../../etc/passwd", an absolute path, or a symbolic link that leads outside.
+Fix: put the data beside the model and name it relatively.
+"""),
+    _defect("SCT934", "half-replaced", """
+A conversion was killed while it replaced the files of a model.
+Why: some of the files are those of the new model and some those of the old one: they do not belong
+together.
+Applies to: models beside which the conversion left a list of what it had not replaced yet.
+Runtimes: none can tell; weights of another model are read as they are.
+Fix: convert from or to the same path again: that first replaces the files that are left, and says so.
+"""),
+    _defect("SCT940", "shapes-not-propagated", """
+The shapes given with --input-shape could not be propagated.
+Why: the rules saw the shapes that the file stores.
+Runtimes: the message is that of the runtime that was asked: OpenVINO for an IR, onnx for ONNX.
+Fix: mend the errors that are reported beside it, or give other shapes.
+""", Severity.WARNING),
+    _defect("SCT941", "not-looked-at", """
+Functions of an ONNX model are called so often, or in so many ways, that not all was looked at.
+Why: functions that call functions twice each stand for more nodes than anybody can look at; what was
+not looked at may break rules.
+Applies to: calls of a function beyond 64 kinds of inputs and attributes, and graphs whose shapes take
+too long to infer for the size of the file.
+Fix: inline the functions, or store the shapes.
+""", Severity.NOTE),
+    _defect("SCT999", "internal-error", """
+The file could not be checked because of a bug in ir-scatter.
+Why: nothing can be said of the file; the other files are reported.
+Fix: report it, with the file if you may; IR_SCATTER_DEBUG=1 shows where it happened.
+"""),
+)
