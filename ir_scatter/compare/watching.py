@@ -36,7 +36,7 @@ from ir_scatter.evaluate.plan import Plan, Plans, Step
 from ir_scatter.evaluate.program import Program, Sketch
 from ir_scatter.ops import Lookup
 from ir_scatter.ops.general import GeneralOp
-from ir_scatter.ops.general_kernels.case import kind
+from ir_scatter.ops.general_kernels.base import kind
 from ir_scatter.ops.spec import Reduction, Role
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from ir_scatter.core.errors import BadFeed
 from ir_scatter.core.shapes import agree, show, with_article
 from ir_scatter.evaluate.arrays import read_array
 from ir_scatter.evaluate.machine import load
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 
 _TEXT_KINDS = "OUST"
 """NumPy's kinds of arrays that can hold strings."""

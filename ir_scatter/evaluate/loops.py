@@ -9,7 +9,7 @@ from ir_scatter.core.element_types import dtype
 from ir_scatter.core.shapes import show
 from ir_scatter.evaluate.failures import failure
 from ir_scatter.evaluate.plan import Step
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 
 
 def part_count(step: Step, cut: Slice, shape: Sequence[int]) -> int:

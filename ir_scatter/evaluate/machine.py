@@ -19,7 +19,7 @@ from ir_scatter.core.shapes import counted
 from ir_scatter.evaluate.failures import failure
 from ir_scatter.evaluate.loops import part_count, part_of, put_together
 from ir_scatter.evaluate.plan import Plan, Plans, Step
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 
 Cell = TypeVar("Cell")
 

@@ -15,7 +15,7 @@ from ir_scatter.core.model import Model
 from ir_scatter.evaluate.feeds import check_feeds
 from ir_scatter.evaluate.nodes import ArrayMachine
 from ir_scatter.evaluate.plan import Plan, Plans, make_plans, wire
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.validate import read, validate
 
 

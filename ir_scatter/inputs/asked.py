@@ -11,7 +11,7 @@ from ir_scatter.evaluate.plan import Step
 from ir_scatter.inputs.cells import Cell, Shapeless, Traced, cell_of
 from ir_scatter.ops.constraints import Axis, Meaning
 from ir_scatter.ops.general import constraints_of, output_shapes
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.ops.general_shapes import ShapeCase
 
 _MOST_NUMBERS = 64

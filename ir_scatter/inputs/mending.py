@@ -15,7 +15,7 @@ from ir_scatter.ops import Lookup
 from ir_scatter.ops.constraints import Constraint as Need
 from ir_scatter.ops.constraints import Meaning
 from ir_scatter.ops.general import GeneralOp, constraints_of
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.ops.spec import IndicesLimit, Layout, OpSpec, Role
 
 _SHAPE_INPUTS = frozenset({"broadcast", "expand"})

@@ -288,18 +288,18 @@ _reduce = partial(GeneralOp, attributes=_KEEPS, shape=reduction, constraints=_RE
 
 ROWS = (
     # moving, copying and cutting
-    _pointwise("Identity", "conversion.identity", moves=_FIRST, keeps_type=True),
+    _pointwise("Identity", "layout.identity", moves=_FIRST, keeps_type=True),
     _pointwise(
-        "Convert/Cast", "conversion.convert/conversion.cast", "destination_type/to saturate round_mode",
+        "Convert/Cast", "arithmetic.convert", "destination_type/to saturate round_mode",
         moves=_FIRST,
         spelling=Each(Spelling("opset1", told={"destination_type": "type"}), Spelling(told={"to": "type"})),
     ),
     _pointwise(
-        "ConvertLike/CastLike", "conversion.convert_like/conversion.cast_like", "/saturate round_mode",
+        "ConvertLike/CastLike", "arithmetic.convert_like", "/saturate round_mode",
         moves=_FIRST,
     ),
     _moving(
-        "Reshape", "layout.{dialect}_reshape", "special_zero/allowzero shape",
+        "Reshape", "layout.reshape", "special_zero/allowzero shape",
         constraints=(Meaning.RESHAPED(1),),
         spelling=Each(
             Spelling("opset1", {"special_zero": "false"}), Spelling(attributes={"allowzero": 1}, since=14),
@@ -307,37 +307,37 @@ ROWS = (
     ),
     _moving("/Flatten", "layout.flatten", "axis"),
     _moving(
-        "Squeeze", "layout.{dialect}_squeeze", "allow_axis_skip pytorch_dynamic_rank/axes",
+        "Squeeze", "layout.squeeze", "allow_axis_skip pytorch_dynamic_rank/axes",
         constraints=(Meaning.ONES(1),),
     ),
     _moving(
-        "Unsqueeze", "layout.{dialect}_unsqueeze", "/axes", constraints=(Meaning.NEW_DIMENSION(1),),
+        "Unsqueeze", "layout.unsqueeze", "/axes", constraints=(Meaning.NEW_DIMENSION(1),),
         spelling=Each(Spelling("opset1", inputs=("axes",)), Spelling(inputs=("axes",), since=13)),
     ),
     _moving(
-        "Transpose", "layout.{dialect}_transpose", "/perm", constraints=Each(_DIMENSION, ()),
+        "Transpose", "layout.transpose", "/perm", constraints=Each(_DIMENSION, ()),
         spelling=Each(Spelling("opset1"), Spelling(told={"perm": "order"})),
     ),
     _moving(
-        "Broadcast/Expand", "repetition.broadcast/repetition.expand", "mode/",
+        "Broadcast/Expand", "layout.broadcast/layout.expand", "mode/",
         constraints=Each((Meaning.TARGET(1, axes=2), Meaning.ASCENDING(2)), (Meaning.TARGET(1),)),
         spelling=Each(Spelling("opset3", {"mode": "numpy"}), Spelling()),
     ),
-    _moving("Tile", "repetition.{dialect}_tile", constraints=(Meaning.REPEATS(1, low=1, high=2),)),
+    _moving("Tile", "layout.tile", constraints=(Meaning.REPEATS(1, low=1, high=2),)),
     GeneralOp(
-        "Concat", "partition.concat", "axis", moves=None,
+        "Concat", "layout.concat", "axis", moves=None,
         spelling=Each(Spelling("opset1", told=_AXIS), Spelling(told=_AXIS)),
     ),
     _moving(
-        "Split", "partition.{dialect}_split", "num_splits/axis split num_outputs",
+        "Split", "layout.{dialect}_split", "num_splits/axis split num_outputs",
         constraints=Each(_DIMENSION, _PARTS),
     ),
     _moving(
-        "VariadicSplit/", "partition.variadic_split",
+        "VariadicSplit/", "layout.variadic_split",
         constraints=(*_DIMENSION, Meaning.PARTS(2, axis=Axis(None, port=1))),
     ),
     _moving(
-        "Gather", "selection.{dialect}_gather", "batch_dims/axis",
+        "Gather", "select.gather", "batch_dims/axis",
         constraints=Each(
             (Meaning.POSITION(1, axis=Axis(None, port=2), wraps_since=8), Meaning.DIMENSION(2)),
             (Meaning.POSITION(1, wraps_since=11),),
@@ -345,19 +345,19 @@ ROWS = (
         spelling=Each(Spelling("opset8", {"batch_dims": "0"}, inputs=("axis",)), Spelling(told=_AXIS)),
     ),
     _moving(
-        "GatherND", "selection.{dialect}_gather_nd", "batch_dims",
+        "GatherND", "select.gather_nd", "batch_dims",
         constraints=Each((Meaning.COORDINATES(1, wraps_since=8),), (Meaning.COORDINATES(1, wraps_since=11),)),
         spelling=Each(Spelling("opset8", {"batch_dims": "0"}), Spelling()),
     ),
     _moving(
-        "GatherElements", "selection.{dialect}_gather_elements", "axis",
+        "GatherElements", "select.gather_elements", "axis",
         constraints=Each((position(1),), (Meaning.POSITION(1, wraps_since=11),)),
         spelling=Each(Spelling("opset6", told=_AXIS), Spelling(told=_AXIS)),
     ),
     GeneralOp("GatherTree/", constraints=(position(1, _AT_2), Meaning.COUNT(2, axis=_AT_0, low=1))),
     GeneralOp("/ArrayFeatureExtractor", constraints=(position(1, fixed(-1)),)),
     _moving(
-        "Slice", "slicing.{dialect}_slice", "/starts ends axes",
+        "Slice", "layout.cut", "/starts ends axes",
         constraints=Each(
             (Meaning.BEGIN(1, axes=4), Meaning.END(2, axes=4), number(3, 1, 1), Meaning.DIMENSION(4)),
             (Meaning.BEGIN(1, axes=3), Meaning.END(2, axes=3), Meaning.DIMENSION(3), number(4, 1, 1)),
@@ -365,7 +365,7 @@ ROWS = (
         spelling=Each(Spelling("opset8", inputs=("step", "axes")), Spelling(inputs=("axes",))),
     ),
     _moving(
-        "StridedSlice/", "slicing.strided_slice",
+        "StridedSlice/", "layout.strided_slice",
         "begin_mask end_mask new_axis_mask shrink_axis_mask ellipsis_mask",
         constraints=(Meaning.BEGIN(1), Meaning.END(2), number(3, 1, 1)),
     ),
@@ -401,21 +401,21 @@ ROWS = (
     *_each("BatchToSpace/ SpaceToBatch/", constraints=(number(1, 1, 1), number(2, 0, 0), number(3, 0, 0))),
     # making
     GeneralOp(
-        "ShapeOf/Shape", "generation.shape_of/generation.shape", "output_type/start end",
+        "ShapeOf/Shape", "arithmetic.shape_of", "output_type/start end",
         reads_shapes_only=True, spelling=Each(Spelling("opset3", _TO_I64), Spelling()),
     ),
-    GeneralOp("/Size", "generation.size", reads_shapes_only=True),
+    GeneralOp("/Size", "arithmetic.size", reads_shapes_only=True),
     GeneralOp(
-        "Range", "generation.{dialect}_range", "output_type/stash_type",
+        "Range", "arithmetic.number_range", "output_type/stash_type",
         constraints=(number(0, 0, 0), Meaning.LENGTH(1, axis=_AT_0, low=3, high=6), number(2, 1, 1)),
         spelling=Each(Spelling("opset4", _TO_I64), Spelling()),
     ),
     GeneralOp(
-        "NonZero", "generation.non_zero", "output_type/", constraints=_CHOICES,
+        "NonZero", "arithmetic.non_zero", "output_type/", constraints=_CHOICES,
         spelling=Each(Spelling("opset3", _TO_I64), Spelling()),
     ),
     GeneralOp(
-        "/ConstantOfShape", "repetition.constant_of_shape", "value",
+        "/ConstantOfShape", "arithmetic.constant_of_shape", "value",
         constraints=(Meaning.LENGTHS(0, low=1, high=3),),
     ),
     GeneralOp(
@@ -455,7 +455,7 @@ ROWS = (
     _pointwise("Ceiling/Ceil", "arithmetic.unary(ceiling)", keeps_type=True),
     _pointwise("Sqrt", "arithmetic.unary(square_root)", keeps_type=True),
     _pointwise("ReLU/Relu", "arithmetic.unary(relu)", keeps_type=True),
-    _pointwise("LogicalNot/Not", "logic.logical_not"),
+    _pointwise("LogicalNot/Not", "select.logical_not"),
     *_each(
         "Acos Acosh Asin Asinh Atan Atanh Cos Cosh Elu Erf Exp HardSigmoid HSwish/HardSwish /LeakyRelu Log "
         "/Reciprocal Round Selu Sigmoid Sign Sin Sinh SoftPlus/Softplus SoftSign/Softsign Tan Tanh "
@@ -485,12 +485,12 @@ ROWS = (
     _both("Subtract/Sub", "arithmetic.binary(np.subtract)", _AUTO, keeps_type=True, spelling=_ARITHMETIC),
     _both("Multiply/Mul", "arithmetic.binary(np.multiply)", _AUTO, keeps_type=True, spelling=_ARITHMETIC),
     _both(
-        "Divide/Div", "arithmetic.openvino_divide/arithmetic.binary(truncate_divide)",
+        "Divide/Div", "arithmetic.divide",
         "m_pythondiv auto_broadcast/", constraints=_DIVISION, keeps_type=True, spelling=_ARITHMETIC,
     ),
     _both("Mod/", "arithmetic.binary(truncate_mod)", _AUTO, constraints=_DIVISION),
     _both(
-        "FloorMod/Mod", "arithmetic.binary(floor_mod)/arithmetic.onnx_mod", "auto_broadcast/fmod",
+        "FloorMod/Mod", "arithmetic.modulo", "auto_broadcast/fmod",
         constraints=_DIVISION, spelling=_BINARY,
     ),
     _both("Power/Pow", "arithmetic.power", _AUTO, constraints=(number(1, 0, 3, _WHOLE),)),
@@ -502,37 +502,37 @@ ROWS = (
         "Maximum/Max", "arithmetic.binary(np.maximum)/arithmetic.variadic(np.maximum)", _AUTO,
         spelling=_EXTREME,
     ),
-    _both("Select/Where", "logic.select/logic.where", _AUTO, moves=(1, 2), spelling=_BINARY),
-    _both("Less", "logic.comparison(np.less)", _AUTO, spelling=_BINARY),
-    _both("LessEqual/LessOrEqual", "logic.comparison(np.less_equal)", _AUTO),
-    _both("Greater", "logic.comparison(np.greater)", _AUTO),
-    _both("GreaterEqual/GreaterOrEqual", "logic.comparison(np.greater_equal)", _AUTO),
-    _both("Equal", "logic.comparison(np.equal)", _AUTO, spelling=_BINARY),
-    _both("NotEqual/", "logic.comparison(np.not_equal)", _AUTO),
-    _both("LogicalAnd/And", "logic.logical(np.logical_and)", _AUTO, spelling=_BINARY),
-    _both("LogicalOr/Or", "logic.logical(np.logical_or)", _AUTO, spelling=_BINARY),
-    _both("LogicalXor/Xor", "logic.logical(np.logical_xor)", _AUTO, spelling=_BINARY),
+    _both("Select/Where", "select.select", _AUTO, moves=(1, 2), spelling=_BINARY),
+    _both("Less", "select.comparison(np.less)", _AUTO, spelling=_BINARY),
+    _both("LessEqual/LessOrEqual", "select.comparison(np.less_equal)", _AUTO),
+    _both("Greater", "select.comparison(np.greater)", _AUTO),
+    _both("GreaterEqual/GreaterOrEqual", "select.comparison(np.greater_equal)", _AUTO),
+    _both("Equal", "select.comparison(np.equal)", _AUTO, spelling=_BINARY),
+    _both("NotEqual/", "select.comparison(np.not_equal)", _AUTO),
+    _both("LogicalAnd/And", "select.logical(np.logical_and)", _AUTO, spelling=_BINARY),
+    _both("LogicalOr/Or", "select.logical(np.logical_or)", _AUTO, spelling=_BINARY),
+    _both("LogicalXor/Xor", "select.logical(np.logical_xor)", _AUTO, spelling=_BINARY),
     *_each("BitwiseAnd BitwiseOr BitwiseXor SquaredDifference/ /Sum /Mean", shape=elementwise),
     _both("/BitShift", constraints=(number(1, 0, 7, _WHOLE),)),
     *_each("BitwiseLeftShift/ BitwiseRightShift/", shape=elementwise, constraints=(number(1, 0, 3, _WHOLE),)),
     # along axes
     _reduce(
-        "ReduceSum", "reduction.{dialect}_reduce(np.add)",
+        "ReduceSum", "reduce.reduction(np.add)",
         spelling=Each(_REDUCING, Spelling(told={"keepdims": "keeps"}, inputs=("axes",), since=13)),
     ),
     _reduce(
-        "ReduceProd", "reduction.{dialect}_reduce(np.multiply)",
+        "ReduceProd", "reduce.reduction(np.multiply)",
         spelling=Each(_REDUCING, Spelling(told={"keepdims": "keeps"}, inputs=("axes",), since=18)),
     ),
-    _reduce("ReduceMax", "reduction.{dialect}_reduce(np.maximum)"),
-    _reduce("ReduceMin", "reduction.{dialect}_reduce(np.minimum)"),
+    _reduce("ReduceMax", "reduce.reduction(np.maximum)"),
+    _reduce("ReduceMin", "reduce.reduction(np.minimum)"),
     *_each(
         "ReduceL1 ReduceL2 ReduceMean ReduceLogicalAnd/ ReduceLogicalOr/ /ReduceLogSum /ReduceLogSumExp "
         "/ReduceSumSquare",
         shape=reduction, constraints=_REDUCED,
     ),
     GeneralOp(
-        "CumSum", "reduction.{dialect}_cumulative_sum", "exclusive reverse", shape=same,
+        "CumSum", "reduce.cumulative_sum", "exclusive reverse", shape=same,
         constraints=_DIMENSION, keeps_type=True,
     ),
     GeneralOp("/CumProd", shape=same, constraints=_DIMENSION),

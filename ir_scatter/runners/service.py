@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from types import ModuleType
 from typing import IO, Any, TypeAlias
 
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.runners import arena
 
 _OWN = ("ir_scatter", "tests", "__main__")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.runners.outcome import Execution, Tap, Tapped
 
 _FEED = "feed"

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import IO, Any
 
 from ir_scatter.core.shapes import counted
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.runners import arena
 from ir_scatter.runners.child import import_paths
 from ir_scatter.runners.outcome import Status

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.runners.kept import Kept, identity
 from ir_scatter.runners.onnx.inputs import Expected, check
 from ir_scatter.runners.onnx.taps import AskedTap, TappedModel, sizes, tap

@@ -10,7 +10,7 @@ import numpy as np
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_onnx_number
 from ir_scatter.core.weights import decode
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.runners.onnx.answers import OnnxAnswers, shortened
 from ir_scatter.runners.onnx.inputs import Expected
 from ir_scatter.runners.service import Failure, needs, serve

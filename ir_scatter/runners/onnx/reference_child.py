@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.core.element_types import ElementType, from_onnx_number
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.runners.onnx.answers import OnnxAnswers, shortened
 from ir_scatter.runners.onnx.inputs import Expected
 from ir_scatter.runners.service import Failure, needs, serve

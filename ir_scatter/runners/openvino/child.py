@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.runners.openvino.facts import node_facts
 from ir_scatter.runners.openvino.inputs import input_tensors, output_names
 from ir_scatter.runners.openvino.models import Models

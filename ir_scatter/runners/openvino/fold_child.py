@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.runners.openvino.inputs import (
     input_names,
     input_tensors,

@@ -5,7 +5,7 @@ from typing import Any
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.formats import ONNX_FORMAT, format_of
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.runners.openvino.tensors import to_tensor, type_name
 from ir_scatter.runners.service import Failure
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.runners.kept import identity
 from ir_scatter.runners.openvino.inputs import input_names, shapes_by_parameter
 from ir_scatter.runners.openvino.messages import sentence, status

@@ -6,7 +6,7 @@ import numpy as np
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.weights import decode
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.runners.service import Failure
 
 _STRING = "string"

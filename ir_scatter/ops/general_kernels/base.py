@@ -1,0 +1,291 @@
+"""What a kernel is given: the inputs and attributes of one node, and how much it may allocate."""
+
+import operator
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ir_scatter.core.element_types import (
+    ELEMENT_TYPES,
+    ElementType,
+    dtype,
+    from_element_type,
+    from_onnx_number,
+    in_own_dtype,
+)
+from ir_scatter.core.errors import Error
+from ir_scatter.core.shapes import counted, show
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+WHOLE = frozenset({"signed", "unsigned"})
+NUMERIC = WHOLE | {"float"}
+BOOLEAN = frozenset({"boolean"})
+
+_WORDS = {
+    WHOLE: "whole numbers",
+    NUMERIC: "numbers",
+    BOOLEAN: "booleans",
+    NUMERIC | BOOLEAN: "numbers or booleans",
+}
+_LARGEST_RANK = 64
+"""NumPy has no arrays of more dimensions; products of longer lists may take forever."""
+_BY_DTYPE = {row.dtype_name: row for row in ELEMENT_TYPES.values() if row.dtype_name}
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
+
+
+class UnsupportedCase(Error):
+    """A kernel cannot or may not compute this: it is illegal, undefined or too large."""
+
+
+class Attributes:
+    """Reads attributes: an IR's text ("0, 1", "true", "i64"), or the values of an ONNX model.
+
+    Every reader raises ValueError or TypeError if the value is none of the wanted kind, and
+    if an attribute without default is not written.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, Any], known: Collection[str]) -> None:
+        """Take what is written.
+
+        Raises:
+            ValueError: if an attribute is written that is not `known`: it might mean something.
+        """
+        unknown = sorted(set(values) - set(known))
+        if unknown:
+            raise ValueError(f"attribute {unknown[0]} is not known")
+        self._values = values
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """Return a whole number that fits into 64 bits."""
+        return _integer(self._value(name, default), name)
+
+    def integers(self, name: str, default: Sequence[int] | None = None) -> list[int]:
+        """Return a list of whole numbers; empty text is an empty list."""
+        value = self._value(name, default)
+        if isinstance(value, str):
+            value = value.split(",") if value.strip() else []
+        return [_integer(number, name) for number in value]
+
+    def boolean(self, name: str, default: bool | None = None) -> bool:
+        """Return true or false, written as such (in any case) or as 1 and 0."""
+        return _BOOLEANS[self.text(name, None if default is None else str(default), _BOOLEANS)]
+
+    def text(self, name: str, default: str | None, choices: Collection[str]) -> str:
+        """Return one of the words `choices`, which may be written in any case."""
+        value = str(self._value(name, default)).strip().lower()
+        if value not in choices:
+            raise ValueError(f"{name} is {value}, expected {', '.join(sorted(choices))}")
+        return value
+
+    def dtype(self, name: str, default: str | None = None) -> np.dtype[Any]:
+        """Return NumPy's type for an element type, written as an IR's word or as ONNX's number."""
+        value = self._value(name, default)
+        is_word = isinstance(value, str)
+        found = from_element_type(value.strip()) if is_word else from_onnx_number(_integer(value, name))
+        if found is None:
+            raise ValueError(f"{name} is {value}, expected an element type")
+        return dtype_of(found)
+
+    def tensor(self, name: str) -> Array | None:
+        """Return a tensor, None if the attribute is not written."""
+        value = self._values.get(name)
+        if value is not None and not isinstance(value, np.ndarray):
+            raise TypeError(f"{name} is {type(value).__name__}, expected a tensor")
+        return None if value is None else in_own_dtype(value)
+
+    def _value(self, name: str, default: Any) -> Any:
+        value = self._values.get(name, default)
+        if value is None:
+            raise ValueError(f"attribute {name} is not written")
+        return value
+
+
+def _integer(value: Any, name: str) -> int:
+    if isinstance(value, str):
+        if not _INTEGER.fullmatch(value.strip()):
+            raise ValueError(f"{name} is {value!r}, expected whole numbers")
+        value = int(value)
+    number = operator.index(value)
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f"{name} is {number}, expected 64 bits")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Inputs and attributes of one node.
+
+    Attributes:
+        inputs: None for an optional input that was left out.
+        attributes: what is written at the node.
+        is_onnx: whether the operator is ONNX's; otherwise it is OpenVINO's.
+        opset: the number of the opset that defines the operator; None if it is not known.
+        output_types: what is known of the outputs' types; empty if nothing is.
+        element_limit: the most elements that an output may have; None without a limit.
+    """
+
+    inputs: tuple[Array | None, ...]
+    attributes: Attributes
+    is_onnx: bool
+    opset: int | None
+    output_types: tuple[ElementType | None, ...]
+    element_limit: int | None
+
+    def has(self, index: int) -> bool:
+        """Tell whether an input is there."""
+        return index < len(self.inputs) and self.inputs[index] is not None
+
+    def is_since(self, opset: int) -> bool:
+        """Tell whether the operator is known to be that of an opset or a later one."""
+        return self.opset is not None and self.opset >= opset
+
+    def array(self, index: int) -> Array:
+        """Return an input that must be there."""
+        found = self.inputs[index] if index < len(self.inputs) else None
+        if found is None:
+            raise UnsupportedCase(f"input {index} is left out, expected a tensor")
+        return found
+
+    def arrays(self, count: int | None = None) -> list[Array]:
+        """Return the first inputs, which must be there; without a count all inputs, at least one."""
+        return [self.array(index) for index in range(count or max(1, len(self.inputs)))]
+
+    def integers(
+        self,
+        index: int,
+        name: str = "",
+        *,
+        default: Sequence[int] | None = None,
+        may_be_scalar: bool = False,
+        may_be_long: bool = False,
+    ) -> list[int]:
+        """Return the whole numbers of an attribute, if it is written, or of a one-dimensional input.
+
+        Args:
+            index: of the input.
+            name: of the attribute that other versions have instead.
+            default: what is said by leaving both out; None if that is illegal.
+            may_be_scalar: whether one number without a dimension is a list as well.
+            may_be_long: whether there may be more numbers than a tensor can have dimensions.
+        """
+        if name in self.attributes:
+            return self.attributes.integers(name)
+        if default is not None and not self.has(index):
+            return list(default)
+        array = self.array(index)
+        require_kind(WHOLE, array)
+        if array.ndim != 1 and not (may_be_scalar and array.ndim == 0):
+            raise UnsupportedCase(f"input {index} has shape {show(array.shape)}, expected a list")
+        if array.size > _LARGEST_RANK and not may_be_long:
+            raise UnsupportedCase(f"input {index} has {array.size} numbers, more than any rank")
+        return [int(number) for number in array.reshape(-1)]
+
+    def integer(self, index: int) -> int:
+        """Return the whole number of an input that holds one, of shape [] or [1]."""
+        numbers = self.integers(index, may_be_scalar=True)
+        if len(numbers) != 1:
+            raise UnsupportedCase(f"input {index} holds {len(numbers)} numbers, expected 1")
+        return numbers[0]
+
+    def reserve(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Return the shape of an output that is about to be allocated.
+
+        Raises:
+            UnsupportedCase: if a dimension is negative or the limit is exceeded.
+        """
+        wanted = tuple(shape)
+        if len(wanted) > _LARGEST_RANK:
+            raise UnsupportedCase(f"the output would have {len(wanted)} dimensions")
+        if min(wanted, default=0) < 0:
+            raise UnsupportedCase(f"the output would have shape {show(wanted)}")
+        if self.element_limit is not None and prod(wanted) > self.element_limit:
+            raise UnsupportedCase(
+                f"the output would have shape {show(wanted)}, {counted(prod(wanted), 'element')}, "
+                f"expected at most {self.element_limit}"
+            )
+        return wanted
+
+    def reserve_elementwise(self, *arrays: Array) -> None:
+        """Reserve what arrays give together under the IR's `auto_broadcast`; ONNX always broadcasts."""
+        shapes = [array.shape for array in arrays]
+        rule = self.attributes.text("auto_broadcast", "numpy", {"numpy", "none"})
+        if rule == "none" and len(set(shapes)) > 1:
+            raise UnsupportedCase(f"shapes are {', '.join(map(show, shapes))}, expected equal ones")
+        self.reserve(np.broadcast_shapes(*shapes))
+
+
+Kernel: TypeAlias = Callable[[Case], Array | tuple[Array, ...]]
+"""Gives the output, or all outputs if there are several; they may be views of the inputs."""
+
+
+def dtype_of(element_type: ElementType) -> np.dtype[Any]:
+    """Return NumPy's type for an element type; refuse one that NumPy has no type for."""
+    found = dtype(element_type)
+    if found is None:
+        raise UnsupportedCase(f"{element_type.name} has no NumPy type")
+    return found
+
+
+def kind(array: Array) -> str:
+    """Return "float", "signed", "unsigned", "boolean", "complex" or "string"."""
+    found = element_type(array.dtype)
+    return "string" if found is None else found.kind
+
+
+def element_type(of: np.dtype[Any]) -> ElementType | None:
+    """Return the element type that a dtype holds, None for any that holds objects."""
+    return _BY_DTYPE.get(of.name)
+
+
+def require_kind(kinds: frozenset[str], *arrays: Array) -> None:
+    """Refuse arrays that hold anything else."""
+    for array in arrays:
+        if kind(array) not in kinds:
+            raise UnsupportedCase(f"an input is {array.dtype}, expected {_WORDS[kinds]}")
+
+
+def require_same_type(*arrays: Array) -> np.dtype[Any]:
+    """Return the type that all arrays have; refuse them if they differ."""
+    dtypes = {array.dtype: None for array in arrays}
+    if len(dtypes) != 1:
+        raise UnsupportedCase(f"the inputs are {', '.join(map(str, dtypes))}, expected one type")
+    return arrays[0].dtype
+
+
+def normalize_axis(axis: int, rank: int) -> int:
+    """Count an axis from the front."""
+    if not -rank <= axis < rank:
+        expected = f"-{rank} to {rank - 1}" if rank else "none, the rank is 0"
+        raise UnsupportedCase(f"axis is {axis}, expected {expected}")
+    return axis % rank
+
+
+def normalize_axes(axes: Sequence[int], rank: int) -> tuple[int, ...]:
+    """Count axes from the front; refuse an axis that occurs twice."""
+    found = tuple(normalize_axis(axis, rank) for axis in axes)
+    if len(set(found)) != len(found):
+        raise UnsupportedCase(f"axes are {show(found)}, expected different ones")
+    return found
+
+
+def widen(array: Array) -> Array:
+    """Give elements that NumPy itself does not know (bf16, f8, i4, ...), and f16, a wider type."""
+    if array.dtype.kind == "V" or array.dtype == np.float16:
+        return array.astype(np.float32 if kind(array) == "float" else np.int16)
+    return array
+
+
+def narrow(array: Any, destination: np.dtype[Any]) -> Array:
+    """Take back what `widen` did, after a computation: round, or wrap around."""
+    return np.asarray(array).astype(destination, copy=False)
