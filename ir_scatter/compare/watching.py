@@ -34,9 +34,9 @@ from ir_scatter.evaluate.machine import Frame, Machine
 from ir_scatter.evaluate.nodes import arguments_of, by_role, compute_node, site_of
 from ir_scatter.evaluate.plan import Plan, Plans, Step
 from ir_scatter.evaluate.program import Program, Sketch
-from ir_scatter.ops import Lookup
 from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.general_kernels.base import kind
+from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Reduction, Role
 
 if TYPE_CHECKING:

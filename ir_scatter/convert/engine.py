@@ -12,7 +12,7 @@ from ir_scatter.convert.start import start
 from ir_scatter.core.diagnostics import Diagnostic, Severity
 from ir_scatter.core.fragment import Fragment
 from ir_scatter.core.model import Model, Node
-from ir_scatter.ops import find
+from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.builder import Builder

@@ -7,7 +7,7 @@ from ir_scatter.convert.plan import Plan, Task, moved, successor
 from ir_scatter.convert.selection import Candidate
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.model import ONNX, OpKey
-from ir_scatter.ops import find
+from ir_scatter.ops.lookup import find
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites import leads_to

@@ -8,7 +8,7 @@ from ir_scatter.analysis.scatter_node import Site
 from ir_scatter.convert.engine import Engine
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.model import Function, Node, OpKey
-from ir_scatter.ops import scatter_types
+from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.rewrites.conditions import Condition, judge
 
 

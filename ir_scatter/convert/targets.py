@@ -5,7 +5,7 @@ from functools import cache
 
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.model import ONNX, OPENVINO, Model, OpKey
-from ir_scatter.ops import SPECS
+from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites import all_rewrites
 

@@ -13,9 +13,9 @@ from ir_scatter.core.model import Input, OpKey
 from ir_scatter.core.shapes import show_numbers, with_article
 from ir_scatter.evaluate import legality
 from ir_scatter.evaluate.arrays import as_array, as_index_array, as_updates, element_type, same_text
-from ir_scatter.ops import SPECS, by_text
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.ops.kernels.targets import IndexOutOfRange, Task, find_illegal
+from ir_scatter.ops.lookup import SPECS, by_text
 from ir_scatter.ops.spec import IndexRange, Kind, OpSpec, Role
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from ir_scatter.core.constants import Constant
 from ir_scatter.core.diagnostics import Location, Severity
 from ir_scatter.core.errors import IllegalCase
 from ir_scatter.core.model import Graph, Input, Node, Value
-from ir_scatter.ops import find
+from ir_scatter.ops.lookup import find
 from ir_scatter.rules import all_rules
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from ir_scatter.core.errors import Error, IllegalCase
 from ir_scatter.evaluate.failures import failure
 from ir_scatter.evaluate.machine import Machine, load
 from ir_scatter.evaluate.plan import Step
-from ir_scatter.ops import Lookup
 from ir_scatter.ops import general_kernels as plain
 from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.general_kernels.base import Array
+from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import OpSpec, Role
 
 MOST_ELEMENTS = 1 << 31

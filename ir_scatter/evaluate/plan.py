@@ -9,8 +9,8 @@ from ir_scatter.core.dataflow import Choice, GraphInput, GraphOutput, Key, Link,
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnknownOperator, UnreadableModel
 from ir_scatter.core.model import ONNX, OPENVINO, Model, Node
-from ir_scatter.ops import Lookup, find
 from ir_scatter.ops.general import GeneralOp, find_computed
+from ir_scatter.ops.lookup import Lookup, find
 
 
 @dataclass(frozen=True, slots=True)

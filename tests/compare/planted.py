@@ -15,7 +15,7 @@ from ir_scatter.evaluate.model import prepare
 from ir_scatter.evaluate.nodes import ArrayMachine, site_of
 from ir_scatter.evaluate.plan import Step
 from ir_scatter.evaluate.program import Program
-from ir_scatter.ops import Lookup
+from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Reduction, Role
 from ir_scatter.runners.outcome import Execution, Outcome, Status, Tap, Tapped
 from ir_scatter.runners.runner import TAP_MEMORY, TIME_LIMIT, Availability, Runner

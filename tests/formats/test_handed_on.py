@@ -15,8 +15,8 @@ from ir_scatter.core.model import ONNX, Model
 from ir_scatter.core.shapes import Bounds, parse_shape
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.types import TensorType, inferred
-from ir_scatter.ops import scatter_types
 from ir_scatter.ops.general import ONNX_BROADCASTERS, ONNX_TYPE_KEEPERS
+from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.validate import read_data
 
 Dims = Sequence[int | str | None] | None

@@ -11,7 +11,7 @@ from ir_scatter.compare.session import Compared
 from ir_scatter.compare.verdicts import Comparison, Level, Verdict
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.shapes import show, show_numbers
-from ir_scatter.ops import SPECS
+from ir_scatter.ops.lookup import SPECS
 from ir_scatter.report.html.command import Source, repeat_command
 from ir_scatter.report.html.deviations import (
     Element,
