@@ -2,13 +2,14 @@
 
     op = find(node.domain, node.type)
 
-To add one, write a row; and, if it is to be computed, a kernel in `ops/plain`. A row says what holds in
-every version of the operator; where it says nothing, nothing is known. Nothing here imports NumPy: rows
-name kernels, and `plain.compute` looks them up.
+To add one, write a row; and, if it is to be computed, a kernel in `ops/general_kernels`. A row says what
+holds in every version of the operator; where it says nothing, nothing is known. Nothing here imports
+NumPy: rows name kernels, and `general_kernels.compute` looks them up.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache, partial
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
@@ -53,6 +54,17 @@ class Each(Generic[_T]):
         return self.openvino if domain == OPENVINO else self.onnx
 
 
+class Arithmetic(Enum):
+    """What an operator makes of whole numbers, element by element."""
+
+    SUM = "the sum of both inputs"
+    DIFFERENCE = "the first input less the second"
+    PRODUCT = "the product of both inputs"
+    NEGATION = "the input with the other sign"
+    REMAINDER = "the first input, less a multiple of the second"
+    CHOICE = "often one of the inputs as it is"
+
+
 class Spelling(NamedTuple):
     """How a rewrite spells an operator in a dialect.
 
@@ -92,8 +104,8 @@ class GeneralOp(NamedTuple):
 
     Attributes:
         type: as documented.
-        kernel: computes it: "module.function" of `ops/plain`, where {dialect} is "openvino" or "onnx"; or
-            "module.maker(argument)", with what the module or NumPy ("np.add") has under that name.
+        kernel: computes it: "module.function" of `ops/general_kernels`, or "module.maker(argument)", with
+            what the module or NumPy ("np.add") has under that name.
         attributes: every one that any version documents.
         shape: gives the shapes of its outputs; without one, the kernel does.
         constraints: what its inputs must be.
@@ -101,6 +113,7 @@ class GeneralOp(NamedTuple):
         is_pointwise: whether an element of the output depends on nothing but the one in the same place of
             the first input.
         keeps_type: whether the only output has the element type of the first input.
+        arithmetic: what it makes of whole numbers, None where nothing is said.
         reads_shapes_only: whether it needs the shapes of its inputs and no element. A view with stride 0
             of one element, broadcast to the shape, is then input enough.
         spelling: how rewrites write it, None if none does.
@@ -114,6 +127,7 @@ class GeneralOp(NamedTuple):
     moves: tuple[int, ...] | None = ()
     is_pointwise: bool = False
     keeps_type: bool = False
+    arithmetic: Arithmetic | None = None
     reads_shapes_only: bool = False
     spelling: Each[Spelling] | None = None
 
@@ -231,8 +245,7 @@ def output_shapes(domain: str, type: str, case: ShapeCase) -> list[tuple[int, ..
 @cache
 def _text(text: str, domain: str) -> str:
     openvino, slash, onnx = text.partition("/")
-    found = onnx if slash and domain != OPENVINO else openvino
-    return found.replace("{dialect}", "openvino" if domain == OPENVINO else "onnx")
+    return onnx if slash and domain != OPENVINO else openvino
 
 
 @cache
@@ -275,7 +288,6 @@ _AUTO = "auto_broadcast/"
 _KEEPS = "keep_dims/axes keepdims noop_with_empty_axes"
 _NUMPY = Spelling("opset1", {"auto_broadcast": "numpy"})
 _BINARY = Each(_NUMPY, Spelling())
-_ARITHMETIC = Each(_NUMPY, Spelling(narrow=14))
 _EXTREME = Each(_NUMPY, Spelling(whole=12, narrow=12))
 _REDUCING = Spelling("opset1", told={"keep_dims": "keeps"}, inputs=("axes",))
 _TO_I64 = {"output_type": "i64"}
@@ -283,6 +295,7 @@ _AXIS = {"axis": "axis"}
 
 _pointwise = partial(GeneralOp, shape=same, is_pointwise=True)
 _both = partial(GeneralOp, shape=elementwise)
+_computing = partial(_both, attributes=_AUTO, keeps_type=True, spelling=Each(_NUMPY, Spelling(narrow=14)))
 _moving = partial(GeneralOp, moves=_FIRST)
 _reduce = partial(GeneralOp, attributes=_KEEPS, shape=reduction, constraints=_REDUCED)
 
@@ -329,7 +342,7 @@ ROWS = (
         spelling=Each(Spelling("opset1", told=_AXIS), Spelling(told=_AXIS)),
     ),
     _moving(
-        "Split", "layout.{dialect}_split", "num_splits/axis split num_outputs",
+        "Split", "layout.openvino_split/layout.onnx_split", "num_splits/axis split num_outputs",
         constraints=Each(_DIMENSION, _PARTS),
     ),
     _moving(
@@ -446,15 +459,15 @@ ROWS = (
     ),
     *_each("PriorBox/ PriorBoxClustered/", constraints=(number(0, 2, 4), number(1, 8, 16))),
     # element by element, of one input
-    _pointwise("Abs", "arithmetic.unary(np.abs)", keeps_type=True),
+    _pointwise("Abs", "arithmetic.unary(np.abs)", keeps_type=True, arithmetic=Arithmetic.CHOICE),
     _pointwise(
-        "Negative/Neg", "arithmetic.unary(np.negative)", keeps_type=True,
+        "Negative/Neg", "arithmetic.unary(np.negative)", keeps_type=True, arithmetic=Arithmetic.NEGATION,
         spelling=Each(Spelling("opset1"), Spelling()),
     ),
     _pointwise("Floor", "arithmetic.unary(floor)", keeps_type=True),
     _pointwise("Ceiling/Ceil", "arithmetic.unary(ceiling)", keeps_type=True),
     _pointwise("Sqrt", "arithmetic.unary(square_root)", keeps_type=True),
-    _pointwise("ReLU/Relu", "arithmetic.unary(relu)", keeps_type=True),
+    _pointwise("ReLU/Relu", "arithmetic.unary(relu)", keeps_type=True, arithmetic=Arithmetic.CHOICE),
     _pointwise("LogicalNot/Not", "select.logical_not"),
     *_each(
         "Acos Acosh Asin Asinh Atan Atanh Cos Cosh Elu Erf Exp HardSigmoid HSwish/HardSwish /LeakyRelu Log "
@@ -481,26 +494,29 @@ ROWS = (
     GeneralOp("/Dropout", shape=same, constraints=(number(1, 0, 0, _FLOAT),)),
     *_each("FakeConvert/ PReLU/PRelu", shape=same),
     # element by element, of several inputs
-    _both("Add", "arithmetic.binary(np.add)", _AUTO, keeps_type=True, spelling=_ARITHMETIC),
-    _both("Subtract/Sub", "arithmetic.binary(np.subtract)", _AUTO, keeps_type=True, spelling=_ARITHMETIC),
-    _both("Multiply/Mul", "arithmetic.binary(np.multiply)", _AUTO, keeps_type=True, spelling=_ARITHMETIC),
-    _both(
-        "Divide/Div", "arithmetic.divide",
-        "m_pythondiv auto_broadcast/", constraints=_DIVISION, keeps_type=True, spelling=_ARITHMETIC,
+    _computing("Add", "arithmetic.binary(np.add)", arithmetic=Arithmetic.SUM),
+    _computing("Subtract/Sub", "arithmetic.binary(np.subtract)", arithmetic=Arithmetic.DIFFERENCE),
+    _computing("Multiply/Mul", "arithmetic.binary(np.multiply)", arithmetic=Arithmetic.PRODUCT),
+    _computing(
+        "Divide/Div", "arithmetic.divide", attributes="m_pythondiv auto_broadcast/", constraints=_DIVISION,
+        arithmetic=Arithmetic.CHOICE,
     ),
-    _both("Mod/", "arithmetic.binary(truncate_mod)", _AUTO, constraints=_DIVISION),
+    _both(
+        "Mod/", "arithmetic.binary(truncate_mod)", _AUTO, constraints=_DIVISION,
+        arithmetic=Arithmetic.REMAINDER,
+    ),
     _both(
         "FloorMod/Mod", "arithmetic.modulo", "auto_broadcast/fmod",
-        constraints=_DIVISION, spelling=_BINARY,
+        constraints=_DIVISION, arithmetic=Arithmetic.REMAINDER, spelling=_BINARY,
     ),
     _both("Power/Pow", "arithmetic.power", _AUTO, constraints=(number(1, 0, 3, _WHOLE),)),
     _both(
         "Minimum/Min", "arithmetic.binary(np.minimum)/arithmetic.variadic(np.minimum)", _AUTO,
-        spelling=_EXTREME,
+        arithmetic=Arithmetic.CHOICE, spelling=_EXTREME,
     ),
     _both(
         "Maximum/Max", "arithmetic.binary(np.maximum)/arithmetic.variadic(np.maximum)", _AUTO,
-        spelling=_EXTREME,
+        arithmetic=Arithmetic.CHOICE, spelling=_EXTREME,
     ),
     _both("Select/Where", "select.select", _AUTO, moves=(1, 2), spelling=_BINARY),
     _both("Less", "select.comparison(np.less)", _AUTO, spelling=_BINARY),

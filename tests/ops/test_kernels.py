@@ -61,8 +61,7 @@ def test_a_row_is_what_the_loop_computes(operator: str, choice: st.DataObject) -
 
 
 @every_row
-@pytest.mark.parametrize("block", [1, 2, 5, 16])
-@given(choice=st.data())
+@given(block=st.sampled_from([1, 2, 5, 16]), choice=st.data())
 def test_blocks_of_any_size_give_the_same(operator: str, block: int, choice: st.DataObject) -> None:
     case = choice.draw(cases(ROWS[operator]))
     with ExitStack() as stack:

@@ -29,8 +29,7 @@ def limits(case: Case, position: tuple[int, ...]) -> tuple[int, int]:
 
 
 @every_row
-@pytest.mark.parametrize("block", [3, 1 << 16])
-@given(choice=st.data())
+@given(block=st.sampled_from([3, 1 << 16]), choice=st.data())
 def test_illegal_indices_are_found_and_counted(operator: str, block: int, choice: st.DataObject) -> None:
     smallest = choice.draw(st.sampled_from([1, 1, 0]))
     case = choice.draw(cases(ROWS[operator], index_types=WIDE, smallest=smallest))
