@@ -373,6 +373,8 @@ def _with_free_names(adapted: AdaptedNode, taken: set[str]) -> list[NodeProto]:
     for name in adapted.new_names:
         chosen[name] = free_name(name, taken)
         taken.add(chosen[name])
+    if all(old == new for old, new in chosen.items()):
+        return adapted.nodes
     nodes = []
     for node in adapted.nodes:
         nodes.append(copy := NodeProto())
