@@ -83,6 +83,7 @@ def test_rows_say_what_is_made_of_whole_numbers(row: GeneralOp, domain: str) -> 
     numbers = [np.array([7, -7, 8, 5, 1]), np.array([2, 3, -3, 7, 1])]
     inputs = numbers[: 1 if row.shape is same else 2]
     (found,) = compute(row, domain, inputs, {}, opset=18)
+    assert row.arithmetic is not None
     if row.arithmetic is Arithmetic.REMAINDER:
         assert ((found - numbers[0]) % numbers[1] == 0).all()
     elif row.arithmetic is Arithmetic.CHOICE:
