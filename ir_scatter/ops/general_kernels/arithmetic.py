@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.core.element_types import ElementType
+from ir_scatter.core.element_types import ElementType, in_own_dtype
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.general_kernels.base import (
     BOOLEAN,
@@ -154,7 +154,7 @@ def _refuse_zero(dividend: Array, divisor: Array) -> None:
 
 def convert(case: Case) -> Array:
     """Convert to the type that is written; ONNX's types of 8 bits saturate unless `saturate` is 0."""
-    destination = case.attributes.dtype("to" if case.is_onnx else "destination_type")
+    destination = case.dtype("to" if case.is_onnx else "destination_type")
     return change_type(case.array(0), destination, saturate=_saturates(case))
 
 
@@ -244,7 +244,7 @@ def number_range(case: Case) -> Array:
     if case.attributes.integer("stash_type", 1) != 1:
         raise UnsupportedCase("stash_type is not f32")
     is_written = "output_type" in case.attributes
-    destination = case.attributes.dtype("output_type") if is_written else require_same_type(*bounds)
+    destination = case.dtype("output_type") if is_written else require_same_type(*bounds)
     require_kind(NUMERIC, np.empty(0, destination))
     if kind(np.empty(0, destination)) != "float":
         return _whole_range(case, _whole(start), _whole(stop), _whole(step), destination)
@@ -290,7 +290,7 @@ def shape_of(case: Case) -> Array:
     """Return the shape, or its part from `start` to `end`, which are clamped, in `output_type`."""
     dims = case.array(0).shape
     dims = dims[case.attributes.integer("start", 0) : case.attributes.integer("end", len(dims))]
-    destination = case.attributes.dtype("output_type", "i64")
+    destination = case.dtype("output_type", "i64")
     if max(dims, default=0) > np.iinfo(destination).max:
         raise UnsupportedCase(f"{show(dims)} does not fit into {destination}")
     return np.array(dims, destination)
@@ -305,7 +305,7 @@ def non_zero(case: Case) -> Array:
     """Return the positions of all elements that are not 0, one row for each axis."""
     data = widen(case.array(0))
     require_kind(NUMERIC | BOOLEAN, data)
-    destination = case.attributes.dtype("output_type", "i64")
+    destination = case.dtype("output_type", "i64")
     counted = np.asarray(data != 0)
     case.reserve((data.ndim, int(np.count_nonzero(counted))))
     if data.ndim == 0:
@@ -315,9 +315,7 @@ def non_zero(case: Case) -> Array:
 
 def constant_of_shape(case: Case) -> Array:
     """Repeat one element, 0 of type f32 unless `value` says otherwise."""
-    value = case.attributes.tensor("value")
-    if value is None:
-        value = np.zeros(1, np.float32)
-    if value.size != 1:
-        raise UnsupportedCase(f"value has shape {show(value.shape)}, expected one element")
-    return np.broadcast_to(value.reshape(()), case.integers(0))
+    value = case.attributes.value("value", np.zeros(1, np.float32))
+    if not isinstance(value, np.ndarray) or value.size != 1:
+        raise UnsupportedCase(f"value is {value}, expected a tensor of one element")
+    return np.broadcast_to(in_own_dtype(value).reshape(()), case.integers(0))

@@ -1,8 +1,6 @@
 """What a kernel is given: the inputs and attributes of one node, and how much it may allocate."""
 
-import operator
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
@@ -13,12 +11,10 @@ from ir_scatter.core.element_types import (
     ELEMENT_TYPES,
     ElementType,
     dtype,
-    from_element_type,
-    from_onnx_number,
-    in_own_dtype,
 )
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import counted, show
+from ir_scatter.ops.attributes import Attributes
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -35,91 +31,10 @@ _WORDS = {
 _LARGEST_RANK = 64
 """NumPy has no arrays of more dimensions; products of longer lists may take forever."""
 _BY_DTYPE = {row.dtype_name: row for row in ELEMENT_TYPES.values() if row.dtype_name}
-_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
-_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
 class UnsupportedCase(Error):
     """A kernel cannot or may not compute this: it is illegal, undefined or too large."""
-
-
-class Attributes:
-    """Reads attributes: an IR's text ("0, 1", "true", "i64"), or the values of an ONNX model.
-
-    Every reader raises ValueError or TypeError if the value is none of the wanted kind, and
-    if an attribute without default is not written.
-    """
-
-    __slots__ = ("_values",)
-
-    def __init__(self, values: Mapping[str, Any], known: Collection[str]) -> None:
-        """Take what is written.
-
-        Raises:
-            ValueError: if an attribute is written that is not `known`: it might mean something.
-        """
-        unknown = sorted(set(values) - set(known))
-        if unknown:
-            raise ValueError(f"attribute {unknown[0]} is not known")
-        self._values = values
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._values
-
-    def integer(self, name: str, default: int | None = None) -> int:
-        """Return a whole number that fits into 64 bits."""
-        return _integer(self._value(name, default), name)
-
-    def integers(self, name: str, default: Sequence[int] | None = None) -> list[int]:
-        """Return a list of whole numbers; empty text is an empty list."""
-        value = self._value(name, default)
-        if isinstance(value, str):
-            value = value.split(",") if value.strip() else []
-        return [_integer(number, name) for number in value]
-
-    def boolean(self, name: str, default: bool | None = None) -> bool:
-        """Return true or false, written as such (in any case) or as 1 and 0."""
-        return _BOOLEANS[self.text(name, None if default is None else str(default), _BOOLEANS)]
-
-    def text(self, name: str, default: str | None, choices: Collection[str]) -> str:
-        """Return one of the words `choices`, which may be written in any case."""
-        value = str(self._value(name, default)).strip().lower()
-        if value not in choices:
-            raise ValueError(f"{name} is {value}, expected {', '.join(sorted(choices))}")
-        return value
-
-    def dtype(self, name: str, default: str | None = None) -> np.dtype[Any]:
-        """Return NumPy's type for an element type, written as an IR's word or as ONNX's number."""
-        value = self._value(name, default)
-        is_word = isinstance(value, str)
-        found = from_element_type(value.strip()) if is_word else from_onnx_number(_integer(value, name))
-        if found is None:
-            raise ValueError(f"{name} is {value}, expected an element type")
-        return dtype_of(found)
-
-    def tensor(self, name: str) -> Array | None:
-        """Return a tensor, None if the attribute is not written."""
-        value = self._values.get(name)
-        if value is not None and not isinstance(value, np.ndarray):
-            raise TypeError(f"{name} is {type(value).__name__}, expected a tensor")
-        return None if value is None else in_own_dtype(value)
-
-    def _value(self, name: str, default: Any) -> Any:
-        value = self._values.get(name, default)
-        if value is None:
-            raise ValueError(f"attribute {name} is not written")
-        return value
-
-
-def _integer(value: Any, name: str) -> int:
-    if isinstance(value, str):
-        if not _INTEGER.fullmatch(value.strip()):
-            raise ValueError(f"{name} is {value!r}, expected whole numbers")
-        value = int(value)
-    number = operator.index(value)
-    if not -(2**63) <= number < 2**63:
-        raise ValueError(f"{name} is {number}, expected 64 bits")
-    return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +113,14 @@ class Case:
             raise UnsupportedCase(f"input {index} holds {len(numbers)} numbers, expected 1")
         return numbers[0]
 
+    def dtype(self, name: str, default: str | None = None) -> np.dtype[Any]:
+        """Return NumPy's type for the element type that an attribute says; refuse one without."""
+        element_type = self.attributes.element_type(name, default)
+        found = dtype(element_type)
+        if found is None:
+            raise UnsupportedCase(f"{element_type.name} has no NumPy type")
+        return found
+
     def reserve(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Return the shape of an output that is about to be allocated.
 
@@ -227,14 +150,6 @@ class Case:
 
 Kernel: TypeAlias = Callable[[Case], Array | tuple[Array, ...]]
 """Gives the output, or all outputs if there are several; they may be views of the inputs."""
-
-
-def dtype_of(element_type: ElementType) -> np.dtype[Any]:
-    """Return NumPy's type for an element type; refuse one that NumPy has no type for."""
-    found = dtype(element_type)
-    if found is None:
-        raise UnsupportedCase(f"{element_type.name} has no NumPy type")
-    return found
 
 
 def kind(array: Array) -> str:

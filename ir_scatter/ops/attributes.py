@@ -1,0 +1,77 @@
+"""Attributes of a general operator, whichever dialect wrote them."""
+
+import operator
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from ir_scatter.core.element_types import ElementType, from_element_type, from_onnx_number
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
+
+
+class Attributes:
+    """Reads attributes: an IR's text ("0, 1", "true", "i64"), or the values of an ONNX model.
+
+    Every reader raises ValueError or TypeError if the value is none of the wanted kind, and
+    if an attribute without default is not written.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        """Take what is written."""
+        self._values = values
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """Return a whole number that fits into 64 bits."""
+        return _integer(self.value(name, default), name)
+
+    def integers(self, name: str, default: Sequence[int] | None = None) -> list[int]:
+        """Return a list of whole numbers; empty text is an empty list."""
+        value = self.value(name, default)
+        if isinstance(value, str):
+            value = value.split(",") if value.strip() else []
+        return [_integer(number, name) for number in value]
+
+    def boolean(self, name: str, default: bool | None = None) -> bool:
+        """Return true or false, written as such (in any case) or as 1 and 0."""
+        return _BOOLEANS[self.text(name, None if default is None else str(default), _BOOLEANS)]
+
+    def text(self, name: str, default: str | None, choices: Collection[str]) -> str:
+        """Return one of the words `choices`, which may be written in any case."""
+        value = str(self.value(name, default)).strip().lower()
+        if value not in choices:
+            raise ValueError(f"{name} is {value}, expected {', '.join(sorted(choices))}")
+        return value
+
+    def element_type(self, name: str, default: str | None = None) -> ElementType:
+        """Return an element type, written as an IR's word or as ONNX's number."""
+        value = self.value(name, default)
+        is_word = isinstance(value, str)
+        found = from_element_type(value.strip()) if is_word else from_onnx_number(_integer(value, name))
+        if found is None:
+            raise ValueError(f"{name} is {value}, expected an element type")
+        return found
+
+    def value(self, name: str, default: Any = None) -> Any:
+        """Return what is written."""
+        value = self._values.get(name, default)
+        if value is None:
+            raise ValueError(f"attribute {name} is not written")
+        return value
+
+
+def _integer(value: Any, name: str) -> int:
+    if isinstance(value, str):
+        if not _INTEGER.fullmatch(value.strip()):
+            raise ValueError(f"{name} is {value!r}, expected whole numbers")
+        value = int(value)
+    number = operator.index(value)
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f"{name} is {number}, expected 64 bits")
+    return number
