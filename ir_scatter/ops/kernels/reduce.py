@@ -169,11 +169,15 @@ def reduce_widened(
     step = max(_NARROWEST, _WIDENED // max(1, len(hit)))
     for start in range(0, targets.width, step):
         columns = slice(start, start + step)
-        wide = how.widen(output[hit, columns])
+        wide = numpy.ascontiguousarray(how.widen(output[hit, columns]))
         if not keeps_initial:
             wide[...] = how.neutral
+        count = max(1, BLOCK // wide.shape[1])
         for source, base, rows in targets.blocks():
-            _reduce_block(wide, places[base:][rows], how.widen(updates[source, columns]), how.ufunc)
+            local, new = places[base:][rows], updates[source, columns]
+            for first in range(0, len(rows), count):
+                part = slice(first, first + count)
+                _reduce_block(wide, local[part], how.widen(new[part]), how.ufunc)
         for first in range(0, len(hit), _WIDENED):
             done = slice(first, first + _WIDENED)
             output[hit[done], columns] = how.finish(wide[done], counts[done])
