@@ -197,7 +197,7 @@ def _target_numbers(
     span = 1
     for number, s in enumerate(limits):
         column = columns[:, number].astype(numpy.int64)
-        if wraps and indices.dtype.kind == "i" and int(column.min()) < 0:
+        if wraps and indices.dtype.kind != "u" and int(column.min()) < 0:
             if s is None and int(column.max()) >= 0:
                 return None
             column = numpy.where(column < 0, column + (s or 0), column)
