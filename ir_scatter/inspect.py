@@ -8,7 +8,7 @@ from ir_scatter.analysis.scatter_node import Operand, Site
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import show
-from ir_scatter.ops import find, scatter_types
+from ir_scatter.ops.lookup import find, scatter_types
 
 UNKNOWN = "?"
 

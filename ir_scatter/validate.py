@@ -14,7 +14,7 @@ from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, 
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import ONNX, OPENVINO, Defect, Graph, Model, Node
-from ir_scatter.ops import find, scatter_types
+from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.rules import all_rules, by_name
 from ir_scatter.rules.rule import Finding, Rule
 

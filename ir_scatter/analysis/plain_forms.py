@@ -6,7 +6,7 @@ from functools import cache
 from ir_scatter.analysis.scatter_node import Site
 from ir_scatter.core.forms import Form, are_plain
 from ir_scatter.core.model import OpKey
-from ir_scatter.ops import SPECS
+from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Role
 
 _WRITTEN = frozenset({Role.DATA, Role.INDICES, Role.UPDATES})

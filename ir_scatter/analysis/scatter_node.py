@@ -11,9 +11,10 @@ from ir_scatter.core.forms import are_plain, exactly
 from ir_scatter.core.lazy import lazy
 from ir_scatter.core.model import OPENVINO, Input, Node, Value
 from ir_scatter.core.shapes import Shape, at_most, highest, static
-from ir_scatter.ops import Lookup, targets
-from ir_scatter.ops.shape_rules import expected_updates
+from ir_scatter.ops import targets
+from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec, Port, Reduction, Role
+from ir_scatter.ops.targets import expected_updates
 
 if TYPE_CHECKING:
     from ir_scatter.core.constants import Array

@@ -27,10 +27,10 @@ from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import agree, show, with_article
 from ir_scatter.evaluate.operator import read_array
-from ir_scatter.ops import Lookup
 from ir_scatter.ops import general_kernels as plain
 from ir_scatter.ops.general import GeneralOp
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
+from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.validate import read, validate
 

@@ -20,7 +20,7 @@ from ir_scatter.core.errors import NotEditable, UnreadableModel, UsageError
 from ir_scatter.core.model import Model
 from ir_scatter.formats.onnx.graph import OnnxForms
 from ir_scatter.formats.openvino.graph import IrForms
-from ir_scatter.ops import find, scatter_types
+from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.rewrites.conditions import Condition, judge
 from ir_scatter.rules import all_rules
 from ir_scatter.validate import Check, read, validate
