@@ -112,7 +112,6 @@ class GeneralOp(NamedTuple):
         moves: the inputs whose elements it only moves or repeats; None for all of them.
         is_pointwise: whether an element of the output depends on nothing but the one in the same place of
             the first input.
-        keeps_type: whether the only output has the element type of the first input.
         arithmetic: what it makes of whole numbers, None where nothing is said.
         reads_shapes_only: whether it needs the shapes of its inputs and no element. A view with stride 0
             of one element, broadcast to the shape, is then input enough.
@@ -126,7 +125,6 @@ class GeneralOp(NamedTuple):
     constraints: _Constraints | Each[_Constraints] = ()
     moves: tuple[int, ...] | None = ()
     is_pointwise: bool = False
-    keeps_type: bool = False
     arithmetic: Arithmetic | None = None
     reads_shapes_only: bool = False
     spelling: Each[Spelling] | None = None
@@ -295,13 +293,13 @@ _AXIS = {"axis": "axis"}
 
 _pointwise = partial(GeneralOp, shape=same, is_pointwise=True)
 _both = partial(GeneralOp, shape=elementwise)
-_computing = partial(_both, attributes=_AUTO, keeps_type=True, spelling=Each(_NUMPY, Spelling(narrow=14)))
+_computing = partial(_both, attributes=_AUTO, spelling=Each(_NUMPY, Spelling(narrow=14)))
 _moving = partial(GeneralOp, moves=_FIRST)
 _reduce = partial(GeneralOp, attributes=_KEEPS, shape=reduction, constraints=_REDUCED)
 
 ROWS = (
     # moving, copying and cutting
-    _pointwise("Identity", "layout.identity", moves=_FIRST, keeps_type=True),
+    _pointwise("Identity", "layout.identity", moves=_FIRST),
     _pointwise(
         "Convert/Cast", "arithmetic.convert", "destination_type/to saturate round_mode",
         moves=_FIRST,
@@ -459,30 +457,23 @@ ROWS = (
     ),
     *_each("PriorBox/ PriorBoxClustered/", constraints=(number(0, 2, 4), number(1, 8, 16))),
     # element by element, of one input
-    _pointwise("Abs", "arithmetic.unary(np.abs)", keeps_type=True, arithmetic=Arithmetic.CHOICE),
+    _pointwise("Abs", "arithmetic.unary(np.abs)", arithmetic=Arithmetic.CHOICE),
     _pointwise(
-        "Negative/Neg", "arithmetic.unary(np.negative)", keeps_type=True, arithmetic=Arithmetic.NEGATION,
+        "Negative/Neg", "arithmetic.unary(np.negative)", arithmetic=Arithmetic.NEGATION,
         spelling=Each(Spelling("opset1"), Spelling()),
     ),
-    _pointwise("Floor", "arithmetic.unary(floor)", keeps_type=True),
-    _pointwise("Ceiling/Ceil", "arithmetic.unary(ceiling)", keeps_type=True),
-    _pointwise("Sqrt", "arithmetic.unary(square_root)", keeps_type=True),
-    _pointwise("ReLU/Relu", "arithmetic.unary(relu)", keeps_type=True, arithmetic=Arithmetic.CHOICE),
+    _pointwise("Floor", "arithmetic.unary(floor)"),
+    _pointwise("Ceiling/Ceil", "arithmetic.unary(ceiling)"),
+    _pointwise("Sqrt", "arithmetic.unary(square_root)"),
+    _pointwise("ReLU/Relu", "arithmetic.unary(relu)", arithmetic=Arithmetic.CHOICE),
     _pointwise("LogicalNot/Not", "select.logical_not"),
     *_each(
-        "Acos Acosh Asin Asinh Atan Atanh Cos Cosh Elu Erf Exp HardSigmoid HSwish/HardSwish /LeakyRelu Log "
-        "/Reciprocal Round Selu Sigmoid Sign Sin Sinh SoftPlus/Softplus SoftSign/Softsign Tan Tanh "
-        "/ThresholdedRelu",
-        shape=same, is_pointwise=True, keeps_type=True,
+        "Acos Acosh Asin Asinh Atan Atanh BitwiseNot /Celu Cos Cosh Elu Erf Exp Gelu HardSigmoid HSigmoid/ "
+        "HSwish/HardSwish IsFinite/ IsInf IsNaN /LeakyRelu Log Mish /Reciprocal Round Selu /Shrink Sigmoid "
+        "Sign Sin Sinh SoftPlus/Softplus SoftSign/Softsign Swish Tan Tanh /ThresholdedRelu",
+        shape=same, is_pointwise=True,
     ),
-    *_each(
-        "BitwiseNot /Celu Gelu HSigmoid/ IsFinite/ IsInf IsNaN Mish /Shrink Swish", shape=same,
-        is_pointwise=True,
-    ),
-    _pointwise(
-        "Clamp/Clip", keeps_type=True,
-        constraints=Each((), (number(1, -8, -1, _FLOAT), number(2, 1, 8, _FLOAT))),
-    ),
+    _pointwise("Clamp/Clip", constraints=Each((), (number(1, -8, -1, _FLOAT), number(2, 1, 8, _FLOAT)))),
     GeneralOp(
         "FakeQuantize/", shape=same,
         constraints=(
@@ -549,7 +540,7 @@ ROWS = (
     ),
     GeneralOp(
         "CumSum", "reduce.cumulative_sum", "exclusive reverse", shape=same,
-        constraints=_DIMENSION, keeps_type=True,
+        constraints=_DIMENSION,
     ),
     GeneralOp("/CumProd", shape=same, constraints=_DIMENSION),
     *_each("/ArgMax /ArgMin", shape=arg),
