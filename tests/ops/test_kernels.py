@@ -70,7 +70,6 @@ def test_blocks_of_any_size_give_the_same(operator: str, block: int, choice: st.
         stack.enter_context(patch.object(reduce, "_NARROW", 2))
         stack.enter_context(patch.object(reduce, "_FEW", 0))
         stack.enter_context(patch.object(reduce, "_WIDENED", block))
-        stack.enter_context(patch.object(reduce, "_NARROWEST", 1))
         stack.enter_context(patch.object(apply, "_FEWEST", 1))
         demand_like_loop(case)
 

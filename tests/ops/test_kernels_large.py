@@ -128,6 +128,7 @@ def test_a_mean(kind: Any, keeps: bool) -> None:
         ("ScatterElementsUpdate-12", (400, 3000), (400, 3000), (400, 3000), {"axis": 1, "reduction": "mean"}),
         ("ScatterND-18", (400, 3000), (900_000, 2), (900_000,), {"reduction": "max"}),
         ("ScatterND-18", (400, 30_000), (50, 1), (50, 30_000), {"reduction": "add"}),
+        ("ScatterND-18", (20_000, 64), (20_000, 1), (20_000, 64), {"reduction": "add"}),
         ("ScatterND-18", (4_000_000,), (1, 0), (1, 4_000_000), {"reduction": "mul"}),
         ("ScatterUpdate-3", (1_000_000,), (900_000,), (900_000,), {"axis": 0}),
         ("ScatterUpdate-3", (3, 2_000_000), (5,), (5, 2_000_000), {"axis": 0}),

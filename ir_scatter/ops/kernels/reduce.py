@@ -31,9 +31,7 @@ _FEW = 4096
 _LONG = 1 << 13
 """Rows of more elements are joined one by one where they are."""
 _WIDENED = 1 << 17
-"""Elements that are held in a wider type at a time, where rows are wide."""
-_NARROWEST = 64
-"""Fewer columns at a time than this are not worth going through all updates for."""
+"""So many elements are held in a wider type at a time, or two for each row of updates."""
 
 
 class Arithmetic(NamedTuple):
@@ -146,7 +144,7 @@ def reduce_widened(
 ) -> None:
     """Join rows of updates to rows of the output in a wider type, and round each target once.
 
-    Only the rows that are targets are widened, and of wide rows some columns at a time.
+    Only the rows that are targets are widened, some at a time.
 
     Args:
         output: [rows, width], contiguous.
@@ -166,21 +164,25 @@ def reduce_widened(
     counts = numpy.full(len(hit), int(keeps_initial), small)
     for _, base, rows in targets.blocks():
         numpy.add.at(counts, places[base:][rows], small(1))
-    step = max(_NARROWEST, _WIDENED // max(1, len(hit)))
-    for start in range(0, targets.width, step):
-        columns = slice(start, start + step)
-        wide = numpy.ascontiguousarray(how.widen(output[hit, columns]))
-        if not keeps_initial:
-            wide[...] = how.neutral
-        count = max(1, BLOCK // wide.shape[1])
-        for source, base, rows in targets.blocks():
-            local, new = places[base:][rows], updates[source, columns]
-            for first in range(0, len(rows), count):
-                part = slice(first, first + count)
-                _reduce_block(wide, local[part], how.widen(new[part]), how.ufunc)
-        for first in range(0, len(hit), _WIDENED):
-            done = slice(first, first + _WIDENED)
-            output[hit[done], columns] = how.finish(wide[done], counts[done])
+    room = max(_WIDENED, 2 * targets.count)
+    for start in range(0, targets.width, BLOCK):
+        columns = slice(start, start + BLOCK)
+        step = max(1, room // min(targets.width, BLOCK))
+        for low in range(0, len(hit), step):
+            part = hit[low : low + step]
+            wide = numpy.ascontiguousarray(how.widen(output[part, columns]))
+            if not keeps_initial:
+                wide[...] = how.neutral
+            for source, base, rows in targets.blocks():
+                local, new = places[base:][rows] - small(low), updates[source, columns]
+                if len(part) < len(hit):
+                    is_here = (local >= 0) & (local < len(part))
+                    local, new = local[is_here], new[is_here]
+                count = max(1, BLOCK // wide.shape[1])
+                for first in range(0, len(local), count):
+                    few = slice(first, first + count)
+                    _reduce_block(wide, local[few], how.widen(new[few]), how.ufunc)
+            output[part, columns] = how.finish(wide, counts[low : low + step])
 
 
 def as_items(rows: "Array") -> "Array":
