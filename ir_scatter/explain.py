@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import UsageError
-from ir_scatter.ops import SPECS, by_text
+from ir_scatter.ops.lookup import SPECS, by_text
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites.refusals import MEANINGS, Reason
 from ir_scatter.rules import all_rules, by_code, by_name

@@ -18,7 +18,7 @@ from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, Source, is_excluded
 from ir_scatter.core.model import Model
 from ir_scatter.formats.base import IR, ONNX_FORMAT
-from ir_scatter.ops import scatter_types
+from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.reading import read
 from ir_scatter.validate import file_diagnostic, validate
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from ir_scatter import formats
 from ir_scatter.core.model import ONNX, OPENVINO, Model
 from ir_scatter.core.shapes import Shape
-from ir_scatter.ops import scatter_types
+from ir_scatter.ops.lookup import scatter_types
 
 
 def read(

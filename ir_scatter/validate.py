@@ -11,7 +11,7 @@ from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroup, NodeGrou
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.model import Defect, Graph, Model, Node, collector_paused
-from ir_scatter.ops import find
+from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import Role
 from ir_scatter.rules import all_rules, by_name
 from ir_scatter.rules.base import Finding, Rule

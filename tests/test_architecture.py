@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import ir_scatter.rules
-from ir_scatter.ops import SPECS
+from ir_scatter.ops.lookup import SPECS
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.base import Rule
 from tests.rules.expectations import FOLDER, case_files, ir_expectations, onnx_expectations

@@ -7,7 +7,7 @@ import pytest
 
 from ir_scatter import UsageError
 from ir_scatter.explain import explain
-from ir_scatter.ops import SPECS
+from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.base import Rule

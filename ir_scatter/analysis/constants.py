@@ -6,8 +6,8 @@ from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import Node, Value
 from ir_scatter.core.shapes import Shape, agree, element_count, is_static, narrow, static
 from ir_scatter.core.tensors import FEW, Constant, few_numbers
-from ir_scatter.ops import find, is_scatter
 from ir_scatter.ops.general import GeneralOp, find_computed
+from ir_scatter.ops.lookup import find, is_scatter
 from ir_scatter.ops.spec import Role
 
 if TYPE_CHECKING:

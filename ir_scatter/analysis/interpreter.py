@@ -32,9 +32,9 @@ from ir_scatter.core.model import ONNX, OPENVINO, Model, Node
 from ir_scatter.core.shapes import counted, show
 from ir_scatter.core.tensors import Constant
 from ir_scatter.formats import FORMATS
-from ir_scatter.ops import Lookup, find
 from ir_scatter.ops.general import GeneralOp, find_computed
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
+from ir_scatter.ops.lookup import Lookup, find
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from ir_scatter.analysis.constants import Facts
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import ONNX, OPENVINO, Graph, Input, Model, Node, Value
 from ir_scatter.core.shapes import Shape, at_most, highest, static
-from ir_scatter.ops import Lookup, find, scatter_types, targets
-from ir_scatter.ops.shape_rules import expected_updates
+from ir_scatter.ops import targets
+from ir_scatter.ops.lookup import Lookup, find, scatter_types
 from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec, Port, Reduction, Role
+from ir_scatter.ops.targets import expected_updates
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array

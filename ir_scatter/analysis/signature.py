@@ -14,7 +14,7 @@ from typing import Any
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.model import OpKey
 from ir_scatter.core.tensors import FEW
-from ir_scatter.ops import SPECS
+from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Role
 
 

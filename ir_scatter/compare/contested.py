@@ -19,8 +19,8 @@ from ir_scatter.core.shapes import static
 from ir_scatter.evaluate.model import compute_node
 from ir_scatter.evaluate.operator import Case
 from ir_scatter.ops.general import GeneralOp, find
-from ir_scatter.ops.kernels.hits import count_hits
-from ir_scatter.ops.kernels.scatter import scatter
+from ir_scatter.ops.kernels.apply import scatter
+from ir_scatter.ops.kernels.certainty import count_hits
 from ir_scatter.ops.spec import Reduction
 
 if TYPE_CHECKING:

@@ -37,9 +37,9 @@ from ir_scatter.evaluate.model import (
     site_of,
 )
 from ir_scatter.evaluate.operator import case_of, run
-from ir_scatter.ops import Lookup
 from ir_scatter.ops.general import GeneralOp
-from ir_scatter.ops.general_kernels.case import kind
+from ir_scatter.ops.general_kernels.base import kind
+from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Reduction, Role
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from ir_scatter.core.model import Model, Node
 from ir_scatter.core.shapes import counted
 from ir_scatter.evaluate import evaluate, evaluate_detailed
 from ir_scatter.evaluate.model import arguments_of, by_role
-from ir_scatter.ops import find, scatter_types
+from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.runners.base import Execution, Tap, Tapped, tap_of
 

@@ -7,7 +7,7 @@ import numpy as np
 from ir_scatter.compare.verdicts import Measure, Tolerance, Verdict, Worst
 from ir_scatter.core.element_types import in_own_dtype
 from ir_scatter.core.shapes import show
-from ir_scatter.ops.general_kernels.case import kind
+from ir_scatter.ops.general_kernels.base import kind
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array

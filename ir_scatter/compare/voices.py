@@ -22,7 +22,7 @@ from ir_scatter.core.errors import (
 )
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import counted
-from ir_scatter.ops import scatter_types
+from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.base import Outcome, Status
 from ir_scatter.version import versions
 

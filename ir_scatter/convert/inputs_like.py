@@ -18,7 +18,7 @@ from ir_scatter.inputs.operators import draw_indices, try_features
 from ir_scatter.inputs.shapes import CaseShapes
 from ir_scatter.inputs.shapes_like import Misfit, draw_shapes_like
 from ir_scatter.ops import targets
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 from ir_scatter.rewrites.base import Rewrite, View
 from ir_scatter.rewrites.conditions import Condition

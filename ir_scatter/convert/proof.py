@@ -16,9 +16,10 @@ from ir_scatter.core.shapes import counted, show, show_numbers
 from ir_scatter.evaluate import evaluate_detailed
 from ir_scatter.evaluate.model import compute_node
 from ir_scatter.inputs.shapes_like import Misfit
-from ir_scatter.ops import find, targets
+from ir_scatter.ops import targets
 from ir_scatter.ops.general import find_computed
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
+from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import IndexRange, OpSpec, Role
 from ir_scatter.rewrites.base import Rewrite
 from ir_scatter.rewrites.refusals import Reason, Refusal

@@ -13,7 +13,7 @@ from ir_scatter.convert.rewriter import Rewriter
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.model import ONNX, OPENVINO, Function, Model, Node, OpKey
-from ir_scatter.ops import SPECS, find, scatter_types
+from ir_scatter.ops.lookup import SPECS, find, scatter_types
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites import all_rewrites, leads_to

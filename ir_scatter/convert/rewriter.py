@@ -11,7 +11,7 @@ from ir_scatter.core.diagnostics import Diagnostic, Severity
 from ir_scatter.core.fragment import Fragment, NewNode
 from ir_scatter.core.model import Model, Node, Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, agree, narrow, show
-from ir_scatter.ops import find
+from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import Layout, OpSpec, Role
 from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.base import BY_SIGNATURE, Rewrite, View

@@ -14,7 +14,7 @@ from ir_scatter.convert.proof import difference_of
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.errors import Error, UnreadableModel
 from ir_scatter.core.model import Model, Node
-from ir_scatter.ops import SPECS, find, scatter_types
+from ir_scatter.ops.lookup import SPECS, find, scatter_types
 from ir_scatter.ops.scatter_onnx import SCATTER_ELEMENTS, TENSOR_SCATTER
 from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason

@@ -10,9 +10,15 @@ from ir_scatter.core.element_types import in_own_dtype
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.shapes import show_numbers
 from ir_scatter.evaluate.operator import Case, run
-from ir_scatter.ops.kernels.bounds import counted_bound, rounding_bound
-from ir_scatter.ops.kernels.candidates import contested_by_nan, find_candidates, is_candidate, is_near
-from ir_scatter.ops.kernels.hits import count_hits
+from ir_scatter.ops.kernels.certainty import (
+    contested_by_nan,
+    count_hits,
+    counted_bound,
+    find_candidates,
+    is_candidate,
+    is_near,
+    rounding_bound,
+)
 from ir_scatter.ops.spec import Reduction
 
 if TYPE_CHECKING:

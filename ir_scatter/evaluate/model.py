@@ -26,10 +26,10 @@ from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.shapes import agree, show, with_article
 from ir_scatter.core.tensors import Constant
 from ir_scatter.evaluate.operator import case_of, read_array, run
-from ir_scatter.ops import Lookup
 from ir_scatter.ops import general_kernels as plain
 from ir_scatter.ops.general import GeneralOp
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
+from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.reading import read
 from ir_scatter.validate import validate

@@ -16,10 +16,9 @@ from ir_scatter.core.errors import IllegalCase, IllegalIndex, UsageError
 from ir_scatter.core.model import Graph, Input, Node, OpKey, Value
 from ir_scatter.core.shapes import show_numbers, with_article
 from ir_scatter.core.tensors import Constant
-from ir_scatter.ops import SPECS, by_text, find
-from ir_scatter.ops.kernels.ranges import find_illegal
-from ir_scatter.ops.kernels.scatter import scatter
-from ir_scatter.ops.kernels.task import IndexOutOfRange, Task
+from ir_scatter.ops.kernels.apply import scatter
+from ir_scatter.ops.kernels.targets import IndexOutOfRange, Task, find_illegal
+from ir_scatter.ops.lookup import SPECS, by_text, find
 from ir_scatter.ops.spec import IndexRange, Kind, OpSpec, Role
 from ir_scatter.rules import all_rules
 

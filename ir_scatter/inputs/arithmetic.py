@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ir_scatter.inputs.terms import NO_TERM, Terms
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 
 _SUMS = frozenset({"add"})
 _DIFFERENCES = frozenset({"sub", "subtract"})

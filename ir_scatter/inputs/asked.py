@@ -9,9 +9,10 @@ import numpy as np
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.core.shapes import Bounds, Dim, Shape
 from ir_scatter.inputs.cells import Cell, Shapeless, Traced, cell_of
+from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.constraints import Axis, Meaning
 from ir_scatter.ops.general import constraints_of, output_shapes
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.ops.general_shapes import ShapeCase
 
 _MOST_NUMBERS = 64
@@ -83,7 +84,7 @@ class Asked:
         """Return an attribute that is a list of whole numbers, None if there is none."""
         value = self.attributes.get(name)
         try:
-            return None if value is None else ShapeCase((), self.numbers, self.attributes).integers(name, ())
+            return None if value is None else Attributes(self.attributes).integers(name, ())
         except (TypeError, ValueError):
             return None
 

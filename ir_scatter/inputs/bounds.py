@@ -10,7 +10,7 @@ from ir_scatter.inputs.asked import Asked
 from ir_scatter.inputs.limits import Limits, exactly, sizes_of, within
 from ir_scatter.ops.constraints import Constraint as Need
 from ir_scatter.ops.constraints import Meaning
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 
 _MOST_DIMENSIONS = 8
 """Up to so many every choice of them is tried."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ir_scatter.core.element_types import ElementType
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 
 

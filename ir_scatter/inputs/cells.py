@@ -10,7 +10,7 @@ from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.errors import EvaluationFailed
 from ir_scatter.core.shapes import Shape
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 
 _ANY_TYPE = np.dtype(np.float32)
 

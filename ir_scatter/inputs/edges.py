@@ -10,9 +10,9 @@ from ir_scatter.core.element_types import ElementType
 from ir_scatter.inputs.numbers import clip_to_type, dtype_of
 from ir_scatter.inputs.reach import Backward, reads_values, values_that_decide
 from ir_scatter.inputs.search import Found, Search
-from ir_scatter.ops import Lookup
 from ir_scatter.ops.general import GeneralOp
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
+from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Role
 
 _OFTEN = 0.5

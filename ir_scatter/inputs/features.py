@@ -12,7 +12,7 @@ import numpy as np
 
 from ir_scatter.inputs.solving import narrowed
 from ir_scatter.inputs.terms import Terms, Use
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 
 _TRIES = 8
 _FLIPPED = 0.25

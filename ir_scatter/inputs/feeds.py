@@ -17,7 +17,7 @@ from ir_scatter.inputs.edges import edge_feeds
 from ir_scatter.inputs.search import Found, Search
 from ir_scatter.inputs.sizes import Sizes, partial_shapes
 from ir_scatter.inputs.terms import Constraint
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 
 PLAIN, EDGE = "plain", "edge"
 VALUES = (PLAIN, EDGE)

@@ -11,11 +11,11 @@ from ir_scatter.inputs.cells import Stuck, Traced
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.inputs.targets import axis_of
 from ir_scatter.inputs.terms import Use
-from ir_scatter.ops import Lookup
 from ir_scatter.ops.constraints import Constraint as Need
 from ir_scatter.ops.constraints import Meaning
 from ir_scatter.ops.general import GeneralOp, constraints_of
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
+from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import IndicesLimit, Layout, OpSpec, Role
 
 _SHAPE_INPUTS = frozenset({"broadcast", "expand"})

@@ -10,7 +10,7 @@ from ir_scatter.core.dataflow import BodyInput, Choice, GraphInput, Repeat, Sour
 from ir_scatter.core.errors import EvaluationFailed
 from ir_scatter.inputs.asked import Asked, is_unclear
 from ir_scatter.inputs.cells import Cell, Shapeless, Stuck, Traced, Unclear, cell_of, hollow
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 
 _MOST_ITERATIONS = (256, 16, 4)
 """A loop that runs longer is followed through its body once: for a loop in no other, in one, in two.

@@ -7,7 +7,7 @@ import numpy as np
 
 from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.errors import NoInputs
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 
 LARGEST = 8
 """No number that is drawn is larger, whichever its sign."""

@@ -14,7 +14,7 @@ from ir_scatter.inputs.numbers import clip_to_type, draw
 from ir_scatter.inputs.shapes import CaseShapes, draw_shapes
 from ir_scatter.inputs.targets import lanes_of
 from ir_scatter.inputs.terms import Terms, Use
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.ops.spec import Attribute, IndexRange, Kind, Layout, OpSpec, Reduction, Role
 
 BROKEN = tuple(WAYS)

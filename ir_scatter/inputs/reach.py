@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from ir_scatter.analysis.interpreter import Plan, Plans, Step, UnknownOp
 from ir_scatter.core.dataflow import Call, Choice, Dataflow, Key, Repeat, Source
-from ir_scatter.ops import Lookup
 from ir_scatter.ops.general import GeneralOp, constraints_of
+from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Role
 
 Asked: TypeAlias = Callable[[Step], Iterator[Key]]

@@ -19,7 +19,7 @@ from ir_scatter.inputs.sizes import MOST_ELEMENTS, Sizes
 from ir_scatter.inputs.solving import narrowed, solve
 from ir_scatter.inputs.terms import Constraint, Terms, Use
 from ir_scatter.inputs.tracing import Scope, TracingMachine
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 
 _MENDS = 32
 _PASSES = 12

@@ -8,7 +8,7 @@ from ir_scatter.inputs.limits import Limits, exactly, sizes_of
 from ir_scatter.inputs.terms import NO_TERM
 from ir_scatter.ops.constraints import Constraint as Need
 from ir_scatter.ops.constraints import Meaning
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer, windows
 
 _LARGEST_BLOCK = 1 << 10

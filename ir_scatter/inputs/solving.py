@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 
 from ir_scatter.inputs.terms import NO_TERM, Terms, Use
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 
 _TRIES = 64
 _MOST_COMPARED = 1 << 24

@@ -11,8 +11,9 @@ from ir_scatter.inputs.cells import Traced
 from ir_scatter.inputs.limits import sizes_of
 from ir_scatter.inputs.terms import NO_TERM, Constraint, Use
 from ir_scatter.inputs.uses import columns, holds_positions, is_within
-from ir_scatter.ops import Lookup, targets
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops import targets
+from ir_scatter.ops.general_kernels.base import Array
+from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 
 _FREE = Constraint()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 
 NO_TERM = 0
 _FARTHEST = 2**62

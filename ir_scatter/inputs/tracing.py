@@ -17,10 +17,10 @@ from ir_scatter.inputs.nested import NestedTracing
 from ir_scatter.inputs.targets import scatter_use
 from ir_scatter.inputs.terms import NO_TERM, Constraint, Terms, Use
 from ir_scatter.inputs.uses import need_uses, repaired
-from ir_scatter.ops import Lookup
 from ir_scatter.ops.general import GeneralOp, constraints_of
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.ops.general_shapes import ShapesDiffer
+from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Reduction, Role
 
 _FREE = Constraint()

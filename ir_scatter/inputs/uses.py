@@ -14,7 +14,7 @@ from ir_scatter.inputs.limits import Limits
 from ir_scatter.inputs.terms import NO_TERM, Use
 from ir_scatter.ops.constraints import Constraint as Need
 from ir_scatter.ops.constraints import Numbers
-from ir_scatter.ops.general_kernels.case import Array, kind
+from ir_scatter.ops.general_kernels.base import Array, kind
 
 
 def need_uses(asked: Asked, needs: Sequence[Need]) -> Iterator[tuple[int, Use]]:

@@ -2,13 +2,14 @@
 
     op = find(node.domain, node.type)
 
-To add one, write a row; and, if it is to be computed, a kernel in `ops/plain`. A row says what holds in
-every version of the operator; where it says nothing, nothing is known. Nothing here imports NumPy: rows
-name kernels, and `plain.compute` looks them up.
+To add one, write a row; and, if it is to be computed, a kernel in `ops/general_kernels`. A row says what
+holds in every version of the operator; where it says nothing, nothing is known. Nothing here imports
+NumPy: rows name kernels, and `general_kernels.compute` looks them up.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache, partial
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
@@ -53,6 +54,17 @@ class Each(Generic[_T]):
         return self.openvino if domain == OPENVINO else self.onnx
 
 
+class Arithmetic(Enum):
+    """What an operator makes of whole numbers, element by element."""
+
+    SUM = "the sum of both inputs"
+    DIFFERENCE = "the first input less the second"
+    PRODUCT = "the product of both inputs"
+    NEGATION = "the input with the other sign"
+    REMAINDER = "the first input, less a multiple of the second"
+    CHOICE = "often one of the inputs as it is"
+
+
 class Spelling(NamedTuple):
     """How a rewrite spells an operator in a dialect.
 
@@ -92,15 +104,15 @@ class GeneralOp(NamedTuple):
 
     Attributes:
         type: as documented.
-        kernel: computes it: "module.function" of `ops/plain`, where {dialect} is "openvino" or "onnx"; or
-            "module.maker(argument)", with what the module or NumPy ("np.add") has under that name.
+        kernel: computes it: "module.function" of `ops/general_kernels`, or "module.maker(argument)", with
+            what the module or NumPy ("np.add") has under that name.
         attributes: every one that any version documents.
         shape: gives the shapes of its outputs; without one, the kernel does.
         constraints: what its inputs must be.
         moves: the inputs whose elements it only moves or repeats; None for all of them.
         is_pointwise: whether an element of the output depends on nothing but the one in the same place of
             the first input.
-        keeps_type: whether the only output has the element type of the first input.
+        arithmetic: what it makes of whole numbers, None where nothing is said.
         reads_shapes_only: whether it needs the shapes of its inputs and no element. A view with stride 0
             of one element, broadcast to the shape, is then input enough.
         spelling: how rewrites write it, None if none does.
@@ -113,7 +125,7 @@ class GeneralOp(NamedTuple):
     constraints: _Constraints | Each[_Constraints] = ()
     moves: tuple[int, ...] | None = ()
     is_pointwise: bool = False
-    keeps_type: bool = False
+    arithmetic: Arithmetic | None = None
     reads_shapes_only: bool = False
     spelling: Each[Spelling] | None = None
 
@@ -231,8 +243,7 @@ def output_shapes(domain: str, type: str, case: ShapeCase) -> list[tuple[int, ..
 @cache
 def _text(text: str, domain: str) -> str:
     openvino, slash, onnx = text.partition("/")
-    found = onnx if slash and domain != OPENVINO else openvino
-    return found.replace("{dialect}", "openvino" if domain == OPENVINO else "onnx")
+    return onnx if slash and domain != OPENVINO else openvino
 
 
 @cache
@@ -275,7 +286,6 @@ _AUTO = "auto_broadcast/"
 _KEEPS = "keep_dims/axes keepdims noop_with_empty_axes"
 _NUMPY = Spelling("opset1", {"auto_broadcast": "numpy"})
 _BINARY = Each(_NUMPY, Spelling())
-_ARITHMETIC = Each(_NUMPY, Spelling(narrow=14))
 _EXTREME = Each(_NUMPY, Spelling(whole=12, narrow=12))
 _REDUCING = Spelling("opset1", told={"keep_dims": "keeps"}, inputs=("axes",))
 _TO_I64 = {"output_type": "i64"}
@@ -283,23 +293,24 @@ _AXIS = {"axis": "axis"}
 
 _pointwise = partial(GeneralOp, shape=same, is_pointwise=True)
 _both = partial(GeneralOp, shape=elementwise)
+_computing = partial(_both, attributes=_AUTO, spelling=Each(_NUMPY, Spelling(narrow=14)))
 _moving = partial(GeneralOp, moves=_FIRST)
 _reduce = partial(GeneralOp, attributes=_KEEPS, shape=reduction, constraints=_REDUCED)
 
 ROWS = (
     # moving, copying and cutting
-    _pointwise("Identity", "conversion.identity", moves=_FIRST, keeps_type=True),
+    _pointwise("Identity", "layout.identity", moves=_FIRST),
     _pointwise(
-        "Convert/Cast", "conversion.convert/conversion.cast", "destination_type/to saturate round_mode",
+        "Convert/Cast", "arithmetic.convert", "destination_type/to saturate round_mode",
         moves=_FIRST,
         spelling=Each(Spelling("opset1", told={"destination_type": "type"}), Spelling(told={"to": "type"})),
     ),
     _pointwise(
-        "ConvertLike/CastLike", "conversion.convert_like/conversion.cast_like", "/saturate round_mode",
+        "ConvertLike/CastLike", "arithmetic.convert_like", "/saturate round_mode",
         moves=_FIRST,
     ),
     _moving(
-        "Reshape", "layout.{dialect}_reshape", "special_zero/allowzero shape",
+        "Reshape", "layout.reshape", "special_zero/allowzero shape",
         constraints=(Meaning.RESHAPED(1),),
         spelling=Each(
             Spelling("opset1", {"special_zero": "false"}), Spelling(attributes={"allowzero": 1}, since=14),
@@ -307,37 +318,37 @@ ROWS = (
     ),
     _moving("/Flatten", "layout.flatten", "axis"),
     _moving(
-        "Squeeze", "layout.{dialect}_squeeze", "allow_axis_skip pytorch_dynamic_rank/axes",
+        "Squeeze", "layout.squeeze", "allow_axis_skip pytorch_dynamic_rank/axes",
         constraints=(Meaning.ONES(1),),
     ),
     _moving(
-        "Unsqueeze", "layout.{dialect}_unsqueeze", "/axes", constraints=(Meaning.NEW_DIMENSION(1),),
+        "Unsqueeze", "layout.unsqueeze", "/axes", constraints=(Meaning.NEW_DIMENSION(1),),
         spelling=Each(Spelling("opset1", inputs=("axes",)), Spelling(inputs=("axes",), since=13)),
     ),
     _moving(
-        "Transpose", "layout.{dialect}_transpose", "/perm", constraints=Each(_DIMENSION, ()),
+        "Transpose", "layout.transpose", "/perm", constraints=Each(_DIMENSION, ()),
         spelling=Each(Spelling("opset1"), Spelling(told={"perm": "order"})),
     ),
     _moving(
-        "Broadcast/Expand", "repetition.broadcast/repetition.expand", "mode/",
+        "Broadcast/Expand", "layout.broadcast/layout.expand", "mode/",
         constraints=Each((Meaning.TARGET(1, axes=2), Meaning.ASCENDING(2)), (Meaning.TARGET(1),)),
         spelling=Each(Spelling("opset3", {"mode": "numpy"}), Spelling()),
     ),
-    _moving("Tile", "repetition.{dialect}_tile", constraints=(Meaning.REPEATS(1, low=1, high=2),)),
+    _moving("Tile", "layout.tile", constraints=(Meaning.REPEATS(1, low=1, high=2),)),
     GeneralOp(
-        "Concat", "partition.concat", "axis", moves=None,
+        "Concat", "layout.concat", "axis", moves=None,
         spelling=Each(Spelling("opset1", told=_AXIS), Spelling(told=_AXIS)),
     ),
     _moving(
-        "Split", "partition.{dialect}_split", "num_splits/axis split num_outputs",
+        "Split", "layout.openvino_split/layout.onnx_split", "num_splits/axis split num_outputs",
         constraints=Each(_DIMENSION, _PARTS),
     ),
     _moving(
-        "VariadicSplit/", "partition.variadic_split",
+        "VariadicSplit/", "layout.variadic_split",
         constraints=(*_DIMENSION, Meaning.PARTS(2, axis=Axis(None, port=1))),
     ),
     _moving(
-        "Gather", "selection.{dialect}_gather", "batch_dims/axis",
+        "Gather", "select.gather", "batch_dims/axis",
         constraints=Each(
             (Meaning.POSITION(1, axis=Axis(None, port=2), wraps_since=8), Meaning.DIMENSION(2)),
             (Meaning.POSITION(1, wraps_since=11),),
@@ -345,19 +356,19 @@ ROWS = (
         spelling=Each(Spelling("opset8", {"batch_dims": "0"}, inputs=("axis",)), Spelling(told=_AXIS)),
     ),
     _moving(
-        "GatherND", "selection.{dialect}_gather_nd", "batch_dims",
+        "GatherND", "select.gather_nd", "batch_dims",
         constraints=Each((Meaning.COORDINATES(1, wraps_since=8),), (Meaning.COORDINATES(1, wraps_since=11),)),
         spelling=Each(Spelling("opset8", {"batch_dims": "0"}), Spelling()),
     ),
     _moving(
-        "GatherElements", "selection.{dialect}_gather_elements", "axis",
+        "GatherElements", "select.gather_elements", "axis",
         constraints=Each((position(1),), (Meaning.POSITION(1, wraps_since=11),)),
         spelling=Each(Spelling("opset6", told=_AXIS), Spelling(told=_AXIS)),
     ),
     GeneralOp("GatherTree/", constraints=(position(1, _AT_2), Meaning.COUNT(2, axis=_AT_0, low=1))),
     GeneralOp("/ArrayFeatureExtractor", constraints=(position(1, fixed(-1)),)),
     _moving(
-        "Slice", "slicing.{dialect}_slice", "/starts ends axes",
+        "Slice", "layout.cut", "/starts ends axes",
         constraints=Each(
             (Meaning.BEGIN(1, axes=4), Meaning.END(2, axes=4), number(3, 1, 1), Meaning.DIMENSION(4)),
             (Meaning.BEGIN(1, axes=3), Meaning.END(2, axes=3), Meaning.DIMENSION(3), number(4, 1, 1)),
@@ -365,7 +376,7 @@ ROWS = (
         spelling=Each(Spelling("opset8", inputs=("step", "axes")), Spelling(inputs=("axes",))),
     ),
     _moving(
-        "StridedSlice/", "slicing.strided_slice",
+        "StridedSlice/", "layout.strided_slice",
         "begin_mask end_mask new_axis_mask shrink_axis_mask ellipsis_mask",
         constraints=(Meaning.BEGIN(1), Meaning.END(2), number(3, 1, 1)),
     ),
@@ -401,21 +412,21 @@ ROWS = (
     *_each("BatchToSpace/ SpaceToBatch/", constraints=(number(1, 1, 1), number(2, 0, 0), number(3, 0, 0))),
     # making
     GeneralOp(
-        "ShapeOf/Shape", "generation.shape_of/generation.shape", "output_type/start end",
+        "ShapeOf/Shape", "arithmetic.shape_of", "output_type/start end",
         reads_shapes_only=True, spelling=Each(Spelling("opset3", _TO_I64), Spelling()),
     ),
-    GeneralOp("/Size", "generation.size", reads_shapes_only=True),
+    GeneralOp("/Size", "arithmetic.size", reads_shapes_only=True),
     GeneralOp(
-        "Range", "generation.{dialect}_range", "output_type/stash_type",
+        "Range", "arithmetic.number_range", "output_type/stash_type",
         constraints=(number(0, 0, 0), Meaning.LENGTH(1, axis=_AT_0, low=3, high=6), number(2, 1, 1)),
         spelling=Each(Spelling("opset4", _TO_I64), Spelling()),
     ),
     GeneralOp(
-        "NonZero", "generation.non_zero", "output_type/", constraints=_CHOICES,
+        "NonZero", "arithmetic.non_zero", "output_type/", constraints=_CHOICES,
         spelling=Each(Spelling("opset3", _TO_I64), Spelling()),
     ),
     GeneralOp(
-        "/ConstantOfShape", "repetition.constant_of_shape", "value",
+        "/ConstantOfShape", "arithmetic.constant_of_shape", "value",
         constraints=(Meaning.LENGTHS(0, low=1, high=3),),
     ),
     GeneralOp(
@@ -446,30 +457,23 @@ ROWS = (
     ),
     *_each("PriorBox/ PriorBoxClustered/", constraints=(number(0, 2, 4), number(1, 8, 16))),
     # element by element, of one input
-    _pointwise("Abs", "arithmetic.unary(np.abs)", keeps_type=True),
+    _pointwise("Abs", "arithmetic.unary(np.abs)", arithmetic=Arithmetic.CHOICE),
     _pointwise(
-        "Negative/Neg", "arithmetic.unary(np.negative)", keeps_type=True,
+        "Negative/Neg", "arithmetic.unary(np.negative)", arithmetic=Arithmetic.NEGATION,
         spelling=Each(Spelling("opset1"), Spelling()),
     ),
-    _pointwise("Floor", "arithmetic.unary(floor)", keeps_type=True),
-    _pointwise("Ceiling/Ceil", "arithmetic.unary(ceiling)", keeps_type=True),
-    _pointwise("Sqrt", "arithmetic.unary(square_root)", keeps_type=True),
-    _pointwise("ReLU/Relu", "arithmetic.unary(relu)", keeps_type=True),
-    _pointwise("LogicalNot/Not", "logic.logical_not"),
+    _pointwise("Floor", "arithmetic.unary(floor)"),
+    _pointwise("Ceiling/Ceil", "arithmetic.unary(ceiling)"),
+    _pointwise("Sqrt", "arithmetic.unary(square_root)"),
+    _pointwise("ReLU/Relu", "arithmetic.unary(relu)", arithmetic=Arithmetic.CHOICE),
+    _pointwise("LogicalNot/Not", "select.logical_not"),
     *_each(
-        "Acos Acosh Asin Asinh Atan Atanh Cos Cosh Elu Erf Exp HardSigmoid HSwish/HardSwish /LeakyRelu Log "
-        "/Reciprocal Round Selu Sigmoid Sign Sin Sinh SoftPlus/Softplus SoftSign/Softsign Tan Tanh "
-        "/ThresholdedRelu",
-        shape=same, is_pointwise=True, keeps_type=True,
+        "Acos Acosh Asin Asinh Atan Atanh BitwiseNot /Celu Cos Cosh Elu Erf Exp Gelu HardSigmoid HSigmoid/ "
+        "HSwish/HardSwish IsFinite/ IsInf IsNaN /LeakyRelu Log Mish /Reciprocal Round Selu /Shrink Sigmoid "
+        "Sign Sin Sinh SoftPlus/Softplus SoftSign/Softsign Swish Tan Tanh /ThresholdedRelu",
+        shape=same, is_pointwise=True,
     ),
-    *_each(
-        "BitwiseNot /Celu Gelu HSigmoid/ IsFinite/ IsInf IsNaN Mish /Shrink Swish", shape=same,
-        is_pointwise=True,
-    ),
-    _pointwise(
-        "Clamp/Clip", keeps_type=True,
-        constraints=Each((), (number(1, -8, -1, _FLOAT), number(2, 1, 8, _FLOAT))),
-    ),
+    _pointwise("Clamp/Clip", constraints=Each((), (number(1, -8, -1, _FLOAT), number(2, 1, 8, _FLOAT)))),
     GeneralOp(
         "FakeQuantize/", shape=same,
         constraints=(
@@ -481,59 +485,62 @@ ROWS = (
     GeneralOp("/Dropout", shape=same, constraints=(number(1, 0, 0, _FLOAT),)),
     *_each("FakeConvert/ PReLU/PRelu", shape=same),
     # element by element, of several inputs
-    _both("Add", "arithmetic.binary(np.add)", _AUTO, keeps_type=True, spelling=_ARITHMETIC),
-    _both("Subtract/Sub", "arithmetic.binary(np.subtract)", _AUTO, keeps_type=True, spelling=_ARITHMETIC),
-    _both("Multiply/Mul", "arithmetic.binary(np.multiply)", _AUTO, keeps_type=True, spelling=_ARITHMETIC),
-    _both(
-        "Divide/Div", "arithmetic.openvino_divide/arithmetic.binary(truncate_divide)",
-        "m_pythondiv auto_broadcast/", constraints=_DIVISION, keeps_type=True, spelling=_ARITHMETIC,
+    _computing("Add", "arithmetic.binary(np.add)", arithmetic=Arithmetic.SUM),
+    _computing("Subtract/Sub", "arithmetic.binary(np.subtract)", arithmetic=Arithmetic.DIFFERENCE),
+    _computing("Multiply/Mul", "arithmetic.binary(np.multiply)", arithmetic=Arithmetic.PRODUCT),
+    _computing(
+        "Divide/Div", "arithmetic.divide", attributes="m_pythondiv auto_broadcast/", constraints=_DIVISION,
+        arithmetic=Arithmetic.CHOICE,
     ),
-    _both("Mod/", "arithmetic.binary(truncate_mod)", _AUTO, constraints=_DIVISION),
     _both(
-        "FloorMod/Mod", "arithmetic.binary(floor_mod)/arithmetic.onnx_mod", "auto_broadcast/fmod",
-        constraints=_DIVISION, spelling=_BINARY,
+        "Mod/", "arithmetic.binary(truncate_mod)", _AUTO, constraints=_DIVISION,
+        arithmetic=Arithmetic.REMAINDER,
+    ),
+    _both(
+        "FloorMod/Mod", "arithmetic.modulo", "auto_broadcast/fmod",
+        constraints=_DIVISION, arithmetic=Arithmetic.REMAINDER, spelling=_BINARY,
     ),
     _both("Power/Pow", "arithmetic.power", _AUTO, constraints=(number(1, 0, 3, _WHOLE),)),
     _both(
         "Minimum/Min", "arithmetic.binary(np.minimum)/arithmetic.variadic(np.minimum)", _AUTO,
-        spelling=_EXTREME,
+        arithmetic=Arithmetic.CHOICE, spelling=_EXTREME,
     ),
     _both(
         "Maximum/Max", "arithmetic.binary(np.maximum)/arithmetic.variadic(np.maximum)", _AUTO,
-        spelling=_EXTREME,
+        arithmetic=Arithmetic.CHOICE, spelling=_EXTREME,
     ),
-    _both("Select/Where", "logic.select/logic.where", _AUTO, moves=(1, 2), spelling=_BINARY),
-    _both("Less", "logic.comparison(np.less)", _AUTO, spelling=_BINARY),
-    _both("LessEqual/LessOrEqual", "logic.comparison(np.less_equal)", _AUTO),
-    _both("Greater", "logic.comparison(np.greater)", _AUTO),
-    _both("GreaterEqual/GreaterOrEqual", "logic.comparison(np.greater_equal)", _AUTO),
-    _both("Equal", "logic.comparison(np.equal)", _AUTO, spelling=_BINARY),
-    _both("NotEqual/", "logic.comparison(np.not_equal)", _AUTO),
-    _both("LogicalAnd/And", "logic.logical(np.logical_and)", _AUTO, spelling=_BINARY),
-    _both("LogicalOr/Or", "logic.logical(np.logical_or)", _AUTO, spelling=_BINARY),
-    _both("LogicalXor/Xor", "logic.logical(np.logical_xor)", _AUTO, spelling=_BINARY),
+    _both("Select/Where", "select.select", _AUTO, moves=(1, 2), spelling=_BINARY),
+    _both("Less", "select.comparison(np.less)", _AUTO, spelling=_BINARY),
+    _both("LessEqual/LessOrEqual", "select.comparison(np.less_equal)", _AUTO),
+    _both("Greater", "select.comparison(np.greater)", _AUTO),
+    _both("GreaterEqual/GreaterOrEqual", "select.comparison(np.greater_equal)", _AUTO),
+    _both("Equal", "select.comparison(np.equal)", _AUTO, spelling=_BINARY),
+    _both("NotEqual/", "select.comparison(np.not_equal)", _AUTO),
+    _both("LogicalAnd/And", "select.logical(np.logical_and)", _AUTO, spelling=_BINARY),
+    _both("LogicalOr/Or", "select.logical(np.logical_or)", _AUTO, spelling=_BINARY),
+    _both("LogicalXor/Xor", "select.logical(np.logical_xor)", _AUTO, spelling=_BINARY),
     *_each("BitwiseAnd BitwiseOr BitwiseXor SquaredDifference/ /Sum /Mean", shape=elementwise),
     _both("/BitShift", constraints=(number(1, 0, 7, _WHOLE),)),
     *_each("BitwiseLeftShift/ BitwiseRightShift/", shape=elementwise, constraints=(number(1, 0, 3, _WHOLE),)),
     # along axes
     _reduce(
-        "ReduceSum", "reduction.{dialect}_reduce(np.add)",
+        "ReduceSum", "reduce.reduction(np.add)",
         spelling=Each(_REDUCING, Spelling(told={"keepdims": "keeps"}, inputs=("axes",), since=13)),
     ),
     _reduce(
-        "ReduceProd", "reduction.{dialect}_reduce(np.multiply)",
+        "ReduceProd", "reduce.reduction(np.multiply)",
         spelling=Each(_REDUCING, Spelling(told={"keepdims": "keeps"}, inputs=("axes",), since=18)),
     ),
-    _reduce("ReduceMax", "reduction.{dialect}_reduce(np.maximum)"),
-    _reduce("ReduceMin", "reduction.{dialect}_reduce(np.minimum)"),
+    _reduce("ReduceMax", "reduce.reduction(np.maximum)"),
+    _reduce("ReduceMin", "reduce.reduction(np.minimum)"),
     *_each(
         "ReduceL1 ReduceL2 ReduceMean ReduceLogicalAnd/ ReduceLogicalOr/ /ReduceLogSum /ReduceLogSumExp "
         "/ReduceSumSquare",
         shape=reduction, constraints=_REDUCED,
     ),
     GeneralOp(
-        "CumSum", "reduction.{dialect}_cumulative_sum", "exclusive reverse", shape=same,
-        constraints=_DIMENSION, keeps_type=True,
+        "CumSum", "reduce.cumulative_sum", "exclusive reverse", shape=same,
+        constraints=_DIMENSION,
     ),
     GeneralOp("/CumProd", shape=same, constraints=_DIMENSION),
     *_each("/ArgMax /ArgMin", shape=arg),

@@ -7,6 +7,8 @@ none, the kernel says it, or the shapes that the file stores remain.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from ir_scatter.ops.attributes import Attributes
+
 _Size: TypeAlias = tuple[int, ...]
 _Sizes: TypeAlias = list[_Size | None]
 
@@ -47,22 +49,14 @@ class ShapeCase(NamedTuple):
             raise LookupError(port)
         return found
 
-    def integer(self, name: str, default: int) -> int:
-        """Return an attribute."""
-        return int(self.attributes.get(name, default))
-
-    def integers(self, name: str, default: Sequence[int]) -> list[int]:
-        """Return an attribute that is a list."""
-        value = self.attributes.get(name, default)
-        return [int(number) for number in (value.split(",") if isinstance(value, str) else value)]
-
-    def flag(self, name: str, default: bool = False) -> bool:
-        """Return an attribute that is true or false."""
-        return str(self.attributes.get(name, default)).lower() in {"true", "1"}
-
     def word(self, name: str) -> str:
-        """Return an attribute in lower case."""
+        """Return an attribute in lower case, "" if it is not written."""
         return str(self.attributes.get(name, "")).lower()
+
+    @property
+    def written(self) -> Attributes:
+        """The attributes, to be read."""
+        return Attributes(self.attributes)
 
 
 ShapeRule: TypeAlias = Callable[[ShapeCase], _Sizes]
@@ -114,8 +108,8 @@ def _turned(shape: _Size, is_turned: bool) -> _Size:
 
 def matrix_product(case: ShapeCase) -> _Sizes:
     """[..., n, k] and [..., k, m] make [..., n, m]; a vector has neither n nor m."""
-    left, right = _turned(case.shape(0), case.flag("transpose_a")), case.shape(1)
-    return [_product(left, _turned(right, case.flag("transpose_b")))]
+    left, right = _turned(case.shape(0), case.written.boolean("transpose_a", False)), case.shape(1)
+    return [_product(left, _turned(right, case.written.boolean("transpose_b", False)))]
 
 
 def quantized_product(case: ShapeCase) -> _Sizes:
@@ -125,8 +119,8 @@ def quantized_product(case: ShapeCase) -> _Sizes:
 
 def general_product(case: ShapeCase) -> _Sizes:
     """[n, k] and [k, m] make [n, m], to which input 2 is repeated."""
-    left, right = _turned(case.shape(0), case.flag("transA")), _turned(case.shape(1), case.flag("transB"))
-    found = _product(left, right)
+    left = _turned(case.shape(0), case.written.boolean("transA", False))
+    found = _product(left, _turned(case.shape(1), case.written.boolean("transB", False)))
     if len(case.shapes) > 2 and case.shapes[2] is not None:
         _broadcast(found, case.shape(2))
     return [found]
@@ -156,24 +150,23 @@ def windows(case: ShapeCase, spatial: _Size, kernel: Sequence[int]) -> _Size:
     if len(spatial) != len(kernel):
         raise ShapesDiffer
     ones, zeros = [1] * len(spatial), [0] * len(spatial)
-    strides, dilations = case.integers("strides", ones), case.integers("dilations", ones)
-    pads = case.integers("pads", [])
-    before = pads[: len(spatial)] or case.integers("pads_begin", zeros)
-    behind = pads[len(spatial) :] or case.integers("pads_end", zeros)
-    is_same = (case.word("auto_pad") or "explicit").startswith("same")
-    rounds_up = case.flag("ceil_mode") or case.word("rounding_type").startswith("ceil")
-    stays_inside = case.word("rounding_type") != "ceil"
+    written, (auto_pad, rounding) = case.written, map(case.word, ("auto_pad", "rounding_type"))
+    strides, dilations = written.integers("strides", ones), written.integers("dilations", ones)
+    pads = written.integers("pads", [])
+    before = pads[: len(spatial)] or written.integers("pads_begin", zeros)
+    behind = pads[len(spatial) :] or written.integers("pads_end", zeros)
+    rounds_up = written.boolean("ceil_mode", False) or rounding.startswith("ceil")
     found = []
     for number, size in enumerate(spatial):
         reach = (kernel[number] - 1) * dilations[number] + 1
         room = size + before[number] + behind[number] - reach
-        if is_same:
+        if auto_pad.startswith("same"):
             found.append(-(-size // strides[number]))
             continue
         if room < 0:
             raise ShapesDiffer(least=[(size, size - room)])
         steps = -(-room // strides[number]) if rounds_up else room // strides[number]
-        if stays_inside and steps * strides[number] >= size + before[number]:
+        if rounding != "ceil" and steps * strides[number] >= size + before[number]:
             steps -= 1
         found.append(steps + 1)
     return tuple(found)
@@ -182,7 +175,7 @@ def windows(case: ShapeCase, spatial: _Size, kernel: Sequence[int]) -> _Size:
 def convolution(case: ShapeCase) -> _Sizes:
     """[batch, in, ...] and [out, in / groups, ...] make [batch, out, ...]."""
     data, weights = case.shape(0), case.shape(1)
-    channels = weights[1] * case.integer("group", 1)
+    channels = weights[1] * case.written.integer("group", 1)
     if data[1] != channels:
         raise ShapesDiffer([(data[1], channels)])
     return [(data[0], weights[0], *windows(case, data[2:], weights[2:]))]
@@ -199,7 +192,8 @@ def group_convolution(case: ShapeCase) -> _Sizes:
 def pool(case: ShapeCase) -> _Sizes:
     """[batch, channels, ...] stays but for the last dimensions; both outputs have the shape."""
     data = case.shape(0)
-    found = (*data[:2], *windows(case, data[2:], case.integers("kernel_shape", case.integers("kernel", []))))
+    kernel = case.written.integers("kernel_shape", case.written.integers("kernel", []))
+    found = (*data[:2], *windows(case, data[2:], kernel))
     return [found, found]
 
 
@@ -212,15 +206,15 @@ def pool_everything(case: ShapeCase) -> _Sizes:
 def reduction(case: ShapeCase) -> _Sizes:
     """The axes, attribute or input 1, become 1, or go."""
     data = case.shape(0)
-    axes: Sequence[int] | None = case.integers("axes", [])
+    axes: Sequence[int] | None = case.written.integers("axes", [])
     if len(case.shapes) > 1 and case.shapes[1] is not None:
         axes = case.numbers(1)
     if axes is None:
         return [None]
-    if not axes and case.flag("noop_with_empty_axes"):
+    if not axes and case.written.boolean("noop_with_empty_axes", False):
         return [data]
     gone = {axis % len(data) for axis in axes} or set(range(len(data)))
-    keeps = case.flag("keepdims", "keep_dims" not in case.attributes) or case.flag("keep_dims")
+    keeps = case.written.boolean("keep_dims" if "keep_dims" in case.attributes else "keepdims", True)
     sizes = [1 if number in gone else size for number, size in enumerate(data)]
     return [tuple(size for number, size in enumerate(sizes) if keeps or number not in gone)]
 
@@ -228,8 +222,8 @@ def reduction(case: ShapeCase) -> _Sizes:
 def arg(case: ShapeCase) -> _Sizes:
     """The axis becomes 1, or goes."""
     data = case.shape(0)
-    axis = case.integer("axis", 0) % len(data)
-    return [(*data[:axis], *((1,) if case.flag("keepdims", True) else ()), *data[axis + 1 :])]
+    axis = case.written.integer("axis", 0) % len(data)
+    return [(*data[:axis], *((1,) if case.written.boolean("keepdims", True) else ()), *data[axis + 1 :])]
 
 
 def top(case: ShapeCase) -> _Sizes:
@@ -237,7 +231,7 @@ def top(case: ShapeCase) -> _Sizes:
     data, count = case.shape(0), case.numbers(1)
     if count is None:
         return [None]
-    axis = case.integer("axis", -1) % len(data)
+    axis = case.written.integer("axis", -1) % len(data)
     if count[0] > data[axis]:
         raise ShapesDiffer(least=[(data[axis], count[0])])
     found = (*data[:axis], count[0], *data[axis + 1 :])
@@ -249,5 +243,5 @@ def one_hot(case: ShapeCase) -> _Sizes:
     indices, depth = case.shape(0), case.numbers(1)
     if depth is None:
         return [None]
-    axis = case.integer("axis", -1) % (len(indices) + 1)
+    axis = case.written.integer("axis", -1) % (len(indices) + 1)
     return [(*indices[:axis], depth[0], *indices[axis:])]

@@ -6,7 +6,7 @@ import numpy as np
 
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.shapes import show
-from ir_scatter.ops.general_kernels.case import Array, kind
+from ir_scatter.ops.general_kernels.base import Array, kind
 from ir_scatter.report.tables import Table, table_text
 
 _NAMES = {row.dtype_name: row.name for row in ELEMENT_TYPES.values() if row.dtype_name}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.shapes import Shape, agree, show
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.runners.transport import Failure
 
 

@@ -11,7 +11,7 @@ from onnx import parser
 
 from ir_scatter.evaluate import evaluate_model
 from ir_scatter.inputs.feeds import make_feeds
-from ir_scatter.ops import scatter_types
+from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.reading import read
 from ir_scatter.validate import validate
 from tests.rules.ir_text import IrText, Output
@@ -128,7 +128,7 @@ def deprecated(opset: int, name: str = "model") -> Path:
 
 def operators(path: Path) -> list[str]:
     """Return what the scatter nodes of a model are, in the order of the file."""
-    from ir_scatter.ops import find
+    from ir_scatter.ops.lookup import find
 
     model = read(path)
     rows = (

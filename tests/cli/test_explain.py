@@ -2,7 +2,7 @@
 
 import pytest
 
-from ir_scatter.ops import SPECS
+from ir_scatter.ops.lookup import SPECS
 from ir_scatter.rules import all_rules
 from tests.cli.conftest import Cli
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ir_scatter.ops import SPECS
+from ir_scatter.ops.lookup import SPECS
 from ir_scatter.rewrites import all_rewrites, route
 from tests.cli.conftest import Cli
 

@@ -9,7 +9,7 @@ import pytest
 
 from ir_scatter.compare import job as jobs
 from ir_scatter.compare.request import Voices
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.runners.base import Outcome
 from tests.compare.fake import FakeRunner
 

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
-from ir_scatter.ops import SPECS
+from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, OpSpec, Reduction, Role
 
 Array = Any

@@ -18,23 +18,15 @@ from ir_scatter import UnknownOperator, evaluate_model, read, validate
 from tests.rules.ir_text import IrText
 
 ROW = """
-    GeneralOp("DepthToSpace", "layout.{dialect}_depth_to_space", "mode block_size/mode blocksize"),
+    GeneralOp("DepthToSpace", "layout.depth_to_space", "mode block_size/mode blocksize"),
 """
 KERNEL = '''
 
-def openvino_depth_to_space(case: Case) -> Array:
+def depth_to_space(case: Case) -> Array:
     """Move channels, blocks first, into the two dimensions behind them."""
-    return _depth_to_space(case.array(0), case.attributes.integer("block_size"))
-
-
-def onnx_depth_to_space(case: Case) -> Array:
-    """Move channels, blocks first, into the two dimensions behind them."""
-    return _depth_to_space(case.array(0), case.attributes.integer("blocksize"))
-
-
-def _depth_to_space(data: Array, size: int) -> Array:
-    batch, channels, rows, columns = data.shape
-    blocks = data.reshape(batch, size, size, channels // size**2, rows, columns)
+    size = case.attributes.integer("blocksize" if case.is_onnx else "block_size")
+    batch, channels, rows, columns = case.array(0).shape
+    blocks = case.array(0).reshape(batch, size, size, channels // size**2, rows, columns)
     return blocks.transpose(0, 3, 4, 1, 5, 2).reshape(batch, -1, rows * size, columns * size)
 '''
 PROGRAM = """

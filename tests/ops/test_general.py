@@ -3,14 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
 from ir_scatter.core.model import ONNX, OPENVINO
 from ir_scatter.ops.constraints import Constraint, Meaning
-from ir_scatter.ops.general import ROWS, constraints_of, find, output_shapes
-from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer
+from ir_scatter.ops.general import ROWS, Arithmetic, GeneralOp, constraints_of, find, output_shapes
+from ir_scatter.ops.general_kernels import compute
+from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer, same
 
 MOST_INPUTS = {
     schema.name: max(s.max_input for s in onnx.defs.get_all_schemas_with_history() if s.name == schema.name)
@@ -63,6 +65,31 @@ def test_no_need_speaks_of_its_own_input() -> None:
 def test_ranges_are_in_order() -> None:
     numbers = [need for need in _all_constraints() if need.meaning in {Meaning.NUMBER, Meaning.LENGTH}]
     assert all(need.low <= need.high for need in numbers)
+
+
+MADE: dict[Arithmetic, Any] = {
+    Arithmetic.SUM: lambda left, right: left + right,
+    Arithmetic.DIFFERENCE: lambda left, right: left - right,
+    Arithmetic.PRODUCT: lambda left, right: left * right,
+    Arithmetic.NEGATION: lambda left: -left,
+}
+
+
+@pytest.mark.parametrize("domain", [ONNX, OPENVINO])
+@pytest.mark.parametrize("row", [row for row in ROWS if row.arithmetic], ids=lambda row: row.type)
+def test_rows_say_what_is_made_of_whole_numbers(row: GeneralOp, domain: str) -> None:
+    if not row.type_in(domain):
+        return
+    numbers = [np.array([7, -7, 8, 5, 1]), np.array([2, 3, -3, 7, 1])]
+    inputs = numbers[: 1 if row.shape is same else 2]
+    (found,) = compute(row, domain, inputs, {}, opset=18)
+    assert row.arithmetic is not None
+    if row.arithmetic is Arithmetic.REMAINDER:
+        assert ((found - numbers[0]) % numbers[1] == 0).all()
+    elif row.arithmetic is Arithmetic.CHOICE:
+        assert any((found == given).any() for given in inputs)
+    else:
+        assert found.tolist() == MADE[row.arithmetic](*inputs).tolist()
 
 
 SHAPES: list[tuple[str, list[tuple[int, ...]], Mapping[str, Any]]] = [

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import defs
 
-from ir_scatter.ops import SPECS, Lookup, find, scatter_types
+from ir_scatter.ops.lookup import SPECS, Lookup, find, scatter_types
 from ir_scatter.ops.spec import Kind, OpSpec, Role
 
 ONNX_ROWS = [spec for spec in SPECS.values() if spec.key.domain == ""]

@@ -23,7 +23,8 @@ def first_of(found: list[tuple[tuple[int, ...], int, int | None]]) -> BadIndices
     if not found:
         return None
     position, value, size = found[0]
-    return BadIndices(len(found), position, value, size)
+    low, high = (-(2**63), 2**63 - 1) if size is None else (-size, size - 1)
+    return BadIndices(len(found), position, value, low, high)
 
 
 def naive_out_of_range(indices: Array, limits: Limits) -> BadIndices | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.core.model import OpKey
-from ir_scatter.ops import SPECS
+from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, OpSpec, Reduction
 
 Array = Any

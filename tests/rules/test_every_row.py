@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from ir_scatter import Diagnostic, read, validate
-from ir_scatter.ops import SPECS
+from ir_scatter.ops.lookup import SPECS
 from tests.rules.cases import onnx_model, write_ir
 from tests.rules.every_row import every_case
 from tests.rules.rows import CACHE, ROWS, Row

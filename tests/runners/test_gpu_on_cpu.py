@@ -16,7 +16,7 @@ import pytest
 
 from ir_scatter import UsageError, evaluate
 from ir_scatter.inputs import random_case
-from ir_scatter.ops import SPECS
+from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Layout, Reduction
 from ir_scatter.runners import gpu_on_cpu
 from ir_scatter.runners.gpu_on_cpu import find_libraries

@@ -13,7 +13,7 @@ import ir_scatter
 from ir_scatter import runners
 from ir_scatter.core.errors import Error
 from ir_scatter.inputs.feeds import make_feeds
-from ir_scatter.ops import scatter_types
+from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.base import Status, tap_of
 
 pytestmark = pytest.mark.openvino

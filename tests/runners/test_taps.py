@@ -16,7 +16,7 @@ from onnx import parser
 import ir_scatter
 from ir_scatter import runners
 from ir_scatter.core.model import Node
-from ir_scatter.ops import find, scatter_types
+from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.runners.base import Execution, Outcome, Status, Tap, Tapped, tap_of
 from tests.rules.ir_text import IrText, Output
 from tests.unit.nested_ir import floats, write_loop

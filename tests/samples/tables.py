@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.ops import SPECS
+from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 from ir_scatter.ops.spec import Attribute, OpSpec
 from ir_scatter.rules import all_rules

@@ -21,7 +21,7 @@ from ir_scatter.formats.base import IR, ONNX_FORMAT, OneInput, OneNode
 from ir_scatter.inputs import Case, random_case
 from ir_scatter.inputs.feeds import draw_feeds, make_feeds
 from ir_scatter.inputs.terms import Constraint
-from ir_scatter.ops import SPECS, Lookup
+from ir_scatter.ops.lookup import SPECS, Lookup
 from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.runners.base import Outcome, Status

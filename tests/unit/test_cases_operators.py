@@ -10,7 +10,7 @@ from ir_scatter import Error, UsageError, evaluate, read, validate
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.model import ONNX
 from ir_scatter.inputs import BROKEN, Case, random_case
-from ir_scatter.ops import SPECS
+from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Layout, OpSpec, Reduction, Role
 
 CASES = 120

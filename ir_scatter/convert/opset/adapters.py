@@ -5,13 +5,14 @@ version only widened is in `ops.onnx_versions`, and so are versions in which no 
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
 from numpy.typing import DTypeLike
 
-from ir_scatter.convert.opset.node import AdaptedNode, CannotAdapt
+from ir_scatter.convert.opset.apply import AdaptedNode, CannotAdapt
 from ir_scatter.core.element_types import FLOATS, dtype, onnx_types
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import Shape, counted
@@ -89,7 +90,7 @@ def axis_became_an_input(node: AdaptedNode) -> None:
 def pads_and_value_became_inputs(node: AdaptedNode) -> None:
     if not node.is_up:
         _float_to_attribute(node, 2, "value")
-    _list_became_input(node, 1, "pads", may_be_empty=True)
+    list_became_input(node, 1, "pads", may_be_empty=True)
     if node.is_up:
         value = node.attribute("value", 0.0)
         if value == 0:
@@ -116,17 +117,7 @@ def positions_became_inputs(node: AdaptedNode) -> None:
         node.write("axes", list(range(len(node.attribute("starts", [])))))
     inputs = [(3, "axes"), (1, "starts"), (2, "ends")]
     for number, name in inputs if node.is_up else reversed(inputs):
-        _list_became_input(node, number, name, may_be_empty=True)
-
-
-@adapter("Split", since=13)
-def lengths_became_an_input(node: AdaptedNode) -> None:
-    _list_became_input(node, 1, "split")
-
-
-@adapter("Squeeze", "Unsqueeze", since=13)
-def axes_became_an_input(node: AdaptedNode) -> None:
-    _list_became_input(node, 1, "axes")
+        list_became_input(node, number, name, may_be_empty=True)
 
 
 @adapter("TopK", since=10)
@@ -138,12 +129,7 @@ def k_became_an_input(node: AdaptedNode) -> None:
         node.write("k", int(k))
 
 
-@adapter("Upsample", since=9)
-def scales_became_an_input(node: AdaptedNode) -> None:
-    _list_became_input(node, 1, "scales", np.float32)
-
-
-def _list_became_input(
+def list_became_input(
     node: AdaptedNode, number: int, name: str, type: DTypeLike = np.int64, *, may_be_empty: bool = False
 ) -> None:
     value = node.attribute(name) if node.is_up else _of_input(node, number, name)
@@ -153,6 +139,11 @@ def _list_became_input(
         _to_input(node, number, name, value, type)
     elif value is not None:
         _list_to_attribute(node, name, value, type)
+
+
+adapter("Split", since=13)(partial(list_became_input, number=1, name="split"))
+adapter("Squeeze", "Unsqueeze", since=13)(partial(list_became_input, number=1, name="axes"))
+adapter("Upsample", since=9)(partial(list_became_input, number=1, name="scales", type=np.float32))
 
 
 def _to_input(node: AdaptedNode, number: int, name: str, value: Any, type: DTypeLike = np.int64) -> None:
@@ -215,35 +206,28 @@ def _array(name: str, value: Any, type: DTypeLike) -> "Array":
 # Numbers that may be negative, and what they meant before.
 
 
-@adapter(
+def refuse_negative(node: AdaptedNode, attribute: str, what: str = "a negative axis means") -> None:
+    value = node.attribute(attribute, 0)
+    if any(number < 0 for number in (value if isinstance(value, list) else [value])):
+        raise CannotAdapt(f"{what} nothing before")
+
+
+def refuse_negative_input(node: AdaptedNode, number: int, what: str) -> None:
+    if node.input(number) and not _is_never_negative(node, number):
+        raise CannotAdapt(f"{what} nothing before")
+
+
+adapter(
     "ArgMax", "ArgMin", "Compress", "Concat", "Flatten", "Hardmax", "LogSoftmax", "OneHot", "Softmax",
     "Split", "TopK", since=11, up=False,
-)  # fmt: skip
-def negative_axis(node: AdaptedNode) -> None:
-    _refuse_negative(node, "axis", "a negative axis means nothing before")
-
-
-@adapter("Scan", since=11, up=False)
-def negative_scan_axes(node: AdaptedNode) -> None:
-    _refuse_negative(node, "scan_output_axes", "a negative axis means nothing before")
-    _refuse_negative(node, "scan_input_axes", "a negative axis means nothing before")
-
-
-@adapter("ReduceSum", *_ALL_BUT_REDUCE_SUM, "Squeeze", "Unsqueeze", since=11, up=False)
-def negative_axes(node: AdaptedNode) -> None:
-    _refuse_negative(node, "axes", "negative axes mean nothing before")
-
-
-@adapter("Slice", since=11, up=False)
-def negative_slice_axis(node: AdaptedNode) -> None:
-    if node.input(3) and not _is_never_negative(node, 3):
-        raise CannotAdapt("a negative axis means nothing before")
-
-
-@adapter("Gather", since=11, up=False)
-def negative_gather_index(node: AdaptedNode) -> None:
-    if node.input(1) and not _is_never_negative(node, 1):
-        raise CannotAdapt("a negative index means nothing before")
+)(partial(refuse_negative, attribute="axis"))  # fmt: skip
+adapter("Scan", since=11, up=False)(partial(refuse_negative, attribute="scan_output_axes"))
+adapter("Scan", since=11, up=False)(partial(refuse_negative, attribute="scan_input_axes"))
+adapter("ReduceSum", *_ALL_BUT_REDUCE_SUM, "Squeeze", "Unsqueeze", since=11, up=False)(
+    partial(refuse_negative, attribute="axes", what="negative axes mean")
+)
+adapter("Slice", since=11, up=False)(partial(refuse_negative_input, number=3, what="a negative axis means"))
+adapter("Gather", since=11, up=False)(partial(refuse_negative_input, number=1, what="a negative index means"))
 
 
 @adapter("OneHot", since=11, up=True)
@@ -265,12 +249,6 @@ def negative_one_hot_indices_out_of_range(node: AdaptedNode) -> None:
 def negative_one_hot_indices(node: AdaptedNode) -> None:
     if not _is_never_negative(node, 0):
         raise CannotAdapt("negative indices are out of range before, and count from the end since")
-
-
-def _refuse_negative(node: AdaptedNode, attribute: str, reason: str) -> None:
-    value = node.attribute(attribute, 0)
-    if any(number < 0 for number in (value if isinstance(value, list) else [value])):
-        raise CannotAdapt(reason)
 
 
 def _is_never_negative(node: AdaptedNode, number: int) -> bool:
@@ -361,21 +339,35 @@ def _work_on_rows(node: AdaptedNode, axis: int) -> None:
 _COORDINATES = "coordinate_transformation_mode"
 
 
-@adapter("GridSample", since=20, up=True)
-def interpolations_renamed(node: AdaptedNode) -> None:
-    _translate(node, "mode", {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"})
+def translate(node: AdaptedNode, attribute: str, words: Mapping[str, str]) -> None:
+    word = node.attribute(attribute)
+    if word is None:
+        return
+    if word not in words:
+        raise CannotAdapt(f"nothing means the {attribute} {word!r} {'since' if node.is_up else 'before'}")
+    if words[word] != word:
+        node.write(attribute, words[word])
+
+
+def keep_word(node: AdaptedNode, attribute: str, words: Iterable[str]) -> None:
+    translate(node, attribute, {word: word for word in words})
+
+
+adapter("GridSample", since=20, up=True)(
+    partial(
+        translate, attribute="mode", words={"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
+    )
+)
 
 
 @adapter("GridSample", since=20, up=False)
 def interpolations_of_images(node: AdaptedNode) -> None:
     if not _has_rank(node, 0, 4):
         raise CannotAdapt("the older version takes 4 dimensions only")
-    _translate(node, "mode", {"linear": "bilinear", "cubic": "bicubic"})
+    translate(node, "mode", {"linear": "bilinear", "cubic": "bicubic"})
 
 
-@adapter("Pad", since=19)
-def padding_modes(node: AdaptedNode) -> None:
-    _keep_word(node, "mode", ("constant", "reflect", "edge"))
+adapter("Pad", since=19)(partial(keep_word, attribute="mode", words=("constant", "reflect", "edge")))
 
 
 @adapter("RoiAlign", since=16, up=True)
@@ -394,21 +386,7 @@ def half_pixels_without_attribute(node: AdaptedNode) -> None:
 @adapter(SCATTER_ELEMENTS_18.key.type, SCATTER_ND_18.key.type, since=18)
 def reductions(node: AdaptedNode) -> None:
     """Runtimes take `max` and `min` at version 16 already, and as they are meant since 18."""
-    _keep_word(node, "reduction", (SCATTER_ND_18 if node.is_up else SCATTER_ND_16).reductions)
-
-
-def _translate(node: AdaptedNode, attribute: str, words: Mapping[str, str]) -> None:
-    word = node.attribute(attribute)
-    if word is None:
-        return
-    if word not in words:
-        raise CannotAdapt(f"nothing means the {attribute} {word!r} {'since' if node.is_up else 'before'}")
-    if words[word] != word:
-        node.write(attribute, words[word])
-
-
-def _keep_word(node: AdaptedNode, attribute: str, words: Iterable[str]) -> None:
-    _translate(node, attribute, {word: word for word in words})
+    keep_word(node, "reduction", (SCATTER_ND_18 if node.is_up else SCATTER_ND_16).reductions)
 
 
 # Resize and Upsample.
@@ -442,11 +420,9 @@ def _enlarges(node: AdaptedNode) -> bool:
     raise CannotAdapt("it rounds up where it shrinks and down where it enlarges, which cannot be said since")
 
 
-@adapter("Resize", since=13)
-@adapter("Resize", since=19)
-def resize_coordinates(node: AdaptedNode) -> None:
-    words = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize")
-    _keep_word(node, _COORDINATES, words)
+_RESIZED = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize")
+adapter("Resize", since=13)(partial(keep_word, attribute=_COORDINATES, words=_RESIZED))
+adapter("Resize", since=19)(partial(keep_word, attribute=_COORDINATES, words=_RESIZED))
 
 
 @adapter("Resize", since=13, up=True)
@@ -597,12 +573,14 @@ def parts_of_one_length(node: AdaptedNode) -> None:
         return
     parts, shape, axis = node.attribute("num_outputs"), node.shape(0), node.attribute("axis", 0)
     if shape is None or not -len(shape) <= axis < len(shape):
-        reason = "whether its parts are of one length is not known, and all that can be meant before"
-        raise CannotAdapt(reason)
+        raise CannotAdapt(
+            "whether its parts are of one length is not known, and all that can be meant before"
+        )
     dim = shape[axis]
     if not parts or parts != len(node.proto.output) or not isinstance(dim, int) or dim % parts:
-        reason = "its parts are not known to be of one length, which is all that can be meant before"
-        raise CannotAdapt(reason)
+        raise CannotAdapt(
+            "its parts are not known to be of one length, which is all that can be meant before"
+        )
     node.erase("num_outputs")
 
 
@@ -610,47 +588,33 @@ def parts_of_one_length(node: AdaptedNode) -> None:
 
 _UNSIGNED_FLOAT8 = onnx_types("float8e4m3fnuz", "float8e5m2fnuz")
 _UNSIGNED_FLOAT8_NUMBERS = (18, 20)
-_INFINITY = "infinity becomes the greatest number since, and was NaN before"
 
 
-@adapter("Cast", since=24)
-def infinity_cast(node: AdaptedNode) -> None:
-    _refuse_saturation(node, is_float8=node.attribute("to") in _UNSIGNED_FLOAT8_NUMBERS)
-
-
-@adapter("CastLike", since=24)
-def infinity_cast_like(node: AdaptedNode) -> None:
-    _refuse_saturation(node, is_float8=_may_have_type(node, 1, _UNSIGNED_FLOAT8))
-
-
-@adapter("QuantizeLinear", since=24)
-def infinity_quantized(node: AdaptedNode) -> None:
-    """The tables of Cast hold here too; whether those of this version or of the one before is not said."""
-    _refuse_saturation(node, is_float8=_may_have_type(node, 2, _UNSIGNED_FLOAT8))
-    _refuse_saturation(node, is_float8=node.attribute("output_dtype") in _UNSIGNED_FLOAT8_NUMBERS)
+@adapter("Cast", "CastLike", "QuantizeLinear", since=24)
+def infinity_to_float8(node: AdaptedNode) -> None:
+    """The tables of Cast hold for QuantizeLinear too, be it those of this version or of the one before."""
+    written = node.attribute("to", node.attribute("output_dtype"))
+    like = {"CastLike": 1, "QuantizeLinear": 2}.get(node.proto.op_type)
+    is_float8 = written in _UNSIGNED_FLOAT8_NUMBERS
+    if like is not None:
+        is_float8 |= _may_have_type(node, like, _UNSIGNED_FLOAT8)
+    if is_float8 and node.attribute("saturate", 1) == 1:
+        raise CannotAdapt("infinity becomes the greatest number since, and was NaN before")
 
 
 @adapter("Clip", since=13, up=False)
 def limits_in_order(node: AdaptedNode) -> None:
-    if node.input(1) and node.input(2) and not _is_ordered(node.constant(1), node.constant(2)):
-        raise CannotAdapt("the older version does not say what a min above max means")
+    if node.input(1) and node.input(2):
+        low, high = node.constant(1), node.constant(2)
+        fit = low is not None and high is not None and (1 in (low.size, high.size) or low.shape == high.shape)
+        if low is None or high is None or not fit or not bool((low <= high).all()):
+            raise CannotAdapt("the older version does not say what a min above max means")
 
 
 @adapter("Mod", since=28, up=False)
 def floats_with_fmod(node: AdaptedNode) -> None:
     if node.attribute("fmod", 0) == 0 and _may_have_type(node, 0, FLOATS):
         raise CannotAdapt("the older version takes float numbers with fmod only")
-
-
-def _is_ordered(low: "Array | None", high: "Array | None") -> bool:
-    if low is None or high is None or (1 not in (low.size, high.size) and low.shape != high.shape):
-        return False
-    return bool((low <= high).all())
-
-
-def _refuse_saturation(node: AdaptedNode, *, is_float8: bool) -> None:
-    if is_float8 and node.attribute("saturate", 1) == 1:
-        raise CannotAdapt(_INFINITY)
 
 
 def _may_have_type(node: AdaptedNode, number: int, types: Collection[str]) -> bool:

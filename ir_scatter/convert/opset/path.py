@@ -1,8 +1,8 @@
 """The way of a model to another opset: which versions lie between, and what stands in the way."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from typing import NamedTuple
 
 import onnx
@@ -10,8 +10,7 @@ from onnx import ModelProto, NodeProto
 from onnx.defs import OpSchema
 
 from ir_scatter.convert.opset.adapters import ADAPTERS
-from ir_scatter.convert.opset.apply import GraphChanges, Move, Obstacle, Replacement, node_key
-from ir_scatter.convert.opset.node import AdaptedNode, CannotAdapt
+from ir_scatter.convert.opset.apply import AdaptedNode, CannotAdapt, GraphChanges, Move, Obstacle, node_key
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.model import Model, Node
 from ir_scatter.core.shapes import counted
@@ -73,19 +72,6 @@ class VersionPath:
     def lost_attributes(self) -> frozenset[str]:
         """The attributes that the version at the start knows, and the one at the end does not."""
         return frozenset(self.start.attributes) - self.end.attributes.keys()
-
-    @cached_property
-    def required_attributes(self) -> tuple[str, ...]:
-        """The attributes that no node at the end can leave out."""
-        return tuple(name for name, attribute in self.end.attributes.items() if attribute.required)
-
-    @cached_property
-    def required_inputs(self) -> tuple[tuple[int, str], ...]:
-        """The numbers and names of the inputs that no node at the end can leave out."""
-        single = OpSchema.FormalParameterOption.Single
-        return tuple(
-            (number, port.name) for number, port in enumerate(self.end.inputs) if port.option == single
-        )
 
     @cached_property
     def is_open(self) -> bool:
@@ -200,11 +186,7 @@ class _Planner:
         changes = GraphChanges()
         index = graphs[0].index
         calls = set(index.calls)
-        read_names = cache(lambda: _read_names(index))
-
-        def is_read(name: str) -> bool:
-            return name in read_names()
-
+        read_names = cache(partial(_read_names, index))
         for type, positions in index.by_type.items():
             path = version_path(text(type), opset, self.target)
             if not isinstance(path, str) and path.is_free:
@@ -216,16 +198,14 @@ class _Planner:
                 if isinstance(path, str):
                     self._refuse(graphs[0], position, path)
                 elif not path.keeps(node):
-                    adapted = AdaptedNode(graphs, position, is_read, target=self.target, is_up=path.is_up)
+                    adapted = AdaptedNode(graphs, position, read_names, target=self.target, is_up=path.is_up)
                     try:
                         _adapt(adapted, path)
                     except CannotAdapt as error:
                         self._refuse(graphs[0], position, str(error))
                         continue
                     if adapted.is_changed:
-                        nodes = (*adapted.before, adapted.proto, *adapted.after)
-                        replacement = Replacement(nodes, tuple(adapted.new_names), tuple(adapted.gone))
-                        changes.replacements.setdefault(node_key(node), []).append(replacement)
+                        changes.replacements.setdefault(node_key(node), []).append(adapted)
         for position, names in index.bodies.items():
             key = node_key(index.nodes[position])
             for name in names:
@@ -282,22 +262,21 @@ def _check_end(node: AdaptedNode, path: VersionPath) -> None:
     for attribute in proto.attribute:
         if attribute.name in path.lost_attributes:
             raise CannotAdapt(f"{_show(end)} has no attribute {attribute.name}")
-    for name in path.required_attributes:
-        if not node.has(name):
+    for name, attribute in end.attributes.items():
+        if attribute.required and not node.has(name):
             raise CannotAdapt(f"{_show(end)} asks for the attribute {name}")
-    _check_count("inputs", proto.input, end.min_input, end.max_input, end)
-    _check_count("outputs", proto.output, end.min_output, end.max_output, end)
-    for number, name in path.required_inputs:
-        if number < len(proto.input) and not proto.input[number]:
-            raise CannotAdapt(f"{_show(end)} asks for {name}, which is left out")
+    for what, names, least, most in (
+        ("inputs", proto.input, end.min_input, end.max_input),
+        ("outputs", proto.output, end.min_output, end.max_output),
+    ):
+        if not least <= len(names) <= most:
+            expected = f"at least {least}" if len(names) < least else f"at most {most}"
+            raise CannotAdapt(f"it has {len(names)} {what}, expected {expected} in {_show(end)}")
+    for name, port in zip(proto.input, end.inputs, strict=False):
+        if not name and port.option == OpSchema.FormalParameterOption.Single:
+            raise CannotAdapt(f"{_show(end)} asks for {port.name}, which is left out")
     if not _accepts_all(path.start, end):
         _check_types(node, path.start, end)
-
-
-def _check_count(what: str, names: Sequence[str], least: int, most: int, end: OpSchema) -> None:
-    if not least <= len(names) <= most:
-        expected = f"at least {least}" if len(names) < least else f"at most {most}"
-        raise CannotAdapt(f"it has {len(names)} {what}, expected {expected} in {_show(end)}")
 
 
 def _check_types(node: AdaptedNode, start: OpSchema, end: OpSchema) -> None:

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.core.element_types import ElementType, in_own_dtype
+from ir_scatter.core.model import OPENVINO
+from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.general import GeneralOp
-from ir_scatter.ops.general_kernels.attributes import Attributes
-from ir_scatter.ops.general_kernels.case import Array, Case, Kernel, UnsupportedCase
+from ir_scatter.ops.general_kernels.base import Array, Case, Kernel, UnsupportedCase
 
 __all__ = ["UnsupportedCase", "compute"]
 
-_REFUSALS = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
-"""What NumPy raises for shapes and values that no kernel thought of."""
+_REFUSALS = (UnsupportedCase, ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
+"""Beside what kernels refuse, what NumPy does."""
 
 
 def compute(
@@ -54,9 +55,13 @@ def compute(
     """
     try:
         with np.errstate(all="ignore"):
-            known = Attributes(attributes, op.attributes_in(domain))
+            unknown = sorted(set(attributes) - set(op.attributes_in(domain)))
+            if unknown:
+                raise UnsupportedCase(f"attribute {unknown[0]} is not known")
             own = tuple(None if array is None else in_own_dtype(array) for array in inputs)
-            case = Case(own, known, opset, tuple(output_types), element_limit)
+            case = Case(
+                own, Attributes(attributes), domain != OPENVINO, opset, tuple(output_types), element_limit
+            )
             if op.keeps_shape:
                 case.reserve(case.array(0).shape)
             found = _kernel(op.kernel_in(domain))(case)
@@ -64,7 +69,7 @@ def compute(
             for array in arrays:
                 case.reserve(array.shape)
             return arrays
-    except (UnsupportedCase, *_REFUSALS) as error:
+    except _REFUSALS as error:
         raise UnsupportedCase(f"{op.type_in(domain)}: {error}") from error
 
 

@@ -1,22 +1,28 @@
-"""Element by element: arithmetic on numbers."""
+"""Operators that compute numbers: element by element, from one type to another, from nothing but bounds."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from math import ceil, isfinite
 from typing import Any
 
 import numpy as np
 
-from ir_scatter.ops.general_kernels.broadcasting import elementwise_shape
-from ir_scatter.ops.general_kernels.case import (
+from ir_scatter.core.element_types import ElementType, in_own_dtype
+from ir_scatter.core.shapes import show
+from ir_scatter.ops.general_kernels.base import (
+    BOOLEAN,
+    NUMERIC,
     Array,
     Case,
     Kernel,
     UnsupportedCase,
+    element_type,
     kind,
-    require_numeric,
+    narrow,
+    require_kind,
     require_same_type,
+    widen,
 )
-from ir_scatter.ops.general_kernels.conversion import change_type, narrow, widen
 
 
 def unary(function: Callable[[Array], Any]) -> Kernel:
@@ -24,7 +30,7 @@ def unary(function: Callable[[Array], Any]) -> Kernel:
 
     def kernel(case: Case) -> Array:
         data = case.array(0)
-        require_numeric(data)
+        require_kind(NUMERIC, data)
         return narrow(function(widen(data)), data.dtype)
 
     return kernel
@@ -32,40 +38,36 @@ def unary(function: Callable[[Array], Any]) -> Kernel:
 
 def binary(function: Callable[[Array, Array], Any]) -> Kernel:
     """Make a kernel of a function of two arrays of numbers of one type."""
-
-    def kernel(case: Case) -> Array:
-        return _combine(case, function, (case.array(0), case.array(1)))
-
-    return kernel
+    return lambda case: _combined(case, function, case.arrays(2))
 
 
 def variadic(function: Callable[[Array, Array], Any]) -> Kernel:
     """Make a kernel that applies a function of two arrays to one input after the other."""
-
-    def kernel(case: Case) -> Array:
-        return _combine(case, function, case.arrays())
-
-    return kernel
+    return lambda case: _combined(case, function, case.arrays())
 
 
-def openvino_divide(case: Case) -> Array:
-    """Divide; whole numbers round down, towards zero if `m_pythondiv` is false."""
-    rounds_down = case.attributes.boolean("m_pythondiv", True)
-    divide = floor_divide if rounds_down else truncate_divide
-    return _combine(case, divide, (case.array(0), case.array(1)))
+def _combined(case: Case, function: Callable[[Array, Array], Any], arrays: Sequence[Array]) -> Array:
+    require_kind(NUMERIC, *arrays)
+    found_type = require_same_type(*arrays)
+    case.reserve_elementwise(*arrays)
+    return narrow(reduce(function, map(widen, arrays)), found_type)
 
 
-def onnx_mod(case: Case) -> Array:
-    """Return remainders with the sign of the divisor, with that of the dividend if `fmod` is 1.
+def divide(case: Case) -> Array:
+    """Divide; whole numbers round down in an IR, and towards zero in ONNX or if `m_pythondiv` is false."""
+    rounds_down = case.attributes.boolean("m_pythondiv", not case.is_onnx)
+    return _combined(case, floor_divide if rounds_down else truncate_divide, case.arrays(2))
 
-    Before opset 28, floating-point numbers need `fmod`.
+
+def modulo(case: Case) -> Array:
+    """Return remainders with the sign of the divisor, with that of the dividend if ONNX's `fmod` is 1.
+
+    Before opset 28 of ONNX, floating-point numbers need `fmod`.
     """
-    operands = case.array(0), case.array(1)
-    if case.attributes.boolean("fmod", False):
-        return _combine(case, truncate_mod, operands)
-    if kind(operands[0]) == "float" and (case.opset is None or case.opset < 28):
+    truncates = case.attributes.boolean("fmod", False)
+    if case.is_onnx and not truncates and kind(case.array(0)) == "float" and not case.is_since(28):
         raise UnsupportedCase("fmod is 0, expected 1 for floating-point numbers")
-    return _combine(case, floor_mod, operands)
+    return _combined(case, truncate_mod if truncates else floor_mod, case.arrays(2))
 
 
 def power(case: Case) -> Array:
@@ -74,9 +76,9 @@ def power(case: Case) -> Array:
     A whole number to the power of another wraps around, and to a negative one is refused; with
     one that is not whole it is computed in f64 and truncated.
     """
-    base, exponent = case.array(0), case.array(1)
-    require_numeric(base, exponent)
-    elementwise_shape(case, base, exponent)
+    base, exponent = case.arrays(2)
+    require_kind(NUMERIC, base, exponent)
+    case.reserve_elementwise(base, exponent)
     wide_base, wide_exponent = widen(base), widen(exponent)
     if kind(base) == "float" or kind(exponent) == "float":
         is_real = kind(base) == "float"
@@ -91,10 +93,8 @@ def power(case: Case) -> Array:
 
 def floor_divide(left: Array, right: Array) -> Array:
     """Divide; round whole numbers down, and leave floating-point ones alone."""
-    if kind(left) == "float":
-        return np.asarray(np.divide(left, right))
     _refuse_zero(left, right)
-    return np.asarray(np.floor_divide(left, right))
+    return np.asarray((np.divide if kind(left) == "float" else np.floor_divide)(left, right))
 
 
 def truncate_divide(left: Array, right: Array) -> Array:
@@ -108,15 +108,13 @@ def truncate_divide(left: Array, right: Array) -> Array:
 
 def floor_mod(left: Array, right: Array) -> Array:
     """Return remainders with the sign of the divisor."""
-    if kind(left) != "float":
-        _refuse_zero(left, right)
+    _refuse_zero(left, right)
     return np.asarray(np.remainder(left, right))
 
 
 def truncate_mod(left: Array, right: Array) -> Array:
     """Return remainders with the sign of the dividend."""
-    if kind(left) != "float":
-        _refuse_zero(left, right)
+    _refuse_zero(left, right)
     return np.asarray(np.fmod(left, right))
 
 
@@ -144,14 +142,180 @@ def square_root(data: Array) -> Array:
     return np.floor(np.sqrt(data.astype(np.float64)) + 0.5)
 
 
-def _combine(case: Case, function: Callable[[Array, Array], Any], arrays: Sequence[Array]) -> Array:
-    require_numeric(*arrays)
-    found_type = require_same_type(*arrays)
-    elementwise_shape(case, *arrays)
-    return narrow(reduce(function, map(widen, arrays)), found_type)
-
-
 def _refuse_zero(dividend: Array, divisor: Array) -> None:
-    """Refuse a division by zero; where there is nothing to divide, nothing is divided by it."""
-    if not divisor.all() and 0 not in np.broadcast_shapes(dividend.shape, divisor.shape):
+    """Refuse to divide whole numbers by zero; where there is nothing to divide, nothing is divided by it."""
+    is_divided = 0 not in np.broadcast_shapes(dividend.shape, divisor.shape)
+    if kind(dividend) != "float" and is_divided and not divisor.all():
         raise UnsupportedCase("a whole number is divided by 0")
+
+
+# From one element type to another.
+
+
+def convert(case: Case) -> Array:
+    """Convert to the type that is written; ONNX's types of 8 bits saturate unless `saturate` is 0."""
+    destination = case.dtype("to" if case.is_onnx else "destination_type")
+    return change_type(case.array(0), destination, saturate=_saturates(case))
+
+
+def convert_like(case: Case) -> Array:
+    """Convert to the type of the second input; `saturate` as for Cast."""
+    return change_type(case.array(0), case.array(1).dtype, saturate=_saturates(case))
+
+
+def _saturates(case: Case) -> bool:
+    case.attributes.text("round_mode", "up", {"up", "down", "nearest"})
+    return case.attributes.boolean("saturate", case.is_onnx)
+
+
+def change_type(array: Array, destination: np.dtype[Any], *, saturate: bool = False) -> Array:
+    """Convert elements to another type.
+
+    Whole numbers wrap around. Floating-point numbers are truncated on the way to whole ones, and
+    round to nearest even on the way to shorter ones, beyond whose range lies infinity (NaN if
+    they have none). Everything but 0 becomes true. Refused, because undefined: a NaN, infinity or
+    number out of range to a whole number; a NaN to a type without one; anything inexact to
+    f8e8m0; strings and complex numbers.
+
+    Args:
+        array: of any shape.
+        destination: the type to convert to.
+        saturate: whether floats of at most 8 bits stop at their largest value.
+    """
+    if array.dtype == destination:
+        return array
+    target = element_type(destination)
+    if target is None or {kind(array), target.kind} & {"string", "complex"}:
+        raise UnsupportedCase(f"no conversion from {array.dtype} to {destination}")
+    plain = widen(array)
+    if target.kind == "boolean":
+        return np.asarray(plain != 0)
+    if target.kind != "float":
+        whole = _truncated(plain, target) if kind(array) == "float" else plain
+        return whole.astype(destination)
+    return _shortened(plain, target, destination, saturate)
+
+
+def _truncated(numbers: Array, target: ElementType) -> Array:
+    """Round floats towards zero; refuse what `target` cannot hold."""
+    whole = np.trunc(numbers.astype(np.float64))
+    is_signed = target.kind == "signed"
+    limit = 2.0 ** (target.bits - is_signed)
+    fits = (whole >= -limit * is_signed) & (whole < limit)
+    if not fits.all():
+        raise UnsupportedCase(f"{numbers[~fits].flat[0]} does not fit into {target.name}")
+    return whole.astype(np.int64 if is_signed else np.uint64)
+
+
+def _shortened(numbers: Array, target: ElementType, destination: np.dtype[Any], saturate: bool) -> Array:
+    if target.bits > 8:
+        return numbers.astype(destination)
+    real = numbers.astype(np.float64 if numbers.dtype == np.float64 else np.float32)
+    if target.name == "f8e8m0":
+        exact = real.astype(destination)
+        if not np.array_equal(exact.astype(real.dtype), real, equal_nan=True):
+            raise UnsupportedCase("the rounding of f8e8m0 is not computed")
+        return exact
+    if target.bits < 8 and np.isnan(real).any():
+        raise UnsupportedCase(f"NaN does not fit into {target.name}")
+    if saturate and target.bits == 8:
+        every = np.arange(256, dtype=np.uint8).view(destination).astype(np.float32)
+        largest = float(every[np.isfinite(every)].max())
+        real = np.clip(real, -largest, largest)
+    return real.astype(destination)
+
+
+# Numbers that are made.
+
+
+def number_range(case: Case) -> Array:
+    """Count from start up to stop, in the type of the inputs or, in an IR, in `output_type` (Range-4).
+
+    Floating-point values are computed in f64 and rounded once, in ONNX in f32 unless they are f64.
+    Fractions that would have to become whole numbers are refused: the IR's text says that they are cut
+    off, and that they are not.
+    """
+    bounds = case.arrays(3)
+    require_kind(NUMERIC, *bounds)
+    for bound in bounds:
+        if bound.size != 1 or bound.ndim > 1:
+            raise UnsupportedCase(f"a bound has shape {show(bound.shape)}, expected a scalar")
+    start, stop, step = (bound.reshape(()) for bound in bounds)
+    if case.attributes.integer("stash_type", 1) != 1:
+        raise UnsupportedCase("stash_type is not f32")
+    is_written = "output_type" in case.attributes
+    destination = case.dtype("output_type") if is_written else require_same_type(*bounds)
+    require_kind(NUMERIC, np.empty(0, destination))
+    if kind(np.empty(0, destination)) != "float":
+        return _whole_range(case, _whole(start), _whole(stop), _whole(step), destination)
+    longest, shortest = np.dtype(np.float64), np.dtype(np.float32)
+    work = longest if not case.is_onnx or destination == longest else shortest
+    count = _count(start, stop, step, longest)
+    if count != _count(start, stop, step, longest if destination == longest else shortest):
+        raise UnsupportedCase(f"the number of elements depends on rounding: {count}, or one off")
+    case.reserve((count,))
+    steps = np.arange(count, dtype=work) * widen(step).astype(work)
+    return change_type(widen(start).astype(work) + steps, destination)
+
+
+def _whole_range(case: Case, start: int, stop: int, step: int, destination: np.dtype[Any]) -> Array:
+    if step == 0:
+        raise UnsupportedCase("step is 0, expected any other number")
+    for number in (start, stop, step):
+        if int(np.array(number).astype(destination)) != number:
+            raise UnsupportedCase(f"{number} does not fit into {destination}")
+    count = max(0, -((start - stop) // step))
+    case.reserve((count,))
+    offsets = np.arange(count, dtype=np.uint64) * np.uint64(step % 2**64)
+    return (offsets + np.uint64(start % 2**64)).astype(destination)
+
+
+def _whole(bound: Array) -> int:
+    if kind(bound) != "float":
+        return int(bound)
+    number = float(bound)
+    if not number.is_integer():
+        raise UnsupportedCase(f"a bound is {number}, expected a whole number")
+    return int(number)
+
+
+def _count(start: Array, stop: Array, step: Array, work: np.dtype[Any]) -> int:
+    steps = float((widen(stop).astype(work) - widen(start).astype(work)) / widen(step).astype(work))
+    if not isfinite(steps):
+        raise UnsupportedCase(f"step is {step}, expected finite bounds and a step that is not 0")
+    return max(0, ceil(steps))
+
+
+def shape_of(case: Case) -> Array:
+    """Return the shape, or its part from `start` to `end`, which are clamped, in `output_type`."""
+    dims = case.array(0).shape
+    dims = dims[case.attributes.integer("start", 0) : case.attributes.integer("end", len(dims))]
+    destination = case.dtype("output_type", "i64")
+    if max(dims, default=0) > np.iinfo(destination).max:
+        raise UnsupportedCase(f"{show(dims)} does not fit into {destination}")
+    return np.array(dims, destination)
+
+
+def size(case: Case) -> Array:
+    """Return the number of elements as a scalar."""
+    return np.array(case.array(0).size, np.int64)
+
+
+def non_zero(case: Case) -> Array:
+    """Return the positions of all elements that are not 0, one row for each axis."""
+    data = widen(case.array(0))
+    require_kind(NUMERIC | BOOLEAN, data)
+    destination = case.dtype("output_type", "i64")
+    counted = np.asarray(data != 0)
+    case.reserve((data.ndim, int(np.count_nonzero(counted))))
+    if data.ndim == 0:
+        return np.zeros((0, int(counted)), destination)
+    return np.stack(np.nonzero(counted)).astype(destination)
+
+
+def constant_of_shape(case: Case) -> Array:
+    """Repeat one element, 0 of type f32 unless `value` says otherwise."""
+    value = case.attributes.value("value", np.zeros(1, np.float32))
+    if not isinstance(value, np.ndarray) or value.size != 1:
+        raise UnsupportedCase(f"value is {value}, expected a tensor of one element")
+    return np.broadcast_to(in_own_dtype(value).reshape(()), case.integers(0))

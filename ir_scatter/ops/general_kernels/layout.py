@@ -1,94 +1,39 @@
-"""Operators that keep every element and change the shape around it."""
+"""Operators that move elements: they change the shape around them, repeat, join, split and cut them.
 
+The outputs of most of them are views of the input.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from math import prod
+from types import EllipsisType
 
 import numpy as np
 
-from ir_scatter.core.shapes import show, show_numbers
-from ir_scatter.ops.general_kernels.case import (
-    LARGEST_RANK,
+from ir_scatter.core.shapes import counted, show, show_numbers
+from ir_scatter.ops.general_kernels.base import (
     Array,
     Case,
     UnsupportedCase,
     normalize_axes,
+    normalize_axis,
+    require_same_type,
 )
 
-
-def openvino_reshape(case: Case) -> Array:
-    """Reshape; 0 copies a dimension if `special_zero` says so."""
-    copies_zero = case.attributes.boolean("special_zero")
-    return _reshape(case, case.array(0), case.integers(1), copies_zero)
+_FARTHEST = 2**63 - 1
 
 
-def onnx_reshape(case: Case) -> Array:
-    """Reshape; 0 copies a dimension unless `allowzero` is set."""
-    if "shape" in case.attributes:
-        return _reshape(case, case.array(0), case.attributes.integers("shape"), True)
+def identity(case: Case) -> Array:
+    """Return the input itself."""
+    return case.array(0)
+
+
+def reshape(case: Case) -> Array:
+    """Reshape; 0 copies a dimension if `special_zero` of an IR says so, unless `allowzero` of ONNX is set."""
+    data, pattern = case.array(0), case.integers(1, "shape")
     copies_zero = not case.attributes.boolean("allowzero", False)
-    return _reshape(case, case.array(0), case.integers(1), copies_zero)
-
-
-def flatten(case: Case) -> Array:
-    """Make a matrix: dimensions before `axis` times those from it on; `axis` may be the rank."""
-    data = case.array(0)
-    axis = case.attributes.integer("axis", 1)
-    if not -data.ndim <= axis <= data.ndim:
-        raise UnsupportedCase(f"axis is {axis}, expected -{data.ndim} to {data.ndim}")
-    front = axis if axis >= 0 else axis + data.ndim
-    return data.reshape(case.reserve((prod(data.shape[:front]), prod(data.shape[front:]))))
-
-
-def openvino_squeeze(case: Case) -> Array:
-    """Remove dimensions of 1; axes that name others are ignored, no axes mean all of them."""
-    data = case.array(0)
-    axes = [] if case.optional(1) is None else case.integers(1, may_be_scalar=True)
-    named = normalize_axes(axes, data.ndim) or tuple(range(data.ndim))
-    return np.squeeze(data, axis=tuple(axis for axis in named if data.shape[axis] == 1))
-
-
-def onnx_squeeze(case: Case) -> Array:
-    """Remove dimensions of 1: all of them, or those that the attribute or input `axes` names."""
-    data = case.array(0)
-    if "axes" not in case.attributes and case.optional(1) is None:
-        return np.squeeze(data)
-    axes = _onnx_axes(case)
-    if not axes:
-        raise UnsupportedCase("axes is empty, which the document gives no meaning")
-    return np.squeeze(data, axis=normalize_axes(axes, data.ndim))
-
-
-def openvino_unsqueeze(case: Case) -> Array:
-    """Insert dimensions of 1; the axes count in the output."""
-    return _unsqueeze(case.array(0), case.integers(1, may_be_scalar=True))
-
-
-def onnx_unsqueeze(case: Case) -> Array:
-    """Insert dimensions of 1; the axes, attribute or input, count in the output."""
-    return _unsqueeze(case.array(0), _onnx_axes(case))
-
-
-def openvino_transpose(case: Case) -> Array:
-    """Permute the axes; an empty order reverses them."""
-    return _transpose(case.array(0), case.integers(1))
-
-
-def onnx_transpose(case: Case) -> Array:
-    """Permute the axes; without `perm` reverse them."""
-    data = case.array(0)
-    if "perm" not in case.attributes:
-        return data.transpose()
-    return _transpose(data, case.attributes.integers("perm"))
-
-
-def _onnx_axes(case: Case) -> list[int]:
-    if "axes" in case.attributes:
-        return case.attributes.integers("axes")
-    return case.integers(1, may_be_scalar=True)
-
-
-def _reshape(case: Case, data: Array, pattern: list[int], copies_zero: bool) -> Array:
-    if len(pattern) > LARGEST_RANK:
-        raise UnsupportedCase(f"shape has {len(pattern)} dimensions, more than any tensor")
+    if not case.is_onnx:
+        copies_zero = case.attributes.boolean("special_zero")
     if copies_zero and 0 in pattern[data.ndim :]:
         raise UnsupportedCase(
             f"shape is {show_numbers(pattern)}: 0 has no dimension of {show(data.shape)} to copy"
@@ -96,24 +41,232 @@ def _reshape(case: Case, data: Array, pattern: list[int], copies_zero: bool) -> 
     shape = [data.shape[axis] if dim == 0 and copies_zero else dim for axis, dim in enumerate(pattern)]
     if shape.count(-1) > 1 or min(shape, default=0) < -1:
         raise UnsupportedCase(f"shape is {show_numbers(pattern)}, expected at most one -1")
-    if -1 in shape:
-        others = prod(dim for dim in shape if dim != -1)
-        if others == 0:
-            raise UnsupportedCase(f"shape is {show_numbers(pattern)}: -1 beside 0 may be anything")
-        shape[shape.index(-1)] = data.size // others
-    if prod(shape) != data.size:
-        raise UnsupportedCase(f"{show(data.shape)} cannot become {show_numbers(pattern)}")
-    return data.reshape(case.reserve(shape))
+    return data.reshape(shape)
 
 
-def _unsqueeze(data: Array, axes: list[int]) -> Array:
-    rank = data.ndim + len(axes)
-    return np.expand_dims(data, normalize_axes(axes, rank))
+def flatten(case: Case) -> Array:
+    """Make a matrix: dimensions before `axis` times those from it on; `axis` may be the rank."""
+    data, axis = case.array(0), case.attributes.integer("axis", 1)
+    if axis != data.ndim:
+        axis = normalize_axis(axis, data.ndim)
+    return data.reshape((prod(data.shape[:axis]), prod(data.shape[axis:])))
 
 
-def _transpose(data: Array, order: list[int]) -> Array:
+def squeeze(case: Case) -> Array:
+    """Remove dimensions of 1: all of them, or those that are named; an IR may name others, which stay."""
+    data = case.array(0)
+    if case.is_onnx and "axes" not in case.attributes and not case.has(1):
+        return np.squeeze(data)
+    axes = normalize_axes(case.integers(1, "axes", default=(), may_be_scalar=True), data.ndim)
+    if case.is_onnx:
+        if not axes:
+            raise UnsupportedCase("axes is empty, which the document gives no meaning")
+        return np.squeeze(data, axis=axes)
+    return np.squeeze(data, axis=tuple(axis for axis in axes or range(data.ndim) if data.shape[axis] == 1))
+
+
+def unsqueeze(case: Case) -> Array:
+    """Insert dimensions of 1; the axes count in the output."""
+    data, axes = case.array(0), case.integers(1, "axes", may_be_scalar=True)
+    return np.expand_dims(data, normalize_axes(axes, data.ndim + len(axes)))
+
+
+def transpose(case: Case) -> Array:
+    """Permute the axes; an empty order, and none in ONNX, reverses them."""
+    data = case.array(0)
+    order = case.integers(1, "perm", default=() if case.is_onnx else None)
     if order and sorted(order) != list(range(data.ndim)):
         raise UnsupportedCase(
             f"order is {show_numbers(order)}, expected every axis of {show(data.shape)} once"
         )
     return data.transpose(order or None)
+
+
+def broadcast(case: Case) -> Array:
+    """Broadcast data to a shape in the IR's modes numpy, explicit and bidirectional.
+
+    The text does not say whether mode explicit repeats a dimension of 1; it does here. OpenVINO
+    writes "none" for explicit, and reads it so.
+    """
+    data, target = case.array(0), case.integers(1)
+    mode = case.attributes.text("mode", "numpy", {"numpy", "explicit", "bidirectional", "none"})
+    if mode == "bidirectional":
+        return expand(case)
+    if mode != "numpy":
+        axes, rank = case.integers(2), len(target)
+        is_sorted = all(left < right for left, right in pairwise(axes))
+        if len(axes) != data.ndim or not is_sorted or not all(0 <= axis < rank for axis in axes):
+            raise UnsupportedCase(
+                f"axes_mapping is {show_numbers(axes)}, expected {data.ndim} rising axes below {rank}"
+            )
+        data = np.expand_dims(data, [axis for axis in range(rank) if axis not in axes])
+    return np.broadcast_to(data, target)
+
+
+def expand(case: Case) -> Array:
+    """Broadcast data and a shape to each other."""
+    data, shape = case.array(0), case.integers(1)
+    return np.broadcast_to(data, np.broadcast_shapes(data.shape, tuple(shape)))
+
+
+def tile(case: Case) -> Array:
+    """Repeat data along each axis; in an IR the shorter of shape and repeats is filled up with 1."""
+    data, repeats = case.array(0), case.integers(1)
+    if case.is_onnx and (len(repeats) != data.ndim or len(case.inputs) > 2):
+        raise UnsupportedCase(f"{counted(len(repeats), 'repeat')} for {counted(data.ndim, 'axis', 'axes')}")
+    if min(repeats, default=0) < 0:
+        raise UnsupportedCase(f"repeats are {show_numbers(repeats)}, expected none below 0")
+    rank = max(data.ndim, len(repeats))
+    shape = (1,) * (rank - data.ndim) + data.shape
+    full = [1] * (rank - len(repeats)) + repeats
+    case.reserve([dim * repeat for dim, repeat in zip(shape, full, strict=True)])
+    return np.tile(data, full)
+
+
+def concat(case: Case) -> Array:
+    """Join tensors along `axis`."""
+    arrays = case.arrays()
+    require_same_type(*arrays)
+    axis = normalize_axis(case.attributes.integer("axis"), arrays[0].ndim)
+    case.reserve([sum(array.size for array in arrays)])
+    return np.concatenate(arrays, axis)
+
+
+def openvino_split(case: Case) -> tuple[Array, ...]:
+    """Split into `num_splits` equal parts along the axis of input 1."""
+    data, count = case.array(0), case.attributes.integer("num_splits")
+    axis = normalize_axis(case.integer(1), data.ndim)
+    size = data.shape[axis]
+    if not 1 <= count <= size or size % count:
+        raise UnsupportedCase(f"num_splits is {count}, expected a divisor of {size}")
+    return _parts(data, axis, [size // count] * count)
+
+
+def variadic_split(case: Case) -> tuple[Array, ...]:
+    """Split into parts of given lengths, of which one may be -1: what is left."""
+    data, lengths = case.array(0), case.integers(2, may_be_long=True)
+    axis = normalize_axis(case.integer(1), data.ndim)
+    if lengths.count(-1) == 1:
+        lengths[lengths.index(-1)] = data.shape[axis] - sum(lengths) - 1
+    return _parts(data, axis, lengths)
+
+
+def onnx_split(case: Case) -> tuple[Array, ...]:
+    """Split into given lengths, or into equal parts, the last of which may be shorter.
+
+    The lengths are an input or an attribute, the number of parts an attribute or, before
+    opset 18, the number of outputs.
+    """
+    data = case.array(0)
+    axis = normalize_axis(case.attributes.integer("axis", 0), data.ndim)
+    if "split" in case.attributes or case.has(1):
+        return _parts(data, axis, case.integers(1, "split", may_be_long=True))
+    may_be_uneven = "num_outputs" in case.attributes
+    count = case.attributes.integer("num_outputs", len(case.output_types))
+    size = data.shape[axis]
+    if not 1 <= count <= max(size, 1) or (size % count and not may_be_uneven):
+        raise UnsupportedCase(f"{size} cannot be split into {counted(count, 'part')}")
+    part = -(-size // count)
+    return _parts(data, axis, [part] * (count - 1) + [size - part * (count - 1)])
+
+
+def _parts(data: Array, axis: int, lengths: list[int]) -> tuple[Array, ...]:
+    if min(lengths, default=-1) < 0 or sum(lengths) != data.shape[axis]:
+        raise UnsupportedCase(
+            f"the lengths add up to {sum(lengths)}, expected {data.shape[axis]} and none below 0"
+        )
+    return tuple(np.split(data, list(accumulate(lengths))[:-1], axis))
+
+
+def cut(case: Case) -> Array:
+    """Cut ranges out of data: starts, ends and, if not all, axes and steps; attributes in ONNX's opset 1.
+
+    The IR's text says at once that starts are clamped and that Python's rules hold. They differ for a
+    backward slice that starts before the front, which is refused.
+    """
+    data = case.array(0)
+    axes_input, steps_input = (3, 4) if case.is_onnx else (4, 3)
+    starts, ends = case.integers(1, "starts"), case.integers(2, "ends")
+    axes = case.integers(axes_input, "axes", default=range(len(starts)))
+    steps = case.integers(steps_input, default=[1] * len(starts) if case.is_onnx else None)
+    selection = [slice(None)] * data.ndim
+    for start, end, step, axis in zip(starts, ends, steps, normalize_axes(axes, data.ndim), strict=True):
+        size = data.shape[axis]
+        if not case.is_onnx and step < 0 and start < -size:
+            raise UnsupportedCase(f"start is {start}, expected -{size} or more for a negative step")
+        selection[axis] = _range(start, end, step, size)
+    return data[tuple(selection)]
+
+
+def strided_slice(case: Case) -> Array:
+    """Cut ranges out of data, with the five masks of StridedSlice-1.
+
+    Where the text contradicts itself: a backward slice with `end_mask` includes the first
+    element, as `array[::-1]` does; with `shrink_axis_mask` any `end` is taken. Refused are an
+    unmasked `begin` that equals `end` (one element or none), and masks that meet on one position
+    without an order between them.
+    """
+    data = case.array(0)
+    begins, ends = case.integers(1), case.integers(2)
+    strides = case.integers(3, default=[1] * len(begins))
+    masks = _masks(case, len(begins))
+    count = sum(not mask & {"new_axis", "ellipsis"} for mask in masks)
+    if count > data.ndim:
+        raise UnsupportedCase(f"{counted(count, 'slice')}, more than the dimensions of {show(data.shape)}")
+    steps: list[slice | int | EllipsisType | None] = []
+    axis = 0
+    for begin, end, stride, mask in zip(begins, ends, strides, masks, strict=True):
+        if "ellipsis" in mask:
+            steps.append(...)
+            axis += data.ndim - count
+        elif "new_axis" in mask:
+            steps.append(None)
+        else:
+            steps.append(_step(begin, end, stride, mask, data.shape[axis]))
+            axis += 1
+    return np.asarray(data[tuple(steps) if ... in steps else (*steps, ...)])
+
+
+def _range(start: int, stop: int, step: int, size: int) -> slice:
+    """Clamp a range into a dimension, as ONNX's Slice and the IR's StridedSlice describe it."""
+    if step == 0:
+        raise UnsupportedCase("step is 0, expected any other number")
+    lowest, highest = (0, size) if step > 0 else (-1, size - 1)
+    first = min(max(start + size * (start < 0), 0), highest)
+    last = min(max(stop + size * (stop < 0), lowest), highest)
+    if (last - first) * step <= 0:
+        return slice(0, 0)
+    stride = max(min(step, _FARTHEST), -_FARTHEST)
+    return slice(first, None if last < 0 else last, stride)
+
+
+def _masks(case: Case, length: int) -> list[set[str]]:
+    """Return what the masks say at each position; short masks go on with zeros."""
+    found: list[set[str]] = [set() for _ in range(length)]
+    for name in ("begin", "end", "new_axis", "shrink_axis", "ellipsis"):
+        required: Sequence[int] | None = None if name in {"begin", "end"} else ()
+        bits = case.attributes.integers(f"{name}_mask", required)
+        if set(bits) - {0, 1}:
+            raise UnsupportedCase(f"{name}_mask is {show_numbers(bits)}, expected 0 and 1")
+        for mask, bit in zip(found, bits, strict=False):
+            if bit:
+                mask.add(name)
+    if sum("ellipsis" in mask for mask in found) > 1:
+        raise UnsupportedCase("ellipsis_mask has more than one 1")
+    if any(len(mask & {"ellipsis", "new_axis", "shrink_axis"}) > 1 for mask in found):
+        raise UnsupportedCase("two masks contradict each other at one position")
+    return found
+
+
+def _step(begin: int, end: int, stride: int, mask: set[str], size: int) -> slice | int:
+    if "shrink_axis" in mask:
+        if "begin" in mask:
+            raise UnsupportedCase("begin_mask and shrink_axis_mask meet at one position")
+        return normalize_axis(begin, size)
+    if begin == end and not mask & {"begin", "end"}:
+        raise UnsupportedCase(f"begin and end are both {begin}: one element or none")
+    if "begin" in mask:
+        begin = 0 if stride > 0 else size
+    if "end" in mask:
+        end = size if stride > 0 else -size - 1
+    return _range(begin, end, stride, size)

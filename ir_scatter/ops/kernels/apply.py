@@ -1,29 +1,70 @@
-"""Write or reduce blocks of updates into the rows of an output."""
+"""The kernel of the scatter family: targets of the layout, then arithmetic of the element type."""
 
-from typing import TYPE_CHECKING, Any
+from math import prod
+from typing import TYPE_CHECKING
 
 import numpy
 
-from ir_scatter.ops.kernels.targets import BLOCK, Targets
+from ir_scatter.ops.kernels.reduce import Arithmetic, arithmetic, as_items, reduce, reduce_widened
+from ir_scatter.ops.kernels.targets import BLOCK, Targets, Task, checked, find_targets, whole_numbers
+from ir_scatter.ops.spec import Layout, Reduction
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
 
-_NARROW = 16
-_FEW = 4096
-"""Rows of fewer elements, and fewer elements in all, are not worth gathering."""
-_LONG = 1 << 13
-"""Rows of more elements are joined one by one where they are."""
+_FEWEST = 64
+"""Fewer columns at a time than this are not worth their calls."""
+_SPARSE = 4
+"""With fewer than one index for so many elements it is quicker to copy data in one go."""
 
 
-def write(output: "Array", targets: Targets, updates: "Array") -> None:
-    """Write rows of updates over rows of the output; of those for one row the last one stays.
+def scatter(task: Task, data: "Array", indices: "Array | None", updates: "Array") -> "Array":
+    """Compute the output of a scatter operator whose shapes and types are legal.
 
     Args:
-        output: [rows, width], contiguous.
-        targets: which row each is for.
-        updates: [count, width].
+        task: what is to be done.
+        data: of any type with a dtype, native byte order; not changed.
+        indices: whole numbers; None for a cache that is written from its beginning.
+        updates: of the type of data.
+
+    Returns:
+        A new contiguous array of the shape and type of data.
+
+    Raises:
+        IndexOutOfRange: an index is not legal.
     """
+    if task.reduction is Reduction.NONE:
+        return _scatter(task, data, indices, updates, None)
+    with numpy.errstate(all="ignore"):
+        return _scatter(task, data, indices, updates, arithmetic(data.dtype, task.reduction))
+
+
+def _scatter(
+    task: Task, data: "Array", indices: "Array | None", updates: "Array", how: Arithmetic | None
+) -> "Array":
+    numbers = None if indices is None else whole_numbers(indices)
+    if numbers is not None and (how is None or how.widen is None) and _goes_by_columns(task, data, numbers):
+        return _scatter_columns(task, data, numbers, updates, how)
+    targets = find_targets(task, data.shape, numbers, updates.shape)
+    output: Array = numpy.array(data, order="C", copy=True)
+    if updates.size == 0:
+        return output
+    rows = output.reshape(targets.rows, targets.width)
+    source = updates.reshape(targets.count, targets.width)
+    if how is None:
+        _write(rows, targets, source)
+    elif how.widen is not None:
+        reduce_widened(rows, targets, source, how, keeps_initial=task.keeps_initial)
+    else:
+        if not task.keeps_initial:
+            for _, base, hit in targets.blocks():
+                rows[base:][hit] = how.neutral
+        reduce(rows, targets, source, how.ufunc)
+    return output
+
+
+def _write(output: "Array", targets: Targets, updates: "Array") -> None:
+    """Write rows of updates over rows of the output; of those for one row the last one stays."""
     left, right = as_items(output), as_items(updates)
     if left.ndim != right.ndim:
         left, right = output, updates
@@ -33,98 +74,51 @@ def write(output: "Array", targets: Targets, updates: "Array") -> None:
         left[base:][rows] = right[source]
 
 
-def as_items(rows: "Array") -> "Array":
-    """View rows as single items, which NumPy moves whole, where their memory allows it."""
-    if rows.shape[1] == 1:
-        return rows[:, 0]
-    if rows.dtype.kind in "OT" or not rows.flags.c_contiguous or not rows.size:
-        return rows
-    return rows.view(numpy.dtype((numpy.void, rows.dtype.itemsize * rows.shape[1])))[:, 0]
+# Elements on an axis with much after it, some columns at a time: the elements that the indices of one
+# column name lie far apart, and many of them share few sets of the caches. Columns that are copied side by
+# side first fit the caches, and the copy is needed anyway.
 
 
-def fill(output: "Array", targets: Targets, value: Any) -> None:
-    """Write one value into every row that is a target."""
-    for _, base, rows in targets.blocks():
-        output[base:][rows] = value
+def _goes_by_columns(task: Task, data: "Array", indices: "Array") -> bool:
+    """Tell whether `_scatter_columns` can do it, and as quickly as going through it in order."""
+    axis, shape = task.axis, data.shape
+    if task.layout is not Layout.ELEMENTS or data.size <= BLOCK:
+        return False
+    if indices.shape[:axis] != shape[:axis] or indices.shape[axis + 1 :] != shape[axis + 1 :]:
+        return False
+    is_plain = data.flags.c_contiguous and indices.flags.c_contiguous and not data.dtype.hasobject
+    is_dense = indices.shape[axis] * _SPARSE >= shape[axis]
+    return is_plain and is_dense and prod(shape[axis + 1 :]) > _columns(task, data, indices) >= _FEWEST
 
 
-def reduce(output: "Array", targets: Targets, updates: "Array", ufunc: "numpy.ufunc") -> None:
-    """Join rows of updates to rows of the output, one after the other.
-
-    Args:
-        output: [rows, width], contiguous.
-        targets: which row each is for.
-        updates: [count, width].
-        ufunc: takes the value that is there, and the update.
-    """
-    for source, base, rows in targets.blocks():
-        reduce_block(output[base:], rows, updates[source], ufunc)
+def _columns(task: Task, data: "Array", indices: "Array") -> int:
+    """Return how many columns are taken at a time."""
+    longest: int = max(data.shape[task.axis], indices.shape[task.axis])
+    return BLOCK // 2 // longest
 
 
-def reduce_block(output: "Array", rows: "Array", updates: "Array", ufunc: "numpy.ufunc") -> None:
-    """Join some rows to rows of the output; few elements or rows of few go element by element."""
-    width = output.shape[1]
-    if width >= _LONG:
-        for row, update in zip(rows.tolist(), updates, strict=True):
-            ufunc(output[row], update, out=output[row])
-    elif width < _NARROW or updates.size <= _FEW:
-        _reduce_elements(output, rows, updates, ufunc)
-    else:
-        _reduce_wide(output, rows, updates, ufunc)
-
-
-def _reduce_wide(output: "Array", rows: "Array", updates: "Array", ufunc: "numpy.ufunc") -> None:
-    """Gather some rows of the output, join the updates to them and write them back.
-
-    Where a target is there for the second time, only its first update is joined that way; the others
-    go element by element.
-    """
-    step = max(1, BLOCK // 2 // output.shape[1])
-    later = _later_ones(rows, step)
-    cuts = numpy.searchsorted(later, numpy.arange(0, len(rows) + step, step))
-    buffer = numpy.empty((min(step, len(rows)), output.shape[1]), output.dtype)
-    for number, start in enumerate(range(0, len(rows), step)):
-        part, new = rows[start : start + step], updates[start : start + step]
-        joined = numpy.take(output, part, axis=0, mode="clip", out=buffer[: len(part)])
-        ufunc(joined, new, out=joined)
-        if cuts[number] == cuts[number + 1]:
-            as_items(output)[part] = as_items(joined)
-            continue
-        # In reverse order the last one written, which stays, is the first of its target.
-        as_items(output)[part[::-1]] = as_items(joined)[::-1]
-        others = later[cuts[number] : cuts[number + 1]]
-        _reduce_elements(output, rows[others], updates[others], ufunc)
-
-
-def _later_ones(rows: "Array", step: int) -> "Array":
-    """Return in order the places of all targets but the first of each, within every `step` places.
-
-    One sort of targets that carry their places in the lower bits.
-    """
-    bits = step.bit_length()
-    count = -(-len(rows) // step)
-    tagged = numpy.full(count * step, -1, numpy.int64)
-    tagged[: len(rows)] = rows
-    table = tagged.reshape(count, step)
-    table <<= bits
-    table |= numpy.arange(step)
-    table.sort(axis=1)
-    numbers = table >> bits
-    is_later = numbers[:, 1:] == numbers[:, :-1]
-    if not is_later.any():
-        return tagged[:0]
-    table &= (1 << bits) - 1
-    table += numpy.arange(0, count * step, step)[:, None]
-    later = numpy.sort(table[:, 1:][is_later])
-    return later[later < len(rows)]
-
-
-def _reduce_elements(output: "Array", rows: "Array", updates: "Array", ufunc: "numpy.ufunc") -> None:
-    width, elements = output.shape[1], output.reshape(-1)
-    if width == 1:
-        ufunc.at(elements, rows, updates.reshape(-1))
-        return
-    columns, step = numpy.arange(width), max(1, BLOCK // width)
-    for start in range(0, len(rows), step):
-        places = rows[start : start + step, None] * width + columns
-        ufunc.at(elements, places.reshape(-1), updates[start : start + step].reshape(-1))
+def _scatter_columns(
+    task: Task, data: "Array", indices: "Array", updates: "Array", how: Arithmetic | None
+) -> "Array":
+    size, count = data.shape[task.axis], indices.shape[task.axis]
+    after, most = prod(data.shape[task.axis + 1 :]), _columns(task, data, indices)
+    output = numpy.empty_like(data, order="C", subok=False)
+    old, result = data.reshape(-1, size, after), output.reshape(-1, size, after)
+    numbers, new = indices.reshape(-1, count, after), updates.reshape(-1, count, after)
+    for outer in range(len(old)):
+        for start in range(0, after, most):
+            place = outer, slice(None), slice(start, start + most)
+            local, legal = old[place].flatten(), checked(numbers[place], size, wraps=task.wraps)
+            width = legal.shape[1]
+            targets = legal.astype(numpy.intp)
+            targets *= width
+            targets += numpy.arange(width)
+            flat, source = targets.reshape(-1), new[place].reshape(-1)
+            if how is None:
+                local[flat] = source
+            else:
+                if not task.keeps_initial:
+                    local[flat] = how.neutral
+                how.ufunc.at(local, flat, source)
+            result[place] = local.reshape(size, width)
+    return output

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ir_scatter.compare.tensors import plain
-from ir_scatter.ops.general_kernels.case import kind
+from ir_scatter.ops.general_kernels.base import kind
 
 if TYPE_CHECKING:
     from ir_scatter.compare.verdicts import Comparison, Tolerance

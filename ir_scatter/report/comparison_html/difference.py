@@ -12,7 +12,7 @@ from ir_scatter.compare.session import SAVED, Compared, Settings
 from ir_scatter.compare.verdicts import Comparison, Level, Verdict
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.shapes import show, show_numbers
-from ir_scatter.ops import SPECS
+from ir_scatter.ops.lookup import SPECS
 from ir_scatter.report.comparison_html.deviations import (
     Element,
     Sizes,

@@ -7,7 +7,7 @@ from typing import Any
 
 from ir_scatter.core.model import OPENVINO
 from ir_scatter.core.shapes import Bounds, Shape
-from ir_scatter.ops import scatter_types
+from ir_scatter.ops.lookup import scatter_types
 
 _RESULT = "Result"
 _BODIES_OF = {

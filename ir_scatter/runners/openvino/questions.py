@@ -7,7 +7,7 @@ from typing import Any
 
 from ir_scatter.core.model import OPENVINO
 from ir_scatter.core.shapes import Shape, parse_shape, show
-from ir_scatter.ops import scatter_types
+from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.openvino.messages import sentence
 from ir_scatter.runners.openvino.places import bodies
 from ir_scatter.runners.openvino.runner import OpenVinoRunner

@@ -1,4 +1,4 @@
-"""ONNX's plain operators against ONNX's reference evaluator and onnxruntime."""
+"""ONNX's general operators against ONNX's reference evaluator and onnxruntime."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,32 +11,14 @@ from onnx.reference import ReferenceEvaluator
 
 from ir_scatter.ops.general import ROWS, find_computed
 from ir_scatter.ops.general_kernels import compute
-
-
-def typed(dtype: str, value: Any) -> Any:
-    return np.array(value, dtype)
-
-
-def f32(value: Any) -> Any:
-    return np.array(value, np.float32)
-
-
-def i32(value: Any) -> Any:
-    return np.array(value, np.int32)
-
-
-def i64(*numbers: int) -> Any:
-    return np.array(numbers, np.int64)
+from tests.ops import arrays
+from tests.ops.arrays import DIVISORS, FLAGS, REALS, SIGNS, f32, i32, i64, typed
 
 
 def count(*shape: int, dtype: Any = np.float32) -> Any:
-    return np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+    return arrays.count(*shape, dtype=dtype)
 
 
-FLAGS = np.array([[True, False, True], [False, False, True]])
-SIGNS = np.array([-7, 7, -7, 7, -8, 5], np.int32)
-DIVISORS = np.array([2, -2, -2, 2, 3, 5], np.int32)
-REALS = np.array([-2.5, -0.5, 0.0, 0.5, 1.5, 7.25], np.float32)
 CUBE = count(2, 3, 5)
 
 
@@ -167,7 +149,7 @@ def model_of(example: Example) -> tuple[Any, dict[str, Any]]:
     )
     graph = helper.make_graph(
         [node],
-        "plain",
+        "general",
         [
             helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
             for name, array in arrays.items()

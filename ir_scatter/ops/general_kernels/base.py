@@ -7,17 +7,30 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType
+from ir_scatter.core.element_types import (
+    ELEMENT_TYPES,
+    ElementType,
+    dtype,
+)
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import counted, show
-from ir_scatter.ops.general_kernels.attributes import Attributes
+from ir_scatter.ops.attributes import Attributes
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
-LARGEST_RANK = 64
-"""NumPy has no arrays of more dimensions; products of longer lists may take forever."""
+WHOLE = frozenset({"signed", "unsigned"})
+NUMERIC = WHOLE | {"float"}
+BOOLEAN = frozenset({"boolean"})
 
-_KINDS = {row.dtype_name: row.kind for row in ELEMENT_TYPES.values() if row.dtype_name}
+_WORDS = {
+    WHOLE: "whole numbers",
+    NUMERIC: "numbers",
+    BOOLEAN: "booleans",
+    NUMERIC | BOOLEAN: "numbers or booleans",
+}
+_LARGEST_RANK = 64
+"""NumPy has no arrays of more dimensions; products of longer lists may take forever."""
+_BY_DTYPE = {row.dtype_name: row for row in ELEMENT_TYPES.values() if row.dtype_name}
 
 
 class UnsupportedCase(Error):
@@ -31,6 +44,7 @@ class Case:
     Attributes:
         inputs: None for an optional input that was left out.
         attributes: what is written at the node.
+        is_onnx: whether the operator is ONNX's; otherwise it is OpenVINO's.
         opset: the number of the opset that defines the operator; None if it is not known.
         output_types: what is known of the outputs' types; empty if nothing is.
         element_limit: the most elements that an output may have; None without a limit.
@@ -38,39 +52,57 @@ class Case:
 
     inputs: tuple[Array | None, ...]
     attributes: Attributes
+    is_onnx: bool
     opset: int | None
     output_types: tuple[ElementType | None, ...]
     element_limit: int | None
 
-    def optional(self, index: int) -> Array | None:
-        """Return an input, None if it was left out."""
-        return self.inputs[index] if index < len(self.inputs) else None
+    def has(self, index: int) -> bool:
+        """Tell whether an input is there."""
+        return index < len(self.inputs) and self.inputs[index] is not None
+
+    def is_since(self, opset: int) -> bool:
+        """Tell whether the operator is known to be that of an opset or a later one."""
+        return self.opset is not None and self.opset >= opset
 
     def array(self, index: int) -> Array:
         """Return an input that must be there."""
-        found = self.optional(index)
+        found = self.inputs[index] if index < len(self.inputs) else None
         if found is None:
             raise UnsupportedCase(f"input {index} is left out, expected a tensor")
         return found
 
-    def arrays(self) -> tuple[Array, ...]:
-        """Return all inputs of an operator that takes any number of them, at least one."""
-        return tuple(self.array(index) for index in range(max(1, len(self.inputs))))
+    def arrays(self, count: int | None = None) -> list[Array]:
+        """Return the first inputs, which must be there; without a count all inputs, at least one."""
+        return [self.array(index) for index in range(count or max(1, len(self.inputs)))]
 
-    def integers(self, index: int, *, may_be_scalar: bool = False, may_be_long: bool = False) -> list[int]:
-        """Return the whole numbers of a one-dimensional input.
+    def integers(
+        self,
+        index: int,
+        name: str = "",
+        *,
+        default: Sequence[int] | None = None,
+        may_be_scalar: bool = False,
+        may_be_long: bool = False,
+    ) -> list[int]:
+        """Return the whole numbers of an attribute, if it is written, or of a one-dimensional input.
 
         Args:
             index: of the input.
+            name: of the attribute that other versions have instead.
+            default: what is said by leaving both out; None if that is illegal.
             may_be_scalar: whether one number without a dimension is a list as well.
             may_be_long: whether there may be more numbers than a tensor can have dimensions.
         """
+        if name in self.attributes:
+            return self.attributes.integers(name)
+        if default is not None and not self.has(index):
+            return list(default)
         array = self.array(index)
-        if kind(array) not in {"signed", "unsigned"}:
-            raise UnsupportedCase(f"input {index} is {array.dtype}, expected whole numbers")
+        require_kind(WHOLE, array)
         if array.ndim != 1 and not (may_be_scalar and array.ndim == 0):
             raise UnsupportedCase(f"input {index} has shape {show(array.shape)}, expected a list")
-        if array.size > LARGEST_RANK and not may_be_long:
+        if array.size > _LARGEST_RANK and not may_be_long:
             raise UnsupportedCase(f"input {index} has {array.size} numbers, more than any rank")
         return [int(number) for number in array.reshape(-1)]
 
@@ -81,6 +113,14 @@ class Case:
             raise UnsupportedCase(f"input {index} holds {len(numbers)} numbers, expected 1")
         return numbers[0]
 
+    def dtype(self, name: str, default: str | None = None) -> np.dtype[Any]:
+        """Return NumPy's type for the element type that an attribute says; refuse one without."""
+        element_type = self.attributes.element_type(name, default)
+        found = dtype(element_type)
+        if found is None:
+            raise UnsupportedCase(f"{element_type.name} has no NumPy type")
+        return found
+
     def reserve(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Return the shape of an output that is about to be allocated.
 
@@ -88,7 +128,7 @@ class Case:
             UnsupportedCase: if a dimension is negative or the limit is exceeded.
         """
         wanted = tuple(shape)
-        if len(wanted) > LARGEST_RANK:
+        if len(wanted) > _LARGEST_RANK:
             raise UnsupportedCase(f"the output would have {len(wanted)} dimensions")
         if min(wanted, default=0) < 0:
             raise UnsupportedCase(f"the output would have shape {show(wanted)}")
@@ -99,6 +139,14 @@ class Case:
             )
         return wanted
 
+    def reserve_elementwise(self, *arrays: Array) -> None:
+        """Reserve what arrays give together under the IR's `auto_broadcast`; ONNX always broadcasts."""
+        shapes = [array.shape for array in arrays]
+        rule = self.attributes.text("auto_broadcast", "numpy", {"numpy", "none"})
+        if rule == "none" and len(set(shapes)) > 1:
+            raise UnsupportedCase(f"shapes are {', '.join(map(show, shapes))}, expected equal ones")
+        self.reserve(np.broadcast_shapes(*shapes))
+
 
 Kernel: TypeAlias = Callable[[Case], Array | tuple[Array, ...]]
 """Gives the output, or all outputs if there are several; they may be views of the inputs."""
@@ -106,14 +154,20 @@ Kernel: TypeAlias = Callable[[Case], Array | tuple[Array, ...]]
 
 def kind(array: Array) -> str:
     """Return "float", "signed", "unsigned", "boolean", "complex" or "string"."""
-    return _KINDS.get(array.dtype.name, "string")
+    found = element_type(array.dtype)
+    return "string" if found is None else found.kind
 
 
-def require_numeric(*arrays: Array) -> None:
-    """Refuse arrays that hold anything but numbers."""
+def element_type(of: np.dtype[Any]) -> ElementType | None:
+    """Return the element type that a dtype holds, None for any that holds objects."""
+    return _BY_DTYPE.get(of.name)
+
+
+def require_kind(kinds: frozenset[str], *arrays: Array) -> None:
+    """Refuse arrays that hold anything else."""
     for array in arrays:
-        if kind(array) not in {"float", "signed", "unsigned"}:
-            raise UnsupportedCase(f"an input is {array.dtype}, expected numbers")
+        if kind(array) not in kinds:
+            raise UnsupportedCase(f"an input is {array.dtype}, expected {_WORDS[kinds]}")
 
 
 def require_same_type(*arrays: Array) -> np.dtype[Any]:
@@ -138,3 +192,15 @@ def normalize_axes(axes: Sequence[int], rank: int) -> tuple[int, ...]:
     if len(set(found)) != len(found):
         raise UnsupportedCase(f"axes are {show(found)}, expected different ones")
     return found
+
+
+def widen(array: Array) -> Array:
+    """Give elements that NumPy itself does not know (bf16, f8, i4, ...), and f16, a wider type."""
+    if array.dtype.kind == "V" or array.dtype == np.float16:
+        return array.astype(np.float32 if kind(array) == "float" else np.int16)
+    return array
+
+
+def narrow(array: Any, destination: np.dtype[Any]) -> Array:
+    """Take back what `widen` did, after a computation: round, or wrap around."""
+    return np.asarray(array).astype(destination, copy=False)

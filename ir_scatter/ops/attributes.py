@@ -1,17 +1,14 @@
-"""Attributes of a node, whichever dialect wrote them."""
+"""Attributes of a general operator, whichever dialect wrote them."""
 
 import operator
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from ir_scatter.core.element_types import ElementType, from_element_type, from_onnx_number, in_own_dtype
+from ir_scatter.core.element_types import ElementType, from_element_type, from_onnx_number
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
-_LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 
 class Attributes:
@@ -23,15 +20,8 @@ class Attributes:
 
     __slots__ = ("_values",)
 
-    def __init__(self, values: Mapping[str, Any], known: Collection[str]) -> None:
-        """Take what is written.
-
-        Raises:
-            ValueError: if an attribute is written that is not `known`: it might mean something.
-        """
-        unknown = sorted(set(values) - set(known))
-        if unknown:
-            raise ValueError(f"attribute {unknown[0]} is not known")
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        """Take what is written."""
         self._values = values
 
     def __contains__(self, name: str) -> bool:
@@ -39,48 +29,37 @@ class Attributes:
 
     def integer(self, name: str, default: int | None = None) -> int:
         """Return a whole number that fits into 64 bits."""
-        return _integer(self._value(name, default), name)
+        return _integer(self.value(name, default), name)
 
     def integers(self, name: str, default: Sequence[int] | None = None) -> list[int]:
         """Return a list of whole numbers; empty text is an empty list."""
-        value = self._value(name, default)
+        value = self.value(name, default)
         if isinstance(value, str):
             value = value.split(",") if value.strip() else []
         return [_integer(number, name) for number in value]
 
     def boolean(self, name: str, default: bool | None = None) -> bool:
         """Return true or false, written as such (in any case) or as 1 and 0."""
-        value = str(self._value(name, default)).strip().lower()
-        if value not in _BOOLEANS:
-            raise ValueError(f"{name} is {value}, expected true or false")
-        return _BOOLEANS[value]
+        return _BOOLEANS[self.text(name, None if default is None else str(default), _BOOLEANS)]
 
-    def text(self, name: str, default: str, choices: Collection[str]) -> str:
+    def text(self, name: str, default: str | None, choices: Collection[str]) -> str:
         """Return one of the words `choices`, which may be written in any case."""
-        value = str(self._value(name, default)).strip().lower()
+        value = str(self.value(name, default)).strip().lower()
         if value not in choices:
             raise ValueError(f"{name} is {value}, expected {', '.join(sorted(choices))}")
         return value
 
     def element_type(self, name: str, default: str | None = None) -> ElementType:
         """Return an element type, written as an IR's word or as ONNX's number."""
-        value = self._value(name, default)
-        if isinstance(value, str):
-            found = from_element_type(value.strip())
-        else:
-            found = from_onnx_number(_integer(value, name))
+        value = self.value(name, default)
+        is_word = isinstance(value, str)
+        found = from_element_type(value.strip()) if is_word else from_onnx_number(_integer(value, name))
         if found is None:
             raise ValueError(f"{name} is {value}, expected an element type")
         return found
 
-    def tensor(self, name: str) -> "np.ndarray[Any, np.dtype[Any]] | None":
-        """Return a tensor, None if the attribute is not written."""
-        value = self._values.get(name)
-        if value is not None and not isinstance(value, np.ndarray):
-            raise TypeError(f"{name} is {type(value).__name__}, expected a tensor")
-        return None if value is None else in_own_dtype(value)
-
-    def _value(self, name: str, default: Any) -> Any:
+    def value(self, name: str, default: Any = None) -> Any:
+        """Return what is written."""
         value = self._values.get(name, default)
         if value is None:
             raise ValueError(f"attribute {name} is not written")
@@ -93,6 +72,6 @@ def _integer(value: Any, name: str) -> int:
             raise ValueError(f"{name} is {value!r}, expected whole numbers")
         value = int(value)
     number = operator.index(value)
-    if not _LEAST <= number <= _GREATEST:
+    if not -(2**63) <= number < 2**63:
         raise ValueError(f"{name} is {number}, expected 64 bits")
     return number

@@ -1,4 +1,4 @@
-"""What plain operators refuse: illegal, undefined and oversized cases, whatever they are given."""
+"""What general operators refuse: illegal, undefined and oversized cases, whatever they are given."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,28 +11,9 @@ from hypothesis import strategies as st
 
 from ir_scatter.ops.general import ROWS, GeneralOp, find
 from ir_scatter.ops.general_kernels import UnsupportedCase, compute
+from tests.ops.arrays import count, f32, i32, i64, typed
 
 LIMIT = 1000
-
-
-def typed(dtype: str, value: Any) -> Any:
-    return np.array(value, dtype)
-
-
-def f32(value: Any) -> Any:
-    return np.array(value, np.float32)
-
-
-def i32(value: Any) -> Any:
-    return np.array(value, np.int32)
-
-
-def i64(*numbers: int) -> Any:
-    return np.array(numbers, np.int64)
-
-
-def count(*shape: int, dtype: Any = np.int32) -> Any:
-    return np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
 
 
 def run(

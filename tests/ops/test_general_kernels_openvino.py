@@ -1,4 +1,4 @@
-"""The IR's plain operators against OpenVINO: `Model.evaluate` and the CPU plugin."""
+"""The IR's general operators against OpenVINO: `Model.evaluate` and the CPU plugin."""
 
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Sequence
@@ -11,6 +11,7 @@ import pytest
 
 from ir_scatter.ops.general import ROWS, find_computed
 from ir_scatter.ops.general_kernels import compute
+from tests.ops.arrays import DIVISORS, FLAGS, REALS, SIGNS, count, f32, i32, i64, typed
 
 openvino = pytest.importorskip("openvino")
 from openvino import opset1, opset5, opset7, opset8, opset15, opset16  # noqa: E402
@@ -18,32 +19,8 @@ from openvino import opset1, opset5, opset7, opset8, opset15, opset16  # noqa: E
 pytestmark = pytest.mark.openvino
 
 
-def typed(dtype: str, value: Any) -> Any:
-    return np.array(value, dtype)
-
-
-def f32(value: Any) -> Any:
-    return np.array(value, np.float32)
-
-
-def i32(value: Any) -> Any:
-    return np.array(value, np.int32)
-
-
-def i64(*numbers: int) -> Any:
-    return np.array(numbers, np.int64)
-
-
-def count(*shape: int, dtype: Any = np.int32) -> Any:
-    return np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
-
-
 ZERO = np.array(0, np.int64)
 ONE = np.array(1, np.int64)
-FLAGS = np.array([[True, False, True], [False, False, True]])
-SIGNS = np.array([-7, 7, -7, 7, -8, 5], np.int32)
-DIVISORS = np.array([2, -2, -2, 2, 3, 5], np.int32)
-REALS = np.array([-2.5, -0.5, 0.0, 0.5, 1.5, 7.25], np.float32)
 CUBE = count(2, 3, 5)
 
 

@@ -1,0 +1,168 @@
+"""Operators that choose elements: by indices, by a condition; and those that make conditions."""
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ir_scatter.core.shapes import counted, show
+from ir_scatter.ops.general_kernels.base import (
+    BOOLEAN,
+    NUMERIC,
+    WHOLE,
+    Array,
+    Case,
+    Kernel,
+    UnsupportedCase,
+    kind,
+    normalize_axis,
+    require_kind,
+    require_same_type,
+    widen,
+)
+
+
+def gather(case: Case) -> Array:
+    """Take slices along an axis, within batches.
+
+    Gather-1 and Gather-7 of an IR document indices from 0 on. From Gather-8 on, negative ones count from
+    the end, and those out of range give zeros. In ONNX negative ones count from the end.
+    """
+    data, indices = case.arrays(2)
+    axis = case.attributes.integer("axis", 0) if case.is_onnx else case.integer(2)
+    axis = normalize_axis(axis, data.ndim)
+    batch_rank = case.attributes.integer("batch_dims", 0)
+    if batch_rank < 0:
+        batch_rank += indices.ndim
+    if not 0 <= batch_rank <= min(axis, indices.ndim):
+        raise UnsupportedCase(f"batch_dims is {batch_rank}, expected 0 to the axis, {axis}")
+    batch = _batch(data, indices, batch_rank)
+    shape = case.reserve(data.shape[:axis] + indices.shape[batch_rank:] + data.shape[axis + 1 :])
+    size = data.shape[axis]
+    before, after = prod(data.shape[batch_rank:axis]), prod(data.shape[axis + 1 :])
+    blocks = data.reshape(batch, before, size, after)
+    offsets = _offsets(indices).reshape(batch, prod(indices.shape[batch_rank:]))
+    outside = (offsets < -size) | (offsets >= size)
+    wraps = case.is_onnx or case.is_since(8)
+    fills = wraps and not case.is_onnx and bool(outside.any())
+    if fills and (kind(data) == "string" or size == 0):
+        raise UnsupportedCase(f"an index is out of range, expected -{size} to {size - 1}")
+    positions = _positions(np.where(outside, 0, offsets) if fills else offsets, size, wraps=wraps)
+    if 0 in shape:
+        return np.empty(shape, data.dtype)
+    rows = np.arange(len(blocks))[:, None, None]
+    columns = np.arange(before)[None, :, None]
+    found = blocks[rows, columns, positions[:, None, :]]
+    if fills:
+        found = np.where(outside[:, None, :, None], np.zeros((), data.dtype), found)
+    return found.reshape(shape)
+
+
+def gather_nd(case: Case) -> Array:
+    """Take slices by tuples of coordinates.
+
+    GatherND-5 of an IR joins the batch dimensions of its output and knows no negative indices; GatherND-8
+    keeps them apart, and counts negative indices from the end, as ONNX does.
+    """
+    data, indices = case.arrays(2)
+    batch_rank = case.attributes.integer("batch_dims", 0)
+    if not 0 <= batch_rank < min(data.ndim, indices.ndim):
+        raise UnsupportedCase(f"batch_dims is {batch_rank}, expected less than both ranks")
+    batch, depth = _batch(data, indices, batch_rank), indices.shape[-1]
+    if not 1 <= depth <= data.ndim - batch_rank:
+        raise UnsupportedCase(
+            f"a tuple has {counted(depth, 'index', 'indices')}, expected 1 to the rank of a batch"
+        )
+    shape = case.reserve(indices.shape[:-1] + data.shape[batch_rank + depth :])
+    blocks = data.reshape((batch, *data.shape[batch_rank:]))
+    tuples = _offsets(indices).reshape(batch, prod(indices.shape[batch_rank:-1]), depth)
+    wraps = case.is_onnx or case.is_since(8)
+    coordinates = [
+        _positions(tuples[..., column], blocks.shape[1 + column], wraps=wraps) for column in range(depth)
+    ]
+    found = np.empty(shape, data.dtype)
+    if 0 not in shape:
+        found = np.asarray(blocks[(np.arange(batch)[:, None], *coordinates)]).reshape(shape)
+    if wraps or batch_rank < 2:
+        return found
+    return found.reshape((batch, *shape[batch_rank:]))
+
+
+def gather_elements(case: Case) -> Array:
+    """Take single elements; off the axis, indices has the shape of data, or may be shorter in ONNX."""
+    data, indices = case.arrays(2)
+    axis = normalize_axis(case.attributes.integer("axis", 0 if case.is_onnx else None), data.ndim)
+    pairs = zip(indices.shape, data.shape, strict=False)
+    bad = [dim > size or (dim < size and not case.is_onnx) for dim, size in pairs]
+    if indices.ndim != data.ndim or any(bad[:axis] + bad[axis + 1 :]):
+        raise UnsupportedCase(
+            f"indices is {show(indices.shape)}, expected to fit {show(data.shape)} off axis {axis}"
+        )
+    case.reserve(indices.shape)
+    if indices.size == 0:
+        return np.empty(indices.shape, data.dtype)
+    places = list(np.ogrid[tuple(slice(dim) for dim in indices.shape)])
+    places[axis] = _positions(_offsets(indices), data.shape[axis], wraps=case.is_onnx)
+    return np.asarray(data[tuple(places)])
+
+
+def _batch(data: Array, indices: Array, rank: int) -> int:
+    """Return how many batches there are."""
+    if indices.shape[:rank] != data.shape[:rank]:
+        raise UnsupportedCase(
+            f"indices is {show(indices.shape)}, expected {show(data.shape[:rank])} in front"
+        )
+    return prod(data.shape[:rank])
+
+
+def _offsets(indices: Array) -> Array:
+    """Return indices as i64; what is beyond stays beyond every dimension."""
+    require_kind(WHOLE, indices)
+    if indices.dtype == np.uint64:
+        return np.minimum(indices, np.uint64(2**63 - 1)).astype(np.int64)
+    return indices.astype(np.int64)
+
+
+def _positions(offsets: Array, size: int, *, wraps: bool) -> Array:
+    """Return i64 indices counted from the front, all of them legal."""
+    lowest = -size if wraps else 0
+    illegal = (offsets < lowest) | (offsets >= size)
+    if illegal.any():
+        raise UnsupportedCase(f"an index is {offsets[illegal].flat[0]}, expected {lowest} to {size - 1}")
+    return np.where(offsets < 0, offsets + size, offsets)
+
+
+def select(case: Case) -> Array:
+    """Choose by a condition; an IR's must broadcast to what the other two broadcast to."""
+    condition, chosen, other = case.arrays(3)
+    require_kind(BOOLEAN, condition)
+    require_same_type(chosen, other)
+    if not case.is_onnx:
+        np.broadcast_to(condition, np.broadcast_shapes(chosen.shape, other.shape))
+    case.reserve_elementwise(condition, chosen, other)
+    return np.asarray(np.where(condition, chosen, other))
+
+
+def comparison(function: Callable[[Array, Array], Any]) -> Kernel:
+    """Make a kernel of a comparison of two arrays of one type."""
+    return lambda case: _combined(case, function, NUMERIC | BOOLEAN)
+
+
+def logical(function: Callable[[Array, Array], Any]) -> Kernel:
+    """Make a kernel of a function of two arrays of booleans."""
+    return lambda case: _combined(case, function, BOOLEAN)
+
+
+def logical_not(case: Case) -> Array:
+    """Turn true into false and false into true."""
+    require_kind(BOOLEAN, case.array(0))
+    return np.asarray(np.logical_not(case.array(0)))
+
+
+def _combined(case: Case, function: Callable[[Array, Array], Any], kinds: frozenset[str]) -> Array:
+    left, right = case.arrays(2)
+    require_same_type(left, right)
+    require_kind(kinds, left)
+    case.reserve_elementwise(left, right)
+    return np.asarray(function(widen(left), widen(right)))

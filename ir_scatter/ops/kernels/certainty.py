@@ -1,0 +1,472 @@
+"""What is certain about the result of a reduction: hits, candidates, and how far rounding may take it.
+
+Two bounds. `rounding_bound` follows the values:
+
+- Sums of which every partial sum is a number of the type are exact in any order: multiples of a power
+  of two (whole numbers are) that fit the significand when all of one sign are added up.
+- Otherwise one addition is off by half a *spacing* at most, the distance between the numbers of the
+  type where the greatest partial sum lies. For few additions that is the bound, and for many it
+  is what they would be off if rounding were chance (their root times the spacing), and what is no chance:
+  the *drift*. Where a sum is a multiple of the spacing, adding x is off by what rounding x alone to the
+  spacing is off, whatever the sum is; equal values are all off in one direction. The drift is
+  the most that such errors of updates which stand next to each other, in the order of the indices,
+  of the values or of their magnitudes, add up to.
+- A product whose odd parts fit the significand is exact too; another one is off by a share of itself
+  for every factor that is no power of two. A factor that is lost is hardly ever that near to 1.
+
+`counted_bound` knows only how many there are and how great, and holds for a computation in a coarser
+precision when it is scaled by that.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy
+
+from ir_scatter.ops.kernels.apply import scatter
+from ir_scatter.ops.kernels.targets import Task, find_targets
+from ir_scatter.ops.spec import Reduction
+
+if TYPE_CHECKING:
+    from ir_scatter.core.tensors import Array
+
+_SUMS = frozenset({Reduction.SUM, Reduction.SUB, Reduction.MEAN})
+_COMPLEX_PRODUCT = 2 * 2**0.5
+"""A product of complex numbers rounds its parts: its relative error has this bound, in units."""
+_SAFETY = 1 + 2**-20
+"""Covers the rounding of the bound itself."""
+_MANY = 16
+"""From so many operations on rounding is taken for chance."""
+_DEVIATIONS = 4
+"""How many standard deviations of chance are allowed."""
+_MORE = 1.25
+"""How much more than in the orders that are looked at a drift may be in others."""
+_LEVELS = 4
+"""So many spacings, each half of the one before, are looked at for a drift: sums grow through them."""
+_RUN = 1 << 15
+"""Updates that are looked at for a drift at a time, where no target has more."""
+_MAGNITUDE = numpy.int32(2**31 - 1)
+"""The bits of f32 without its sign."""
+_F64_DIGITS = 53
+
+
+def count_hits(
+    task: Task, data_shape: tuple[int, ...], indices: "Array | None", updates_shape: tuple[int, ...]
+) -> "Array":
+    """Count the updates of each element: i64, of the shape of data.
+
+    Raises:
+        IndexOutOfRange: an index is not legal.
+    """
+    targets = find_targets(task, data_shape, indices, updates_shape, all_updates=True)
+    counts = numpy.zeros(targets.rows, numpy.int64)
+    if targets.count and targets.width:
+        for _, base, rows in targets.blocks():
+            numpy.add.at(counts[base:], rows, 1)
+    hits: Array = numpy.repeat(counts, targets.width).reshape(data_shape)
+    return hits
+
+
+def find_candidates(
+    task: Task,
+    shape: tuple[int, ...],
+    indices: "Array | None",
+    updates: "Array",
+    position: tuple[int, ...],
+) -> "Array":
+    """Return the updates that hit one element of data, in row-major order of legal indices."""
+    targets = find_targets(task, shape, indices, updates.shape, all_updates=True)
+    if not targets.count:
+        return updates.reshape(-1)[:0].copy()
+    row, column = divmod(int(numpy.ravel_multi_index(position, shape)), targets.width)
+    values = updates.reshape(targets.count, targets.width)[:, column]
+    return numpy.concatenate([values[source][base + rows == row] for source, base, rows in targets.blocks()])
+
+
+def is_candidate(
+    task: Task,
+    values: "Array",
+    indices: "Array | None",
+    updates: "Array",
+    absolute: float = 0.0,
+    relative: float = 0.0,
+) -> "Array":
+    """Tell for each element of an output whether some update that hits it has this value.
+
+    Args:
+        task: layout, axis and how indices count; updates are taken one by one.
+        values: of the shape of data, of the dtype of updates.
+        indices: as given.
+        updates: as given.
+        absolute: how far the value of a number may be off.
+        relative: how far it may be off in proportion to the update.
+
+    Returns:
+        Booleans of the shape of data.
+    """
+    targets = find_targets(task, values.shape, indices, updates.shape, all_updates=True)
+    found = numpy.zeros((targets.rows, targets.width), numpy.bool_)
+    if targets.count and targets.width:
+        rows = numpy.ascontiguousarray(values).reshape(targets.rows, targets.width)
+        source = updates.reshape(targets.count, targets.width)
+        for part, base, places in targets.blocks():
+            same = is_near(source[part], rows[base:][places], absolute, relative)
+            numpy.logical_or.at(found[base:], places, same)
+    return found.reshape(values.shape)
+
+
+def is_near(new: "Array", old: "Array", absolute: float, relative: float) -> "Array":
+    """Tell where values are those of updates, NaN being one of them."""
+    with numpy.errstate(all="ignore"):
+        same: Array = (new == old) | ((new != new) & (old != old))
+        if absolute or relative:
+            distance = abs(old.astype(numpy.complex128) - new.astype(numpy.complex128))
+            same = same | (distance <= absolute + relative * abs(new).astype(numpy.float64))
+    return same
+
+
+def contested_by_nan(
+    task: Task, data: "Array", indices: "Array | None", updates: "Array", values: "Array", hits: "Array"
+) -> "Array":
+    """Tell into which elements of a min or max both NaN and numbers go.
+
+    No document says what becomes of NaN there: what stays depends on the order of the operands.
+
+    Args:
+        task: what was computed.
+        data: as given.
+        indices: as given.
+        updates: as given.
+        values: what came out of it; every NaN that takes part goes on.
+        hits: how many updates hit each element.
+
+    Returns:
+        Booleans of the shape of data.
+    """
+    nowhere = numpy.zeros(data.shape, numpy.bool_)
+    if task.reduction not in {Reduction.MIN, Reduction.MAX} or data.dtype.kind in "biu":
+        return nowhere
+    is_nan = (values != values) & (hits > 0)
+    if not is_nan.any():
+        return nowhere
+    every = replace(task, reduction=Reduction.SUM)
+    found: Array = is_nan & scatter(every, data == data, indices, updates == updates)
+    return found
+
+
+class Rounding(NamedTuple):
+    """How far results may be apart.
+
+    Attributes:
+        bound: f64: how far a result in any order may be from the exact one.
+        error: f64: how far the computed values are from the exact ones, at most.
+    """
+
+    bound: "Array"
+    error: "Array"
+
+
+def rounding_bound(
+    task: Task, data: "Array", indices: "Array | None", updates: "Array", values: "Array", hits: "Array"
+) -> Rounding:
+    """Bound the difference between the exact result and one computed in the element type.
+
+    Returns:
+        f64 of the shape of data, never NaN: infinite where an order may overflow, 0 where nothing is
+        rounded.
+    """
+    operands = _operands(task, data, indices, updates, hits)
+    if operands is None:
+        return Rounding(numpy.zeros(data.shape), numpy.zeros(data.shape))
+    with numpy.errstate(all="ignore"):
+        bound, exact = (_sum if task.reduction in _SUMS else _product)(operands)
+        bound = numpy.where((hits == 0) | numpy.isnan(bound), 0.0, bound * _SAFETY)
+        if operands.limits.digits == _F64_DIGITS:
+            return Rounding(bound, bound)
+        error = numpy.abs(_wide(values) - exact)
+        is_known = numpy.isfinite(error) & (hits > 0)
+        error = numpy.where(is_known, error, numpy.where(hits == 0, 0.0, bound))
+        # What rounding once to a number beyond the greatest gives is not bounded by what is finite.
+        return Rounding(numpy.where(bound > 0, numpy.maximum(bound, error), 0.0), error * (bound > 0))
+
+
+def counted_bound(
+    task: Task, data: "Array", indices: "Array | None", updates: "Array", values: "Array", hits: "Array"
+) -> "Array":
+    """Bound the same difference by how many values there are, and how great.
+
+    For a sum of n numbers it is n u / (1 - n u) times the sum of their magnitudes (Higham, Accuracy
+    and Stability of Numerical Algorithms, 4.2), u being half the distance of 1 to the next number;
+    for a product the same times its magnitude.
+    """
+    operands = _operands(task, data, indices, updates, hits)
+    if operands is None:
+        return numpy.zeros(data.shape)
+    limits, counts = operands.limits, operands.counts
+    with numpy.errstate(all="ignore"):
+        if task.reduction not in _SUMS:
+            bound = _counted_product(operands, _relative(counts, limits.unit * limits.factor))
+        else:
+            total = operands.reduced(Reduction.SUM, lambda part: _finite(numpy.abs(part), 0.0))
+            bound = numpy.where(operands.has_other(), 0.0, _relative(counts, limits.unit) * total)
+            bound[total > limits.largest] = numpy.inf
+        if task.reduction is Reduction.MEAN:
+            magnitude = _finite(numpy.abs(_wide(values)), 0.0)
+            bound = bound / numpy.maximum(counts, 1) + magnitude * limits.unit + limits.smallest
+        return numpy.where((hits == 0) | numpy.isnan(bound), 0.0, bound * _SAFETY)
+
+
+class _Limits:
+    """What a floating-point type can hold."""
+
+    def __init__(self, info: Any, is_complex: bool) -> None:
+        self.unit = float(info.eps) / 2
+        self.digits = 1 - round(float(numpy.log2(float(info.eps))))
+        self.largest = float(info.max)
+        self.smallest = float(info.smallest_subnormal)
+        self.normal = float(info.smallest_normal)
+        self.factor = _COMPLEX_PRODUCT if is_complex else 1.0
+
+    def fits(self, sizes: "Array") -> "Array":
+        """Tell which whole numbers the significand holds; the sizes are computed in f64."""
+        limit = 2.0**self.digits
+        fits: Array = sizes < limit if self.digits == _F64_DIGITS else sizes <= limit
+        return fits
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Operands:
+    """What takes part in a reduction: old and new values in f64 or complex128."""
+
+    task: Task
+    old: "Array"
+    indices: "Array | None"
+    new: "Array"
+    counts: "Array"
+    limits: _Limits
+
+    def reduced(self, reduction: Reduction, function: "Callable[[Array], Array]") -> "Array":
+        """Reduce what a function makes of the operands."""
+        task = replace(self.task, reduction=reduction)
+        return scatter(task, function(self.old), self.indices, function(self.new))
+
+    def has_other(self) -> "Array":
+        """Tell into which elements an infinity or a NaN goes."""
+        return self.reduced(Reduction.SUM, lambda part: ~numpy.isfinite(part))
+
+    def made(self, function: "Callable[[Array], Array]", sign: float = 1.0) -> "_Operands":
+        """Return what a function makes of the operands, new values times a sign."""
+        return replace(self, old=function(self.old), new=sign * function(self.new))
+
+
+def _operands(
+    task: Task, data: "Array", indices: "Array | None", updates: "Array", hits: "Array"
+) -> _Operands | None:
+    """Return what takes part in a reduction that rounds, None if it does not."""
+    dtype = data.dtype
+    is_floating = dtype.kind in "fc" if dtype.isbuiltin == 1 else "float" in dtype.name
+    if not is_floating or task.reduction in {Reduction.NONE, Reduction.MIN, Reduction.MAX}:
+        return None
+    finfo: Callable[[Any], Any] = numpy.finfo
+    if dtype.isbuiltin != 1:
+        import ml_dtypes
+
+        finfo = ml_dtypes.finfo
+    limits = _Limits(finfo(dtype), dtype.kind == "c")
+    return _Operands(task, _wide(data), indices, _wide(updates), hits + int(task.keeps_initial), limits)
+
+
+def _wide(array: "Array") -> "Array":
+    return array.astype(numpy.complex128 if array.dtype.kind == "c" else numpy.float64)
+
+
+def _finite(array: "Array", other: float) -> "Array":
+    finite: Array = numpy.where(numpy.isfinite(array), array, other)
+    return finite
+
+
+def _relative(counts: "Array", unit: float) -> "Array":
+    """Return n u / (1 - n u), 1 or more where the bound says nothing."""
+    share = counts * unit
+    relative: Array = numpy.where(share < 1, share / (1 - share), numpy.inf)
+    return relative
+
+
+def _lowest_bits(array: "Array") -> "Array":
+    """Return the power of two that is the last one in each number; infinity for 0."""
+    mantissas, exponents = numpy.frexp(array)
+    digits = (mantissas * 2.0**_F64_DIGITS).astype(numpy.int64)
+    lowest = numpy.ldexp((digits & -digits).astype(numpy.float64), exponents - _F64_DIGITS)
+    found: Array = numpy.where(array == 0, numpy.inf, lowest)
+    return found
+
+
+def _sum(operands: _Operands) -> "tuple[Array, Array]":
+    """Bound a sum or mean, and return it as f64 makes it."""
+    if operands.new.dtype.kind != "c":
+        bound, total = _real_sum(operands)
+    else:
+        (bound, total), (other, imaginary) = (
+            _real_sum(operands.made(lambda part: part.real)),
+            _real_sum(operands.made(lambda part: part.imag)),
+        )
+        bound, total = numpy.hypot(bound, other), total + 1j * imaginary
+    return numpy.where(operands.has_other() & ~numpy.isinf(bound), 0.0, bound), total
+
+
+def _real_sum(operands: _Operands) -> "tuple[Array, Array]":
+    task, limits, counts = operands.task, operands.limits, operands.counts
+    real = operands.made(lambda part: _finite(part, 0.0), -1.0 if task.reduction is Reduction.SUB else 1.0)
+    above = real.reduced(Reduction.SUM, lambda part: numpy.maximum(part, 0.0))
+    below = real.reduced(Reduction.SUM, lambda part: numpy.maximum(-part, 0.0))
+    lowest = real.reduced(Reduction.MIN, _lowest_bits)
+    greatest, total, steps = numpy.maximum(above, below), above - below, numpy.maximum(counts - 1, 0)
+    is_exact = limits.fits(greatest / lowest) | (steps == 0)
+    share = steps * limits.unit
+    grown = numpy.where(is_exact, greatest, greatest * (1 + 2 * numpy.minimum(share, 1)))
+    half = numpy.maximum(limits.unit * numpy.exp2(numpy.frexp(grown)[1] - 1.0), limits.smallest)
+    bound = numpy.where(share <= 0.5, steps * half, numpy.inf)
+    is_many = (steps >= _MANY) & ~is_exact
+    if is_many.any():
+        chance = _DEVIATIONS * half * numpy.sqrt(steps / 3)
+        both = numpy.hypot(chance, _MORE * _drift(real, is_many, half))
+        bound = numpy.where(is_many, numpy.minimum(bound, both), bound)
+    bound = numpy.where(is_exact, 0.0, bound)
+    if task.reduction is Reduction.MEAN:
+        divisors = numpy.maximum(counts, 1)
+        odd = divisors / _lowest_bits(divisors.astype(numpy.float64))
+        is_whole = is_exact & (numpy.fmod(total / lowest, odd) == 0)
+        total, bound = total / divisors, bound / divisors
+        is_whole &= (total == 0) | (numpy.abs(total) >= limits.normal)
+        rounded = bound + limits.unit * (numpy.abs(total) + bound) + limits.smallest
+        bound = numpy.where(is_whole, 0.0, rounded)
+    return numpy.where(grown > limits.largest, numpy.inf, bound), total
+
+
+def _drift(operands: _Operands, chosen: "Array", half: "Array") -> "Array":
+    """Return what rounding errors of one direction may add up to, for chosen elements.
+
+    The updates are sorted by target once, and then looked at in runs of whole targets that fit the caches.
+
+    Args:
+        operands: real and finite.
+        chosen: which elements of the output are wanted, at least one.
+        half: half the distance between numbers of the type where the greatest partial sum lies.
+
+    Returns:
+        f64 of the shape of data.
+    """
+    targets = find_targets(
+        operands.task, chosen.shape, operands.indices, operands.new.shape, all_updates=True
+    )
+    numbers = numpy.empty(targets.count, numpy.int64)
+    for source, base, hit in targets.blocks():
+        numbers[source] = hit + base
+    form = targets.rows, targets.width
+    is_row_wanted: Array = numpy.any(chosen.reshape(form), axis=1)
+    updates, spacing = operands.new.reshape(targets.count, targets.width), 2 * half.reshape(form)
+    places = numpy.flatnonzero(is_row_wanted[numbers])
+    bits = len(places).bit_length()
+    tagged = numpy.sort((numbers[places] << bits) | numpy.arange(len(places)))
+    rows, places = tagged >> bits, places[tagged & ((1 << bits) - 1)]
+    starts = numpy.flatnonzero(numpy.diff(rows, prepend=-1))
+    found = numpy.zeros(form)
+    cuts = [*numpy.flatnonzero(numpy.diff(starts // _RUN, prepend=-1)), len(starts)]
+    ends = numpy.append(starts, len(rows))
+    for first, last in pairwise(cuts):
+        run = slice(ends[first], ends[last])
+        inner = starts[first:last] - ends[first]
+        step = max(1, _RUN // (run.stop - run.start))
+        for left in range(0, targets.width, step):
+            columns = slice(left, left + step)
+            scaled = (updates[places[run], columns] / spacing[rows[run], columns]).T
+            begins = (numpy.arange(len(scaled))[:, None] * scaled.shape[1] + inner).reshape(-1)
+            most = _most_errors(scaled.reshape(-1), begins)
+            found[rows[starts[first:last]], columns] = most.reshape(len(scaled), -1).T
+    drift: Array = (found * spacing).reshape(chosen.shape)
+    return drift
+
+
+def _most_errors(scaled: "Array", starts: "Array") -> "Array":
+    """Return the most that the errors of neighbours add up to, in spacings, whatever is neighbour of what.
+
+    Args:
+        scaled: updates divided by the spacing, those of one element one behind the other.
+        starts: where the updates of each element begin.
+    """
+    is_start = numpy.zeros(len(scaled), numpy.int64)
+    is_start[starts] = 1
+    elements = numpy.cumsum(is_start) << 32
+    most = _range_of_sums(scaled, starts)
+    # Sorted by element, and by what f32 and its bits know of the value, or of the magnitude.
+    codes = scaled.astype(numpy.float32).view(numpy.int32)
+    magnitudes = codes & _MAGNITUDE
+    for ranks in (numpy.where(codes < 0, -magnitudes, magnitudes), magnitudes):
+        by_rank = scaled[numpy.argsort(elements + ranks)]
+        most = numpy.maximum(most, _range_of_sums(by_rank, starts))
+    return most
+
+
+def _range_of_sums(scaled: "Array", starts: "Array") -> "Array":
+    """Return the most that errors add up to in one order: a sum goes through one spacing after the other."""
+    most = numpy.zeros(len(starts))
+    for level in range(_LEVELS):
+        finer = scaled * 2.0**level
+        errors = numpy.rint(finer) - finer
+        sums = numpy.cumsum(errors)
+        before = sums[starts] - errors[starts]
+        high = numpy.maximum(numpy.maximum.reduceat(sums, starts), before)
+        low = numpy.minimum(numpy.minimum.reduceat(sums, starts), before)
+        most += (high - low) / 2.0**level
+    return most
+
+
+def _product(operands: _Operands) -> "tuple[Array, Array | None]":
+    """Bound a product, and return the exact one where f64 is wide enough for it."""
+    limits = operands.limits
+    odd = operands.reduced(Reduction.PROD, _odd_parts)
+    # A factor that is a power of two is not rounded, and the first of the others neither.
+    rounded = operands.reduced(Reduction.SUM, lambda part: (_odd_parts(part) > 1).astype(numpy.float64))
+    share = _relative(numpy.maximum(rounded - 1, 0), limits.unit * limits.factor)
+    bound = _counted_product(operands, numpy.where(limits.fits(odd), 0.0, share))
+    if limits.digits == _F64_DIGITS:
+        return bound, None
+    return bound, operands.reduced(Reduction.PROD, lambda part: part)
+
+
+def _odd_parts(array: "Array") -> "Array":
+    """Return the magnitudes divided by the last power of two in them; 1 for what has none.
+
+    For complex numbers the magnitudes of both parts are added: that of a product is at most
+    the product of those of its factors.
+    """
+    if array.dtype.kind == "c":
+        sizes = numpy.abs(array.real) + numpy.abs(array.imag)
+        lowest = numpy.minimum(_lowest_bits(array.real), _lowest_bits(array.imag))
+    else:
+        sizes, lowest = numpy.abs(array), _lowest_bits(array)
+    found: Array = numpy.where(numpy.isfinite(sizes) & (sizes > 0), sizes / lowest, 1.0)
+    return found
+
+
+def _counted_product(operands: _Operands, share: "Array") -> "Array":
+    """Bound a product by a share of itself; one that underflows loses what the great factors make of it."""
+    limits, counts = operands.limits, operands.counts
+
+    def nonzero(part: "Array") -> "Array":
+        sizes = _finite(numpy.abs(part), 1.0)
+        return numpy.where(sizes == 0, 1.0, sizes)
+
+    great = operands.reduced(Reduction.PROD, lambda part: numpy.maximum(nonzero(part), 1.0))
+    small = operands.reduced(Reduction.PROD, lambda part: numpy.minimum(nonzero(part), 1.0))
+    product = operands.reduced(Reduction.PROD, lambda part: _finite(numpy.abs(part), 1.0))
+    may_underflow, may_overflow = small < limits.normal, great > limits.largest
+    lost = counts * limits.smallest * limits.factor * great
+    has_zero = operands.reduced(Reduction.SUM, lambda part: part == 0)
+    bound = numpy.where(has_zero, 0.0, share * product + numpy.where(may_underflow, lost, 0.0))
+    other = operands.has_other()
+    bound[other] = 0.0
+    bound[may_overflow | (other & may_underflow)] = numpy.inf
+    return bound

@@ -1,0 +1,81 @@
+"""The rows of the scatter operators of both dialects, and the way to find one."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ir_scatter.core.model import OPENVINO, OpKey
+from ir_scatter.ops import scatter_onnx as onnx_ops
+from ir_scatter.ops import scatter_openvino as openvino_ops
+from ir_scatter.ops.spec import OpSpec
+
+SPECS: dict[OpKey, OpSpec] = {spec.key: spec for spec in (*openvino_ops.ROWS, *onnx_ops.ROWS)}
+
+_FAMILIES: dict[tuple[str, str], tuple[OpSpec, ...]] = {}
+_BY_OPSET: dict[tuple[str, str, str | int], OpSpec] = {}
+for _spec in SPECS.values():
+    _type = (_spec.key.domain, _spec.key.type.lower())
+    _FAMILIES[_type] = (*_FAMILIES.get(_type, ()), _spec)
+    _BY_OPSET.update({(*_type, opset): _spec for opset in _spec.opsets})
+
+_TYPES = frozenset(type for _, type in _FAMILIES)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What the table says of a type in an opset.
+
+    Attributes:
+        type: the type as documented.
+        spec: the row that applies, None if the opset does not contain the operator.
+        family: every row of the type, oldest first.
+        is_known_opset: False if the opset is a word or a number that never existed.
+    """
+
+    type: str
+    spec: OpSpec | None
+    family: tuple[OpSpec, ...]
+    is_known_opset: bool
+
+    def show_opsets(self) -> str:
+        """Print the opsets that contain the operator: `opset4 to opset16`, `opset 11 or above`."""
+        first, last = self.family[0].opsets[0], self.family[-1].opsets[-1]
+        if isinstance(first, str):
+            return f"{first} to {last}"
+        if all(spec.is_removed for spec in self.family if spec.opsets[-1] == last):
+            legal = [spec.opsets for spec in self.family if not spec.is_removed]
+            return f"opset {first} to {legal[-1][-1]}"
+        return f"opset {first} or above"
+
+
+def scatter_types(domain: str) -> frozenset[str]:
+    """Return the types of the scatter operators of a domain as documented."""
+    return frozenset(key.type for key in SPECS if key.domain == domain)
+
+
+def is_scatter(type: str) -> bool:
+    """Tell whether a type, in any case, is that of a scatter operator of some domain."""
+    return type.lower() in _TYPES
+
+
+@lru_cache(maxsize=1024)
+def find(domain: str, type: str, opset: str | int | None) -> Lookup | None:
+    """Find the row for a type in an opset; None if the type is no scatter operator.
+
+    OpenVINO reads a type in any case; ONNX does not. An ONNX opset newer than the table gets the
+    newest row.
+    """
+    family = _FAMILIES.get((domain, type.lower()))
+    if family is None or (domain != OPENVINO and type != family[0].key.type):
+        return None
+    if isinstance(opset, int):
+        opset = min(opset, onnx_ops.LATEST_OPSET)
+    is_known = isinstance(opset, int) and opset >= 1
+    if domain == OPENVINO:
+        is_known = opset in openvino_ops.OPSET_WORDS
+    spec = None if opset is None else _BY_OPSET.get((domain, type.lower(), opset))
+    return Lookup(family[0].key.type, spec, family, is_known)
+
+
+def by_text(text: str) -> OpSpec | None:
+    """Find a row by `Type-version`, in any case: "scatterndupdate-15"."""
+    return next((spec for key, spec in SPECS.items() if str(key).lower() == text.lower()), None)

@@ -1,0 +1,30 @@
+"""Arrays that tests write often."""
+
+from typing import Any
+
+import numpy as np
+
+SIGNS = np.array([-7, 7, -7, 7, -8, 5], np.int32)
+DIVISORS = np.array([2, -2, -2, 2, 3, 5], np.int32)
+REALS = np.array([-2.5, -0.5, 0.0, 0.5, 1.5, 7.25], np.float32)
+FLAGS = np.array([[True, False, True], [False, False, True]])
+
+
+def typed(dtype: str, value: Any) -> Any:
+    return np.array(value, dtype)
+
+
+def f32(value: Any) -> Any:
+    return np.array(value, np.float32)
+
+
+def i32(value: Any) -> Any:
+    return np.array(value, np.int32)
+
+
+def i64(*numbers: int) -> Any:
+    return np.array(numbers, np.int64)
+
+
+def count(*shape: int, dtype: Any = np.int32) -> Any:
+    return np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
