@@ -15,7 +15,7 @@ from ir_scatter_cli.destinations import demand_apart, demand_apart_from_folders
 from ir_scatter_cli.options import InputShape, use_color, write, write_file
 
 if TYPE_CHECKING:
-    from ir_scatter.compare.job import Done, Job
+    from ir_scatter.compare.request import Done, Job
 
 
 class Seconds(click.FloatRange):
@@ -110,9 +110,9 @@ def command(**options: Any) -> int:
 
 
 def _job(options: dict[str, Any]) -> "Job":
-    from ir_scatter.compare.job import Job
-    from ir_scatter.compare.session import Settings
-    from ir_scatter.compare.tolerances import Tolerances
+    from ir_scatter.compare.request import Job
+    from ir_scatter.compare.result import Settings
+    from ir_scatter.compare.tolerance import Tolerances
 
     settings = Settings(
         seed=options["seed"],
@@ -132,7 +132,7 @@ def _job(options: dict[str, Any]) -> "Job":
 
 
 def _run(options: dict[str, Any]) -> int:
-    from ir_scatter.compare.job import run_job
+    from ir_scatter.compare.request import run_job
     from ir_scatter_cli.progress import progress
 
     if options["report"]:
@@ -228,6 +228,6 @@ def _exit_code(done: "Done", *, is_named: bool) -> int:
         return exits.FINDINGS
     if done.failures:
         return exits.USAGE
-    from ir_scatter.compare.session import has_failed
+    from ir_scatter.compare.result import has_failed
 
     return exits.RUNTIME if is_named and has_failed(done.found) else exits.OK

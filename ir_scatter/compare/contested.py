@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ir_scatter.compare.tensors import measure
-from ir_scatter.compare.verdicts import Excuse, Measure, Tolerance, Verdict
+from ir_scatter.compare.measure import measure
+from ir_scatter.compare.result import Excuse, Measure, Verdict
+from ir_scatter.compare.tolerance import Tolerance
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import static
 from ir_scatter.evaluate.case import Case

@@ -19,8 +19,7 @@ from ir_scatter.compare.contested import (
     spread,
     whole,
 )
-from ir_scatter.compare.downstream import reached
-from ir_scatter.compare.scopes import printed
+from ir_scatter.compare.downstream import printed, reached
 from ir_scatter.core.dataflow import Call, Choice, Key, Repeat
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import Error, IllegalCase

@@ -3,9 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from ir_scatter.compare.session import Compared
-from ir_scatter.compare.verdicts import Level, Verdict
-from ir_scatter.compare.voices import NUMPY
+from ir_scatter.compare.result import NUMPY, Compared, Level, Verdict
 from ir_scatter.report.tables import Table, render
 from ir_scatter.runners.outcome import OTHER_FORMAT, Status
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ir_scatter.compare.session import Compared
+from ir_scatter.compare.result import Compared
 from ir_scatter.report.comparison_json import conversion
 from ir_scatter.report.phrases import counted
 from ir_scatter.report.tables import Table

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from ir_scatter.compare.verdicts import Comparison, Verdict
+from ir_scatter.compare.result import Comparison, Verdict
 from ir_scatter.report.tables import Cell, Table, cell
 
 _COLORS = {

@@ -9,10 +9,9 @@ import numpy.typing as npt
 import pytest
 
 from ir_scatter import runners
-from ir_scatter.compare.one_model import compare
-from ir_scatter.compare.session import Compared, Settings
-from ir_scatter.compare.stored import type_of
-from ir_scatter.compare.verdicts import Comparison, Level, Verdict
+from ir_scatter.compare.result import Compared, Comparison, Level, Settings, Verdict
+from ir_scatter.compare.run import compare
+from ir_scatter.compare.snapshot import type_of
 from ir_scatter.formats.one_node import OneInput, OneNode, ir_of, onnx_of
 
 Array = npt.NDArray[Any]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ir_scatter.compare.nodes import nodes_by_tap
+from ir_scatter.compare.judge import nodes_by_tap
 from ir_scatter.evaluate.feeds import check_feeds
 from ir_scatter.evaluate.model import prepare
 from ir_scatter.evaluate.nodes import ArrayMachine, site_of

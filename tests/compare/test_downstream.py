@@ -4,9 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ir_scatter.compare.one_model import compare
-from ir_scatter.compare.session import Settings
-from ir_scatter.compare.verdicts import Level, Verdict
+from ir_scatter.compare.result import Level, Settings, Verdict
+from ir_scatter.compare.run import compare
 from ir_scatter.compare.watching import Sight, foresee
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.model import Model

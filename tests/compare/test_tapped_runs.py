@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 from ir_scatter import runners
-from ir_scatter.compare import job as jobs
-from ir_scatter.compare.against import compare_against
-from ir_scatter.compare.one_model import compare
-from ir_scatter.compare.request import Voices
-from ir_scatter.compare.saved import save
-from ir_scatter.compare.session import Compared, Settings
-from ir_scatter.compare.verdicts import Comparison, Level, Verdict
+from ir_scatter.compare import request as jobs
+from ir_scatter.compare.request import Sources
+from ir_scatter.compare.result import Compared, Comparison, Level, Settings, Verdict
+from ir_scatter.compare.run import compare, compare_against
+from ir_scatter.compare.snapshot import save
 from ir_scatter.report.comparison_json import document
 from ir_scatter.report.comparison_text import text
 from ir_scatter.report.html import render
@@ -172,7 +170,7 @@ def test_saved_results_are_judged_once_more(tmp_path: Path) -> None:
     ):
         found = compared(path, runner, keeps_runs=True, repeat=3)
         save(found, tmp_path / "results")
-        again = compare_against(tmp_path / "results", read(path), Voices((), False), Settings())
+        again = compare_against(tmp_path / "results", read(path), (), Settings(), with_numpy=False)
         assert [one.measure.verdict for one in again.comparisons if one.measure.verdict.is_difference] == [
             verdict
         ]
@@ -194,7 +192,7 @@ def test_one_of_many_models_that_contradicts_itself_once(
             return super().run(*arguments, **named)
 
     runner = Once()
-    monkeypatch.setattr(jobs, "find_voices", lambda *_, **__: Voices((runner,), True))
+    monkeypatch.setattr(jobs, "find_sources", lambda *_, **__: Sources((runner,), True))
     first, second = jobs.run_job(jobs.Job(models=tuple(paths), each=True)).found
     assert not first.differs
     assert second.differs

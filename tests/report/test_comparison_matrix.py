@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from ir_scatter.compare.session import Compared, Settings
-from ir_scatter.compare.verdicts import Comparison, Level, Measure, Verdict
+from ir_scatter.compare.result import Compared, Comparison, Level, Measure, Settings, Verdict
 from ir_scatter.report.comparison_matrix import by_operator, matrix
 from ir_scatter.runners.outcome import Outcome, Status
 

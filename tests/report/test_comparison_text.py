@@ -2,8 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ir_scatter.compare.session import Settings
-from ir_scatter.compare.verdicts import Level, Verdict
+from ir_scatter.compare.result import Level, Settings, Verdict
 from ir_scatter.report.comparison_text import last_line, text
 from ir_scatter.report.facts_table import facts_table
 from ir_scatter.report.verdict_matrix import matrix

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from ir_scatter.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from ir_scatter.compare.job import Failure
-    from ir_scatter.compare.session import Compared
+    from ir_scatter.compare.request import Failure
+    from ir_scatter.compare.result import Compared
     from ir_scatter.runners.runner import Availability
 
 _PACKAGES = ("jinja2", "matplotlib")

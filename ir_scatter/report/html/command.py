@@ -4,8 +4,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ir_scatter.compare.session import SAVED, Compared, Settings
-from ir_scatter.compare.verdicts import Comparison, Verdict
+from ir_scatter.compare.result import SAVED, Compared, Comparison, Settings, Verdict
 from ir_scatter.core.shapes import show
 
 _SHORTEN = "openvino:"

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from ir_scatter.compare.session import Compared
-from ir_scatter.compare.verdicts import Comparison, Level, Verdict
+from ir_scatter.compare.result import Compared, Comparison, Level, Verdict
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.ops import SPECS

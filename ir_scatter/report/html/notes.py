@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ir_scatter.compare.session import Compared
-from ir_scatter.compare.verdicts import Odd, Tolerance, Verdict
+from ir_scatter.compare.result import Compared, Outlier, Verdict
+from ir_scatter.compare.tolerance import Tolerance
 from ir_scatter.report.html.difference import kind_of
 
 
@@ -55,7 +55,7 @@ def indices(found: Compared) -> tuple[Remark, ...]:
 
 def blames(found: Compared) -> tuple[Blame, ...]:
     """Return who is wrong, once for each tensor."""
-    groups: dict[tuple[str, str, tuple[str, ...]], list[Odd]] = {}
+    groups: dict[tuple[str, str, tuple[str, ...]], list[Outlier]] = {}
     for one in found.odd:
         name = one.tensor if one.node is None else one.node
         groups.setdefault((one.level, name, one.runners), []).append(one)

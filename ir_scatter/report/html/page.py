@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ir_scatter.compare.job import Failure
-from ir_scatter.compare.session import Compared
-from ir_scatter.compare.verdicts import Comparison, Level, Tolerance
-from ir_scatter.compare.voices import NUMPY
+from ir_scatter.compare.request import Failure
+from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level
+from ir_scatter.compare.tolerance import Tolerance
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.html import notes
 from ir_scatter.report.html.command import Source

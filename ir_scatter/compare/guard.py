@@ -1,0 +1,152 @@
+"""NumPy beside the runners: what the documents say a model computes, and what its indices were."""
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from ir_scatter.compare.contested import OpenOutput
+from ir_scatter.compare.result import NUMPY, Guarded
+from ir_scatter.compare.watching import Seeds, Sight, foresee, run_watched
+from ir_scatter.core.errors import BrokenModel, Error, EvaluationFailed, UnknownOperator, UnreadableModel
+from ir_scatter.core.model import Model
+from ir_scatter.core.shapes import counted
+from ir_scatter.ops import scatter_types
+from ir_scatter.runners.outcome import Outcome, Status
+from ir_scatter.version import versions
+
+if TYPE_CHECKING:
+    from ir_scatter.core.constants import Array
+    from ir_scatter.evaluate.program import Program, Sketch
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Computation:
+    """One that was started: its end, what it sees on the way, and when it began."""
+
+    future: "Future[Outcome]"
+    sight: Sight
+    started: float
+
+
+class Reference:
+    """Computes one model while runners do, in a thread, and watches the indices of its scatter nodes."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._nodes = frozenset(node.scope for node in model.walk(scatter_types(model.domain)))
+        self._timed_out: Outcome | None = None
+
+    def start(self, feeds: "Mapping[str, Array]") -> Computation:
+        """Begin to compute, unless that took too long before."""
+        sight, known = Sight(self._nodes), self._timed_out
+        work = partial(self._compute, feeds, sight) if known is None else lambda: known
+        return Computation(in_background(work), sight, time.monotonic())
+
+    def finish(self, computation: Computation, timeout: float) -> tuple[Outcome, Sight]:
+        """Return how it ended, and what was seen; nothing if it takes longer than a time in seconds.
+
+        Raises:
+            BadFeed: a feed is missing, superfluous, or of the wrong type or shape.
+            UnreadableModel: the model, or a constant that is needed, cannot be read.
+        """
+        left = max(timeout - (time.monotonic() - computation.started), 0)
+        try:
+            outcome = computation.future.result(left)
+        except TimeoutError:
+            message = f"no answer within {counted(timeout, 'second')}"
+            outcome = self._timed_out = self._ended(Status.TIMEOUT, message)
+        return outcome, Sight() if outcome is self._timed_out else computation.sight
+
+    def foresee(self, feeds: "Mapping[str, Array]", seeds: Seeds, timeout: float) -> Mapping[str, OpenOutput]:
+        """Return the outputs of which something is open, as far as that can be told of a model that fails.
+
+        Args:
+            feeds: of the case.
+            seeds: what runners saw of contested nodes in it.
+            timeout: in seconds, for each of two ways: with what NumPy can compute, and without.
+        """
+        sketch = self._sketch
+        for computes in (True, False) if self._timed_out is None else (False,):
+            if sketch is None:
+                break
+            found = Sight(self._nodes)
+            with suppress(TimeoutError, Error):
+                work = partial(foresee, sketch, feeds, found, seeds, computes=computes)
+                in_background(work).result(timeout)
+            if found.open is not None:
+                return found.open
+        return {}
+
+    @cached_property
+    def _program(self) -> "Program | Error":
+        """Return the model made ready to be run, or why NumPy cannot compute it."""
+        from ir_scatter.evaluate.model import prepare
+
+        try:
+            return prepare(self._model)
+        except (BrokenModel, UnknownOperator) as error:
+            return error
+
+    @cached_property
+    def _sketch(self) -> "Sketch | None":
+        """Return what is known of a model that cannot be computed; None if that is nothing."""
+        from ir_scatter.evaluate.program import make_sketch
+
+        try:
+            return make_sketch(self._model)
+        except Error:
+            return None
+
+    def _compute(self, feeds: "Mapping[str, Array]", sight: Sight) -> Outcome:
+        start, program = time.perf_counter(), self._program
+        if isinstance(program, Error):
+            if self._sketch is not None:
+                with suppress(EvaluationFailed, UnreadableModel):
+                    foresee(self._sketch, feeds, sight)
+                sight.open = None  # as it does not know what runners saw
+            is_unknown = isinstance(program, UnknownOperator)
+            return self._ended(Status.UNSUPPORTED if is_unknown else Status.REFUSED, str(program))
+        try:
+            outputs = run_watched(program, feeds, sight)
+        except EvaluationFailed as error:
+            return self._ended(Status.REFUSED, str(error))
+        except MemoryError:
+            return self._ended(Status.REFUSED, "there is not enough memory")
+        seconds = time.perf_counter() - start
+        return replace(self._ended(Status.OK), runs=(outputs,), seconds=seconds)
+
+    def _ended(self, status: Status, message: str = "") -> Outcome:
+        path = re.escape(self._model.path)  # everybody knows it
+        message = re.sub(rf" \({path}(?::\d+)?\)", "", re.sub(rf"^{path}: ", "", message))
+        return Outcome(NUMPY, status, message, precision="model", versions=versions())
+
+
+def in_background(work: Callable[[], Any]) -> "Future[Any]":
+    """Do something in a thread that nobody has to wait for, not even at the end of the process."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # whoever asks for the result gets it
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
+def guarded_by(sight: Sight, case: int) -> Iterator[Guarded]:
+    """Yield what there is to say of indices that NumPy saw."""
+    for one in sight.seen.values():
+        if one.error is not None:
+            yield Guarded.illegal(NUMPY, one.scope, one.operator, case, one.error)
+        elif one.contested:
+            yield Guarded.contested(
+                NUMPY, one.scope, one.operator, case, one.contested, one.elements, is_nan=one.is_nan
+            )
