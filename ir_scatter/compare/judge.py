@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -58,21 +59,6 @@ def certain() -> Mapping[str, OpenOutput]:
 
 
 # Outputs of models.
-
-
-def pairs(outcomes: Sequence[Outcome], *, pairwise: bool = False) -> Iterator[tuple[Outcome, Outcome]]:
-    """Yield who is compared, and with whom: with NumPy if it computed the model, or else the first that did.
-
-    Args:
-        outcomes: in the order in which runners were named.
-        pairwise: whether every pair is compared.
-    """
-    ran = sorted(
-        (one for one in outcomes if one.status is Status.OK), key=lambda one: not one.runner.endswith(NUMPY)
-    )
-    for reference, subject in combinations(ran, 2):
-        if pairwise or reference is ran[0]:
-            yield subject, reference
 
 
 def compare_outputs(
@@ -326,91 +312,6 @@ def _changed(found: Sequence[Comparison]) -> list[Comparison]:
     return []
 
 
-# Who is wrong where three or more say something.
-
-
-def find_outliers(
-    comparisons: Sequence[Comparison], outcomes: Sequence[Outcome], tolerances: Tolerances
-) -> list[Outlier]:
-    """Name the runner that says something else where three or more say something.
-
-    With NumPy as the reference, runners that agree with each other against it are compared too: then
-    NumPy, that is the document as it is read here, stands alone. Of the iterations of a loop, and the
-    calls of a function, the first is named in which somebody does.
-
-    Args:
-        comparisons: of one case.
-        outcomes: of the same case.
-        tolerances: how far elements may be apart.
-    """
-    by_tensor: dict[tuple[object, ...], list[Comparison]] = {}
-    for one in comparisons:
-        if one.subject != one.reference:
-            place = (one.level, one.node, one.tensor, one.case, one.place, one.caller)
-            by_tensor.setdefault(place, []).append(one)
-    found: dict[tuple[object, ...], Outlier] = {}
-    for key, same in by_tensor.items():
-        outlier = _outlier(same, {one.runner: one for one in outcomes}, tolerances)
-        if outlier is not None:
-            found.setdefault(key[:4], outlier)
-    return list(found.values())
-
-
-def _outlier(
-    found: Sequence[Comparison], outcomes: Mapping[str, Outcome], tolerances: Tolerances
-) -> Outlier | None:
-    first, reference = found[0], found[0].reference
-    verdicts = {one.subject: one.measure.verdict for one in found if one.reference == reference}
-    wrong = [name for name, verdict in verdicts.items() if verdict is Verdict.MISMATCH]
-    if not wrong or len(verdicts) + 1 < _CAMPS:
-        return None
-    right = [name for name in verdicts if name not in wrong]
-    runners, names = tuple(wrong), _listed(wrong)
-    if right:
-        verb = "departs" if len(wrong) == 1 else "depart"
-        message = f"{names} {verb} from what {_listed([reference, *right])} say"
-    elif first.level is Level.NODE:
-        message = f"{names} all differ from {reference}"
-    elif _agree([outcomes[name] for name in wrong if name in outcomes], first.tensor, tolerances):
-        runners, message = (reference,), f"{names} agree with each other against {reference}"
-    else:
-        message = f"{names} differ from {reference}, and from each other"
-    message += _value(found) if reference.endswith(NUMPY) else ""
-    return Outlier(first.level, first.node, first.tensor, first.case, runners, message)
-
-
-def _agree(outcomes: Sequence[Outcome], tensor: str, tolerances: Tolerances) -> bool:
-    first = outcomes[0].outputs.get(tensor) if outcomes else None
-    if first is None:
-        return False
-    precision = coarser(*(one.precision for one in outcomes))
-    return all(
-        _measured(tensor, one.outputs.get(tensor), first, precision, tolerances).verdict
-        is not Verdict.MISMATCH
-        for one in outcomes[1:]
-    )
-
-
-def _value(found: Sequence[Comparison]) -> str:
-    """Return the value that the document demands."""
-    worst = next((one.measure.worst for one in found if one.measure.verdict is Verdict.MISMATCH), None)
-    if worst is None:
-        return ""
-    is_open = worst.expected != worst.expected  # no document says what becomes of NaN in a reduction
-    source = "as NumPy computes it" if is_open else "by the document"
-    return f": {source} {list(worst.index)} is {shown(worst.expected)}, not {shown(worst.got)}"
-
-
-def shown(element: object) -> str:
-    """Return an element in few characters."""
-    return f"{element:.9g}" if isinstance(element, float) else str(element)
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return names as a sentence has them: "a, b and c"."""
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
-
-
 # Outputs that are not the same when nodes are tapped: the same runner on the same inputs.
 
 
@@ -430,9 +331,9 @@ class Changed:
     without: "Array"
     tapped: "Array | None"
 
-    def measure(self, got: "Array | None", expected: "Array", tolerances: Tolerances, *open: Open) -> Measure:
-        """Return how two values of the output differ beyond rounding, and what is not left open."""
-        return _measured(self.output, got, expected, self.plain.precision, tolerances, *open)
+    def measure(self, tolerances: Tolerances, open: Open, got: "Array | None", expected: "Array") -> Measure:
+        """Return how two values of the output differ beyond rounding, where it is not left open."""
+        return _measured(self.output, got, expected, self.plain.precision, tolerances, open)
 
 
 def changed_by_taps(plain: Outcome, tapped: Outcome) -> Iterator[Changed]:
@@ -445,22 +346,100 @@ def changed_by_taps(plain: Outcome, tapped: Outcome) -> Iterator[Changed]:
 
 def are_beyond_rounding(changes: Sequence[Changed], tolerances: Tolerances) -> bool:
     """Tell whether one of some changes is more than rounding."""
-    found = (one.measure(one.tapped, one.without, tolerances) for one in changes)
+    found = (one.measure(tolerances, certain, one.tapped, one.without) for one in changes)
     return any(one.verdict is Verdict.MISMATCH for one in found)
 
 
-@dataclass(slots=True, eq=False)
-class Judgement:
-    """What is said of one case: of its outputs, of its nodes, of who is wrong, and what else."""
+# All outputs of one case, and who is wrong.
 
-    outputs: list[Comparison]
-    notes: Sequence[Note]
-    outliers: list[Outlier]
-    remarks: list[str] = field(default_factory=list)
 
-    def blame(
-        self, changes: Sequence[Changed], numpy: Outcome | None, case: int, tolerances: Tolerances, open: Open
-    ) -> None:
+class CaseJudge:
+    """Judges the outputs of one model for one set of inputs.
+
+    Attributes:
+        outputs: the comparisons.
+        outliers: who says something else than two others, or contradicts itself.
+        remarks: what else there is to say.
+    """
+
+    def __init__(self, case: int, tolerances: Tolerances, open: Open, notes: Sequence[Note]) -> None:
+        """Make a judge.
+
+        Args:
+            case: the number of the inputs.
+            tolerances: how far elements may be apart.
+            open: what the document leaves open.
+            notes: what is said of the nodes.
+        """
+        self._case, self._tolerances, self._open, self._notes = case, tolerances, open, notes
+        self.outputs: list[Comparison] = []
+        self.outliers: list[Outlier] = []
+        self.remarks: list[str] = []
+
+    def compare(self, outcomes: Sequence[Outcome], *, pairwise: bool) -> None:
+        """Compare outputs: with NumPy if it computed the model, or else with the first that did.
+
+        Args:
+            outcomes: in the order in which runners were named.
+            pairwise: whether every pair is compared.
+        """
+        ran = [one for one in outcomes if one.status is Status.OK]
+        ran.sort(key=lambda one: not one.runner.endswith(NUMPY))
+        for reference, subject in combinations(ran, 2):
+            if pairwise or reference is ran[0]:
+                self.outputs += compare_outputs(subject, reference, self._case, self._tolerances, self._open)
+        for outcome in outcomes:
+            self.outputs += compare_runs(outcome, self._case)
+
+    def find_outliers(self, outcomes: Sequence[Outcome]) -> None:
+        """Name the runner that says something else where three or more say something.
+
+        With NumPy as the reference, runners that agree with each other against it are compared too: then
+        NumPy, that is the document as it is read here, stands alone. Of the iterations of a loop, and the
+        calls of a function, the first is named in which somebody does.
+        """
+        by_tensor: dict[tuple[object, ...], list[Comparison]] = {}
+        for one in (*self.outputs, *comparisons_in(self._notes)):
+            if one.subject != one.reference:
+                place = (one.level, one.node, one.tensor, one.place, one.caller)
+                by_tensor.setdefault(place, []).append(one)
+        found: dict[tuple[object, ...], Outlier] = {}
+        for key, same in by_tensor.items():
+            outlier = self._outlier(same, {one.runner: one for one in outcomes})
+            if outlier is not None:
+                found.setdefault(key[:3], outlier)
+        self.outliers += found.values()
+
+    def _outlier(self, found: Sequence[Comparison], outcomes: Mapping[str, Outcome]) -> Outlier | None:
+        first, reference = found[0], found[0].reference
+        verdicts = {one.subject: one.measure.verdict for one in found if one.reference == reference}
+        wrong = [name for name, verdict in verdicts.items() if verdict is Verdict.MISMATCH]
+        if not wrong or len(verdicts) + 1 < _CAMPS:
+            return None
+        right = [name for name in verdicts if name not in wrong]
+        runners, names = tuple(wrong), _listed(wrong)
+        if right:
+            verb = "departs" if len(wrong) == 1 else "depart"
+            message = f"{names} {verb} from what {_listed([reference, *right])} say"
+        elif first.level is Level.NODE:
+            message = f"{names} all differ from {reference}"
+        elif self._agree([outcomes[name] for name in wrong if name in outcomes], first.tensor):
+            runners, message = (reference,), f"{names} agree with each other against {reference}"
+        else:
+            message = f"{names} differ from {reference}, and from each other"
+        message += _by_document(found) if reference.endswith(NUMPY) else ""
+        return Outlier(first.level, first.node, first.tensor, self._case, runners, message)
+
+    def _agree(self, outcomes: Sequence[Outcome], tensor: str) -> bool:
+        first = outcomes[0].outputs.get(tensor) if outcomes else None
+        if first is None:
+            return False
+        precision = coarser(*(one.precision for one in outcomes))
+        others = (one.outputs.get(tensor) for one in outcomes[1:])
+        found = (_measured(tensor, got, first, precision, self._tolerances) for got in others)
+        return all(one.verdict is not Verdict.MISMATCH for one in found)
+
+    def explain(self, changes: Sequence[Changed], numpy: Outcome | None) -> None:
         """Say of outputs that taps changed whether it is rounding, and if not, which of the two is wrong.
 
         NumPy tells, or else the nodes if all are right when they are tapped; of each output of a runner
@@ -472,7 +451,8 @@ class Judgement:
             runner, name, without, tapped = one.plain.runner, one.output, one.without, one.tapped
             if (runner, name) in done:
                 continue
-            found = one.measure(tapped, without, tolerances, open)
+            told = partial(one.measure, self._tolerances, self._open)
+            found = told(tapped, without)
             if found.verdict is not Verdict.MISMATCH:
                 self.remarks.append(_rounding(one, is_open=found.verdict is Verdict.CONTESTED))
                 continue
@@ -480,32 +460,32 @@ class Judgement:
             if tapped is None:
                 found = replace(found, remark="is missing when nodes are tapped")
             said = replace(found, verdict=Verdict.NONDETERMINISTIC)
-            comparison = _of_output(name, case, runner, runner, said, tapped, without, tapped=True)
-            end = ""
-            right = document.get(name)
+            comparison = _of_output(name, self._case, runner, runner, said, tapped, without, tapped=True)
+            right, end = document.get(name), ""
             if right is not None:
-                of_tapped = one.measure(tapped, right, tolerances, open)
-                of_plain = one.measure(without, right, tolerances, open)
+                of_tapped, of_plain = told(tapped, right), told(without, right)
                 is_wrong = [each.verdict is Verdict.MISMATCH for each in (of_tapped, of_plain)]
                 if not any(is_wrong):
                     self.remarks.append(_rounding(one, is_open=False))
                     continue
                 if is_wrong[1]:
                     assert numpy is not None
-                    comparison = _of_output(name, case, runner, numpy.runner, of_plain, without, right)
+                    comparison = _of_output(name, self._case, runner, numpy.runner, of_plain, without, right)
+                if found.worst is not None and len(found.worst.index) == right.ndim:
+                    end = f"; by the document it is {shown(plain(right[found.worst.index]))}"
                 words = ["wrong" if wrong else "right" for wrong in is_wrong]
-                end = f"{_by_document(found, right)}: {words[0]} with taps, {words[1]} without"
+                end += f": {words[0]} with taps, {words[1]} without"
             elif tapped is not None and self._are_nodes_right(runner):
-                wrong = one.measure(without, tapped, tolerances, open)
-                comparison = _of_output(name, case, runner, runner, wrong, without, tapped, tapped=True)
+                said = told(without, tapped)
+                comparison = _of_output(name, self._case, runner, runner, said, without, tapped, tapped=True)
                 end = "; with taps every scatter node is right"
             self._contradicts(comparison, found, end)
 
     def _contradicts(self, comparison: Comparison, found: Measure, end: str) -> None:
         """Enter how a runner contradicts itself, unless the same is said already."""
-        runner, name = comparison.subject, comparison.tensor
-        known = [(one.subject, one.tensor, one.reference) for one in self.outputs]
-        if (runner, name, comparison.reference) not in known or comparison.reference == runner:
+        runner, name, reference = comparison.subject, comparison.tensor, comparison.reference
+        known = {(one.subject, one.tensor, one.reference) for one in self.outputs}
+        if reference == runner or (runner, name, reference) not in known:
             self.outputs.append(comparison)
         how = f": {found.remark}"
         if found.worst is not None:
@@ -515,16 +495,40 @@ class Judgement:
         if any(one.node is None and one.tensor == name and runner in one.runners for one in self.outliers):
             self.remarks.append(message)
         else:
-            self.outliers.append(Outlier(Level.MODEL, None, name, comparison.case, (runner,), message))
+            self.outliers.append(Outlier(Level.MODEL, None, name, self._case, (runner,), message))
 
     def _are_nodes_right(self, runner: str) -> bool:
         """Tell whether every scatter node was judged when it was tapped, and none is wrong."""
-        judged = (one for one in self.notes if isinstance(one, Comparison) and one.subject == runner)
-        verdicts = [one.measure.verdict for one in judged]
+        verdicts = [one.measure.verdict for one in comparisons_in(self._notes) if one.subject == runner]
         is_missing = any(
-            isinstance(one, NotTapped) and one.runner == runner and one.reason != NEVER for one in self.notes
+            isinstance(one, NotTapped) and one.runner == runner and one.reason != NEVER for one in self._notes
         )
         return bool(verdicts) and not is_missing and not any(one.is_difference for one in verdicts)
+
+
+def comparisons_in(notes: Sequence[Note]) -> list[Comparison]:
+    """Return the verdicts among what is said of nodes."""
+    return [one for one in notes if isinstance(one, Comparison)]
+
+
+def _by_document(found: Sequence[Comparison]) -> str:
+    """Return the value that the document demands."""
+    worst = next((one.measure.worst for one in found if one.measure.verdict is Verdict.MISMATCH), None)
+    if worst is None:
+        return ""
+    is_open = worst.expected != worst.expected  # no document says what becomes of NaN in a reduction
+    source = "as NumPy computes it" if is_open else "by the document"
+    return f": {source} {list(worst.index)} is {shown(worst.expected)}, not {shown(worst.got)}"
+
+
+def shown(element: object) -> str:
+    """Return an element in few characters."""
+    return f"{element:.9g}" if isinstance(element, float) else str(element)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names as a sentence has them: "a, b and c"."""
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
 def _rounding(one: Changed, *, is_open: bool) -> str:
@@ -534,10 +538,3 @@ def _rounding(one: Changed, *, is_open: bool) -> str:
     why = "indices repeat before it" if is_open else "fusions differ"
     how = found.remark or f"by up to {found.max_abs:.3g}"
     return f"{one.plain.runner}: output {one.output} changes {how} when nodes are tapped: {why}"
-
-
-def _by_document(found: Measure, document: "Array") -> str:
-    """Return what NumPy computes for the worst element."""
-    if found.worst is None or len(found.worst.index) != document.ndim:
-        return ""
-    return f"; by the document it is {shown(plain(document[found.worst.index]))}"

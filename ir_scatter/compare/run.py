@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Any
 from ir_scatter.compare.contested import OpenOutput
 from ir_scatter.compare.guard import Reference, guarded_by
 from ir_scatter.compare.judge import (
+    CaseJudge,
     Changed,
-    Judgement,
     NodeJudge,
     Note,
     are_beyond_rounding,
     changed_by_taps,
     compare_outputs,
     compare_runs,
-    find_outliers,
+    comparisons_in,
     merge_repeats,
     nodes_by_tap,
-    pairs,
     tolerance_names,
     without_equal,
 )
@@ -283,7 +282,6 @@ class _Session:
         self.devices: dict[str, Availability] = {}
         self.about: dict[str, tuple[str, ...]] = {}
         self.runs: list[tuple[Runs, ...]] = []
-        self._judging = ThreadPoolExecutor(1)
         self._feeds: dict[int, Feeds] = {}
         self._sights: dict[int, Sight] = {}
         self._open: dict[tuple[int, str], Mapping[str, OpenOutput]] = {}
@@ -389,40 +387,32 @@ class _Session:
     def run_case(self, number: int, feeds: "Feeds") -> list[Outcome]:
         """Run all on one set of inputs; NumPy computes and judges while the others run."""
         self._feeds[number] = feeds
+        case = _Case(number, self.judge, self.settings)
         computing = self.reference.start(feeds) if self.with_numpy else None
-        answers = []
         for runner in self.runners:
             plain = self._run_with_profile(runner, number, feeds)
             times = self.settings.repeat if plain.status is Status.OK else 0
-            answers.append(self._taken(number, plain, self._run_with_taps(runner, feeds, times)))
-        notes, changes = _gathered(answers)
-        runs = [answer.runs for answer in answers]
-        outcomes = [one.plain for one in runs]
-        if computing is None and (
-            _is_guard_wanted(outcomes, notes) or are_beyond_rounding(changes, self.settings.tolerances)
-        ):
+            case.take(plain, self._run_with_taps(runner, feeds, times))
+        notes, numpy = case.notes(), None
+        is_changed = are_beyond_rounding(case.changes, self.settings.tolerances)
+        if computing is None and (is_changed or _is_guard_wanted(case.outcomes, notes)):
             computing = self.reference.start(feeds)
-        numpy = None
         if computing is not None:
-            numpy, sight = self.reference.finish(computing, self.settings.timeout)
-            self._sights[number] = sight
-            notes = [*guarded_by(sight, number), *notes]
+            numpy, self._sights[number] = self.reference.finish(computing, self.settings.timeout)
+            notes = [*guarded_by(self._sights[number], number), *notes]
             if self.with_numpy:
-                runs, outcomes = [Runs(numpy), *runs], [numpy, *outcomes]
-        if self.settings.keeps_runs:
-            self.runs.append(tuple(runs))
-        self._enter(number, outcomes, notes, changes, numpy, with_outputs=True)
-        return outcomes
+                case.runs.insert(0, Runs(numpy))
+        self._enter(case, notes, numpy)
+        return case.outcomes
 
     def judge_saved(self, number: int, feeds: "Feeds", runs: Sequence[Runs], *, with_outputs: bool) -> None:
         """Judge what was saved, and compare outputs with each other if that is wanted."""
         self._feeds[number] = feeds
-        notes, changes = _gathered([self._taken(number, one.plain, one.tapped) for one in runs])
-        outcomes = [one.plain for one in runs]
-        numpy = next((one for one in outcomes if one.runner.endswith(NUMPY)), None)
-        if self.settings.keeps_runs and with_outputs:
-            self.runs.append(tuple(runs))
-        self._enter(number, outcomes, notes, changes, numpy, with_outputs=with_outputs)
+        case = _Case(number, self.judge, self.settings)
+        for one in runs:
+            case.take(one.plain, one.tapped)
+        numpy = next((one for one in case.outcomes if one.runner.endswith(NUMPY)), None)
+        self._enter(case, case.notes(), numpy, with_outputs=with_outputs)
 
     def compare_pairs(self, number: int, chosen: Iterable[tuple[Outcome, Outcome]]) -> None:
         """Compare the outputs of some runs with those of others."""
@@ -431,53 +421,32 @@ class _Session:
             found = compare_outputs(subject, reference, number, tolerances, open)
             self.outputs += map(without_equal, found)
 
-    def _taken(self, number: int, plain: Outcome, tapped: Iterable[Outcome]) -> "_Answer":
-        """Take the runs of one runner as they come, each judged while the next one runs."""
-        changes, judged, kept = list[Changed](), list[Future[list[Note]]](), list[Outcome]()
-        for run in tapped:
-            changes += changed_by_taps(plain, run)
-            known = replace(run, precision=plain.precision)
-            judged.append(self._judging.submit(self.judge.judge, known, number))
-            if self.settings.keeps_runs:
-                kept.append(known)
-        return _Answer(Runs(plain, tuple(kept)), changes, judged)
-
     def _enter(
-        self,
-        number: int,
-        outcomes: Sequence[Outcome],
-        notes: Sequence[Note],
-        changes: Sequence[Changed],
-        numpy: Outcome | None,
-        *,
-        with_outputs: bool,
+        self, case: "_Case", notes: Sequence[Note], numpy: Outcome | None, *, with_outputs: bool = True
     ) -> None:
         """Enter what is to be said of one case."""
-        for outcome in outcomes:
+        for outcome in case.outcomes:
             self.outcomes[outcome.runner] = _worse(self.outcomes.get(outcome.runner), outcome)
         self._open.clear()
-        open, tolerances = partial(self.open_outputs, number), self.settings.tolerances
-        outputs: list[Comparison] = []
+        judge = CaseJudge(
+            case.number, self.settings.tolerances, partial(self.open_outputs, case.number), notes
+        )
         if with_outputs:
-            for subject, reference in pairs(outcomes, pairwise=self.settings.pairwise):
-                outputs += compare_outputs(subject, reference, number, tolerances, open)
-            for outcome in outcomes:
-                outputs += compare_runs(outcome, number)
-        nodes = [one for one in notes if isinstance(one, Comparison)]
-        outliers = [one for found in (outputs, nodes) for one in find_outliers(found, outcomes, tolerances)]
-        said = Judgement(outputs, notes, outliers)
-        said.blame(changes, numpy, number, tolerances, open)
-        self.outputs += map(without_equal, said.outputs)
+            judge.compare(case.outcomes, pairwise=self.settings.pairwise)
+            self.runs += [tuple(case.runs)] if self.settings.keeps_runs else []
+        judge.find_outliers(case.outcomes)
+        judge.explain(case.changes, numpy)
+        self.outputs += map(without_equal, judge.outputs)
         self.notes += notes
-        self.outliers += said.outliers
-        self.remarks |= dict.fromkeys(said.remarks)
+        self.outliers += judge.outliers
+        self.remarks |= dict.fromkeys(judge.remarks)
         if any(isinstance(one, Guarded) and one.is_illegal for one in notes):
             for runner in self.runners:  # some plugins write outside of their memory then
                 runner.close()
 
     def result(self, cases: "Sequence[Feeds]") -> Compared:
         """Return what was found."""
-        nodes = [one for one in self.notes if isinstance(one, Comparison)]
+        nodes = comparisons_in(self.notes)
         judged = {(one.subject, one.node) for one in nodes}
         missing: dict[tuple[str, str], NotTapped] = {}
         for one in self.notes:
@@ -504,21 +473,43 @@ class _Session:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Answer:
-    """What came of one runner, what taps changed in it, and what is said of each run with taps."""
+class _Case:
+    """The runs of one case, and what is said of each with taps, found out while the next one runs.
 
-    runs: Runs
-    changes: list[Changed]
-    judged: "list[Future[list[Note]]]"
+    Attributes:
+        number: of the inputs.
+        runs: of each runner, those with taps only if they are to be kept.
+        changes: what taps changed.
+    """
 
+    def __init__(self, number: int, judge: NodeJudge, settings: Settings) -> None:
+        self.number, self._judge, self._settings = number, judge, settings
+        self.runs: list[Runs] = []
+        self.changes: list[Changed] = []
+        self._executor = ThreadPoolExecutor(1)
+        self._judged: list[list[Future[list[Note]]]] = []
 
-def _gathered(answers: Sequence[_Answer]) -> tuple[list[Note], list[Changed]]:
-    """Wait for the judge, and say once what holds of several runs."""
-    notes = [
-        note for answer in answers for note in merge_repeats([judged.result() for judged in answer.judged])
-    ]
-    return notes, [change for answer in answers for change in answer.changes]
+    def take(self, plain: Outcome, tapped: Iterable[Outcome]) -> None:
+        """Take the runs of one runner as they come."""
+        judged, kept = list[Future[list[Note]]](), list[Outcome]()
+        for run in tapped:
+            self.changes += changed_by_taps(plain, run)
+            known = replace(run, precision=plain.precision)
+            judged.append(self._executor.submit(self._judge.judge, known, self.number))
+            if self._settings.keeps_runs:
+                kept.append(known)
+        self._judged.append(judged)
+        self.runs.append(Runs(plain, tuple(kept)))
+
+    def notes(self) -> list[Note]:
+        """Wait for the judge, and say once what holds of several runs."""
+        found = [merge_repeats([one.result() for one in judged]) for judged in self._judged]
+        return [note for notes in found for note in notes]
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """Return the runs without taps."""
+        return [one.plain for one in self.runs]
 
 
 def _is_guard_wanted(outcomes: Sequence[Outcome], notes: Sequence[Note]) -> bool:
