@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,15 +25,6 @@ if TYPE_CHECKING:
     from ir_scatter.evaluate.program import Program, Sketch
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Computation:
-    """One that was started: its end, what it sees on the way, and when it began."""
-
-    future: "Future[Outcome]"
-    sight: Sight
-    started: float
-
-
 class Reference:
     """Computes one model while runners do, in a thread, and watches the indices of its scatter nodes."""
 
@@ -42,26 +33,26 @@ class Reference:
         self._nodes = frozenset(node.scope for node in model.walk(scatter_types(model.domain)))
         self._timed_out: Outcome | None = None
 
-    def start(self, feeds: "Mapping[str, Array]") -> Computation:
-        """Begin to compute, unless that took too long before."""
-        sight, known = Sight(self._nodes), self._timed_out
-        work = partial(self._compute, feeds, sight) if known is None else lambda: known
-        return Computation(in_background(work), sight, time.monotonic())
+    def start(self, feeds: "Mapping[str, Array]") -> Callable[[float], tuple[Outcome, Sight]]:
+        """Begin to compute, unless that took too long before.
 
-    def finish(self, computation: Computation, timeout: float) -> tuple[Outcome, Sight]:
-        """Return how it ended, and what was seen; nothing if it takes longer than a time in seconds.
-
-        Raises:
-            BadFeed: a feed is missing, superfluous, or of the wrong type or shape.
-            UnreadableModel: the model, or a constant that is needed, cannot be read.
+        Returns:
+            What waits for the end, and gives it and what was seen: nothing if it takes longer than a time
+            in seconds from now on. It raises BadFeed if a feed is missing, superfluous, or of the wrong
+            type or shape, and UnreadableModel if the model, or a constant that is needed, cannot be read.
         """
-        left = max(timeout - (time.monotonic() - computation.started), 0)
-        try:
-            outcome = computation.future.result(left)
-        except TimeoutError:
-            message = f"no answer within {counted(timeout, 'second')}"
-            outcome = self._timed_out = self._ended(Status.TIMEOUT, message)
-        return outcome, Sight() if outcome is self._timed_out else computation.sight
+        sight, known, started = Sight(self._nodes), self._timed_out, time.monotonic()
+        future = in_background(partial(self._compute, feeds, sight) if known is None else lambda: known)
+
+        def finish(timeout: float) -> tuple[Outcome, Sight]:
+            try:
+                outcome: Outcome = future.result(max(timeout - (time.monotonic() - started), 0))
+            except TimeoutError:
+                message = f"no answer within {counted(timeout, 'second')}"
+                outcome = self._timed_out = self._ended(Status.TIMEOUT, message)
+            return outcome, Sight() if outcome is self._timed_out else sight
+
+        return finish
 
     def foresee(self, feeds: "Mapping[str, Array]", seeds: Seeds, timeout: float) -> Mapping[str, OpenOutput]:
         """Return the outputs of which something is open, as far as that can be told of a model that fails.

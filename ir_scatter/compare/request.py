@@ -226,8 +226,7 @@ def _one(job: Job, models: list[Model], sources: Sources) -> Iterator[tuple[Comp
     elif job.against:
         found = compare_against(job.against, models[0], sources.runners, settings, with_numpy=with_numpy)
     else:
-        path = job.models[0]
-        found = compare(path, sources.runners, settings, with_numpy=with_numpy, feeds=feeds, model=models[0])
+        found = compare(models[0], sources.runners, settings, with_numpy=with_numpy, feeds=feeds)
     yield found, ""
 
 

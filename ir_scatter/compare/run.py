@@ -63,34 +63,32 @@ _SUFFIX = re.compile(r"(?:\.\d+)+$")
 
 
 def compare(
-    path: "str | Path",
+    model: "Model | str | Path",
     runners: "Sequence[Runner]",
     settings: Settings,
     *,
     with_numpy: bool = True,
     feeds: "Feeds | None" = None,
-    model: Model | None = None,
 ) -> Compared:
     """Run a model on NumPy and on runners, compare outputs, and every scatter node for itself.
 
     Args:
-        path: of the model.
+        model: as it was read, or its path.
         runners: in the order in which they were named.
         settings: what is wanted.
         with_numpy: whether NumPy is one of them.
         feeds: the inputs of the first case; None to generate them as those of the others are.
-        model: as it was read, if it was.
 
     Raises:
         UnreadableModel: the model cannot be read.
         BadFeed: a feed is missing, superfluous, or of the wrong type or shape.
         NoInputs: no legal inputs were found.
     """
-    known = read(path) if model is None else model
+    known = model if isinstance(model, Model) else read(model)
     for runner in runners[:1]:
-        runner.prepare(path, precision=settings.precision, timeout=settings.timeout)
+        runner.prepare(known.path, precision=settings.precision, timeout=settings.timeout)
     cases = tuple(make_cases(known, settings, feeds))
-    session = _Session(known, path, runners, settings, with_numpy=with_numpy)
+    session = _Session(known, runners, settings, with_numpy=with_numpy)
     for number, case in enumerate(cases):
         session.run_case(number, case)
     return session.result(cases)
@@ -123,7 +121,7 @@ def compare_against(
     snapshot = load(folder)
     for feeds in snapshot.feeds:
         _demand_fit(feeds, model, f"with the inputs of {snapshot.model} that were saved")
-    session = _Session(model, model.path, runners, settings, with_numpy=with_numpy)
+    session = _Session(model, runners, settings, with_numpy=with_numpy)
     for number, (feeds, old) in enumerate(zip(snapshot.feeds, snapshot.runs, strict=True)):
         if runners or with_numpy:
             new = session.run_case(number, feeds)
@@ -131,7 +129,7 @@ def compare_against(
             session.compare_pairs(number, _old_and_new(new, [one.plain for one in old]))
         else:
             session.judge_saved(number, feeds, old, with_outputs=True)
-    session.facts = {**snapshot.facts, **session.facts}
+    session.facts |= snapshot.facts
     session.remarks[f"saved results of {snapshot.model}, from {folder}"] = None
     return session.result(snapshot.feeds)
 
@@ -176,7 +174,7 @@ def run_both(
     Raises:
         BadFeed: the second model does not take the inputs of the first.
     """
-    sides = [_Session(model, model.path, runners, settings, with_numpy=with_numpy) for model in models]
+    sides = [_Session(model, runners, settings, with_numpy=with_numpy) for model in models]
     asked: list[Runner | None] = [*([None] if with_numpy else ()), *runners]
     for number, case in enumerate(cases):
         feeds = case, _fitting(case, models)
@@ -262,14 +260,12 @@ class _Session:
     def __init__(
         self,
         model: Model,
-        path: "str | Path",
         runners: "Sequence[Runner]",
         settings: Settings,
         *,
         with_numpy: bool,
     ) -> None:
-        self.model, self.path, self.runners, self.settings = model, str(path), runners, settings
-        self.with_numpy = with_numpy
+        self.path, self.runners, self.settings, self.with_numpy = model.path, runners, settings, with_numpy
         self.reference = Reference(model)
         self.nodes = nodes_by_tap(model)
         self.judge = NodeJudge(self.nodes, settings.tolerances)
@@ -294,9 +290,7 @@ class _Session:
         """Run one runner without taps, or NumPy."""
         self._feeds[number] = feeds
         if runner is None:
-            outcome, self._sights[number] = self.reference.finish(
-                self.reference.start(feeds), self.settings.timeout
-            )
+            outcome, self._sights[number] = self.reference.start(feeds)(self.settings.timeout)
             return outcome
         if runner.name in self._hopeless:
             return self._hopeless[runner.name]
@@ -373,7 +367,7 @@ class _Session:
         feeds, timeout = self._feeds[number], self.settings.timeout
         if number not in self._sights and (runner is not None or number in self.judge.contested):
             with suppress(Error):
-                _, self._sights[number] = self.reference.finish(self.reference.start(feeds), timeout)
+                _, self._sights[number] = self.reference.start(feeds)(timeout)
         sight = self._sights.get(number, Sight())
         if sight.open is not None:
             return sight.open
@@ -388,17 +382,17 @@ class _Session:
         """Run all on one set of inputs; NumPy computes and judges while the others run."""
         self._feeds[number] = feeds
         case = _Case(number, self.judge, self.settings)
-        computing = self.reference.start(feeds) if self.with_numpy else None
+        finish = self.reference.start(feeds) if self.with_numpy else None
         for runner in self.runners:
             plain = self._run_with_profile(runner, number, feeds)
             times = self.settings.repeat if plain.status is Status.OK else 0
             case.take(plain, self._run_with_taps(runner, feeds, times))
         notes, numpy = case.notes(), None
         is_changed = are_beyond_rounding(case.changes, self.settings.tolerances)
-        if computing is None and (is_changed or _is_guard_wanted(case.outcomes, notes)):
-            computing = self.reference.start(feeds)
-        if computing is not None:
-            numpy, self._sights[number] = self.reference.finish(computing, self.settings.timeout)
+        if finish is None and (is_changed or _is_guard_wanted(case.outcomes, notes)):
+            finish = self.reference.start(feeds)
+        if finish is not None:
+            numpy, self._sights[number] = finish(self.settings.timeout)
             notes = [*guarded_by(self._sights[number], number), *notes]
             if self.with_numpy:
                 case.runs.insert(0, Runs(numpy))

@@ -17,7 +17,7 @@ from tests.unit.nested_onnx import save
 
 def watched(path: Path | str, feeds: Inputs) -> tuple[Outcome, dict[str, Seen]]:
     reference = Reference(read(path))
-    outcome, sight = reference.finish(reference.start(feeds), 60)
+    outcome, sight = reference.start(feeds)(60)
     return outcome, sight.seen
 
 
