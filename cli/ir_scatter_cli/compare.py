@@ -16,7 +16,7 @@ from ir_scatter_cli.options import InputShape, format_option, output_option
 from ir_scatter_cli.output import progress, report, say, write
 
 if TYPE_CHECKING:
-    from ir_scatter.compare.job import Done, Job
+    from ir_scatter.compare.request import Done, Job
 
 
 class Seconds(click.FloatRange):
@@ -111,9 +111,9 @@ def command(**options: Any) -> int:
 
 
 def _job(options: dict[str, Any]) -> "Job":
-    from ir_scatter.compare.job import Job
-    from ir_scatter.compare.session import Settings
-    from ir_scatter.compare.tolerances import Tolerances
+    from ir_scatter.compare.request import Job
+    from ir_scatter.compare.result import Settings
+    from ir_scatter.compare.tolerance import Tolerances
 
     settings = Settings(
         seed=options["seed"],
@@ -133,7 +133,7 @@ def _job(options: dict[str, Any]) -> "Job":
 
 
 def _run(options: dict[str, Any]) -> int:
-    from ir_scatter.compare.job import run_job
+    from ir_scatter.compare.request import run_job
 
     if options["report"]:
         from ir_scatter.report.comparison_html import require_packages
@@ -189,6 +189,6 @@ def _exit_code(done: "Done", *, is_named: bool) -> int:
         return exits.FINDINGS
     if done.failures:
         return exits.USAGE
-    from ir_scatter.compare.session import has_failed
+    from ir_scatter.compare.result import has_failed
 
     return exits.RUNTIME if is_named and has_failed(done.found) else exits.OK

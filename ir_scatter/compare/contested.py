@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ir_scatter.analysis.interpreter import Step
-from ir_scatter.compare.tensors import measure
-from ir_scatter.compare.verdicts import Excuse, Measure, Tolerance, Verdict
+from ir_scatter.compare.measure import measure
+from ir_scatter.compare.result import Excuse, Measure, Verdict
+from ir_scatter.compare.tolerance import Tolerance
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import static
 from ir_scatter.evaluate.model import compute_node

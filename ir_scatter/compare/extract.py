@@ -4,21 +4,17 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ir_scatter.compare.nodes import TappedNode, scatter_nodes
-from ir_scatter.compare.session import SAVED, Compared, Settings
-from ir_scatter.compare.stored import type_of
-from ir_scatter.compare.verdicts import Comparison, Level, Verdict
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.compare.judge import nodes_by_tap, output_of
+from ir_scatter.compare.result import SAVED, Compared, Comparison, Level, Settings, Verdict
+from ir_scatter.compare.snapshot import type_of
 from ir_scatter.core.errors import CannotWrite, NotEditable
 from ir_scatter.evaluate.archive import write_arrays
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import OneInput, OneNode
 from ir_scatter.ops.spec import Kind
 from ir_scatter.reading import read
-
-if TYPE_CHECKING:
-    pass
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 60
@@ -33,7 +29,7 @@ def extract(found: Compared, folder: Path) -> Iterator[str]:
         CannotWrite: a file cannot be written.
     """
     model = read(found.model)
-    nodes = {(one.node.scope, one.output): one for one in scatter_nodes(model)}
+    nodes = {(site.node.scope, output_of(site)): site for site in nodes_by_tap(model).values()}
     taken: set[str] = set()
     seen: set[tuple[str, str, str]] = set()
     for one in found.comparisons:
@@ -41,7 +37,8 @@ def extract(found: Compared, folder: Path) -> Iterator[str]:
         if one.level is not Level.NODE or one.measure.verdict is not Verdict.MISMATCH or key in seen:
             continue
         seen.add(key)
-        place = folder / _free_name(one, taken)
+        name = _UNSAFE.sub("_", f"{one.node}__{one.subject}").strip("._")[-_LONGEST:]
+        place = folder / unused_name(name or "node", taken)
         try:
             place.mkdir(parents=True, exist_ok=True)
             written = _write(one, nodes[key[1:]], place, found, model.format)
@@ -55,8 +52,8 @@ def extract(found: Compared, folder: Path) -> Iterator[str]:
         yield f"{one.node} on {one.subject} extracted to {written}"
 
 
-def _free_name(one: Comparison, taken: set[str]) -> str:
-    base = _UNSAFE.sub("_", f"{one.node}__{one.subject}").strip("._")[-_LONGEST:] or "node"
+def unused_name(base: str, taken: set[str]) -> str:
+    """Return a name, with a number behind it if it is taken, and take it."""
     name, number = base, 2
     while name in taken:
         name, number = f"{base}_{number}", number + 1
@@ -64,8 +61,8 @@ def _free_name(one: Comparison, taken: set[str]) -> str:
     return name
 
 
-def _write(one: Comparison, known: TappedNode, place: Path, found: Compared, format: str) -> Path:
-    node = _node(one, known)
+def _write(one: Comparison, site: ScatterNode, place: Path, found: Compared, format: str) -> Path:
+    node = _node(one, site)
     files = {place / f"model{suffix}": data for suffix, data in FORMATS[format].single_node(node).items()}
     for path, data in files.items():
         path.write_bytes(data)
@@ -77,11 +74,11 @@ def _write(one: Comparison, known: TappedNode, place: Path, found: Compared, for
     return path
 
 
-def _node(one: Comparison, known: TappedNode) -> OneNode:
+def _node(one: Comparison, site: ScatterNode) -> OneNode:
     """Describe the node with the inputs that it had."""
-    spec, site = known.site.spec, known.site
+    spec, node = site.spec, site.node
     inputs: list[OneInput | None] = []
-    for port, input, array in zip(spec.ports, known.node.inputs, one.inputs, strict=False):
+    for port, input, array in zip(spec.ports, node.inputs, one.inputs, strict=False):
         if array is None:
             inputs.append(None)
             continue
@@ -89,14 +86,12 @@ def _node(one: Comparison, known: TappedNode) -> OneNode:
         inputs.append(OneInput(port.name, type_of(array), array, is_constant))
     attributes = {
         name: value
-        for name, value in known.node.attributes.items()
+        for name, value in node.attributes.items()
         if (row := spec.attribute(name)) is not None and (row.kind is not Kind.INT or value is not None)
     }
     assert one.expected is not None
-    assert known.node.opset is not None
-    return OneNode(
-        spec.key.type, known.node.opset, attributes, inputs, type_of(one.expected), one.expected.shape
-    )
+    assert node.opset is not None
+    return OneNode(spec.key.type, node.opset, attributes, inputs, type_of(one.expected), one.expected.shape)
 
 
 def _readme(one: Comparison, path: Path, found: Compared) -> str:
@@ -124,7 +119,7 @@ def _command(one: Comparison, runner: str, model: str, settings: Settings) -> st
     words = ["ir-scatter", "compare", model, "--on", "numpy", "--on", runner, "--inputs", "inputs.npz"]
     if settings.precision != Settings().precision:
         words += ["--precision", settings.precision]
-    asked = settings.tolerances.find((one.tensor, one.node))
+    asked = settings.tolerances.find(one.tensor, one.node)
     if asked is not None:
         words += ["--tolerance", f"{asked.absolute:g},{asked.relative:g}"]
     return shlex.join(words)

@@ -1,8 +1,13 @@
-"""NumPy computes a model, watches the indices of its scatter nodes, and follows contested elements."""
+"""NumPy beside the runners: what the documents say a model computes, and what its indices were."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,12 +25,19 @@ from ir_scatter.compare.contested import (
     spread,
     whole,
 )
-from ir_scatter.compare.scopes import printed
+from ir_scatter.compare.result import NUMPY, Guarded
 from ir_scatter.core.dataflow import Call, Choice, Dataflow, Key, Nested, Repeat, Source
 from ir_scatter.core.element_types import dtype
-from ir_scatter.core.errors import Error, IllegalCase
-from ir_scatter.core.model import Value
-from ir_scatter.core.shapes import static
+from ir_scatter.core.errors import (
+    BrokenModel,
+    Error,
+    EvaluationFailed,
+    IllegalCase,
+    UnknownOperator,
+    UnreadableModel,
+)
+from ir_scatter.core.model import Model, Value
+from ir_scatter.core.shapes import counted, static
 from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import (
     Program,
@@ -39,8 +51,10 @@ from ir_scatter.evaluate.model import (
 from ir_scatter.evaluate.operator import case_of, run
 from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.general_kernels.base import kind
-from ir_scatter.ops.lookup import Lookup
+from ir_scatter.ops.lookup import Lookup, scatter_types
 from ir_scatter.ops.spec import Reduction, Role
+from ir_scatter.runners.base import Outcome, Status
+from ir_scatter.version import versions
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
@@ -523,3 +537,138 @@ def _without_values(open: Open | None) -> Open | None:
     if open is None or open.origins is None:
         return open
     return Open(np.where(open.origins != 0, np.int64(COMPUTED), np.int64(0)), open.why)
+
+
+def printed(scope: str, known: Collection[str]) -> str | None:
+    """Return the path by which `validate` prints a node, None if it is no known one.
+
+    Args:
+        scope: the path through all calls: "call:own::Store/written".
+        known: paths as they are printed: "own::Store/written".
+    """
+    if scope in known:
+        return scope
+    at = scope.find(":")
+    while at >= 0:
+        if scope[at + 1 :] in known:
+            return scope[at + 1 :]
+        at = scope.find(":", at + 1)
+    return None
+
+
+class Reference:
+    """Computes one model while runners do, in a thread, and watches the indices of its scatter nodes."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._nodes = frozenset(node.scope for node in model.walk(scatter_types(model.domain)))
+        self._timed_out: Outcome | None = None
+
+    def start(self, feeds: "Mapping[str, Array]") -> Callable[[float], tuple[Outcome, Sight]]:
+        """Begin to compute, unless that took too long before.
+
+        Returns:
+            What waits for the end, and gives it and what was seen: nothing if it takes longer than a time
+            in seconds from now on. It raises BadFeed if a feed is missing, superfluous, or of the wrong
+            type or shape, and UnreadableModel if the model, or a constant that is needed, cannot be read.
+        """
+        sight, known, started = Sight(self._nodes), self._timed_out, time.monotonic()
+        future = in_background(partial(self._compute, feeds, sight) if known is None else lambda: known)
+
+        def finish(timeout: float) -> tuple[Outcome, Sight]:
+            try:
+                outcome: Outcome = future.result(max(timeout - (time.monotonic() - started), 0))
+            except TimeoutError:
+                message = f"no answer within {counted(timeout, 'second')}"
+                outcome = self._timed_out = self._ended(Status.TIMEOUT, message)
+            return outcome, Sight() if outcome is self._timed_out else sight
+
+        return finish
+
+    def foresee(self, feeds: "Mapping[str, Array]", seeds: Seeds, timeout: float) -> Mapping[str, OpenOutput]:
+        """Return the outputs of which something is open, as far as that can be told of a model that fails.
+
+        Args:
+            feeds: of the case.
+            seeds: what runners saw of contested nodes in it.
+            timeout: in seconds, for each of two ways: with what NumPy can compute, and without.
+        """
+        sketch = self._sketch
+        for computes in (True, False) if self._timed_out is None else (False,):
+            if sketch is None:
+                break
+            found = Sight(self._nodes)
+            with suppress(TimeoutError, Error):
+                work = partial(foresee, sketch, feeds, found, seeds, computes=computes)
+                in_background(work).result(timeout)
+            if found.open is not None:
+                return found.open
+        return {}
+
+    @cached_property
+    def _program(self) -> "Program | Error":
+        """Return the model made ready to be run, or why NumPy cannot compute it."""
+        from ir_scatter.evaluate.model import prepare
+
+        try:
+            return prepare(self._model)
+        except (BrokenModel, UnknownOperator) as error:
+            return error
+
+    @cached_property
+    def _sketch(self) -> "Sketch | None":
+        """Return what is known of a model that cannot be computed; None if that is nothing."""
+        from ir_scatter.evaluate.model import make_sketch
+
+        try:
+            return make_sketch(self._model)
+        except Error:
+            return None
+
+    def _compute(self, feeds: "Mapping[str, Array]", sight: Sight) -> Outcome:
+        start, program = time.perf_counter(), self._program
+        if isinstance(program, Error):
+            if self._sketch is not None:
+                with suppress(EvaluationFailed, UnreadableModel):
+                    foresee(self._sketch, feeds, sight)
+                sight.open = None  # as it does not know what runners saw
+            is_unknown = isinstance(program, UnknownOperator)
+            return self._ended(Status.UNSUPPORTED if is_unknown else Status.REFUSED, str(program))
+        try:
+            outputs = run_watched(program, feeds, sight)
+        except EvaluationFailed as error:
+            return self._ended(Status.REFUSED, str(error))
+        except MemoryError:
+            return self._ended(Status.REFUSED, "there is not enough memory")
+        seconds = time.perf_counter() - start
+        return replace(self._ended(Status.OK), runs=(outputs,), seconds=seconds)
+
+    def _ended(self, status: Status, message: str = "") -> Outcome:
+        path = re.escape(self._model.path)  # everybody knows it
+        message = re.sub(rf" \({path}(?::\d+)?\)", "", re.sub(rf"^{path}: ", "", message))
+        return Outcome(NUMPY, status, message, precision="model", versions=versions())
+
+
+def in_background(work: Callable[[], Any]) -> "Future[Any]":
+    """Do something in a thread that nobody has to wait for, not even at the end of the process."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # whoever asks for the result gets it
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
+def guarded_by(sight: Sight, case: int) -> Iterator[Guarded]:
+    """Yield what there is to say of indices that NumPy saw."""
+    for one in sight.seen.values():
+        if one.error is not None:
+            yield Guarded.illegal(NUMPY, one.scope, one.operator, case, one.error)
+        elif one.contested:
+            yield Guarded.contested(
+                NUMPY, one.scope, one.operator, case, one.contested, one.elements, is_nan=one.is_nan
+            )

@@ -1,24 +1,36 @@
-"""Who is asked: runners by the names that users write, and which of them count as missing."""
+"""One call of `compare`: models, who runs them by the names that users write, inputs, and what is written."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ir_scatter import runners
-from ir_scatter.compare.voices import NUMPY
+from ir_scatter.compare.extract import extract, unused_name
+from ir_scatter.compare.judge import nodes_by_tap, tolerance_names
+from ir_scatter.compare.result import NUMPY, Compared, Settings
+from ir_scatter.compare.run import compare, compare_against, compare_two
+from ir_scatter.compare.snapshot import save
+from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError
+from ir_scatter.core.files import find_files
+from ir_scatter.core.model import Model
 from ir_scatter.formats.base import IR
+from ir_scatter.reading import read
 
 if TYPE_CHECKING:
     from ir_scatter.runners.base import Availability, Runner
 
 _DEVICE = "openvino:"
 _BY_NAME_ONLY = frozenset({"openvino:fold", "openvino:GPU@cpu", "onnx-reference"})
-"""Voices that are no devices, or stand in for one."""
+"""Runners that are no devices, or stand in for one."""
+
+_SAVED = "saved"
+"""The runner that is named when nothing is to run, and only what was saved is to be looked at."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Voices:
-    """Who is asked.
+class Sources:
+    """Who computes.
 
     Attributes:
         runners: in the order in which they were named.
@@ -31,8 +43,8 @@ class Voices:
     skipped: tuple[tuple[str, str], ...] = ()
 
 
-def find_voices(names: Sequence[str], *, format: str | None = None, skip_missing: bool = False) -> Voices:
-    """Return who is asked.
+def find_sources(names: Sequence[str], *, format: str | None = None, skip_missing: bool = False) -> Sources:
+    """Return who computes.
 
     Without names that is NumPy and everything found here that takes the model: OpenVINO's devices,
     and onnxruntime for ONNX.
@@ -45,44 +57,29 @@ def find_voices(names: Sequence[str], *, format: str | None = None, skip_missing
     Raises:
         UsageError: there is no runner of a name.
     """
+    others = [name for name in names if name.strip().lower() != NUMPY]
     if not names:
-        return _everything(format)
+        others = [
+            name
+            for name in runners.known()
+            if name not in _BY_NAME_ONLY and (name.startswith(_DEVICE) or format != IR)
+        ]
     kept: dict[str, Runner] = {}
     skipped = []
-    for name in names:
-        if name.strip().lower() == NUMPY:
-            continue
+    for name in others:
         runner = runners.find(name, (NUMPY,))
-        if skip_missing:
-            availability = runner.availability()
-            if not availability.is_available:
-                skipped.append((runner.name, _reason(availability)))
+        if skip_missing or not names:
+            found = runner.availability()
+            if not found.is_available:
+                reason = "; ".join(part for part in (found.reason, found.remedy) if part)
+                skipped.append((runner.name, reason))
                 continue
         kept[runner.name] = runner
-    with_numpy = any(name.strip().lower() == NUMPY for name in names)
-    return Voices(tuple(kept.values()), with_numpy, tuple(skipped))
-
-
-def _everything(format: str | None) -> Voices:
-    found, skipped = [], []
-    for name in runners.known():
-        if name in _BY_NAME_ONLY or (not name.startswith(_DEVICE) and format == IR):
-            continue
-        runner = runners.find(name)
-        availability = runner.availability()
-        if availability.is_available:
-            found.append(runner)
-        else:
-            skipped.append((name, _reason(availability)))
-    return replace(Voices(tuple(found), True), skipped=tuple(skipped))
-
-
-def _reason(availability: "Availability") -> str:
-    return "; ".join(part for part in (availability.reason, availability.remedy) if part)
+    return Sources(tuple(kept.values()), not names or len(others) < len(names), tuple(skipped))
 
 
 def survey() -> "list[Availability]":
-    """Return of every known voice whether it can run here: NumPy first."""
+    """Return of every known runner whether it can run here: NumPy first."""
     from ir_scatter.runners.base import Availability
     from ir_scatter.version import versions
 
@@ -94,3 +91,193 @@ def survey() -> "list[Availability]":
         versions={name: version for name, version in versions().items() if name in {"ir-scatter", "numpy"}},
     )
     return [numpy, *runners.survey()]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the caller wants.
+
+    Attributes:
+        models: one, or two that are compared with each other; any number of files and folders with `each`.
+        names: the runners that are asked; empty for NumPy and every device found.
+        settings: of the comparison.
+        each: whether every model is compared for itself.
+        inputs: an npz with the inputs of the first case, None to generate them.
+        skip_missing: pass over runners that cannot run here.
+        save: the folder to save results in.
+        against: the folder with results of another time or place.
+        extract: the folder for models of single nodes that differ.
+    """
+
+    models: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    settings: Settings = field(default_factory=Settings)
+    each: bool = False
+    inputs: str | None = None
+    skip_missing: bool = False
+    save: str | None = None
+    against: str | None = None
+    extract: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Failure:
+    """A model that was not compared, and why."""
+
+    model: str
+    message: str
+    is_unreadable: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Done:
+    """What came of it.
+
+    Attributes:
+        found: one for each model that was compared.
+        failures: the others; only with `each`.
+        skipped: runners that were passed over, and why.
+        written: what was saved and extracted, in words.
+        unwritten: what could not be, and why.
+    """
+
+    found: tuple[Compared, ...]
+    failures: tuple[Failure, ...] = ()
+    skipped: tuple[tuple[str, str], ...] = ()
+    written: tuple[str, ...] = ()
+    unwritten: tuple[str, ...] = ()
+
+
+def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
+    """Compare, and write what is to be written.
+
+    Args:
+        job: what is wanted.
+        seen: called with the path of each model when it is done.
+
+    Raises:
+        UsageError: a name does not exist, options do not fit each other, or feeds do not fit a model.
+        UnreadableModel: a model cannot be read.
+        NoInputs: no legal inputs were found.
+    """
+    _demand_sense(job)
+    job = replace(job, settings=replace(job.settings, keeps_runs=bool(job.save)))
+    models = [] if job.each else [read(path) for path in job.models]
+    names = tuple(name for name in job.names if name.strip().lower() != _SAVED or not job.against)
+    sources = Sources((), False)
+    if names or not job.names:
+        format = models[0].format if models else None
+        sources = find_sources(names, format=format, skip_missing=job.skip_missing)
+    found, failures = list[Compared](), list[Failure]()
+    written, unwritten = list[str](), list[str]()
+    results: Iterator[tuple[Compared | Failure, str]]
+    results = _each(job, sources, seen) if job.each else _one(job, models, sources)
+    try:
+        for one, folder in results:
+            if isinstance(one, Failure):
+                failures.append(one)
+                continue
+            try:
+                if job.save:
+                    written.append(save(one, Path(job.save) / folder))
+                if job.extract:
+                    written.extend(extract(one, Path(job.extract) / folder))
+            except CannotWrite as error:
+                unwritten.append(str(error))
+            found.append(replace(one, runs=()))
+    finally:
+        for runner in sources.runners:
+            runner.close()
+    return Done(tuple(found), tuple(failures), sources.skipped, tuple(written), tuple(unwritten))
+
+
+def _demand_sense(job: Job) -> None:
+    """Do nothing if the options fit each other.
+
+    Raises:
+        UsageError: they do not.
+    """
+    if job.each:
+        if job.inputs or job.against:
+            raise UsageError("--inputs and --against are for one model, not for --each")
+        return
+    if not 1 <= len(job.models) <= 2:
+        raise UsageError(f"there are {len(job.models)} models, expected one or two, or --each")
+    if len(job.models) == 2 and (job.against or job.extract or job.save):
+        raise UsageError("--save, --against and --extract are for one model, not two")
+    if job.against and (job.inputs or job.settings.cases > 1):
+        raise UsageError("--against goes without --inputs and --cases: the inputs are those that were saved")
+
+
+def _one(job: Job, models: list[Model], sources: Sources) -> Iterator[tuple[Compared, str]]:
+    from ir_scatter.analysis.interpreter import wire
+    from ir_scatter.evaluate import archive
+
+    settings, with_numpy = job.settings, sources.with_numpy
+    if settings.tolerances.named:
+        names = {output.name for model in models for output in wire(model).outputs}
+        sites = [site for model in models for site in nodes_by_tap(model).values()]
+        settings.tolerances.demand_known(names.union(*map(tolerance_names, sites)))
+    feeds = None
+    if job.inputs is not None:
+        feeds = archive.fit_types(archive.read_arrays(job.inputs), wire(models[0]).inputs)
+    if len(models) == 2:
+        found = compare_two(models, sources.runners, settings, with_numpy=with_numpy, feeds=feeds)
+    elif job.against:
+        found = compare_against(job.against, models[0], sources.runners, settings, with_numpy=with_numpy)
+    else:
+        found = compare(models[0], sources.runners, settings, with_numpy=with_numpy, feeds=feeds)
+    yield found, ""
+
+
+def _each(
+    job: Job, sources: Sources, seen: Callable[[object], None] | None
+) -> Iterator[tuple[Compared | Failure, str]]:
+    """Yield what came of each model, and the name of its folder."""
+    folders: set[str] = set()
+    is_first = True
+    for source in find_files(job.models, ()).sources:
+        try:
+            found = _in_fresh_processes(source.path, job, sources, is_first=is_first)
+        except UnreadableModel as error:
+            if source.is_named or error.is_model:
+                yield Failure(source.path, error.message, is_unreadable=True), ""
+        except Error as error:
+            message = str(error).removeprefix(f"{source.path}: ")
+            yield Failure(source.path, message, is_unreadable=False), ""
+        else:
+            is_first = False
+            yield found, _folder(source.path, folders)
+        if seen is not None:
+            seen(source.path)
+
+
+def _in_fresh_processes(path: str, job: Job, sources: Sources, *, is_first: bool) -> Compared:
+    """Compare one of many models; a difference counts if processes of its own show it as well.
+
+    A plugin that wrote outside of its memory for an earlier model spoils what comes after it.
+    """
+    first = compare(path, sources.runners, job.settings, with_numpy=sources.with_numpy)
+    if is_first or not first.differs:
+        return first
+    for runner in sources.runners:
+        runner.close()
+    second = compare(path, sources.runners, job.settings, with_numpy=sources.with_numpy)
+    if second.differs:
+        return second
+    remark = "results differed in processes that had run other models, and do not in fresh ones"
+    changed = [one for one in first.comparisons if one.subject == one.reference]  # one process, two results
+    odd = [one for one in first.odd if one.runners in {(each.subject,) for each in changed}]
+    return replace(
+        second,
+        remarks=(*second.remarks, remark),
+        comparisons=(*second.comparisons, *changed),
+        odd=(*second.odd, *odd),
+    )
+
+
+def _folder(path: str, taken: set[str]) -> str:
+    """Return a name for what belongs to a model: its own, with folders before it if that is taken."""
+    parts = [part for part in Path(path).with_suffix("").parts if part not in {"/", "..", "."}]
+    names = ["__".join(parts[-count:]) for count in range(1, len(parts) + 1)]
+    return unused_name(next((name for name in names if name not in taken), names[-1]), taken)

@@ -4,9 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ir_scatter.compare.job import Done
-from ir_scatter.compare.session import Compared
-from ir_scatter.compare.verdicts import Comparison, Excuse, Guarded, Odd, Verdict
+from ir_scatter.compare.request import Done
+from ir_scatter.compare.result import Compared, Comparison, Excuse, Guarded, Outlier, Verdict
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.report.characters import as_document, dumps
 from ir_scatter.runners.base import NodeFacts, Outcome
@@ -148,7 +147,7 @@ def _guarded(one: Guarded) -> dict[str, Any]:
     }
 
 
-def _odd(one: Odd) -> dict[str, Any]:
+def _odd(one: Outlier) -> dict[str, Any]:
     return {
         "level": one.level.value,
         "node": one.node,

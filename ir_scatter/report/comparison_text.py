@@ -4,10 +4,9 @@ import math
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from ir_scatter.compare.job import Done
-from ir_scatter.compare.odd import shown
-from ir_scatter.compare.session import Compared, NotTapped
-from ir_scatter.compare.verdicts import Comparison, Excuse, Guarded, Level, Verdict
+from ir_scatter.compare.judge import shown
+from ir_scatter.compare.request import Done
+from ir_scatter.compare.result import Compared, Comparison, Excuse, Guarded, Level, NotTapped, Verdict
 from ir_scatter.report.characters import visible
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.matrices import kernel_table, name_of, operator_matrix, verdict_matrix

@@ -4,9 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ir_scatter.compare.session import Compared
-from ir_scatter.compare.verdicts import Comparison, Level, Verdict
-from ir_scatter.compare.voices import NUMPY
+from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Verdict
 from ir_scatter.report.comparison_json import conversion
 from ir_scatter.report.phrases import counted
 from ir_scatter.report.tables import Cell, Table

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 from ir_scatter import runners
-from ir_scatter.compare import nodes, one_model, voices
-from ir_scatter.compare.session import Settings
-from ir_scatter.compare.verdicts import Level, Verdict
+from ir_scatter.compare import run
+from ir_scatter.compare.guard import Reference
+from ir_scatter.compare.judge import NodeJudge
+from ir_scatter.compare.result import Level, Settings, Verdict
 from tests.benchmarks.networks import Network, Port
 
 ROUNDS = 5
@@ -59,11 +60,11 @@ class Stopwatch:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.total = 0.0
         for owner, name in (
-            (one_model, "read"),
-            (one_model, "make_cases"),
-            (one_model, "nodes_by_tap"),
-            (voices.NumpyVoice, "_run"),
-            (nodes.NodeJudge, "_execution"),
+            (run, "read"),
+            (run, "make_cases"),
+            (run, "nodes_by_tap"),
+            (Reference, "_compute"),
+            (NodeJudge, "_judged"),
         ):
             monkeypatch.setattr(owner, name, self._timed(getattr(owner, name)))
 
@@ -98,7 +99,7 @@ def test_a_thousand_taps(benchmark: Any, tmp_path: Path, monkeypatch: pytest.Mon
 
     def ours() -> None:
         path.touch()  # what the process kept is then no longer of use
-        found = one_model.compare(path, [runner], Settings())
+        found = run.compare(path, [runner], Settings())
         of_nodes = [one for one in found.comparisons if one.level is Level.NODE]
         assert len(of_nodes) == 1000
         assert all(one.measure.verdict is Verdict.EQUAL for one in found.comparisons)

@@ -19,8 +19,8 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from ir_scatter.compare import job as jobs
-from ir_scatter.compare.request import Voices
+from ir_scatter.compare import request as jobs
+from ir_scatter.compare.request import Sources
 from ir_scatter.runners.base import Status
 from ir_scatter_cli.main import main
 from tests.campaigns.scale import cases, generator
@@ -593,8 +593,8 @@ def compared(
     drawn: Drawn, fault: Fault, monkeypatch: pytest.MonkeyPatch, others: Sequence[Planted], numpy: bool
 ) -> tuple[int, dict[str, Any]]:
     """Compare as a user does: the command line, its exit code and its JSON."""
-    voices = Voices((fault.runner, *others), numpy)
-    monkeypatch.setattr(jobs, "find_voices", lambda *_, **__: voices)
+    voices = Sources((fault.runner, *others), numpy)
+    monkeypatch.setattr(jobs, "find_sources", lambda *_, **__: voices)
     inputs = drawn.path.with_suffix(".npz")
     with inputs.open("wb") as file:
         np.savez(file, **drawn.draft.feeds)

@@ -19,7 +19,7 @@ def test_a_missing_package_is_told_before_any_work(
         return None if name == "jinja2" else known(name, *more)
 
     monkeypatch.setattr(importlib.util, "find_spec", find_spec)
-    monkeypatch.setattr("ir_scatter.compare.job.run_job", lambda *_: pytest.fail("it ran"))
+    monkeypatch.setattr("ir_scatter.compare.request.run_job", lambda *_: pytest.fail("it ran"))
     done = cli("compare", "no such model.xml", "--report", "report.html")
     assert done.code == 2
     assert (

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ir_scatter import evaluate_model
-from ir_scatter.compare.nodes import nodes_by_tap
+from ir_scatter.compare.judge import nodes_by_tap
 from ir_scatter.core.errors import Error
 from ir_scatter.evaluate import evaluate
 from ir_scatter.evaluate.model import arguments_of, by_role
@@ -98,12 +98,12 @@ class FakeRunner(Runner):
             return Tapped(tap, problem=self.problem_of_taps)
         known = nodes_by_tap(read(path))[tap]
         inputs: list[Array | None] = []
-        for port, input in zip(known.site.spec.ports, known.node.inputs, strict=False):
+        for port, input in zip(known.spec.ports, known.node.inputs, strict=False):
             assert input.value is not None
-            constant = known.site.facts.array(input.value)
+            constant = known.facts.array(input.value)
             inputs.append(feeds[port.name] if constant is None else constant)
         change = self.tapped_change or self.changes[0]
-        operator, arguments = arguments_of(known.site, by_role(known.site.lookup, inputs))
+        operator, arguments = arguments_of(known, by_role(known.lookup, inputs))
         try:
             output = change(evaluate(operator, **arguments))
         except Error:

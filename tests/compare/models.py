@@ -9,10 +9,9 @@ import numpy.typing as npt
 import pytest
 
 from ir_scatter import runners
-from ir_scatter.compare.one_model import compare
-from ir_scatter.compare.session import Compared, Settings
-from ir_scatter.compare.stored import type_of
-from ir_scatter.compare.verdicts import Comparison, Level, Verdict
+from ir_scatter.compare.result import Compared, Comparison, Level, Settings, Verdict
+from ir_scatter.compare.run import compare
+from ir_scatter.compare.snapshot import type_of
 from ir_scatter.formats.base import IR, ONNX_FORMAT, OneInput, OneNode
 from tests.formats.ir_files import write_one
 
@@ -48,18 +47,25 @@ def write_node(
     return path, {name: array for name, array in named.items() if name not in constants}
 
 
-def run(path: Path | str, names: Sequence[str], feeds: Inputs | None = None, **settings: Any) -> Compared:
+def run(
+    path: Path | str,
+    names: Sequence[str],
+    feeds: Inputs | None = None,
+    *,
+    with_numpy: bool = True,
+    **settings: Any,
+) -> Compared:
     """Compare a model; skip the test where a runner is missing."""
-    voices = [runners.find(name) for name in names]
-    for voice in voices:
-        missing = voice.problem() if hasattr(voice, "problem") else ""
+    made = [runners.find(name) for name in names]
+    for runner in made:
+        missing = runner.problem() if hasattr(runner, "problem") else ""
         if missing:
-            pytest.skip(f"{voice.name}: {missing}")
+            pytest.skip(f"{runner.name}: {missing}")
     try:
-        return compare(path, voices, Settings(**settings), feeds=feeds)
+        return compare(path, made, Settings(**settings), with_numpy=with_numpy, feeds=feeds)
     finally:
-        for voice in voices:
-            voice.close()
+        for runner in made:
+            runner.close()
 
 
 def verdicts(found: Compared, level: Level) -> dict[tuple[str, str], Verdict]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ir_scatter.analysis.interpreter import Step
-from ir_scatter.compare.nodes import nodes_by_tap
+from ir_scatter.compare.judge import nodes_by_tap
 from ir_scatter.evaluate.model import ArrayMachine, Program, check_feeds, prepare, site_of
 from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Reduction, Role

@@ -7,13 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ir_scatter.compare.against import compare_against
-from ir_scatter.compare.one_model import compare
-from ir_scatter.compare.request import Voices
-from ir_scatter.compare.saved import save
-from ir_scatter.compare.session import Compared, Settings
-from ir_scatter.compare.two_models import compare_two
-from ir_scatter.compare.verdicts import Comparison, Level, Verdict
+from ir_scatter.compare.result import Compared, Comparison, Level, Settings, Verdict
+from ir_scatter.compare.run import compare, compare_against, compare_two
+from ir_scatter.compare.snapshot import save
 from ir_scatter.reading import read
 from ir_scatter.report.comparison_json import document
 from ir_scatter.report.comparison_text import text as report
@@ -336,7 +332,7 @@ def test_two_models_and_saved_results(tmp_path: Path) -> None:
         assert [one.measure.verdict for one in found.comparisons] == [verdict]
         kept = compared(path, Planted(order="first", output=wrong_always(place)), keeps_runs=True)
         save(kept, tmp_path / "results")
-        again = compare_against(tmp_path / "results", read(path), Voices((), False), Settings())
+        again = compare_against(tmp_path / "results", read(path), (), Settings(), with_numpy=False)
         (one,) = of_outputs(again, "saved:planted")
         assert one.measure.verdict is verdict
 

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from ir_scatter.compare.guard import Sight, foresee
-from ir_scatter.compare.one_model import compare
-from ir_scatter.compare.session import Settings
-from ir_scatter.compare.verdicts import Level, Verdict
+from ir_scatter.compare.result import Level, Settings, Verdict
+from ir_scatter.compare.run import compare
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.model import Model
 from ir_scatter.evaluate.model import make_sketch

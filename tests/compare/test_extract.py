@@ -10,10 +10,9 @@ import pytest
 
 from ir_scatter.analysis.interpreter import wire
 from ir_scatter.compare.extract import extract
-from ir_scatter.compare.one_model import compare
-from ir_scatter.compare.session import Settings
-from ir_scatter.compare.tolerances import Tolerances
-from ir_scatter.compare.verdicts import Level, Verdict
+from ir_scatter.compare.result import Level, Settings, Verdict
+from ir_scatter.compare.run import compare
+from ir_scatter.compare.tolerance import Tolerances
 from ir_scatter.core.errors import CannotWrite
 from ir_scatter.evaluate.archive import fit_types, read_arrays
 from ir_scatter.reading import read

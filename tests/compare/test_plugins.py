@@ -6,8 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ir_scatter.compare.session import Compared
-from ir_scatter.compare.verdicts import Level, Verdict
+from ir_scatter.compare.result import Compared, Level, Verdict
 from ir_scatter.runners.base import Status
 from tests.compare.models import Array, floats, only, run, verdicts, write_node
 

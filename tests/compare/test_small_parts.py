@@ -1,11 +1,9 @@
 import threading
-import time
 
 import pytest
 
-from ir_scatter.compare.background import Background
-from ir_scatter.compare.precision import computed_in, facts_about
-from ir_scatter.compare.scopes import printed
+from ir_scatter.compare.guard import in_background, printed
+from ir_scatter.compare.run import computed_in, facts_about
 from ir_scatter.runners.base import NodeFacts
 
 
@@ -13,34 +11,13 @@ def facts(*originals: str, precision: str = "f32", kind: str = "X") -> NodeFacts
     return NodeFacts(originals[0], originals, kind, "kernel", precision, (precision,), 1.0)
 
 
-def test_one_after_the_other_in_a_thread() -> None:
-    background, seen = Background(), list[str]()
-
-    def slow() -> None:
-        time.sleep(0.05)
-        seen.append("first")
-
-    def quick() -> threading.Thread:
-        seen.append("second")
-        return threading.current_thread()
-
-    first, second = background.submit(slow), background.submit(quick)
-    assert second.result(5) is not threading.current_thread()
-    assert seen == ["first", "second"]
-    assert first.done()
-    background.close()
-    assert background.submit(lambda: 7).result(5) == 7, "it begins anew"
-    background.close()
-    background.close()
-
-
 def test_an_error_comes_with_the_result() -> None:
-    background = Background()
-    failing = background.submit(lambda: 1 / 0)
+    failing = in_background(lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         failing.result(5)
-    assert background.submit(lambda: "still there").result(5) == "still there"
-    background.close()
+    thread = in_background(threading.current_thread).result(5)
+    assert thread is not threading.current_thread()
+    assert thread.daemon, "what never ends does not keep the process alive"
 
 
 def test_the_coarsest_precision_of_any_node() -> None:

@@ -7,20 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ir_scatter import runners
-from ir_scatter.compare import job as jobs
-from ir_scatter.compare.against import compare_against
-from ir_scatter.compare.job import Done
-from ir_scatter.compare.one_model import compare
-from ir_scatter.compare.request import Voices
-from ir_scatter.compare.saved import save
-from ir_scatter.compare.session import Compared, Settings
-from ir_scatter.compare.verdicts import Comparison, Level, Verdict
+from ir_scatter.compare import request as jobs
+from ir_scatter.compare.request import Done, Sources
+from ir_scatter.compare.result import Compared, Comparison, Level, Settings, Verdict
+from ir_scatter.compare.run import compare, compare_against
+from ir_scatter.compare.snapshot import save
 from ir_scatter.reading import read
 from ir_scatter.report.comparison_html import render
 from ir_scatter.report.comparison_json import document
 from ir_scatter.report.comparison_text import text
 from ir_scatter.runners.base import Status, Tapped
+from tests.compare.models import run
 from tests.compare.planted import Planted, at
 from tests.compare.test_contested import BY_ELEMENT, FEEDS, write
 from tests.rules.ir_text import IrText
@@ -173,7 +170,7 @@ def test_saved_results_are_judged_once_more(tmp_path: Path) -> None:
     ):
         found = compared(path, runner, keeps_runs=True, repeat=3)
         save(found, tmp_path / "results")
-        again = compare_against(tmp_path / "results", read(path), Voices((), False), Settings())
+        again = compare_against(tmp_path / "results", read(path), (), Settings(), with_numpy=False)
         assert [one.measure.verdict for one in again.comparisons if one.measure.verdict.is_difference] == [
             verdict
         ]
@@ -195,7 +192,7 @@ def test_one_of_many_models_that_contradicts_itself_once(
             return super().run(*arguments, **named)
 
     runner = Once()
-    monkeypatch.setattr(jobs, "find_voices", lambda *_, **__: Voices((runner,), True))
+    monkeypatch.setattr(jobs, "find_sources", lambda *_, **__: Sources((runner,), True))
     first, second = jobs.run_job(jobs.Job(models=tuple(paths), each=True)).found
     assert not first.differs
     assert second.differs
@@ -208,8 +205,8 @@ def of_nodes(found: Compared) -> list[Comparison]:
 
 def test_each_repetition_with_taps_is_judged(tmp_path: Path) -> None:
     path = model(tmp_path)
-    for run in range(3):
-        found = compared(path, Planted(tap=at(3, runs=[run])), repeat=3)
+    for number in range(3):
+        found = compared(path, Planted(tap=at(3, runs=[number])), repeat=3)
         (one,) = of_nodes(found)
         assert (one.measure.verdict, one.measure.mismatched, one.wrong_runs) == (Verdict.MISMATCH, 1, (1, 3))
         assert found.differs
@@ -310,22 +307,10 @@ def test_the_cpu_plugin_updates_an_input_of_a_body_in_place(tmp_path: Path) -> N
     ir.add("r1", "Result", "opset1", [replace(done, port=done.port + 1, dims=(3, 2))], [])
     feeds = {"parts": np.zeros((3, 2), np.int32), "data": np.array([1, 5], np.int32)}
     for numpy in (True, False):
-        found = run(ir.write(tmp_path), ["openvino:CPU"], feeds, numpy=numpy)
+        found = run(ir.write(tmp_path), ["openvino:CPU"], feeds, with_numpy=numpy)
         wrong = differences(found)
         assert wrong, found.remarks
         assert {(level, verdict) for level, _, _, verdict in wrong} == {(Level.MODEL, Verdict.MISMATCH)}
         worst = next(one.measure.worst for one in found.comparisons if one.measure.worst)
         assert (worst.got, worst.expected) == (31, 11)
         assert any("contradicts itself" in odd.message for odd in found.odd)
-
-
-def run(path: str, names: list[str], feeds: Any, *, numpy: bool) -> Compared:
-    voices = [runners.find(name) for name in names]
-    for voice in voices:
-        if voice.problem():  # type: ignore[attr-defined]
-            pytest.skip(f"{voice.name} is not installed")
-    try:
-        return compare(path, voices, Settings(), with_numpy=numpy, feeds=feeds)
-    finally:
-        for voice in voices:
-            voice.close()

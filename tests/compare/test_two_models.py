@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ir_scatter.compare.session import Compared, Settings
-from ir_scatter.compare.two_models import compare_two
-from ir_scatter.compare.verdicts import Level, Verdict
+from ir_scatter.compare.result import Compared, Level, Settings, Verdict
+from ir_scatter.compare.run import compare_two
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Status

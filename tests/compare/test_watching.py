@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ir_scatter.compare.guard import Seen
-from ir_scatter.compare.voices import NumpyVoice
+from ir_scatter.compare.guard import Reference, Seen
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Outcome, Status
@@ -16,11 +15,9 @@ from tests.unit.nested_onnx import save
 
 
 def watched(path: Path | str, feeds: Inputs) -> tuple[Outcome, dict[str, Seen]]:
-    voice = NumpyVoice(read(path), is_wanted=True)
-    running = voice.start(feeds)
-    outcome = voice.finish(running, 60)
-    voice.close()
-    return outcome, running.sight.seen
+    reference = Reference(read(path))
+    outcome, sight = reference.start(feeds)(60)
+    return outcome, sight.seen
 
 
 def test_a_model_that_numpy_computes(tmp_path: Path) -> None:

@@ -8,11 +8,19 @@ import numpy as np
 import numpy.typing as npt
 from lxml import html
 
-from ir_scatter.compare.job import Done, Failure
-from ir_scatter.compare.session import Compared, NotTapped, Settings
-from ir_scatter.compare.tensors import measure
-from ir_scatter.compare.tolerances import default_tolerance
-from ir_scatter.compare.verdicts import Comparison, Guarded, Level, Odd, Tolerance, Verdict
+from ir_scatter.compare.measure import measure
+from ir_scatter.compare.request import Done, Failure
+from ir_scatter.compare.result import (
+    Compared,
+    Comparison,
+    Guarded,
+    Level,
+    NotTapped,
+    Outlier,
+    Settings,
+    Verdict,
+)
+from ir_scatter.compare.tolerance import Tolerance, default_tolerance
 from ir_scatter.report.comparison_html import render
 from ir_scatter.runners.base import Availability, NodeFacts, Outcome, Status
 
@@ -128,7 +136,7 @@ EVERYTHING = compared(
         Guarded(CPU, "open", OPERATOR, 0, "repeated", "several updates meet in 1 of 20 elements", False),
         Guarded(CPU, "open", OPERATOR, 1, "repeated", "several updates meet in 1 of 20 elements", False),
     ),
-    odd=(Odd(Level.NODE, "loud", "out", 0, (GPU,), "the GPU departs from what the others say"),),
+    odd=(Outlier(Level.NODE, "loud", "out", 0, (GPU,), "the GPU departs from what the others say"),),
     not_tapped=(NotTapped(CPU, "hidden", "its body is fused away"),),
     remarks=("output logits changes when nodes are tapped",),
     facts={CPU: (NodeFacts("loud", ("loud",), "ScatterUpdate", "jit_avx512", "f32", ("f32",), 1234.5),)},

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ir_scatter.compare.job import Done, Failure
-from ir_scatter.compare.session import Compared
+from ir_scatter.compare.request import Done, Failure
+from ir_scatter.compare.result import Compared
 from ir_scatter.report.characters import dumps
 from ir_scatter.report.comparison_json import conversion, document, render
 from ir_scatter.runners.base import NodeFacts

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from ir_scatter.compare.job import Done
-from ir_scatter.compare.session import Compared, Settings
-from ir_scatter.compare.verdicts import Comparison, Level, Measure, Verdict
+from ir_scatter.compare.request import Done
+from ir_scatter.compare.result import Compared, Comparison, Level, Measure, Settings, Verdict
 from ir_scatter.report.comparison_text import render
 from ir_scatter.report.matrices import operator_matrix
 from ir_scatter.runners.base import Outcome, Status

@@ -2,8 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ir_scatter.compare.session import Settings
-from ir_scatter.compare.verdicts import Level, Verdict
+from ir_scatter.compare.result import Level, Settings, Verdict
 from ir_scatter.report.comparison_text import last_line, text
 from ir_scatter.report.matrices import kernel_table, verdict_matrix
 from ir_scatter.runners.base import NodeFacts, Outcome, Status

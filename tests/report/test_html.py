@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ir_scatter.compare.job import Failure
-from ir_scatter.compare.session import Compared, Settings
-from ir_scatter.compare.tolerances import Tolerances
+from ir_scatter.compare.request import Failure
+from ir_scatter.compare.result import Compared, Settings
+from ir_scatter.compare.tolerance import Tolerances
 from ir_scatter.runners.base import Availability, Outcome, Status
 from ir_scatter.runners.gpu_on_cpu import FIDELITY
 from tests.report.comparisons import (

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from ir_scatter.compare.session import Compared, Settings
-from ir_scatter.compare.tolerances import Tolerances
-from ir_scatter.compare.verdicts import Comparison
+from ir_scatter.compare.result import Compared, Comparison, Settings
+from ir_scatter.compare.tolerance import Tolerances
 from ir_scatter.core.shapes import parse_shape
 from ir_scatter.report.comparison_html.difference import Source, repeat_command
 from ir_scatter_cli.compare import command

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from ir_scatter.compare.verdicts import Tolerance
+from ir_scatter.compare.tolerance import Tolerance
 from ir_scatter.report.comparison_html.deviations import differences, sizes, worst_elements, worst_slice
 from tests.report.comparisons import compared, of_node, of_output, page_text, parse_page
 

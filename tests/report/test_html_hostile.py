@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ir_scatter.compare.job import Failure
-from ir_scatter.compare.session import Compared, NotTapped
-from ir_scatter.compare.verdicts import Guarded, Level, Odd
+from ir_scatter.compare.request import Failure
+from ir_scatter.compare.result import Compared, Guarded, Level, NotTapped, Outlier
 from ir_scatter.core.errors import UsageError
 from ir_scatter.report.comparison_html import require_packages
 from ir_scatter.runners.base import Availability, NodeFacts, Outcome, Status
@@ -53,7 +52,7 @@ def poisoned(text: str) -> str:
             Guarded(text, text, text, 0, text, text),
             Guarded(text, text, text, 0, "repeated", text, False),
         ),
-        odd=(Odd(Level.NODE, text, text, 0, (text,), text),),
+        odd=(Outlier(Level.NODE, text, text, 0, (text,), text),),
         not_tapped=(NotTapped(text, text + "2", text),),
         remarks=(text,),
         facts={text: (NodeFacts(text, (text,), text, text, text, (text,), 1.0),)},

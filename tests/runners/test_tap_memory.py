@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from ir_scatter import read, runners
-from ir_scatter.compare.nodes import nodes_by_tap
+from ir_scatter.compare.judge import nodes_by_tap
 from ir_scatter.runners.base import Status
 from ir_scatter.runners.child_runner import ChildRunner
 from tests.rules.ir_text import IrText

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from ir_scatter.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from ir_scatter.compare.job import Done
+    from ir_scatter.compare.request import Done
 
 _PACKAGES = ("jinja2", "matplotlib")
 

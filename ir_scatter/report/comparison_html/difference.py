@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from ir_scatter.compare.session import SAVED, Compared, Settings
-from ir_scatter.compare.verdicts import Comparison, Level, Verdict
+from ir_scatter.compare.result import SAVED, Compared, Comparison, Level, Settings, Verdict
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.ops.lookup import SPECS

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ir_scatter.compare.session import Compared
-from ir_scatter.compare.verdicts import Comparison, Level, Verdict
+from ir_scatter.compare.result import Compared, Comparison, Level, Verdict
 
 _ORDER = (Verdict.EQUAL, Verdict.CLOSE, Verdict.CONTESTED, Verdict.NONDETERMINISTIC, Verdict.MISMATCH)
 _ILLEGAL, _NOT_TAPPED = "illegal", "not-tapped"

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from markupsafe import Markup
 
-from ir_scatter.compare.job import Done, Failure
-from ir_scatter.compare.session import Compared
-from ir_scatter.compare.verdicts import Comparison, Level, Odd, Tolerance, Verdict
-from ir_scatter.compare.voices import NUMPY
+from ir_scatter.compare.request import Done, Failure
+from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Outlier, Verdict
+from ir_scatter.compare.tolerance import Tolerance
 from ir_scatter.report.characters import visible
 from ir_scatter.report.comparison_html.difference import (
     Source,
@@ -162,7 +161,7 @@ def _indices(found: Compared) -> list[_Parts]:
 
 def _blames(found: Compared) -> list[_Parts]:
     """Who is wrong, once for each tensor."""
-    groups: dict[tuple[str, str, tuple[str, ...]], list[Odd]] = {}
+    groups: dict[tuple[str, str, tuple[str, ...]], list[Outlier]] = {}
     for one in found.odd:
         name = one.tensor if one.node is None else one.node
         groups.setdefault((one.level, name, one.runners), []).append(one)

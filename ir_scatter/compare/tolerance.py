@@ -1,15 +1,24 @@
 """How far apart elements may be: by element type, by the precision that was computed in, by request."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ir_scatter.compare.verdicts import Tolerance
 from ir_scatter.core.errors import UsageError
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far apart two elements may be: |got - expected| <= absolute + relative * |expected|."""
+
+    absolute: float = 0.0
+    relative: float = 0.0
+
 
 EXACT = Tolerance()
 FRACTION_BITS = {
@@ -35,37 +44,22 @@ _SAMPLE = 1 << 16
 def default_tolerance(array: "Array", precision: str = "", *, is_node: bool = False) -> Tolerance:
     """Return what is allowed where nobody asked for anything else.
 
+    Whole numbers, booleans and strings must be equal. Of a node, beside what rounding makes of its
+    reduction: it moves elements as they are, and in a coarser precision each is rounded. Of a model, whatever
+    operators are in between, a share of each element, and the same share of an element of middling
+    size, as sums of large numbers that cancel out leave the rounding of the large ones.
+
     Args:
         array: the tensor.
         precision: what was computed in, "f32", "f16", "bf16"; of others nothing is known.
         is_node: whether it is the output of a single node.
     """
-    return _node_tolerance(array, precision) if is_node else _model_tolerance(array, precision)
-
-
-def _node_tolerance(array: "Array", precision: str) -> Tolerance:
-    """Return what is allowed for the output of one node, beside what rounding makes of its reduction.
-
-    In the precision of the type a scatter operator moves elements as they are. In a coarser one
-    each is rounded. Whole numbers, booleans and strings must be equal.
-    """
     own = FRACTION_BITS.get(array.dtype.name)
     if own is None:
         return EXACT
     bits = computed_bits(own, precision)
-    return Tolerance(_LEAST.get(bits, 0.0), 2.0**-bits if bits < own else 0.0)
-
-
-def _model_tolerance(array: "Array", precision: str) -> Tolerance:
-    """Return what is allowed for the output of a model, whatever operators are in between.
-
-    That is a share of each element, and the same share of an element of middling size, as sums of
-    large numbers that cancel out leave the rounding of the large ones.
-    """
-    own = FRACTION_BITS.get(array.dtype.name)
-    if own is None:
-        return EXACT
-    bits = computed_bits(own, precision)
+    if is_node:
+        return Tolerance(_LEAST.get(bits, 0.0), 2.0**-bits if bits < own else 0.0)
     share = (_DEEP if bits >= _WIDE else _SHALLOW) * 2.0 ** -(bits + 1)
     return Tolerance(share * _middling(array), share)
 
@@ -91,7 +85,7 @@ def _middling(array: "Array") -> float:
 
 
 class Tolerances:
-    """The tolerances that the user asks for, and the defaults.
+    """The tolerances that the user asks for.
 
     Attributes:
         named: by the output's or node's name; "" for all others.
@@ -105,11 +99,10 @@ class Tolerances:
         """
         self.named: Mapping[str, Tolerance] = dict(map(_parse, texts))
 
-    def find(self, names: Sequence[str | None]) -> Tolerance | None:
+    def find(self, *names: str | None) -> Tolerance | None:
         """Return the tolerance that was asked for by one of these names, or for all; None without one."""
-        return next(
-            (self.named[name] for name in (*names, "") if name is not None and name in self.named), None
-        )
+        known = (self.named[name] for name in (*names, "") if name is not None and name in self.named)
+        return next(known, None)
 
     def demand_known(self, names: Collection[str]) -> None:
         """Do nothing if every name is known.

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ir_scatter.compare import job as jobs
-from ir_scatter.compare.request import Voices
+from ir_scatter.compare import request as jobs
+from ir_scatter.compare.request import Sources
 from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.runners.base import Outcome
 from tests.compare.fake import FakeRunner
@@ -39,8 +39,8 @@ class Spoilt(FakeRunner):
 
 
 def each(runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) -> jobs.Done:
-    voices = Voices((runner,), with_numpy=True)
-    monkeypatch.setattr(jobs, "find_voices", lambda *_, **__: voices)
+    sources = Sources((runner,), with_numpy=True)
+    monkeypatch.setattr(jobs, "find_sources", lambda *_, **__: sources)
     return jobs.run_job(jobs.Job(models=MODELS, names=("numpy", "fake"), each=True))
 
 

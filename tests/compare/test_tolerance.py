@@ -2,18 +2,17 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ir_scatter.compare.tolerances import EXACT, Tolerances, coarser, default_tolerance
-from ir_scatter.compare.verdicts import Tolerance
+from ir_scatter.compare.tolerance import EXACT, Tolerance, Tolerances, coarser, default_tolerance
 from ir_scatter.core.errors import UsageError
 from tests.compare.models import floats
 
 
 def test_numbers_names_and_the_default() -> None:
     found = Tolerances(["y=1e-3,1e-2", "a=b=0,1", "0.5"])
-    assert found.find(("y",)) == Tolerance(1e-3, 1e-2)
-    assert found.find(("a=b",)) == Tolerance(0, 1)
-    assert found.find(("z", None)) == Tolerance(0.5, 0)
-    assert Tolerances().find(("y",)) is None
+    assert found.find("y") == Tolerance(1e-3, 1e-2)
+    assert found.find("a=b") == Tolerance(0, 1)
+    assert found.find("z", None) == Tolerance(0.5, 0)
+    assert Tolerances().find("y") is None
 
 
 @pytest.mark.parametrize("text", ["y=", "y=a", "=1,2", "y=1,2,3", "y=-1,0", "y=nan", "1,-2", ""])

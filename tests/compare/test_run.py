@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ir_scatter.compare import voices
-from ir_scatter.compare.one_model import compare
-from ir_scatter.compare.session import Compared, Settings
-from ir_scatter.compare.tolerances import Tolerances
-from ir_scatter.compare.verdicts import Level, Verdict
+from ir_scatter.compare.guard import Reference
+from ir_scatter.compare.result import Compared, Level, Settings, Verdict
+from ir_scatter.compare.run import compare
+from ir_scatter.compare.tolerance import Tolerances
 from ir_scatter.core.errors import BadFeed, UnreadableModel
 from ir_scatter.runners.base import NodeFacts, Status
 from tests.compare.fake import FakeRunner, wrong_at
@@ -289,7 +288,7 @@ def test_who_crashes_on_illegal_indices_gets_an_explanation_without_being_tapped
 
 
 def test_numpy_has_a_time_limit_too(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(voices.NumpyVoice, "_run", lambda *_: time.sleep(8))
+    monkeypatch.setattr(Reference, "_compute", lambda *_: time.sleep(8))
     start = time.monotonic()
     found = compared(model, FakeRunner("a"), FakeRunner("b"), timeout=0.2, cases=3)
     assert time.monotonic() - start < 7

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from ir_scatter.compare.tensors import are_equal, measure
-from ir_scatter.compare.verdicts import Tolerance, Verdict
+from ir_scatter.compare.measure import are_equal, measure
+from ir_scatter.compare.result import Verdict
+from ir_scatter.compare.tolerance import Tolerance
 from tests.compare.models import Array, floats
 
 EXACT = Tolerance()

@@ -1,10 +1,11 @@
-"""Two tensors, element by element."""
+"""How far two tensors are apart, element by element."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ir_scatter.compare.verdicts import Measure, Tolerance, Verdict, Worst
+from ir_scatter.compare.result import Measure, Verdict, Worst
+from ir_scatter.compare.tolerance import Tolerance
 from ir_scatter.core.element_types import in_own_dtype
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.general_kernels.base import kind
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _ULP_LIMIT = 2**63 - 1
 _WITHOUT_SIGN = frozenset({"float8_e8m0fnu"})
+_INEXACT = frozenset({"float", "complex"})
 
 
 def are_equal(got: "Array", expected: "Array") -> bool:
@@ -25,7 +27,7 @@ def are_equal(got: "Array", expected: "Array") -> bool:
         return bool((got == expected).all())
     if np.array_equal(_bits(got), _bits(expected)):
         return True
-    return kind(got) in {"float", "complex"} and bool(_same_bits(got, expected).all())
+    return kind(got) in _INEXACT and bool(_same_bits(got, expected).all())
 
 
 def measure(
@@ -51,49 +53,49 @@ def measure(
     if got.shape != expected.shape or got.dtype != expected.dtype:
         what = f"{got.dtype.name} {show(got.shape)}, expected {expected.dtype.name} {show(expected.shape)}"
         return Measure(Verdict.MISMATCH, expected.size, expected.size, remark=f"is {what}")
-    allowed = np.zeros(got.shape, np.bool_) if contested is None else contested
-    count = int(np.count_nonzero(allowed))
+    count = 0 if contested is None else int(np.count_nonzero(contested))
     if not count and are_equal(got, expected):
-        return Measure(Verdict.EQUAL, got.size, tolerance=tolerance, **_oddities(got, expected))
-    rest = _same_bits(got, expected) | allowed
-    if rest.all():
+        return Measure(Verdict.EQUAL, got.size, tolerance=tolerance, **_specials(got, expected))
+    rest = ~_same_bits(got, expected)
+    if contested is not None:
+        rest &= ~contested
+    if not rest.any():
         verdict = Verdict.CONTESTED if count else Verdict.EQUAL
-        return Measure(verdict, got.size, contested=count, tolerance=tolerance, **_oddities(got, expected))
+        return Measure(verdict, got.size, contested=count, tolerance=tolerance, **_specials(got, expected))
     if kind(got) == "string":
-        wrong = ~rest
-        worst = _worst(got, expected, wrong, wrong)
-        return Measure(Verdict.MISMATCH, got.size, int(wrong.sum()), count, worst=worst)
-    return _numbers(got, expected, tolerance, bound, rest, count)
-
-
-def _numbers(
-    got: "Array", expected: "Array", tolerance: Tolerance, bound: "Array | None", rest: "Array", count: int
-) -> Measure:
-    """Measure numbers that are not all the same."""
+        worst = _worst(got, expected, rest, rest)
+        return Measure(Verdict.MISMATCH, got.size, int(rest.sum()), count, worst=worst)
     with np.errstate(all="ignore"):
         left, right = _wide(got), _wide(expected)
-        distance = _distance(left, right)
+        distance = np.where(rest, _distance(left, right), 0.0)
         size = np.abs(right.astype(np.float64) if right.dtype.kind in "iu" else right).astype(np.float64)
         limit = tolerance.absolute + np.where(np.isfinite(size), tolerance.relative * size, 0.0)
         if bound is not None:
             limit = limit + np.where(np.isnan(bound), 0.0, bound)
-        distance = np.where(rest, 0.0, distance)
-        wrong = ~rest & ~(distance <= limit)
+        wrong = rest & ~(distance <= limit)
         relative = np.where(distance == 0, 0.0, np.where(np.isinf(distance), np.inf, distance / size))
-    verdict = Verdict.MISMATCH if wrong.any() else Verdict.CONTESTED if count else Verdict.CLOSE
-    shown = wrong if wrong.any() else ~rest
+    is_wrong = bool(wrong.any())
     return Measure(
-        verdict,
+        Verdict.MISMATCH if is_wrong else Verdict.CONTESTED if count else Verdict.CLOSE,
         got.size,
         int(wrong.sum()),
         count,
         float(distance.max()),
         float(relative.max()),
-        _ulps(got, expected, ~rest),
-        _worst(got, expected, shown, distance),
+        _ulps(got[rest], expected[rest]),
+        _worst(got, expected, wrong if is_wrong else rest, distance),
         tolerance=tolerance,
-        **_oddities(got, expected),
+        **_specials(got, expected),
     )
+
+
+def plain(element: Any) -> Any:
+    """Return an element as Python prints it."""
+    if isinstance(element, str):
+        return element
+    if isinstance(element, np.generic) and type(element).__module__ == "numpy":
+        return element.item()
+    return int(element) if kind(np.asarray(element)) in {"signed", "unsigned"} else float(element)
 
 
 def _bits(array: "Array") -> "Array":
@@ -105,7 +107,7 @@ def _bits(array: "Array") -> "Array":
 
 def _same_bits(got: "Array", expected: "Array") -> "Array":
     """Tell where two arrays have the same bits, or both are NaN."""
-    if kind(got) not in {"float", "complex"}:
+    if kind(got) not in _INEXACT:
         return np.asarray(got == expected)
     with np.errstate(all="ignore"):
         same = (got == expected) & (np.signbit(_real(got)) == np.signbit(_real(expected)))
@@ -126,8 +128,6 @@ def _wide(array: "Array") -> "Array":
         return array.astype(np.complex128)
     if kind(array) == "float":
         return array.astype(np.float64)
-    if array.dtype.kind == "b":
-        return array.astype(np.int64)
     return array if array.dtype.kind in "iu" else array.astype(np.int64)
 
 
@@ -138,21 +138,19 @@ def _distance(left: "Array", right: "Array") -> "Array":
         found: Array = (greater.astype(np.uint64) - smaller.astype(np.uint64)).astype(np.float64)
         return found
     distance = np.abs(left - right)
-    is_lost = np.isnan(distance) & ~(left == right)
-    return np.asarray(np.where(is_lost, np.inf, np.where(np.isnan(distance), 0.0, distance)))
+    return np.asarray(np.where(np.isnan(distance), np.where(left == right, 0.0, np.inf), distance))
 
 
-def _ulps(got: "Array", expected: "Array", where: "Array") -> int:
-    """Return the greatest number of representable values between two elements."""
-    if got.dtype.kind == "c" or not where.any():
+def _ulps(got: "Array", expected: "Array") -> int:
+    """Return the greatest number of representable values between two of some elements."""
+    if got.dtype.kind == "c":
         return 0
-    left, right = got[where], expected[where]
-    if kind(got) != "float":
-        return min(int(_distance(_wide(left), _wide(right)).max()), _ULP_LIMIT)
-    finite = np.isfinite(_real(left)) & np.isfinite(_real(right))
-    if not finite.all():
-        return _ULP_LIMIT
-    return min(int(_distance(_ordered(left), _ordered(right)).max()), _ULP_LIMIT)
+    left, right = _wide(got), _wide(expected)
+    if kind(got) == "float":
+        if not (np.isfinite(left) & np.isfinite(right)).all():
+            return _ULP_LIMIT
+        left, right = _ordered(got), _ordered(expected)
+    return min(int(_distance(left, right).max()), _ULP_LIMIT)
 
 
 def _ordered(array: "Array") -> "Array":
@@ -172,22 +170,12 @@ def _worst(got: "Array", expected: "Array", shown: "Array", distance: "Array") -
     return Worst(tuple(int(part) for part in place), plain(got[place]), plain(expected[place]))
 
 
-def plain(element: Any) -> Any:
-    """Return an element as Python prints it."""
-    if isinstance(element, str):
-        return element
-    if isinstance(element, np.generic) and type(element).__module__ == "numpy":
-        return element.item()
-    number = float(element)
-    return int(element) if kind(np.asarray(element)) in {"signed", "unsigned"} else number
-
-
-def _oddities(got: "Array", expected: "Array") -> dict[str, Any]:
+def _specials(got: "Array", expected: "Array") -> dict[str, Any]:
     """Count NaN and infinities."""
-    if kind(got) not in {"float", "complex"}:
+    if kind(got) not in _INEXACT:
         return {}
     with np.errstate(all="ignore"):
-        pairs = [_real(array) if array.dtype.kind != "c" else array for array in (got, expected)]
+        pairs = [array if array.dtype.kind == "c" else _real(array) for array in (got, expected)]
         if all(np.isfinite(array).all() for array in pairs):
             return {}
         return {

@@ -9,14 +9,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ir_scatter.compare.against import compare_against
-from ir_scatter.compare.one_model import compare
-from ir_scatter.compare.request import Voices
-from ir_scatter.compare.saved import load, save
-from ir_scatter.compare.session import Compared, Settings
-from ir_scatter.compare.stored import ArrayShelf, ArrayStore
-from ir_scatter.compare.tolerances import Tolerances
-from ir_scatter.compare.verdicts import Level, Verdict
+from ir_scatter.compare.result import Compared, Level, Settings, Verdict
+from ir_scatter.compare.run import compare, compare_against
+from ir_scatter.compare.snapshot import ArrayShelf, ArrayStore, load, save
+from ir_scatter.compare.tolerance import Tolerances
 from ir_scatter.core.errors import BadFeed, CannotWrite, Error
 from ir_scatter.reading import read
 from ir_scatter.runners.base import NodeFacts, Status
@@ -39,21 +35,22 @@ def saved(folder: Path, *runners: FakeRunner, **settings: Any) -> tuple[Path, Co
 
 
 def again(folder: Path, path: Path, *runners: FakeRunner, numpy: bool = False, **settings: Any) -> Compared:
-    voices = Voices(runners, numpy)
-    return compare_against(folder / "results", read(path), voices, Settings(**settings))
+    return compare_against(folder / "results", read(path), runners, Settings(**settings), with_numpy=numpy)
 
 
 def test_what_is_saved_comes_back(tmp_path: Path) -> None:
     _, found = saved(tmp_path, FakeRunner("a", facts=FACTS), FakeRunner("b", ending=Status.CRASHED), cases=2)
     back = load(tmp_path / "results")
     assert back.model == found.model
-    assert [[one.runner for one in run] for run in back.runs] == [["saved:numpy", "saved:a", "saved:b"]] * 2
-    assert [one.status for one in back.runs[0]] == [Status.OK, Status.OK, Status.CRASHED]
+    assert [[one.plain.runner for one in run] for run in back.runs] == [
+        ["saved:numpy", "saved:a", "saved:b"]
+    ] * 2
+    assert [one.plain.status for one in back.runs[0]] == [Status.OK, Status.OK, Status.CRASHED]
     for then, now in zip(found.feeds, back.feeds, strict=True):
         assert {name: array.tolist() for name, array in then.items()} == {
             name: array.tolist() for name, array in now.items()
         }
-    tapped, original = back.runs[0][1].tapped[0], found.runs[0][1].tapped[0]
+    tapped, original = (one.runs[0][1].tapped[0].tapped[0] for one in (back, found))
     assert tapped.tap.scope == "node"
     assert np.array_equal(tapped.executions[0].output, original.executions[0].output)
     assert back.facts == {"saved:a": tuple(FACTS)}
@@ -142,7 +139,7 @@ def test_results_of_results(tmp_path: Path) -> None:
     path, _ = saved(tmp_path, FakeRunner("gpu", wrong_at(5)))
     found = again(tmp_path, path, keeps_runs=True)
     save(found, tmp_path / "results")
-    assert [one.runner for one in load(tmp_path / "results").runs[0]] == ["saved:numpy", "saved:gpu"]
+    assert [one.plain.runner for one in load(tmp_path / "results").runs[0]] == ["saved:numpy", "saved:gpu"]
 
 
 def test_contested_in_saved_results(tmp_path: Path) -> None:
