@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,8 +34,10 @@ from ir_scatter.compare.tolerance import (
 )
 from ir_scatter.core.errors import Error, IllegalCase
 from ir_scatter.core.model import Model
-from ir_scatter.evaluate import evaluate, evaluate_detailed
-from ir_scatter.evaluate.model import arguments_of, by_role
+from ir_scatter.evaluate.certainty import detail
+from ir_scatter.evaluate.model import by_role, case_of_node
+from ir_scatter.evaluate.operator import Case
+from ir_scatter.evaluate.operator import run as compute
 from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.runners.base import Execution, Outcome, Status, Tap, tap_of
@@ -207,8 +209,8 @@ class NodeJudge:
             caller=execution.caller,
         )
         try:
-            row, arguments = arguments_of(site, by_role(site.lookup, execution.inputs))
-            found, expected, contested = self._measured(site, execution.output, row, arguments, run.precision)
+            computed = case_of_node(site, by_role(site.lookup, execution.inputs))
+            found, expected, contested = self._measured(site, execution.output, computed, run.precision)
         except IllegalCase as error:
             yield Guarded.illegal(runner, scope, operator, case, error)
             return
@@ -229,18 +231,18 @@ class NodeJudge:
             seen.append(contested)
 
     def _measured(
-        self, site: ScatterNode, got: "Array", operator: str, arguments: dict[str, Any], precision: str
+        self, site: ScatterNode, got: "Array", case: Case, precision: str
     ) -> "tuple[Measure, Array, Array | None]":
         """Return how an output differs, what was expected, and where it is contested, None for nowhere."""
         asked = self._tolerances.find(*tolerance_names(site))
         is_reduced = site.reduction is not Reduction.NONE
         if is_reduced:  # most results are equal, and what may be rounded takes ten times as long
-            values = evaluate(operator, **arguments)
+            values = compute(case)
             is_extreme = site.reduction in {Reduction.MIN, Reduction.MAX}
             if are_equal(got, values) and not (is_extreme and (values != values).any()):
                 tolerance = asked or default_tolerance(values, precision, is_node=True)
                 return Measure(Verdict.EQUAL, values.size, tolerance=tolerance), values, None
-        expected = evaluate_detailed(operator, **arguments)
+        expected = detail(case)
         values = expected.values
         contested = expected.contested if expected.contested.any() else None
         tolerance = asked or default_tolerance(values, precision, is_node=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ir_scatter.compare.contested import OpenOutput
-from ir_scatter.compare.guard import Reference, Sight, guarded_by
+from ir_scatter.compare.guard import Reference, Sight
 from ir_scatter.compare.judge import (
     CaseJudge,
     Changed,
@@ -373,7 +373,8 @@ class _Session:
         for tapped in () if runner is None else self._run_with_taps(runner, feeds, 1):
             self.judge.judge(tapped, number)
         seeds = self.judge.contested.get(number, {})
-        return self.reference.foresee(feeds, seeds, timeout) if seeds or sight.contested else {}
+        is_contested = seeds or any(not one.is_illegal for one in sight.seen.values())
+        return self.reference.foresee(feeds, seeds, timeout) if is_contested else {}
 
     # What is said of it.
 
@@ -392,7 +393,7 @@ class _Session:
             finish = self.reference.start(feeds)
         if finish is not None:
             numpy, self._sights[number] = finish(self.settings.timeout)
-            notes = [*guarded_by(self._sights[number], number), *notes]
+            notes = [*self._sights[number].in_case(number), *notes]
             if self.with_numpy:
                 case.runs.insert(0, Runs(numpy))
         self._enter(case, notes, numpy)

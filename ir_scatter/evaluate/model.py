@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from ir_scatter.core.errors import (
 from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.shapes import agree, show, with_article
 from ir_scatter.core.tensors import Constant
-from ir_scatter.evaluate.operator import case_of, read_array, run
+from ir_scatter.evaluate.operator import Case, case_of, read_array, run
 from ir_scatter.ops import general_kernels as plain
 from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.general_kernels.base import Array
@@ -33,10 +33,6 @@ from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.reading import read
 from ir_scatter.validate import validate
-
-if TYPE_CHECKING:
-    pass
-
 
 MOST_ELEMENTS = 1 << 31
 """No output of a plain operator is larger: such a shape is taken for a mistake."""
@@ -75,7 +71,7 @@ def compute_node(step: Step, arrays: Sequence[Array | None]) -> Sequence[Array]:
         return _compute_general(step, work, arrays)
     assert isinstance(work, Lookup)
     try:
-        return [scatter(site_of(step), by_role(work, arrays))]
+        return [run(case_of_node(site_of(step), by_role(work, arrays)))]
     except Error as error:
         raise failure(step, str(error), breaks_rule=isinstance(error, IllegalCase)) from error
     except MemoryError as error:
@@ -112,27 +108,21 @@ def by_role(lookup: Lookup, arrays: Sequence[_Cell | None]) -> dict[Role, _Cell]
     return {port.role: array for port, array in pairs if array is not None}
 
 
-def scatter(site: ScatterNode, operands: dict[Role, Array]) -> Array:
-    """Return the output of a scatter node.
+def case_of_node(site: ScatterNode, operands: dict[Role, Array]) -> Case:
+    """Return what is computed by a scatter node whose inputs are given.
 
     Raises:
         Error: an operand is against the document.
     """
-    operator, arguments = arguments_of(site, operands)
-    return run(case_of(operator, **arguments))
-
-
-def arguments_of(site: ScatterNode, operands: dict[Role, Array]) -> tuple[str, dict[str, Any]]:
-    """Return the arguments of `evaluate` for a scatter node."""
     spec, source = site.spec, site.spec.axis
     of_axis = None if source is None else source.attribute
-    attributes: dict[str, Any] = {
-        row.name: site.attribute(row.name) for row in spec.attributes if row.name != of_axis
+    arguments: dict[str, Any] = {
+        role.value: operands.get(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)
     }
+    arguments |= {row.name: site.attribute(row.name) for row in spec.attributes if row.name != of_axis}
     if source is not None:
-        attributes["axis"] = site.attribute(of_axis) if of_axis else operands.get(Role.AXIS)
-    given = {role.value: operands.get(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)}
-    return str(_row_for(site).key), {**given, **attributes}
+        arguments["axis"] = site.attribute(of_axis) if of_axis else operands.get(Role.AXIS)
+    return case_of(str(_row_for(site).key), **arguments)
 
 
 def _row_for(site: ScatterNode) -> OpSpec:
