@@ -127,7 +127,7 @@ def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:
     while pending:
         wiring = pending.pop()
         plan = Plan(wiring.inputs, wiring.captured, wiring.outputs, is_body=wiring is not main)
-        planner = (_Sketcher if is_sketch else _Planner)(wiring, plan.constants, path)
+        planner = _Planner(wiring, plan.constants, path, is_sketch=is_sketch)
         plan.steps = tuple(planner.steps())
         unknown += planner.unknown
         plans[wiring] = plan
@@ -163,12 +163,15 @@ def _unknown_operator(nodes: list[Node]) -> UnknownOperator:
 
 
 class _Planner:
-    """Plans one graph, from its outputs back to its inputs; without recursion, as chains are long."""
+    """Plans one graph, from its outputs back to its inputs; without recursion, as chains are long.
 
-    def __init__(self, wiring: Dataflow, constants: dict[Key, Constant], path: str) -> None:
-        self.wiring = wiring
-        self.path = path
-        self.constants = constants
+    A sketch is planned as far as it can be: whatever is not there counts as left out.
+    """
+
+    def __init__(
+        self, wiring: Dataflow, constants: dict[Key, Constant], path: str, *, is_sketch: bool
+    ) -> None:
+        self.wiring, self.path, self.constants, self.is_sketch = wiring, path, constants, is_sketch
         self.unknown: list[Node] = []
         self._known: set[Key] = {*(input.key for input in wiring.inputs), *wiring.captured}
         self._lacking: set[Key] = set()
@@ -220,19 +223,25 @@ class _Planner:
     def _is_known(self, key: Key) -> bool:
         if key in self._known:
             return True
-        constant = self._constant(key)
+        try:
+            constant = self.wiring.constant(key)
+        except UnreadableModel as error:
+            if not self.is_sketch:
+                raise
+            self._lack([key], str(error))
+            return True
         if constant is None:
-            return key in self._known
+            return False
         self.constants[key] = constant
         self._known.add(key)
         return True
 
-    def _constant(self, key: Key) -> Constant | None:
-        return self.wiring.constant(key)
-
     def _lack(self, keys: Sequence[Key], message: str) -> None:
-        """Refuse a graph of which some values are not there."""
-        raise UnreadableModel("unknown-value", message, Location(self.path))
+        """Count some values as left out, or refuse a graph of which they are not there."""
+        if not self.is_sketch:
+            raise UnreadableModel("unknown-value", message, Location(self.path))
+        self._lacking.update(keys)
+        self._known.update(keys)
 
     def _open(self, link: Link) -> _Opened:
         work = self._work(link.node)
@@ -240,41 +249,25 @@ class _Planner:
         return link, (*link.inputs, *captured), work
 
     def _work(self, node: Node) -> Work:
-        """Return what a node is; a node of no known type is remembered."""
-        found: Work | None = self.wiring.nested(node)
-        lookup = None if found else find(node.domain, node.type, node.opset)
-        if found is None and lookup is not None and lookup.spec is not None:
-            found = lookup
-        if found is None:
-            found = find_computed(node.domain, node.type)
-        if found is None:
-            self.unknown.append(node)
-            return UnknownOp(node.type)
-        return found
+        """Return what a node is; a node of no known type is remembered.
 
-
-class _Sketcher(_Planner):
-    """Plans a graph as far as it can be: whatever is not there counts as left out."""
-
-    def _constant(self, key: Key) -> Constant | None:
+        In a sketch a scatter operator that its opset lacks is the oldest of its name.
+        """
         try:
-            return self.wiring.constant(key)
-        except UnreadableModel as error:
-            self._lack([key], str(error))
-            return None
-
-    def _lack(self, keys: Sequence[Key], message: str) -> None:
-        self._lacking.update(keys)
-        self._known.update(keys)
-
-    def _work(self, node: Node) -> Work:
-        """Return what a node is; a scatter operator that its opset lacks is the oldest of its name."""
-        try:
-            found = super()._work(node)
+            nested = self.wiring.nested(node)
         except UnreadableModel:
+            if not self.is_sketch:
+                raise
             return UnknownOp(node.type)
-        lookup = find(node.domain, node.type, node.opset) if isinstance(found, UnknownOp) else None
-        return found if lookup is None else replace(lookup, spec=lookup.family[0])
+        lookup = None if nested else find(node.domain, node.type, node.opset)
+        has_row = lookup is not None and lookup.spec is not None
+        found = nested or (lookup if has_row else find_computed(node.domain, node.type))
+        if found is not None:
+            return found
+        if lookup is not None and self.is_sketch:
+            return replace(lookup, spec=lookup.family[0])
+        self.unknown.append(node)
+        return UnknownOp(node.type)
 
 
 def failure(step: Step, message: str, *, breaks_rule: bool = False) -> EvaluationFailed:
@@ -455,8 +448,8 @@ class Machine(ABC, Generic[Cell]):
         if isinstance(work, Call):
             return (yield from self.call(step, work, cells))
         if isinstance(work, Choice):
-            chosen = work.branches[self._truth(step, cells[work.condition])]
-            return (yield from self.call(step, chosen, cells))
+            is_true = bool(self.scalar(step, cells[work.condition], "the condition"))
+            return (yield from self.call(step, work.branches[is_true], cells))
         if isinstance(work, Repeat):
             return (yield from _Loop(self, step, work, cells).run())
         return list(self.compute(step, cells))
@@ -472,9 +465,6 @@ class Machine(ABC, Generic[Cell]):
     def captured(self, step: Step, plan: Plan, cells: list[Cell | None]) -> list[Cell | None]:
         """Return what a body takes from outside."""
         return [cells[len(step.inputs) - 1 - step.inputs[::-1].index(key)] for key in plan.captured]
-
-    def _truth(self, step: Step, cell: Cell | None) -> bool:
-        return bool(self.scalar(step, cell, "the condition"))
 
     def scalar(self, step: Step, cell: Cell | None, what: str) -> Any:
         """Return the one element of a cell as Python sees it."""

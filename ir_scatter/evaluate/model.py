@@ -25,7 +25,7 @@ from ir_scatter.core.errors import (
 from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.shapes import agree, show, with_article
 from ir_scatter.core.tensors import Constant
-from ir_scatter.evaluate.operator import Case, case_of, read_array, run
+from ir_scatter.evaluate.operator import Case, make_case, read_array, run
 from ir_scatter.ops import general_kernels as plain
 from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.general_kernels.base import Array
@@ -122,7 +122,7 @@ def case_of_node(site: ScatterNode, operands: dict[Role, Array]) -> Case:
     arguments |= {row.name: site.attribute(row.name) for row in spec.attributes if row.name != of_axis}
     if source is not None:
         arguments["axis"] = site.attribute(of_axis) if of_axis else operands.get(Role.AXIS)
-    return case_of(str(_row_for(site).key), **arguments)
+    return make_case(str(_row_for(site).key), **arguments)
 
 
 def _row_for(site: ScatterNode) -> OpSpec:

@@ -1,6 +1,6 @@
 """One use of an operator: arguments read as arrays, held against the rules, run by the kernels."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ir_scatter.core.shapes import Shape
     from ir_scatter.core.tensors import Array
-    from ir_scatter.rules.base import Finding, Rule
+    from ir_scatter.rules.base import Findings
 
 
 _TEXT_KINDS = frozenset("OUST")
@@ -222,24 +222,16 @@ def demand_legal(site: ScatterNode) -> None:
     Raises:
         IllegalCase: with the sentence of the first rule that is broken.
     """
-    for rule in _rules():
-        assert rule.check is not None
-        for finding in rule.check(site):
-            if _is_refused(site, rule, finding):
-                raise IllegalCase(finding.message, rule.code)
+    for code, check in _checks():
+        for finding in check(site):
+            if not finding.is_tolerated and code not in site.spec.tolerated:
+                raise IllegalCase(finding.message, code)
 
 
 @cache
-def _rules() -> "tuple[Rule, ...]":
-    return tuple(
-        rule
-        for rule in all_rules()
-        if rule.is_legality and rule.check is not None and rule.severity is Severity.ERROR and rule.needs_row
-    )
-
-
-def _is_refused(site: ScatterNode, rule: "Rule", finding: "Finding") -> bool:
-    return not finding.is_tolerated and rule.code not in site.spec.tolerated
+def _checks() -> "list[tuple[str, Callable[[ScatterNode], Findings]]]":
+    rules = [rule for rule in all_rules() if rule.is_legality and rule.needs_row]
+    return [(rule.code, rule.check) for rule in rules if rule.check and rule.severity is Severity.ERROR]
 
 
 _Form = tuple[Any, tuple[int, ...]]
@@ -267,15 +259,16 @@ class Case:
     result: "numpy.dtype[Any]"
 
 
-def prepare(
+def make_case(
     operator: str,
+    *,
     data: "ArrayLike | None",
     indices: "ArrayLike | None",
     updates: "ArrayLike | None",
-    axis: "ArrayLike | None",
-    attributes: Mapping[str, Any],
+    axis: "ArrayLike | None" = None,
+    **attributes: Any,
 ) -> Case:
-    """Read the arguments and hold them against the rules.
+    """Read the arguments of `evaluate` and hold them against the rules.
 
     Raises:
         UsageError: the operator or an argument does not exist, or one is missing or no array.
@@ -300,13 +293,6 @@ def prepare(
     data_array, new = same_text(old, new)
     result = given.dtype if data_array.dtype == old.dtype else data_array.dtype
     return Case(spec, task, data_array, index_array, new, result)
-
-
-def case_of(
-    operator: str, *, data: Any, indices: Any, updates: Any, axis: Any = None, **attributes: Any
-) -> Case:
-    """What `prepare` gives, of the arguments of `evaluate`."""
-    return prepare(operator, data, indices, updates, axis, attributes)
 
 
 def run(case: Case) -> "Array":
@@ -411,11 +397,11 @@ def _task(
     """
     spec = SPECS[key]
     forms = {Role.DATA: data, Role.INDICES: indices, Role.UPDATES: updates}
-    inputs = [_input(spec, port.role, forms[port.role]) for port in spec.ports if port.role in forms]
+    inputs = [_input(port.role, forms[port.role]) for port in spec.ports if port.role in forms]
     written = dict(attributes)
     if axis_form is not None:
         if spec.axis is not None and spec.axis.attribute is None:
-            inputs.append(_axis_input(spec, axis, axis_form))
+            inputs.append(_input(Role.AXIS, axis_form, axis))
         elif axis is None:
             raise UsageError("axis is no whole number, expected one")
         else:
@@ -433,24 +419,14 @@ def _task(
     )
 
 
-def _input(spec: OpSpec, role: Role, form: _Form | None) -> Input:
+def _input(role: Role, form: _Form | None, number: int | None = None) -> Input:
+    """Return an input as rules see it; `number` is what it holds if that is known."""
     if form is None:
         return Input(None, is_present=False)
     dtype, shape = form
-    return variable(role, _element_type(spec, role, dtype), shape)
-
-
-def _axis_input(spec: OpSpec, axis: int | None, form: _Form) -> Input:
-    dtype, shape = form
-    type = _element_type(spec, Role.AXIS, dtype)
-    if axis is None:
-        return variable(Role.AXIS, type, shape)
-    stored = dtype if dtype.kind in "iu" else numpy.int64
-    return constant(Role.AXIS, type, numpy.full(shape, axis, stored))
-
-
-def _element_type(spec: OpSpec, role: Role, dtype: Any) -> ElementType:
-    found = element_type(dtype)
-    if found is None:
+    type = element_type(dtype)
+    if type is None:
         raise UsageError(f"{role} is {dtype}, which is the dtype of no element type")
-    return found
+    if number is None:
+        return variable(role, type, shape)
+    return constant(role, type, numpy.full(shape, number, dtype if dtype.kind in "iu" else numpy.int64))
