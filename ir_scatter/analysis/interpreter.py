@@ -1,7 +1,7 @@
-"""Computes the steps of a plan, one after the other, and the graphs inside nodes.
+"""Computes the steps of a plan, one after the other, and the graphs inside nodes, over any domain.
 
-What flows is called a cell: an array here; something that knows more where the generator of cases
-looks where indices come from.
+An element of the domain is called a cell: an array where a model is evaluated, an array and what of it
+is open where runners are compared, an array and where it comes from where inputs are searched.
 """
 
 from abc import ABC, abstractmethod
@@ -12,7 +12,6 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from ir_scatter.core.dataflow import (
-    BodyInput,
     Call,
     Choice,
     Dataflow,
@@ -362,8 +361,8 @@ Frame: TypeAlias = Generator[tuple[Plan, list[Cell | None]], list[Cell | None], 
 """A graph or a node that is being computed; it asks for bodies to be computed and gets their outputs."""
 
 
-class Machine(ABC, Generic[Cell]):
-    """Runs plans.
+class Forward(ABC, Generic[Cell]):
+    """Runs plans over a domain; loops are run as often as they say.
 
     Attributes:
         plans: of every graph.
@@ -382,8 +381,7 @@ class Machine(ABC, Generic[Cell]):
         """Make a cell of an array that no input has a part in."""
 
     @abstractmethod
-    def array(self, cell: Cell) -> Array:
-        """Return the numbers of a cell."""
+    def array(self, cell: Cell) -> Array: ...
 
     @abstractmethod
     def move(self, function: Callable[..., Array], *cells: Cell) -> Cell:
@@ -455,7 +453,6 @@ class Machine(ABC, Generic[Cell]):
         return list(self.compute(step, cells))
 
     def call(self, step: Step, call: Call, cells: list[Cell | None]) -> Frame[Cell]:
-        """Compute the graph of a call."""
         plan = self.plans[call.body]
         given = [None if number is None else cells[number] for number in call.inputs]
         given += self.captured(step, plan, cells)
@@ -481,76 +478,57 @@ class Machine(ABC, Generic[Cell]):
 class _Loop(Generic[Cell]):
     """One run of a Loop, TensorIterator or Scan."""
 
-    def __init__(self, machine: Machine[Cell], step: Step, work: Repeat, cells: list[Cell | None]) -> None:
-        self.machine, self.step, self.work, self.cells = machine, step, work, cells
-        self.plan = machine.plans[work.body]
-        self.captured = machine.captured(step, self.plan, cells)
+    def __init__(self, forward: Forward[Cell], step: Step, work: Repeat, cells: list[Cell | None]) -> None:
+        self.forward, self.step, self.work, self.cells = forward, step, work, cells
+        self.plan = forward.plans[work.body]
+        self.captured = forward.captured(step, self.plan, cells)
         self.carried = [None if input.outer is None else cells[input.outer] for input in work.inputs]
         self.parts: list[list[Cell]] = [[] for _ in work.outputs]
 
     def run(self) -> Frame[Cell]:
         """Compute the body until its condition, the trip count or the parts of an input say so."""
-        limit, goes_on, done = self._limit(), self._begins(), 0
+        limit, begins = self._limit(), self.work.condition
+        goes_on = begins is None or self._truth(self.cells[begins])
         outputs: list[Cell | None] | None = None
+        done = 0
         while goes_on and (limit is None or done < limit):
-            if self.machine.iterations == self.machine.most_iterations:
-                raise self.machine.endless(self.step, self.machine.iterations)
-            self.machine.iterations += 1
+            if self.forward.iterations == self.forward.most_iterations:
+                raise self.forward.endless(self.step, self.forward.iterations)
+            self.forward.iterations += 1
             outputs = yield self.plan, [*self._inputs(done, goes_on), *self.captured]
             done += 1
             self._keep(outputs)
-            if self.work.goes_on is not None:
-                cell = outputs[self.work.goes_on]
-                goes_on = bool(self.machine.scalar(self.step, cell, "the condition"))
+            goes_on = self.work.goes_on is None or self._truth(outputs[self.work.goes_on])
         return [self._output(number, outputs) for number in range(len(self.work.outputs))]
+
+    def _truth(self, cell: Cell | None) -> bool:
+        return bool(self.forward.scalar(self.step, cell, "the condition"))
 
     def _limit(self) -> int | None:
         """Return how often the body runs at most."""
         limits = []
         if self.work.trips is not None:
-            count = self.machine.scalar(self.step, self.cells[self.work.trips], "the trip count")
-            limits += [int(count)] if count >= 0 or self.is_onnx else []
-        for input in self.work.inputs:
+            count = self.forward.scalar(self.step, self.cells[self.work.trips], "the trip count")
+            has_limit = count >= 0 or self.step.node.domain != OPENVINO
+            limits += [int(count)] if has_limit else []
+        for input, cell in zip(self.work.inputs, self.carried, strict=True):
             if input.slice is not None:
-                whole = self._array(input)
-                limits.append(part_count(self.step, input.slice, whole.shape))
+                if cell is None:
+                    raise failure(self.step, "an input that is to be cut into parts is left out")
+                limits.append(part_count(self.step, input.slice, self.forward.array(cell).shape))
         return min(limits, default=None)
 
-    @property
-    def is_onnx(self) -> bool:
-        """Tell whether a negative trip count means none, and not that there is no limit."""
-        return self.step.node.domain != OPENVINO
-
-    def _begins(self) -> bool:
-        number = self.work.condition
-        if number is None:
-            return True
-        return bool(self.machine.scalar(self.step, self.cells[number], "the condition"))
-
-    def _array(self, input: BodyInput) -> Array:
-        cell = None if input.outer is None else self.cells[input.outer]
-        if cell is None:
-            raise failure(self.step, "an input that is to be cut into parts is left out")
-        return self.machine.array(cell)
-
-    def _inputs(self, iteration: int, goes_on: bool) -> list[Cell | None]:
-        return [
-            self._input(number, input, declared, iteration, goes_on)
-            for number, (input, declared) in enumerate(zip(self.work.inputs, self.plan.inputs, strict=True))
-        ]
-
-    def _input(
-        self, number: int, input: BodyInput, declared: GraphInput, iteration: int, goes_on: bool
-    ) -> Cell | None:
-        if input.source is Source.ITERATION:
-            return self.machine.lift(declared_scalar(iteration, declared, np.dtype(np.int64)))
-        if input.source is Source.CONDITION:
-            return self.machine.lift(declared_scalar(goes_on, declared, np.dtype(np.bool_)))
-        cell = self.carried[number]
-        if input.slice is None or cell is None:
-            return cell
-        cut = part_of(self.step, input.slice, self.machine.array(cell).shape, iteration)
-        return self.machine.move(cut, cell)
+    def _inputs(self, iteration: int, goes_on: bool) -> Iterator[Cell | None]:
+        for input, declared, cell in zip(self.work.inputs, self.plan.inputs, self.carried, strict=True):
+            if input.source is Source.ITERATION:
+                yield self.forward.lift(declared_scalar(iteration, declared, np.dtype(np.int64)))
+            elif input.source is Source.CONDITION:
+                yield self.forward.lift(declared_scalar(goes_on, declared, np.dtype(np.bool_)))
+            elif input.slice is None or cell is None:
+                yield cell
+            else:
+                shape = self.forward.array(cell).shape
+                yield self.forward.move(part_of(self.step, input.slice, shape, iteration), cell)
 
     def _keep(self, outputs: list[Cell | None]) -> None:
         for number, input in enumerate(self.work.inputs):
@@ -564,20 +542,17 @@ class _Loop(Generic[Cell]):
     def _output(self, number: int, outputs: list[Cell | None] | None) -> Cell | None:
         output = self.work.outputs[number]
         if output.slice is not None:
-            return self._joined(number)
+            join, parts = (
+                put_together(self.step, output.slice, self.plan.outputs[output.inner]),
+                self.parts[number],
+            )
+            return self.forward.move(join, *parts) if parts else self.forward.lift(join())
         if outputs is not None:
             return outputs[output.inner]
         for input, cell in zip(self.work.inputs, self.carried, strict=True):
             if input.source is Source.CARRIED and input.successor == output.inner:
                 return cell
         raise failure(self.step, f"output {number} has no value, as the body was never computed")
-
-    def _joined(self, number: int) -> Cell:
-        cut, declared = self.work.outputs[number].slice, self.plan.outputs[self.work.outputs[number].inner]
-        assert cut is not None
-        join = put_together(self.step, cut, declared)
-        parts = self.parts[number]
-        return self.machine.move(join, *parts) if parts else self.machine.lift(join())
 
 
 def _output_of(step: Step, outputs: Sequence[Cell | None], number: int) -> Cell | None:

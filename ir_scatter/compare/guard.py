@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ir_scatter.analysis.constants import Facts
-from ir_scatter.analysis.interpreter import Frame, Machine, Plan, Plans, Step, failure
+from ir_scatter.analysis.interpreter import Forward, Frame, Plan, Plans, Step, failure
 from ir_scatter.compare.contested import (
     Marked,
     Open,
@@ -112,7 +112,7 @@ def printed(scope: str, known: Collection[str]) -> str | None:
 # A model that NumPy computes.
 
 
-class _Watcher(Machine[Marked]):
+class _Watcher(Forward[Marked]):
     """Computes, moves marks where arrays are moved, and enters what it sees."""
 
     def __init__(self, plans: Plans, sight: Sight) -> None:

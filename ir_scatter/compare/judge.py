@@ -76,7 +76,7 @@ def compare_outputs(
         case: the number of the inputs.
         tolerances: how far elements may be apart.
         open: what is open in the subject's model.
-        open_in_reference: the same in the reference's model, if that is another one.
+        open_in_reference: and in that of the reference, if it is another one.
     """
     precision = coarser(subject.precision, reference.precision)
     for name in dict.fromkeys((*reference.outputs, *subject.outputs)):
@@ -145,7 +145,6 @@ def nodes_by_tap(model: Model) -> dict[Tap, ScatterNode]:
 
 
 def output_of(site: ScatterNode) -> str:
-    """Return the name of a node's output."""
     named = site.node.outputs[0].name if site.node.outputs else ""
     return named or site.node.name
 
@@ -169,13 +168,9 @@ class NodeJudge:
         self.contested: dict[int, dict[str, list[Array]]] = {}
 
     def judge(self, run: Outcome, case: int) -> list[Note]:
-        """Return what is to be said of every computation of every node that the model has.
+        """Return what is to be said of every computation of every node in a run with taps.
 
         One that NumPy has nothing to say of is a comparison of the runner with itself.
-
-        Args:
-            run: with taps.
-            case: the number of the inputs.
         """
         found: list[Note] = []
         for tapped in run.tapped:
@@ -232,19 +227,18 @@ class NodeJudge:
     ) -> "tuple[Measure, Array, Array | None]":
         """Return how an output differs, what was expected, and where it is contested, None for nowhere."""
         asked = self._tolerances.find(*tolerance_names(site))
-        is_reduced = site.reduction is not Reduction.NONE
-        if is_reduced:  # most results are equal, and what may be rounded takes ten times as long
-            values = compute(case)
-            is_extreme = site.reduction in {Reduction.MIN, Reduction.MAX}
-            if are_equal(got, values) and not (is_extreme and (values != values).any()):
-                tolerance = asked or default_tolerance(values, precision, is_node=True)
-                return Measure(Verdict.EQUAL, values.size, tolerance=tolerance), values, None
-        expected = detail(case)
-        values = expected.values
-        contested = expected.contested if expected.contested.any() else None
+        expected = detail(case) if site.reduction is Reduction.NONE else None
+        values = compute(case) if expected is None else expected.values
         tolerance = asked or default_tolerance(values, precision, is_node=True)
-        if is_reduced and are_equal(got, values):
-            return Measure(Verdict.EQUAL, values.size, tolerance=tolerance), values, contested
+        equal = Measure(Verdict.EQUAL, values.size, tolerance=tolerance)
+        is_equal = expected is None and are_equal(got, values)
+        is_extreme = site.reduction in {Reduction.MIN, Reduction.MAX}
+        if is_equal and not (is_extreme and (values != values).any()):
+            return equal, values, None  # as most are, and what may be rounded takes ten times as long
+        expected = expected or detail(case)
+        contested = expected.contested if expected.contested.any() else None
+        if is_equal:
+            return equal, values, contested
         is_comparable = got.shape == values.shape and got.dtype == values.dtype
         bits = FRACTION_BITS.get(values.dtype.name)
         rounding = 1.0 if bits is None else float(np.exp2(bits - computed_bits(bits, precision)))
@@ -297,7 +291,7 @@ def _worst(found: Sequence[Comparison]) -> Comparison:
 
 
 def _changed(found: Sequence[Comparison]) -> list[Comparison]:
-    """Return how a result changes that had the same inputs."""
+    """Return how a result changes whose inputs do not."""
     first, expected = found[0], found[0].got
     assert expected is not None
     for one in found[1:]:
@@ -531,7 +525,6 @@ def comparisons_in(notes: Sequence[Note]) -> list[Comparison]:
 
 
 def _by_document(found: Sequence[Comparison]) -> str:
-    """Return the value that the document demands."""
     worst = next((one.measure.worst for one in found if one.measure.verdict is Verdict.MISMATCH), None)
     if worst is None:
         return ""
@@ -541,12 +534,10 @@ def _by_document(found: Sequence[Comparison]) -> str:
 
 
 def shown(element: object) -> str:
-    """Return an element in few characters."""
     return f"{element:.9g}" if isinstance(element, float) else str(element)
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return names as a sentence has them: "a, b and c"."""
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ir_scatter.analysis.interpreter import wire
 from ir_scatter.compare.contested import OpenOutput
 from ir_scatter.compare.guard import Reference, Sight
 from ir_scatter.compare.judge import (
@@ -37,6 +38,8 @@ from ir_scatter.compare.snapshot import load
 from ir_scatter.compare.tolerance import PRECISION_BITS, coarser
 from ir_scatter.core.errors import BadFeed, Error
 from ir_scatter.core.model import Model, Node
+from ir_scatter.evaluate.model import check_feeds
+from ir_scatter.inputs.feeds import make_feeds
 from ir_scatter.reading import read
 from ir_scatter.runners.base import OTHER_FORMAT, NodeFacts, Outcome, Status, Tapped
 
@@ -66,12 +69,7 @@ def compare(
 ) -> Compared:
     """Run a model on NumPy and on runners, compare outputs, and every scatter node for itself.
 
-    Args:
-        model: as it was read, or its path.
-        runners: in the order in which they were named.
-        settings: what is wanted.
-        with_numpy: whether NumPy is one of them.
-        feeds: the inputs of the first case; None to generate them as those of the others are.
+    The inputs of the first case may be given; those of the others are generated.
 
     Raises:
         UnreadableModel: the model cannot be read.
@@ -102,12 +100,7 @@ def compare_against(
     with NumPy, that of today or the saved one, or else with the first that runs. What was tapped
     then is judged again, so that tolerances can change without running anything.
 
-    Args:
-        folder: what `save` wrote.
-        model: as it was read.
-        runners: who runs here; without them and NumPy what is saved is looked at alone.
-        settings: the tolerances, precision and time limits.
-        with_numpy: whether NumPy computes here.
+    Without runners and NumPy what is saved is looked at alone.
 
     Raises:
         BadFeed: the folder holds no results, or the model does not take their inputs.
@@ -192,12 +185,7 @@ def compare_two(
 ) -> Compared:
     """Run two models on the same inputs and compare their outputs; see `run_both`.
 
-    Args:
-        models: the reference, and the subject, which must take the same inputs.
-        runners: in the order in which they were named.
-        settings: what is wanted.
-        with_numpy: whether NumPy is one of them.
-        feeds: the inputs of the first case by the names of the first model; None to generate them.
+    The inputs of the first case may be given, by the names of the first model.
 
     Raises:
         BadFeed: the second model does not take the inputs of the first.
@@ -233,10 +221,6 @@ def make_cases(model: Model, settings: Settings, given: "Feeds | None" = None) -
     Raises:
         BadFeed: they are not what the model asks for.
     """
-    from ir_scatter.analysis.interpreter import wire
-    from ir_scatter.evaluate.model import check_feeds
-    from ir_scatter.inputs.feeds import make_feeds
-
     if given is not None:
         check_feeds(wire(model).inputs, given)
         yield given
@@ -248,12 +232,7 @@ class _Session:
     """What runners and NumPy make of one model, and what is said of it."""
 
     def __init__(
-        self,
-        model: Model,
-        runners: "Sequence[Runner]",
-        settings: Settings,
-        *,
-        with_numpy: bool,
+        self, model: Model, runners: "Sequence[Runner]", settings: Settings, *, with_numpy: bool
     ) -> None:
         self.path, self.runners, self.settings, self.with_numpy = model.path, runners, settings, with_numpy
         self.reference = Reference(model)
@@ -500,13 +479,7 @@ def _old_and_new(new: Sequence[Outcome], old: Sequence[Outcome]) -> Iterator[tup
 
 
 def _fitting(feeds: "Feeds", models: Sequence[Model]) -> "Feeds":
-    """Return the feeds of the first model by names that the second model knows.
-
-    Raises:
-        BadFeed: it has another input, or lacks one, or takes another type or shape.
-    """
-    from ir_scatter.analysis.interpreter import wire
-
+    """Return the feeds of the first model by names that the second model knows."""
     first, second = (wire(model).inputs for model in models)
     known = {name for input in second for name in input.names}
     renamed = {}
@@ -518,14 +491,6 @@ def _fitting(feeds: "Feeds", models: Sequence[Model]) -> "Feeds":
 
 
 def _demand_fit(feeds: "Feeds", model: Model, whose: str) -> None:
-    """Do nothing if a model takes the inputs of another.
-
-    Raises:
-        BadFeed: it does not.
-    """
-    from ir_scatter.analysis.interpreter import wire
-    from ir_scatter.evaluate.model import check_feeds
-
     try:
         check_feeds(wire(model).inputs, feeds)
     except BadFeed as error:
@@ -533,7 +498,6 @@ def _demand_fit(feeds: "Feeds", model: Model, whose: str) -> None:
 
 
 def _type(node: Node) -> str:
-    """Return the element type of a node's output, "" if it is not known."""
     found = node.outputs[0].element_type if node.outputs else None
     return "" if found is None else found.name
 
@@ -547,9 +511,7 @@ def computed_in(facts: Sequence[NodeFacts]) -> str:
 def facts_about(facts: Sequence[NodeFacts], scopes: Mapping[str, str]) -> tuple[NodeFacts, ...]:
     """Return what a runtime made of some nodes; in `originals` they have the names that they have here.
 
-    Args:
-        facts: of all nodes.
-        scopes: by the names that the runtime may have for them.
+    `scopes` are these names by those that the runtime may have for them.
     """
     best: dict[str, tuple[int, int]] = {}
     for number, one in enumerate(facts):

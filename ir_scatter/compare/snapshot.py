@@ -127,17 +127,13 @@ def load(folder: "str | Path") -> Snapshot:
 
 # What JSON says of the runs of one runner: those with taps one after the other.
 
+_PLAIN = ("runner", "status", "reason", "remarks", "message", "precision", "seconds")
+
 
 def _told(runs: Runs, store: "ArrayStore") -> dict[str, Any]:
     plain = runs.plain
     return {
-        "runner": plain.runner,
-        "status": plain.status.value,
-        "reason": plain.reason,
-        "remarks": list(plain.remarks),
-        "message": plain.message,
-        "precision": plain.precision,
-        "seconds": plain.seconds,
+        **{name: getattr(plain, name) for name in _PLAIN},
         "versions": dict(plain.versions),
         "outputs": [store.add_all(run) for run in plain.runs],
         "tapped": [_tapped(one, store) for run in runs.tapped for one in run.tapped],

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ir_scatter.analysis.constants import Facts, opset_number
-from ir_scatter.analysis.interpreter import Machine, Plan, Plans, Step, failure, load, make_plans, wire
+from ir_scatter.analysis.interpreter import Forward, Plan, Plans, Step, failure, load, make_plans, wire
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.diagnostics import Location, Severity
@@ -40,7 +40,7 @@ MOST_ELEMENTS = 1 << 31
 _Cell = TypeVar("_Cell")
 
 
-class ArrayMachine(Machine[Array]):
+class ForwardArrays(Forward[Array]):
     """Runs plans on arrays, and nothing more."""
 
     def lift(self, array: Array) -> Array:
@@ -239,7 +239,7 @@ class Program(Sketch):
             EvaluationFailed: a node cannot be computed with the values that reach it.
         """
         arrays = check_feeds(self.inputs, feeds)
-        found = self.named(ArrayMachine(self.plans).run(self.plan, arrays))
+        found = self.named(ForwardArrays(self.plans).run(self.plan, arrays))
         return {
             name: array.copy() if _shares_memory(array, arrays) else array for name, array in found.items()
         }

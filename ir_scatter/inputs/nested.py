@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.analysis.interpreter import Frame, Machine, Plans, Step, declared_scalar, part_of
+from ir_scatter.analysis.interpreter import Forward, Frame, Plans, Step, declared_scalar, part_of
 from ir_scatter.core.dataflow import BodyInput, Choice, GraphInput, Repeat, Source
 from ir_scatter.core.errors import EvaluationFailed
 from ir_scatter.inputs.asked import Asked, is_unclear
@@ -22,7 +22,7 @@ _MOST_INSIDE = 20_000
 """Up to so many nodes of bodies are computed in one run before loops may not run longer."""
 
 
-class NestedTracing(Machine[Cell]):
+class NestedTracing(Forward[Cell]):
     """Runs plans on cells that may be unknown.
 
     Attributes:

@@ -16,7 +16,7 @@ from ir_scatter.convert import on_devices, proof
 from ir_scatter.convert.inputs_like import Given, draw_inputs
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import ONNX
-from ir_scatter.evaluate.model import ArrayMachine, check_feeds, prepare
+from ir_scatter.evaluate.model import ForwardArrays, check_feeds, prepare
 from ir_scatter.formats.base import IR, ONNX_FORMAT, OneInput, OneNode
 from ir_scatter.inputs import Case, random_case
 from ir_scatter.inputs.feeds import draw_feeds, make_feeds
@@ -208,7 +208,7 @@ def test_what_a_conversion_assumes_is_kept(tmp_path: Path) -> None:
                 assert (at == at[:, :1]).all()
 
 
-class _Watching(ArrayMachine):
+class _Watching(ForwardArrays):
     """Notes the indices that reach scatter nodes."""
 
     def __init__(self, *arguments: Any) -> None:
