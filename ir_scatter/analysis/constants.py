@@ -184,7 +184,6 @@ def _reads_an_input(node: Node) -> bool:
 
 
 def opset_number(node: Node) -> int | None:
-    """Return the number of a node's opset, None if it has none."""
     if isinstance(node.opset, str):
         digits = node.opset.removeprefix("opset")
         return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 5 else None

@@ -6,7 +6,7 @@ is open where runners are compared, an array and where it comes from where input
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -75,7 +75,7 @@ class Step:
     done: tuple[Key, ...]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """How to compute one graph.
 
@@ -83,17 +83,17 @@ class Plan:
         inputs: of the graph.
         captured: the values that come from outside.
         outputs: of the graph.
+        is_body: whether it may be computed more than once.
         constants: those that are needed, by key.
         steps: producers first, only what the outputs need.
-        is_body: whether it may be computed more than once.
     """
 
     inputs: tuple[GraphInput, ...]
     captured: tuple[Key, ...]
     outputs: tuple[GraphOutput, ...]
     is_body: bool
-    constants: dict[Key, Constant] = field(default_factory=dict)
-    steps: tuple[Step, ...] = ()
+    constants: Mapping[Key, Constant]
+    steps: tuple[Step, ...]
 
 
 Plans: TypeAlias = Mapping[Dataflow, Plan]
@@ -125,19 +125,18 @@ def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:
     pending = [main]
     while pending:
         wiring = pending.pop()
-        plan = Plan(wiring.inputs, wiring.captured, wiring.outputs, is_body=wiring is not main)
-        planner = _Planner(wiring, plan.constants, path, is_sketch=is_sketch)
-        plan.steps = tuple(planner.steps())
+        planner = _Planner(wiring, path, is_sketch=is_sketch)
+        steps, constants = tuple(planner.steps()), planner.constants
+        ends = wiring.inputs, wiring.captured, wiring.outputs
+        plans[wiring] = Plan(*ends, wiring is not main, constants, steps)
         unknown += planner.unknown
-        plans[wiring] = plan
-        pending += reversed([body for step in plan.steps for body in bodies_of(step.work)])
+        pending += reversed([body for step in steps for body in bodies_of(step.work)])
     if unknown and not is_sketch:
         raise _unknown_operator(unknown)
     return plans
 
 
 def bodies_of(work: Work) -> tuple[Dataflow, ...]:
-    """Return the graphs inside a node."""
     if isinstance(work, Choice):
         return tuple(call.body for call in work.branches.values())
     body = getattr(work, "body", None)
@@ -151,7 +150,6 @@ def show_place(location: Location) -> str:
 
 
 def _unknown_operator(nodes: list[Node]) -> UnknownOperator:
-    """Name the first node of each type."""
     first: dict[str, Node] = {}
     for node in nodes:
         prefix = "" if node.domain in {OPENVINO, ONNX} else f"{node.domain}::"
@@ -167,10 +165,9 @@ class _Planner:
     A sketch is planned as far as it can be: whatever is not there counts as left out.
     """
 
-    def __init__(
-        self, wiring: Dataflow, constants: dict[Key, Constant], path: str, *, is_sketch: bool
-    ) -> None:
-        self.wiring, self.path, self.constants, self.is_sketch = wiring, path, constants, is_sketch
+    def __init__(self, wiring: Dataflow, path: str, *, is_sketch: bool) -> None:
+        self.wiring, self.path, self.is_sketch = wiring, path, is_sketch
+        self.constants: dict[Key, Constant] = {}
         self.unknown: list[Node] = []
         self._known: set[Key] = {*(input.key for input in wiring.inputs), *wiring.captured}
         self._lacking: set[Key] = set()
@@ -290,7 +287,6 @@ def part_count(step: Step, cut: Slice, shape: Sequence[int]) -> int:
 
 
 def part_of(step: Step, cut: Slice, shape: Sequence[int], number: int) -> Callable[[Array], Array]:
-    """Return what takes a part out of an array."""
     first, _ = _span(step, cut, shape)
     begin = first + number * cut.stride - (cut.part - 1 if cut.stride < 0 else 0)
     place: list[slice | int] = [slice(None)] * len(shape)
@@ -429,7 +425,6 @@ class Forward(ABC, Generic[Cell]):
         return [self.fetch(plan, values, output.key) for output in plan.outputs]
 
     def fetch(self, plan: Plan, values: dict[Key, Cell | None], key: Key) -> Cell | None:
-        """Return the cell of a key."""
         constant = plan.constants.get(key)
         if constant is None:
             return values[key]

@@ -80,7 +80,6 @@ class Marked:
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """Return the shape, None if it is not known."""
         known = self.origins if self.array is None else self.array
         return self.declared if known is None else tuple(known.shape)
 
@@ -153,7 +152,6 @@ class OpenOutput:
 
     @property
     def excuse(self) -> Excuse:
-        """Return what is said of it."""
         origins = self.open.origins
         count = None if origins is None else int(np.count_nonzero(origins))
         return Excuse(count, self.open.why)

@@ -75,7 +75,6 @@ def _write(one: Comparison, site: ScatterNode, place: Path, found: Compared, for
 
 
 def _node(one: Comparison, site: ScatterNode) -> OneNode:
-    """Describe the node with the inputs that it had."""
     spec, node = site.spec, site.node
     inputs: list[OneInput | None] = []
     for port, input, array in zip(spec.ports, node.inputs, one.inputs, strict=False):
@@ -95,7 +94,6 @@ def _node(one: Comparison, site: ScatterNode) -> OneNode:
 
 
 def _readme(one: Comparison, path: Path, found: Compared) -> str:
-    """Return the command that shows the difference, and what it will show."""
     runner, measure = one.subject.removeprefix(SAVED), one.measure
     lines = [
         f"{one.operator} on {runner} differs from its document.",

@@ -395,7 +395,6 @@ class CaseJudge:
             self.outputs += compare_runs(outcome, self.number)
 
     def compare(self, pairs: Iterable[tuple[Outcome, Outcome]]) -> None:
-        """Compare the outputs of some runs with those of others."""
         for subject, reference in pairs:
             self.outputs += compare_outputs(
                 subject, reference, self.number, self._settings.tolerances, self._open

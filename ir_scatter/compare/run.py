@@ -391,7 +391,6 @@ class _Session:
         return CaseJudge(number, self.judge, self.settings, partial(self.open_outputs, number))
 
     def _enter(self, case: CaseJudge, numpy: Outcome | None) -> None:
-        """Enter what is to be said of one case."""
         for outcome in case.outcomes:
             self.outcomes[outcome.runner] = _worse(self.outcomes.get(outcome.runner), outcome)
         case.find_outliers()
@@ -407,7 +406,6 @@ class _Session:
                 runner.close()
 
     def result(self, cases: "Sequence[Feeds]") -> Compared:
-        """Return what was found."""
         nodes = comparisons_in(self.notes)
         judged = {(one.subject, one.node) for one in nodes}
         missing: dict[tuple[str, str], NotTapped] = {}

@@ -248,11 +248,9 @@ class ArrayStore:
         return self._known[id(array)][1]
 
     def add_all(self, arrays: "Mapping[str, Array]") -> dict[str, Any]:
-        """Take arrays by name."""
         return {name: self.add(array) for name, array in arrays.items()}
 
     def write(self, path: Path) -> None:
-        """Write all arrays."""
         with path.open("wb") as file:
             write_arrays(file, self._stored)
 
@@ -289,12 +287,10 @@ class ArrayShelf:
             ) from None
 
     def get_all(self, told: "Told") -> "dict[str, Array]":
-        """Return arrays by name."""
         return {name: self.get(one) for name, one in told.items()}
 
 
 def type_of(array: "Array") -> ElementType:
-    """Return the element type of an array of a model."""
     return _BY_DTYPE.get(array.dtype.name) or ELEMENT_TYPES[_STRING]
 
 

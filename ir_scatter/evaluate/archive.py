@@ -55,7 +55,6 @@ def fit_types(arrays: Mapping[str, Array], inputs: Sequence[GraphInput]) -> dict
 
 
 def write_arrays(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
-    """Write arrays as an npz without pickles."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy", _EPOCH)
@@ -64,7 +63,6 @@ def write_arrays(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
 
 
 def storable(array: Array) -> Array:
-    """Return an array in the type in which it is written."""
     if array.dtype == object:
         return array.astype(np.str_)
     return array if _is_known_to_npz(array.dtype) else array.astype(_WIDER[kind(array)])

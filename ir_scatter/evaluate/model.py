@@ -12,7 +12,7 @@ from ir_scatter.analysis.interpreter import Forward, Plan, Plans, Step, failure,
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.diagnostics import Location, Severity
-from ir_scatter.core.element_types import ElementType, dtype, in_own_dtype
+from ir_scatter.core.element_types import dtype, in_own_dtype
 from ir_scatter.core.errors import (
     BadFeed,
     BrokenModel,
@@ -41,8 +41,6 @@ _Cell = TypeVar("_Cell")
 
 
 class ForwardArrays(Forward[Array]):
-    """Runs plans on arrays, and nothing more."""
-
     def lift(self, array: Array) -> Array:
         return array
 
@@ -177,26 +175,21 @@ def _array(input: GraphInput, name: str | None, feeds: Mapping[str, Any]) -> Arr
         raise BadFeed(f"{name} holds {error}") from None
     except Exception as error:  # whatever an object raises that is asked for its array
         raise BadFeed(f"{name} is no array: {error}") from None
-    if input.element_type is not None:
-        array = _of_type(name, array, input.element_type)
+    wanted = input.element_type
+    if wanted is not None and wanted.kind == "string":
+        array = _strings(name, array)
+    elif wanted is not None:
+        expected = dtype(wanted)
+        if expected is None:
+            raise BadFeed(f"{name} is {wanted.name}, which NumPy has no type for")
+        if array.dtype != expected:
+            raise BadFeed(f"{name} is {array.dtype.name}, expected {expected.name}")
     if not agree(input.shape, array.shape):
         raise BadFeed(f"{name} has shape {show(array.shape)}, expected {show(input.shape)}")
     return array
 
 
-def _of_type(name: str, array: Array, wanted: ElementType) -> Array:
-    expected = dtype(wanted)
-    if wanted.kind == "string":
-        return _strings(name, array)
-    if expected is None:
-        raise BadFeed(f"{name} is {wanted.name}, which NumPy has no type for")
-    if array.dtype != expected:
-        raise BadFeed(f"{name} is {array.dtype.name}, expected {expected.name}")
-    return array
-
-
 def _strings(name: str, array: Array) -> Array:
-    """Return strings as objects, which is how they are held everywhere."""
     if array.dtype.kind not in _TEXT_KINDS:
         raise BadFeed(f"{name} is {array.dtype.name}, expected strings")
     found = array.astype(object)

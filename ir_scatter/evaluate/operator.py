@@ -197,18 +197,15 @@ class _OneNode(Graph):
 
 
 def variable(name: str, element_type: ElementType, shape: "Shape") -> Input:
-    """Make an input of which the type and the shape are known."""
     return Input(Value(name, element_type, shape))
 
 
 def constant(name: str, element_type: ElementType, array: "Array") -> Input:
-    """Make an input whose numbers are known."""
     content = Constant(_PLACE, element_type, array.shape, lambda: array, name)
     return Input(Value(name, element_type, array.shape, constant=content))
 
 
 def make_site(spec: OpSpec, inputs: tuple[Input, ...], attributes: Mapping[str, Any]) -> ScatterNode:
-    """Make a site of a row of the table without a model around it."""
     lookup = find(spec.key.domain, spec.key.type, spec.opsets[0])
     assert lookup is not None
     return ScatterNode(_OneNode(spec, inputs, attributes).node, lookup, Facts())
@@ -375,7 +372,6 @@ def _read_attributes(spec: OpSpec, given: Mapping[str, Any]) -> tuple[tuple[str,
 
 @cache
 def _names_of_attributes() -> frozenset[str]:
-    """Return what an attribute of any operator is called."""
     return frozenset(row.name for spec in SPECS.values() for row in spec.attributes)
 
 
