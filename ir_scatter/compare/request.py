@@ -163,9 +163,8 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
         sources = find_sources(names, format=format, skip_missing=job.skip_missing)
     found, failures = list[Compared](), list[Failure]()
     written, unwritten = list[str](), list[str]()
-    results: Iterator[tuple[Compared | Failure, str]]
-    results = _each(job, sources, seen) if job.each else _one(job, models, sources)
     try:
+        results = _each(job, sources, seen) if job.each else [(_one(job, models, sources), "")]
         for one, folder in results:
             if isinstance(one, Failure):
                 failures.append(one)
@@ -197,7 +196,7 @@ def _demand_sense(job: Job) -> None:
         raise UsageError("--against goes without --inputs and --cases: the inputs are those that were saved")
 
 
-def _one(job: Job, models: list[Model], sources: Sources) -> Iterator[tuple[Compared, str]]:
+def _one(job: Job, models: list[Model], sources: Sources) -> Compared:
     settings, with_numpy = job.settings, sources.with_numpy
     if settings.tolerances.named:
         names = {output.name for model in models for output in wire(model).outputs}
@@ -207,12 +206,10 @@ def _one(job: Job, models: list[Model], sources: Sources) -> Iterator[tuple[Comp
     if job.inputs is not None:
         feeds = archive.fit_types(archive.read_arrays(job.inputs), wire(models[0]).inputs)
     if len(models) == 2:
-        found = compare_two(models, sources.runners, settings, with_numpy=with_numpy, feeds=feeds)
-    elif job.against:
-        found = compare_against(job.against, models[0], sources.runners, settings, with_numpy=with_numpy)
-    else:
-        found = compare(models[0], sources.runners, settings, with_numpy=with_numpy, feeds=feeds)
-    yield found, ""
+        return compare_two(models, sources.runners, settings, with_numpy=with_numpy, feeds=feeds)
+    if job.against:
+        return compare_against(job.against, models[0], sources.runners, settings, with_numpy=with_numpy)
+    return compare(models[0], sources.runners, settings, with_numpy=with_numpy, feeds=feeds)
 
 
 def _each(

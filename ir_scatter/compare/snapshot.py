@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ir_scatter.compare.result import SAVED, Runs
-from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
+from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
 from ir_scatter.core.errors import BadFeed, CannotWrite
 from ir_scatter.evaluate.archive import read_arrays, write_arrays
 from ir_scatter.runners.base import Execution, NodeFacts, Outcome, Status, Tap, Tapped
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 MANIFEST = "results.json"
 _SCHEMA = 1
-_BY_DTYPE = {row.dtype_name: row for row in ELEMENT_TYPES.values() if row.dtype_name}
 _STRING = "string"
 _LIMIT = 64
 """Dimensions that NumPy can have at most."""
@@ -291,7 +290,7 @@ class ArrayShelf:
 
 
 def type_of(array: "Array") -> ElementType:
-    return _BY_DTYPE.get(array.dtype.name) or ELEMENT_TYPES[_STRING]
+    return from_dtype(array.dtype) or ELEMENT_TYPES[_STRING]
 
 
 def _raw(array: "Array") -> "Array":

@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from ir_scatter.core.dataflow import GraphInput
-from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, in_own_dtype
+from ir_scatter.core.element_types import dtype, from_dtype, in_own_dtype
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.ops.general_kernels.base import Array, kind
 
@@ -87,8 +87,8 @@ def _are_values(array: Array, seen: Array) -> bool:
 
     A whole number may fill its byte with its sign.
     """
-    bits = next(row.bits for row in ELEMENT_TYPES.values() if row.dtype_name == seen.dtype.name)
-    if bits >= 8:
+    type = from_dtype(seen.dtype)
+    if type is None or type.bits >= 8:
         return True
     raw = array.view(np.int8)
     usual = seen.astype(np.float32).astype(seen.dtype).view(np.int8)

@@ -11,7 +11,7 @@ import numpy
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.diagnostics import Location, Severity
-from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, in_own_dtype
+from ir_scatter.core.element_types import ElementType, from_dtype, in_own_dtype
 from ir_scatter.core.errors import IllegalCase, IllegalIndex, UsageError
 from ir_scatter.core.model import Graph, Input, Node, OpKey, Value
 from ir_scatter.core.shapes import show_numbers, with_article
@@ -106,7 +106,7 @@ def as_updates(given: "ArrayLike", data: "Array") -> "Array":
         return array
     if array.size == 0:
         return array.astype(data.dtype)
-    own, wanted = element_type(array.dtype), element_type(data.dtype)
+    own, wanted = from_dtype(array.dtype), from_dtype(data.dtype)
     if own is None or wanted is None or not {own.kind, wanted.kind} <= _NUMBERS.keys():
         return array
     if _NUMBERS[own.kind] > _NUMBERS[wanted.kind]:
@@ -145,18 +145,6 @@ def same_text(data: "Array", updates: "Array") -> "tuple[Array, Array]":
         with suppress(TypeError):  # texts of variable width with different words for a missing one
             common = numpy.promote_types(data.dtype, updates.dtype)
     return data.astype(common), updates.astype(common)
-
-
-@cache
-def element_type(found: "numpy.dtype[Any]") -> ElementType | None:
-    """Return the element type of a dtype, None if it has none."""
-    if found.kind in _TEXT_KINDS:
-        return ELEMENT_TYPES["string"]
-    native = found.newbyteorder("=")
-    for row in ELEMENT_TYPES.values():
-        if row.kind != "string" and dtype(row) == native:
-            return row
-    return None
 
 
 def _demand_text(role: str, array: "Array") -> None:
@@ -347,7 +335,7 @@ def _read_axis(spec: OpSpec, axis: "ArrayLike | None") -> tuple[int | None, _For
     array = in_own_dtype(as_array("axis", axis))
     if array.shape not in {(), (1,)} and spec.port(Role.AXIS) is None:
         raise UsageError(f"axis has shape {show_numbers(array.shape)}, expected [] or [1]")
-    type = element_type(array.dtype)
+    type = from_dtype(array.dtype)
     is_number = array.size == 1 and type is not None and type.kind in {"signed", "unsigned"}
     return int(array.reshape(-1)[0]) if is_number else None, (array.dtype, array.shape)
 
@@ -420,7 +408,7 @@ def _input(role: Role, form: _Form | None, number: int | None = None) -> Input:
     if form is None:
         return Input(None, is_present=False)
     dtype, shape = form
-    type = element_type(dtype)
+    type = from_dtype(dtype)
     if type is None:
         raise UsageError(f"{role} is {dtype}, which is the dtype of no element type")
     if number is None:
