@@ -124,11 +124,11 @@ def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:
     unknown: list[Node] = []
     pending = [main]
     while pending:
-        wiring = pending.pop()
-        planner = _Planner(wiring, path, is_sketch=is_sketch)
+        flow = pending.pop()
+        planner = _Planner(flow, path, is_sketch=is_sketch)
         steps, constants = tuple(planner.steps()), planner.constants
-        ends = wiring.inputs, wiring.captured, wiring.outputs
-        plans[wiring] = Plan(*ends, wiring is not main, constants, steps)
+        ends = flow.inputs, flow.captured, flow.outputs
+        plans[flow] = Plan(*ends, flow is not main, constants, steps)
         unknown += planner.unknown
         pending += reversed([body for step in steps for body in bodies_of(step.work)])
     if unknown and not is_sketch:
@@ -165,11 +165,11 @@ class _Planner:
     A sketch is planned as far as it can be: whatever is not there counts as left out.
     """
 
-    def __init__(self, wiring: Dataflow, path: str, *, is_sketch: bool) -> None:
-        self.wiring, self.path, self.is_sketch = wiring, path, is_sketch
+    def __init__(self, flow: Dataflow, path: str, *, is_sketch: bool) -> None:
+        self.flow, self.path, self.is_sketch = flow, path, is_sketch
         self.constants: dict[Key, Constant] = {}
         self.unknown: list[Node] = []
-        self._known: set[Key] = {*(input.key for input in wiring.inputs), *wiring.captured}
+        self._known: set[Key] = {*(input.key for input in flow.inputs), *flow.captured}
         self._lacking: set[Key] = set()
 
     def steps(self) -> Iterator[Step]:
@@ -180,7 +180,7 @@ class _Planner:
             for key in (*link.outputs, *inputs):
                 if key is not None and key not in self.constants:
                     last[key] = number
-        kept = {output.key for output in self.wiring.outputs}
+        kept = {output.key for output in self.flow.outputs}
         done: list[list[Key]] = [[] for _ in ordered]
         for key, number in last.items():
             if key not in kept:
@@ -191,14 +191,14 @@ class _Planner:
 
     def _ordered(self) -> Iterator[_Opened]:
         """Yield the nodes that the outputs need, producers first."""
-        pending = [output.key for output in reversed(self.wiring.outputs)]
+        pending = [output.key for output in reversed(self.flow.outputs)]
         opened: dict[Node, _Opened] = {}
         while pending:
             key = pending[-1]
             if self._is_known(key):
                 pending.pop()
                 continue
-            link = self.wiring.link(key)
+            link = self.flow.link(key)
             if link is None:
                 self._lack([key], f"nothing produces {key!r}")
                 continue
@@ -220,7 +220,7 @@ class _Planner:
         if key in self._known:
             return True
         try:
-            constant = self.wiring.constant(key)
+            constant = self.flow.constant(key)
         except UnreadableModel as error:
             if not self.is_sketch:
                 raise
@@ -250,7 +250,7 @@ class _Planner:
         In a sketch a scatter operator that its opset lacks is the oldest of its name.
         """
         try:
-            nested = self.wiring.nested(node)
+            nested = self.flow.nested(node)
         except UnreadableModel:
             if not self.is_sketch:
                 raise

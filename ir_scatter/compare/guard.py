@@ -156,17 +156,15 @@ class _Watcher(Forward[Marked]):
     def compute(self, step: Step, cells: list[Marked | None]) -> Sequence[Marked | None]:
         if isinstance(step.work, Lookup):
             return [self.scatter(step, cells)]
-        arrays = compute_node(step, [None if cell is None else cell.array for cell in cells])
+        arrays = compute_node(step, _arrays(cells))
         return [Marked(array, open) for array, open in zip(arrays, spread(step, cells, arrays), strict=False)]
 
     def scatter(self, step: Step, cells: Sequence[Marked | None]) -> Marked:
         """Return the output of a scatter node, and enter what is to be said of its indices."""
         site = site_of(step)
-        marked = by_role(site.lookup, cells)
         about = NUMPY, step.node.scope, str(site.spec.key), 0
         try:
-            arrays = {role: cell.array for role, cell in marked.items() if cell.array is not None}
-            case = case_of_node(site, arrays)
+            case = case_of_node(site, _arrays(cells))
             result = detail(case) if _may_be_contested(case) else None
             values = run(case) if result is None else result.values
         except Error as error:
@@ -178,7 +176,7 @@ class _Watcher(Forward[Marked]):
         if result is not None and result.contested.any():
             count, is_nan = int(np.count_nonzero(result.contested)), site.reduction is not Reduction.NONE
             self._sight.add(Guarded.contested(*about, count, values.size, is_nan=is_nan))
-        return Marked(values, scattered(step, case, result, marked, self.register))
+        return Marked(values, scattered(step, case, result, by_role(site.lookup, cells), self.register))
 
     def watch(self, plan: Plan, arrays: "Sequence[Array]") -> list[Marked | None]:
         """Compute the main graph, and enter which of its outputs are open."""
@@ -189,6 +187,10 @@ class _Watcher(Forward[Marked]):
             if cell is not None and cell.open is not None
         }
         return cells
+
+
+def _arrays(cells: Sequence[Marked | None]) -> "list[Array | None]":
+    return [None if cell is None else cell.array for cell in cells]
 
 
 def _may_be_contested(case: Case) -> bool:
@@ -260,7 +262,7 @@ class _Foresight(_Watcher):
         arrays: Sequence[Array | None] = [None] * len(step.outputs)
         if isinstance(step.work, GeneralOp) and self._computes and _are_known(cells):
             with suppress(Error, MemoryError):  # then what comes of it is not known
-                arrays = compute_node(step, [None if cell is None else cell.array for cell in cells])
+                arrays = compute_node(step, _arrays(cells))
         known = list(cells)
         for number, cell in enumerate(cells):
             if cell is not None and cell.shape is None and cell.open is None:
@@ -450,7 +452,7 @@ class Reference:
         try:
             watcher = _Watcher(program.plans, sight)
             cells = watcher.watch(program.plan, check_feeds(program.inputs, feeds))
-            outputs = program.named([None if cell is None else cell.array for cell in cells])
+            outputs = program.named(_arrays(cells))
         except EvaluationFailed as error:
             return self._ended(Status.REFUSED, str(error))
         except MemoryError:

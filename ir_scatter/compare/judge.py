@@ -37,7 +37,7 @@ from ir_scatter.compare.tolerance import (
 from ir_scatter.core.errors import Error, IllegalCase
 from ir_scatter.core.model import Model
 from ir_scatter.evaluate.certainty import detail
-from ir_scatter.evaluate.model import by_role, case_of_node
+from ir_scatter.evaluate.model import case_of_node
 from ir_scatter.evaluate.operator import Case
 from ir_scatter.evaluate.operator import run as compute
 from ir_scatter.ops.lookup import find, scatter_types
@@ -144,14 +144,14 @@ def nodes_by_tap(model: Model) -> dict[Tap, ScatterNode]:
     return found
 
 
-def output_of(site: ScatterNode) -> str:
-    named = site.node.outputs[0].name if site.node.outputs else ""
-    return named or site.node.name
+def output_of(scatter: ScatterNode) -> str:
+    named = scatter.node.outputs[0].name if scatter.node.outputs else ""
+    return named or scatter.node.name
 
 
-def tolerance_names(site: ScatterNode) -> tuple[str, ...]:
+def tolerance_names(scatter: ScatterNode) -> tuple[str, ...]:
     """Return the names that a tolerance may be given for."""
-    return output_of(site), site.node.name, site.node.scope
+    return output_of(scatter), scatter.node.name, scatter.node.scope
 
 
 class NodeJudge:
@@ -163,7 +163,7 @@ class NodeJudge:
     """
 
     def __init__(self, nodes: Mapping[Tap, ScatterNode], tolerances: Tolerances) -> None:
-        self._nodes = {(tap.scope, tap.output, tap.callers): site for tap, site in nodes.items()}
+        self._nodes = {(tap.scope, tap.output, tap.callers): scatter for tap, scatter in nodes.items()}
         self._tolerances = tolerances
         self.contested: dict[int, dict[str, list[Array]]] = {}
 
@@ -174,21 +174,21 @@ class NodeJudge:
         """
         found: list[Note] = []
         for tapped in run.tapped:
-            site = self._nodes.get((tapped.tap.scope, tapped.tap.output, tapped.tap.callers))
-            if site is None:
+            scatter = self._nodes.get((tapped.tap.scope, tapped.tap.output, tapped.tap.callers))
+            if scatter is None:
                 continue
             if tapped.problem or not tapped.executions:
                 found.append(NotTapped(run.runner, tapped.tap.scope, tapped.problem or NEVER))
             for execution in tapped.executions:
-                found += self._judged(site, execution, run, case)
+                found += self._judged(scatter, execution, run, case)
         return found
 
-    def _judged(self, site: ScatterNode, execution: Execution, run: Outcome, case: int) -> Iterator[Note]:
-        scope, operator, runner = site.node.scope, str(site.spec.key), run.runner
+    def _judged(self, scatter: ScatterNode, execution: Execution, run: Outcome, case: int) -> Iterator[Note]:
+        scope, operator, runner = scatter.node.scope, str(scatter.spec.key), run.runner
         said = Comparison(
             Level.NODE,
             scope,
-            output_of(site),
+            output_of(scatter),
             case,
             runner,
             NUMPY,
@@ -201,8 +201,8 @@ class NodeJudge:
             caller=execution.caller,
         )
         try:
-            computed = case_of_node(site, by_role(site.lookup, execution.inputs))
-            found, expected, contested = self._measured(site, execution.output, computed, run.precision)
+            computed = case_of_node(scatter, execution.inputs)
+            found, expected, contested = self._measured(scatter, execution.output, computed, run.precision)
         except IllegalCase as error:
             yield Guarded.illegal(runner, scope, operator, case, error)
             return
@@ -213,7 +213,7 @@ class NodeJudge:
         if contested is not None:
             self._keep(case, scope, contested)
             count = int(np.count_nonzero(contested))
-            is_nan = site.reduction is not Reduction.NONE
+            is_nan = scatter.reduction is not Reduction.NONE
             yield Guarded.contested(runner, scope, operator, case, count, expected.size, is_nan=is_nan)
         yield without_equal(replace(said, measure=found, expected=expected))
 
@@ -223,16 +223,16 @@ class NodeJudge:
             seen.append(contested)
 
     def _measured(
-        self, site: ScatterNode, got: "Array", case: Case, precision: str
+        self, scatter: ScatterNode, got: "Array", case: Case, precision: str
     ) -> "tuple[Measure, Array, Array | None]":
         """Return how an output differs, what was expected, and where it is contested, None for nowhere."""
-        asked = self._tolerances.find(*tolerance_names(site))
-        expected = detail(case) if site.reduction is Reduction.NONE else None
+        asked = self._tolerances.find(*tolerance_names(scatter))
+        expected = detail(case) if scatter.reduction is Reduction.NONE else None
         values = compute(case) if expected is None else expected.values
         tolerance = asked or default_tolerance(values, precision, is_node=True)
         equal = Measure(Verdict.EQUAL, values.size, tolerance=tolerance)
         is_equal = expected is None and are_equal(got, values)
-        is_extreme = site.reduction in {Reduction.MIN, Reduction.MAX}
+        is_extreme = scatter.reduction in {Reduction.MIN, Reduction.MAX}
         if is_equal and not (is_extreme and (values != values).any()):
             return equal, values, None  # as most are, and what may be rounded takes ten times as long
         expected = expected or detail(case)

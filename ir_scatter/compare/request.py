@@ -200,8 +200,8 @@ def _one(job: Job, models: list[Model], sources: Sources) -> Compared:
     settings, with_numpy = job.settings, sources.with_numpy
     if settings.tolerances.named:
         names = {output.name for model in models for output in wire(model).outputs}
-        sites = [site for model in models for site in nodes_by_tap(model).values()]
-        settings.tolerances.demand_known(names.union(*map(tolerance_names, sites)))
+        scatters = [scatter for model in models for scatter in nodes_by_tap(model).values()]
+        settings.tolerances.demand_known(names.union(*map(tolerance_names, scatters)))
     feeds = None
     if job.inputs is not None:
         feeds = archive.fit_types(archive.read_arrays(job.inputs), wire(models[0]).inputs)

@@ -280,7 +280,11 @@ class _Session:
         """Run one runner without taps, and learn what it is and what it made of the nodes."""
         plain = self.run(runner, number, feeds, profile=True)
         if plain.facts and runner.name not in self.facts:
-            names = {name: site.node.scope for site in self.nodes.values() for name in tolerance_names(site)}
+            names = {
+                name: scatter.node.scope
+                for scatter in self.nodes.values()
+                for name in tolerance_names(scatter)
+            }
             self.facts[runner.name] = facts_about(plain.facts, names)
             self._precisions[runner.name] = computed_in(plain.facts)
         if plain.precision == "default":
@@ -425,8 +429,8 @@ class _Session:
                 self.facts,
                 tuple(cases),
                 tuple(self.runs.values()),
-                types={tap.scope: _type(site.node) for tap, site in self.nodes.items()},
-                operators={tap.scope: str(site.spec.key) for tap, site in self.nodes.items()},
+                types={tap.scope: _type(scatter.node) for tap, scatter in self.nodes.items()},
+                operators={tap.scope: str(scatter.spec.key) for tap, scatter in self.nodes.items()},
                 devices=self.devices,
                 about=self.about,
             )

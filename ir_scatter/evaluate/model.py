@@ -69,7 +69,7 @@ def compute_node(step: Step, arrays: Sequence[Array | None]) -> Sequence[Array]:
         return _compute_general(step, work, arrays)
     assert isinstance(work, Lookup)
     try:
-        return [run(case_of_node(site_of(step), by_role(work, arrays)))]
+        return [run(case_of_node(site_of(step), arrays))]
     except Error as error:
         raise failure(step, str(error), breaks_rule=isinstance(error, IllegalCase)) from error
     except MemoryError as error:
@@ -106,13 +106,13 @@ def by_role(lookup: Lookup, arrays: Sequence[_Cell | None]) -> dict[Role, _Cell]
     return {port.role: array for port, array in pairs if array is not None}
 
 
-def case_of_node(site: ScatterNode, operands: dict[Role, Array]) -> Case:
-    """Return what is computed by a scatter node whose inputs are given.
+def case_of_node(site: ScatterNode, inputs: Sequence[Array | None]) -> Case:
+    """Return what is computed by a scatter node whose inputs are given, in the order of the document.
 
     Raises:
         Error: an operand is against the document.
     """
-    spec, source = site.spec, site.spec.axis
+    spec, source, operands = site.spec, site.spec.axis, by_role(site.lookup, inputs)
     of_axis = None if source is None else source.attribute
     arguments: dict[str, Any] = {
         role.value: operands.get(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)

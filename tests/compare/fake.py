@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ir_scatter import evaluate_model
 from ir_scatter.compare.judge import nodes_by_tap
 from ir_scatter.core.errors import Error
-from ir_scatter.evaluate.model import by_role, case_of_node
+from ir_scatter.evaluate.model import case_of_node
 from ir_scatter.evaluate.operator import run as compute
 from ir_scatter.reading import read
 from ir_scatter.runners.base import (
@@ -104,7 +104,7 @@ class FakeRunner(Runner):
             inputs.append(feeds[port.name] if constant is None else constant)
         change = self.tapped_change or self.changes[0]
         try:
-            output = change(compute(case_of_node(known, by_role(known.lookup, inputs))))
+            output = change(compute(case_of_node(known, inputs)))
         except Error:
             output = next(iter(run.values()))
         return Tapped(tap, (Execution((), tuple(inputs), output),))
