@@ -99,7 +99,7 @@ class Plan:
 Plans: TypeAlias = Mapping[Dataflow, Plan]
 
 
-def wire(model: Model) -> Dataflow:
+def dataflow_of(model: Model) -> Dataflow:
     """Return how the values of a model flow.
 
     Raises:
@@ -111,11 +111,8 @@ def wire(model: Model) -> Dataflow:
 def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:
     """Plan the main graph and every graph inside it.
 
-    Args:
-        main: the main graph.
-        path: the file, as messages name it.
-        is_sketch: whether nodes of no known type may stay, and what nothing produces counts as left
-            out: such a plan is not computed as it stands.
+    In a sketch nodes of no known type may stay, and what nothing produces counts as left out: it is
+    not computed as it stands.
 
     Raises:
         UnknownOperator: some node that the outputs need is of no known type.
@@ -267,13 +264,7 @@ class _Planner:
 
 
 def failure(step: Step, message: str, *, breaks_rule: bool = False) -> EvaluationFailed:
-    """Name the node and its place.
-
-    Args:
-        step: the node.
-        message: what is, then what was expected.
-        breaks_rule: whether the document of a scatter operator forbids it.
-    """
+    """Name the node and its place."""
     location = step.node.location
     text = f"{step.node.type} {show_place(location)}: {message}"
     return EvaluationFailed(text, location, breaks_rule=breaks_rule)

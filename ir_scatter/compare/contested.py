@@ -107,10 +107,7 @@ class Register:
     def allowed(self, numbers: "Array", values: "Array", tolerance: Tolerance) -> "Array":
         """Tell for each contested element whether a value is one of those that the document allows.
 
-        Args:
-            numbers: of the elements; one may occur more than once.
-            values: as many.
-            tolerance: how far they may be off.
+        A number may occur more than once.
         """
         found = np.ones(numbers.shape, np.bool_)
         for start, result in self._results:
@@ -157,12 +154,7 @@ class OpenOutput:
         return Excuse(count, self.open.why)
 
     def where(self, tolerance: Tolerance, *arrays: "Array") -> "Array":
-        """Tell which elements are open; those that none of the allowed updates can have become are not.
-
-        Args:
-            tolerance: how far numbers may be off.
-            arrays: what was computed.
-        """
+        """Tell which elements are open; those that none of the allowed updates can have become are not."""
         origins, shape = self.open.origins, arrays[0].shape
         if origins is None:
             return np.ones(shape, np.bool_)
@@ -184,15 +176,7 @@ def excused(
     of_subject: OpenOutput | None,
     of_reference: OpenOutput | None,
 ) -> Measure:
-    """Leave out of a mismatch what the document leaves open.
-
-    Args:
-        found: how an output differs.
-        got: the subject's.
-        expected: the reference's.
-        of_subject: what is open in the subject's model; None for nothing.
-        of_reference: what is open in that of the reference, which may be the same.
-    """
+    """Leave out of a mismatch what the document leaves open in the model of either side."""
     if found.verdict is not Verdict.MISMATCH or (of_subject is None and of_reference is None):
         return found
     sides = [(of_subject, [got]), (of_reference, [expected])]
@@ -213,13 +197,7 @@ def excused(
 
 
 def spread(step: Step, cells: Sequence[Marked | None], arrays: "Sequence[Array | None]") -> list[Open | None]:
-    """Return what of the outputs of a node is open; of one without bodies that is no scatter node.
-
-    Args:
-        step: the node.
-        cells: its inputs.
-        arrays: its outputs, as far as they are known.
-    """
+    """Return what of the outputs of a node is open; of one without bodies that is no scatter node."""
     count = len(step.outputs)
     touched = {
         number: cell for number, cell in enumerate(cells) if cell is not None and cell.open is not None
@@ -258,15 +236,7 @@ def scattered(
     cells: Mapping[Role, Marked],
     register: Register,
 ) -> Open | None:
-    """Return what of the output of a scatter node is open.
-
-    Args:
-        step: the node.
-        case: its inputs.
-        result: its output; None if nothing about it can be contested.
-        cells: its inputs with what is open of them.
-        register: gives numbers to elements that are contested here.
-    """
+    """Return what of the output of a scatter node is open; `result` is None if nothing can be contested."""
     marks = {role: cell.open for role, cell in cells.items() if cell.open is not None}
     is_free = any(one.origins is None for one in marks.values())
     deciding = next((role for role in marks if role not in {Role.DATA, Role.UPDATES}), None)

@@ -98,9 +98,7 @@ class Sight:
 def printed(scope: str, known: Collection[str]) -> str | None:
     """Return the path by which `validate` prints a node, None if it is no known one.
 
-    Args:
-        scope: the path through all calls: "call:own::Store/written".
-        known: paths as they are printed: "own::Store/written".
+    That of "call:own::Store/written", the path through all calls, is "own::Store/written".
     """
     while scope not in known:
         _, colon, scope = scope.partition(":")
@@ -219,9 +217,6 @@ def foresee(
         sight: gets what is seen.
         seeds: what runners saw of contested nodes.
         computes: False to follow contested elements alone.
-
-    Raises:
-        BadFeed: the feeds are not what the model asks for.
     """
     watcher = _Foresight(sketch.plans, sight, seeds or {}, computes=computes)
     watcher.watch(sketch.plan, check_feeds(sketch.inputs, feeds))
@@ -408,10 +403,7 @@ class Reference:
     def foresee(self, feeds: "Mapping[str, Array]", seeds: Seeds, timeout: float) -> Mapping[str, OpenOutput]:
         """Return the outputs of which something is open, as far as that can be told of a model that fails.
 
-        Args:
-            feeds: of the case.
-            seeds: what runners saw of contested nodes in it.
-            timeout: in seconds, for each of two ways: with what NumPy can compute, and without.
+        The time limit is for each of two ways: with what NumPy can compute, and without.
         """
         sketch = self._sketch
         for computes in (True, False) if self._timed_out is None else (False,):

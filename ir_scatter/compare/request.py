@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ir_scatter import runners
-from ir_scatter.analysis.interpreter import wire
+from ir_scatter.analysis.interpreter import dataflow_of
 from ir_scatter.compare.extract import extract, unused_name
 from ir_scatter.compare.judge import nodes_by_tap, tolerance_names
 from ir_scatter.compare.result import NUMPY, Compared, Settings
@@ -53,9 +53,6 @@ def find_sources(names: Sequence[str], *, format: str | None = None, skip_missin
         names: long or short, "CPU", "openvino:CPU", "numpy".
         format: of the model; None if there are several.
         skip_missing: pass over runners that cannot run here.
-
-    Raises:
-        UsageError: there is no runner of a name.
     """
     others = [name for name in names if name.strip().lower() != NUMPY]
     if not names:
@@ -199,12 +196,12 @@ def _demand_sense(job: Job) -> None:
 def _one(job: Job, models: list[Model], sources: Sources) -> Compared:
     settings, with_numpy = job.settings, sources.with_numpy
     if settings.tolerances.named:
-        names = {output.name for model in models for output in wire(model).outputs}
+        names = {output.name for model in models for output in dataflow_of(model).outputs}
         scatters = [scatter for model in models for scatter in nodes_by_tap(model).values()]
         settings.tolerances.demand_known(names.union(*map(tolerance_names, scatters)))
     feeds = None
     if job.inputs is not None:
-        feeds = archive.fit_types(archive.read_arrays(job.inputs), wire(models[0]).inputs)
+        feeds = archive.fit_types(archive.read_arrays(job.inputs), dataflow_of(models[0]).inputs)
     if len(models) == 2:
         return compare_two(models, sources.runners, settings, with_numpy=with_numpy, feeds=feeds)
     if job.against:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ir_scatter.analysis.interpreter import wire
+from ir_scatter.analysis.interpreter import dataflow_of
 from ir_scatter.compare.contested import OpenOutput
 from ir_scatter.compare.guard import Reference, Sight
 from ir_scatter.compare.judge import (
@@ -222,7 +222,7 @@ def make_cases(model: Model, settings: Settings, given: "Feeds | None" = None) -
         BadFeed: they are not what the model asks for.
     """
     if given is not None:
-        check_feeds(wire(model).inputs, given)
+        check_feeds(dataflow_of(model).inputs, given)
         yield given
     for number in range(0 if given is None else 1, settings.cases):
         yield make_feeds(model, settings.seed + number, settings.input_shapes, settings.values)
@@ -482,7 +482,7 @@ def _old_and_new(new: Sequence[Outcome], old: Sequence[Outcome]) -> Iterator[tup
 
 def _fitting(feeds: "Feeds", models: Sequence[Model]) -> "Feeds":
     """Return the feeds of the first model by names that the second model knows."""
-    first, second = (wire(model).inputs for model in models)
+    first, second = (dataflow_of(model).inputs for model in models)
     known = {name for input in second for name in input.names}
     renamed = {}
     for name, array in feeds.items():
@@ -494,7 +494,7 @@ def _fitting(feeds: "Feeds", models: Sequence[Model]) -> "Feeds":
 
 def _demand_fit(feeds: "Feeds", model: Model, whose: str) -> None:
     try:
-        check_feeds(wire(model).inputs, feeds)
+        check_feeds(dataflow_of(model).inputs, feeds)
     except BadFeed as error:
         raise BadFeed(f"{model.path}, {whose}: {error}") from None
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ir_scatter.analysis.constants import Facts, opset_number
-from ir_scatter.analysis.interpreter import Forward, Plan, Plans, Step, failure, load, make_plans, wire
+from ir_scatter.analysis.interpreter import Forward, Plan, Plans, Step, dataflow_of, failure, load, make_plans
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.diagnostics import Location, Severity
@@ -55,11 +55,7 @@ class ForwardArrays(Forward[Array]):
 
 
 def compute_node(step: Step, arrays: Sequence[Array | None]) -> Sequence[Array]:
-    """Return the outputs of a node without bodies.
-
-    Args:
-        step: the node.
-        arrays: in the order of the document; None for an optional one that was left out.
+    """Return the outputs of a node without bodies; None stands for an input that was left out.
 
     Raises:
         EvaluationFailed: it cannot be computed with these inputs.
@@ -139,9 +135,7 @@ _TEXT_KINDS = "OUST"
 def check_feeds(inputs: Sequence[GraphInput], feeds: Mapping[str, Any]) -> list[Array]:
     """Return one array for each input of a model, in the own dtype of its element type.
 
-    Args:
-        inputs: what the model asks for.
-        feeds: arrays by any name of an input.
+    The feeds may have any name of an input.
 
     Raises:
         BadFeed: one is missing, superfluous, given twice, or of the wrong type or shape.
@@ -224,9 +218,6 @@ class Program(Sketch):
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Compute the outputs by name; none shares memory with a feed.
 
-        Args:
-            feeds: arrays by any name of an input.
-
         Raises:
             BadFeed: they are not what the model asks for.
             EvaluationFailed: a node cannot be computed with the values that reach it.
@@ -266,7 +257,7 @@ def make_sketch(model: "Model | str | Path") -> Sketch:
     known = model if isinstance(model, Model) else read(model)
     with collector_paused():
         try:
-            main = wire(known)
+            main = dataflow_of(known)
         except UnknownOperator as error:
             raise UnreadableModel("not-looked-at", str(error), error.location) from None
         plans = make_plans(main, known.path, is_sketch=True)
@@ -275,9 +266,6 @@ def make_sketch(model: "Model | str | Path") -> Sketch:
 
 def prepare(model: "Model | str | Path") -> Program:
     """Make a model ready to be run.
-
-    Args:
-        model: as `read` gives it, or the path of a file.
 
     Raises:
         UnreadableModel: it cannot be read.
@@ -291,6 +279,6 @@ def prepare(model: "Model | str | Path") -> Program:
         more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
         raise BrokenModel(f"{known.path}: {first.code} {first.message}{more}", errors)
     with collector_paused():
-        main = wire(known)
+        main = dataflow_of(known)
         plans = make_plans(main, known.path)
     return Program(known.path, plans[main], plans)
