@@ -232,11 +232,11 @@ def shape_of(step: Step, number: int, array: "Array | None") -> tuple[int, ...] 
 def scattered(
     step: Step,
     case: Case,
-    result: "DetailedResult | None",
+    result: "DetailedResult",
     cells: Mapping[Role, Marked],
     register: Register,
 ) -> Open | None:
-    """Return what of the output of a scatter node is open; `result` is None if nothing can be contested."""
+    """Return what of the output of a scatter node is open."""
     marks = {role: cell.open for role, cell in cells.items() if cell.open is not None}
     is_free = any(one.origins is None for one in marks.values())
     deciding = next((role for role in marks if role not in {Role.DATA, Role.UPDATES}), None)
@@ -246,8 +246,8 @@ def scattered(
     why = next((one.why for one in marks.values() if one.why), "")
     if is_free:
         return Open(None, why)
-    contested = None if result is None or not result.contested.any() else result.contested
-    if contested is None and not marks:
+    contested = result.contested
+    if not marks and not contested.any():
         return None
     data, updates = cells[Role.DATA].numbers, cells[Role.UPDATES].numbers
     if case.task.reduction is Reduction.NONE:
@@ -257,8 +257,7 @@ def scattered(
         if not case.task.keeps_initial:
             found[count_hits(case.task, data.shape, case.indices, updates.shape) > 0] = 0
         found[_any_update(case, data.shape, updates)] = COMPUTED
-    if contested is not None:
-        assert result is not None
+    if contested.any():
         found[contested] = register.add(result)[contested]
         found[contested & _any_update(case, data.shape, updates)] = COMPUTED
     return Open(found, why) if found.any() else None

@@ -54,9 +54,7 @@ from ir_scatter.evaluate.model import (
     prepare,
     site_of,
 )
-from ir_scatter.evaluate.operator import Case, run
 from ir_scatter.ops.general import GeneralOp
-from ir_scatter.ops.general_kernels.base import kind
 from ir_scatter.ops.lookup import Lookup, scatter_types
 from ir_scatter.ops.spec import Reduction, Role
 from ir_scatter.runners.base import Outcome, Status
@@ -163,18 +161,18 @@ class _Watcher(Forward[Marked]):
         about = NUMPY, step.node.scope, str(site.spec.key), 0
         try:
             case = case_of_node(site, _arrays(cells))
-            result = detail(case) if _may_be_contested(case) else None
-            values = run(case) if result is None else result.values
+            result = detail(case)
         except Error as error:
             if isinstance(error, IllegalCase):
                 self._sight.add(Guarded.illegal(*about, error))
             raise failure(step, str(error), breaks_rule=isinstance(error, IllegalCase)) from error
         except MemoryError as error:
             raise failure(step, "there is not enough memory") from error
-        if result is not None and result.contested.any():
-            count, is_nan = int(np.count_nonzero(result.contested)), site.reduction is not Reduction.NONE
-            self._sight.add(Guarded.contested(*about, count, values.size, is_nan=is_nan))
-        return Marked(values, scattered(step, case, result, by_role(site.lookup, cells), self.register))
+        if count := int(np.count_nonzero(result.contested)):
+            is_nan = site.reduction is not Reduction.NONE
+            self._sight.add(Guarded.contested(*about, count, result.values.size, is_nan=is_nan))
+        marked = by_role(site.lookup, cells)
+        return Marked(result.values, scattered(step, case, result, marked, self.register))
 
     def watch(self, plan: Plan, arrays: "Sequence[Array]") -> list[Marked | None]:
         """Compute the main graph, and enter which of its outputs are open."""
@@ -189,13 +187,6 @@ class _Watcher(Forward[Marked]):
 
 def _arrays(cells: Sequence[Marked | None]) -> "list[Array | None]":
     return [None if cell is None else cell.array for cell in cells]
-
-
-def _may_be_contested(case: Case) -> bool:
-    """Tell whether some element may have several values: repeated ones, and in extremes those beside NaN."""
-    if case.task.reduction in {Reduction.MIN, Reduction.MAX} and kind(case.data) == "float":
-        return bool((case.data != case.data).any() or (case.updates != case.updates).any())
-    return case.task.reduction is Reduction.NONE
 
 
 # A model that NumPy does not compute as a whole.

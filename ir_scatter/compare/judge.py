@@ -39,7 +39,6 @@ from ir_scatter.core.model import Model
 from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import case_of_node
 from ir_scatter.evaluate.operator import Case
-from ir_scatter.evaluate.operator import run as compute
 from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.runners.base import Execution, Outcome, Status, Tap, tap_of
@@ -227,18 +226,12 @@ class NodeJudge:
     ) -> "tuple[Measure, Array, Array | None]":
         """Return how an output differs, what was expected, and where it is contested, None for nowhere."""
         asked = self._tolerances.find(*tolerance_names(scatter))
-        expected = detail(case) if scatter.reduction is Reduction.NONE else None
-        values = compute(case) if expected is None else expected.values
-        tolerance = asked or default_tolerance(values, precision, is_node=True)
-        equal = Measure(Verdict.EQUAL, values.size, tolerance=tolerance)
-        is_equal = expected is None and are_equal(got, values)
-        is_extreme = scatter.reduction in {Reduction.MIN, Reduction.MAX}
-        if is_equal and not (is_extreme and (values != values).any()):
-            return equal, values, None  # as most are, and what may be rounded takes ten times as long
-        expected = expected or detail(case)
+        expected = detail(case)
+        values = expected.values
         contested = expected.contested if expected.contested.any() else None
-        if is_equal:
-            return equal, values, contested
+        tolerance = asked or default_tolerance(values, precision, is_node=True)
+        if scatter.reduction is not Reduction.NONE and are_equal(got, values):
+            return Measure(Verdict.EQUAL, values.size, tolerance=tolerance), values, contested
         is_comparable = got.shape == values.shape and got.dtype == values.dtype
         bits = FRACTION_BITS.get(values.dtype.name)
         rounding = 1.0 if bits is None else float(np.exp2(bits - computed_bits(bits, precision)))

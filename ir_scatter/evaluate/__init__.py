@@ -75,7 +75,9 @@ def evaluate_detailed(
     from ir_scatter.evaluate.certainty import detail
     from ir_scatter.evaluate.operator import make_case
 
-    return detail(make_case(operator, data=data, indices=indices, updates=updates, axis=axis, **attributes))
+    return detail(
+        make_case(operator, data=data, indices=indices, updates=updates, axis=axis, **attributes)
+    ).settled()
 
 
 def evaluate_model(model: "Model | str | Path", feeds: "Mapping[str, ArrayLike]") -> "dict[str, Array]":
