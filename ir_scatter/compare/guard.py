@@ -88,6 +88,11 @@ class Sight:
         if known is None or (one.is_illegal and not known.is_illegal):
             self.seen[scope] = replace(one, node=scope)
 
+    @property
+    def contested(self) -> set[str]:
+        """Return the nodes whose result the document leaves open."""
+        return {scope for scope, one in self.seen.items() if not one.is_illegal}
+
     def in_case(self, number: int) -> Iterator[Guarded]:
         """Yield what there is to say of indices for the inputs of a number."""
         return (replace(one, case=number) for one in self.seen.values())

@@ -347,8 +347,7 @@ class _Session:
         for tapped in () if runner is None else self._run_with_taps(runner, feeds, 1):
             self.judge.judge(tapped, number)
         seeds = self.judge.contested.get(number, {})
-        is_contested = seeds or any(not one.is_illegal for one in sight.seen.values())
-        return self.reference.foresee(feeds, seeds, timeout) if is_contested else {}
+        return self.reference.foresee(feeds, seeds, timeout) if seeds or sight.contested else {}
 
     # What is said of it.
 

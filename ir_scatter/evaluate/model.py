@@ -108,15 +108,20 @@ def case_of_node(site: ScatterNode, inputs: Sequence[Array | None]) -> Case:
     Raises:
         Error: an operand is against the document.
     """
-    spec, source, operands = site.spec, site.spec.axis, by_role(site.lookup, inputs)
+    operator, arguments = arguments_of(site, by_role(site.lookup, inputs))
+    return make_case(operator, **arguments)
+
+
+def arguments_of(site: ScatterNode, operands: Mapping[Role, Array]) -> tuple[str, dict[str, Any]]:
+    """Return the arguments of `evaluate` for a scatter node."""
+    spec, source = site.spec, site.spec.axis
     of_axis = None if source is None else source.attribute
-    arguments: dict[str, Any] = {
-        role.value: operands.get(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)
-    }
+    roles = (Role.DATA, Role.INDICES, Role.UPDATES)
+    arguments: dict[str, Any] = {role.value: operands.get(role) for role in roles}
     arguments |= {row.name: site.attribute(row.name) for row in spec.attributes if row.name != of_axis}
     if source is not None:
         arguments["axis"] = site.attribute(of_axis) if of_axis else operands.get(Role.AXIS)
-    return make_case(str(_row_for(site).key), **arguments)
+    return str(_row_for(site).key), arguments
 
 
 def _row_for(site: ScatterNode) -> OpSpec:
