@@ -283,7 +283,7 @@ class _Numpy:
     name = "numpy"
     remarks = ()
 
-    def run(self, path: str | Path, feeds: Any) -> Outcome:
+    def run(self, path: str | Path, feeds: Any, **_: Any) -> Outcome:
         return Outcome(self.name, Status.OK, runs=(evaluate_model(path, feeds),))
 
     def close(self) -> None:
