@@ -116,7 +116,7 @@ def _external(model: str) -> Iterator[str]:
     try:
         found = read(model)
         if found.format == "onnx":
-            yield from (str(file.path) for file in external_files(found, []))
+            yield from (str(file.path) for file in external_files(found))
     except UnreadableModel:
         return
 

@@ -178,11 +178,18 @@ class Conversion:
         return files.remarks + commit(files, Path(path), overwrite=overwrite)
 
     def diff(self) -> str:
-        """Return the changes as a unified diff of the `.xml`; for ONNX a list of nodes.
+        """Return the changes as a unified diff of the `.xml`; for ONNX a list of nodes. "" if there are none.
 
         Raises:
             NotEditable: the file is written in a way that cannot be edited in place.
         """
-        from ir_scatter.convert.differences import difference
+        from ir_scatter.formats import FORMATS
 
-        return difference(self.changes, self.origin or self.model.path)
+        model, move, patches, lines = self.model, self.move, self.patches, list[str]()
+        if move is not None:
+            lines += [f"-opset {model.opset_imports.get('')}\n", f"+opset {move.opset}\n"]
+        if patches:
+            lines += FORMATS[model.format].diff(model, patches, self.origin or model.path)
+        if move is not None and move.changed:
+            lines.append(f"~{move.changed} other nodes written as opset {move.opset} has them\n")
+        return "".join(lines)
