@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ir_scatter.analysis.conditions import Condition
 from ir_scatter.compare.guard import Reference, Sight
 from ir_scatter.compare.judge import compare_outputs
 from ir_scatter.compare.result import Comparison, Settings, Verdict
@@ -18,7 +19,6 @@ from ir_scatter.formats import FORMATS
 from ir_scatter.inputs.feeds import draw_feeds
 from ir_scatter.inputs.terms import Constraint
 from ir_scatter.reading import read
-from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.runners.base import Outcome, Status
 

@@ -4,6 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ir_scatter.analysis.conditions import Condition
 from ir_scatter.convert.conversion import Conversion, Converted, Refused, Verified
 from ir_scatter.convert.output import source_files
 from ir_scatter.convert.request import Request, Task, make_plan, moved
@@ -11,7 +12,6 @@ from ir_scatter.convert.rewriter import Promises, Rewriter, Rewritten
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.reading import read
-from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Reason, Refusal
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from ir_scatter.analysis.conditions import Condition, judge
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import signature
 from ir_scatter.convert.conversion import Refused
@@ -17,7 +18,6 @@ from ir_scatter.ops.lookup import SPECS, find, scatter_types
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites import all_rewrites, leads_to
-from ir_scatter.rewrites.conditions import Condition, judge
 from ir_scatter.rewrites.refusals import Reason
 
 if TYPE_CHECKING:

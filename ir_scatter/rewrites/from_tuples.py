@@ -16,6 +16,7 @@ tuples-versions: A reduction that a version lacks is computed before, where no t
 from dataclasses import dataclass
 from math import prod
 
+from ir_scatter.analysis.conditions import Condition
 from ir_scatter.core.model import Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, static
 from ir_scatter.ops import scatter_onnx as onnx_ops
@@ -23,7 +24,6 @@ from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import OpSpec, Reduction
 from ir_scatter.rewrites.base import BY_SIGNATURE, View, between
 from ir_scatter.rewrites.builder import BOOLEAN, I64, Builder, array_of
-from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.pieces import (
     LAST,
     count_of,
