@@ -1,6 +1,5 @@
 """Which files are read, and that none of them is written over: a report in its place is a model less."""
 
-import mmap
 import os
 import re
 import stat
@@ -10,11 +9,10 @@ from pathlib import Path
 
 import click
 
-from ir_scatter.core.errors import UnreadableModel
+from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import STANDARD_INPUT, Source, find_files
-from ir_scatter.formats import detect
-from ir_scatter.formats.base import IR
-from ir_scatter_cli.settings import find_settings
+from ir_scatter.reading import files_beside
+from ir_scatter.settings import find_settings
 
 _SAVED = re.compile(r"results\.json|case_\d+\.npz")
 _EXTRACTED = re.compile(r"model\.(xml|bin|onnx)|inputs\.npz|README\.txt")
@@ -80,7 +78,10 @@ def demand_apart_from_folders(
 
 def _read_files(models: Iterable[str], others: Iterable[str | None]) -> Iterator[tuple[str, str]]:
     """Yield the files that are read, and what they are."""
-    settings, _ = find_settings()
+    try:
+        settings, _ = find_settings()
+    except UsageError as error:
+        raise click.UsageError(str(error)) from None
     if settings is not None:
         yield str(settings), "where the settings are"
     for other in others:
@@ -91,42 +92,7 @@ def _read_files(models: Iterable[str], others: Iterable[str | None]) -> Iterator
             yield "/dev/stdin", "what is read from standard input"
             continue
         yield model, "the model itself"
-        if _is_ir(model):
-            yield str(Path(model).with_suffix(".bin")), f"the weights of {model}"
-        else:
-            yield from ((path, f"a file of {model}") for path in _external(model))
-
-
-def _is_ir(model: str) -> bool:
-    """Tell whether a model has its weights in a `.bin`: by its content, and by its name if there is none."""
-    try:
-        with open(model, "rb") as file:
-            return detect(model, file.read(1024)) == IR
-    except (OSError, ValueError):
-        return model.lower().endswith(".xml")
-
-
-def _external(model: str) -> Iterator[str]:
-    """Yield where the tensors of an ONNX model are that are not in the file itself."""
-    if not _may_have_external_data(model):
-        return
-    from ir_scatter.formats.onnx.writer import external_files
-    from ir_scatter.reading import read
-
-    try:
-        found = read(model)
-        if found.format == "onnx":
-            yield from (str(file.path) for file in external_files(found))
-    except UnreadableModel:
-        return
-
-
-def _may_have_external_data(model: str) -> bool:
-    try:
-        with open(model, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return data.find(b"location") >= 0
-    except (OSError, ValueError):  # a folder, a pipe, an empty file
-        return False
+        yield from files_beside(model)
 
 
 def _identities(path: str) -> set[_Identity]:

@@ -26,9 +26,12 @@ class SettingsCommand(click.Command):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Read the defaults before the command line is parsed."""
-        from ir_scatter_cli import settings
+        from ir_scatter.settings import load
 
-        defaults, ignores = settings.load()
+        try:
+            defaults, ignores = load()
+        except UsageError as error:
+            raise click.UsageError(str(error)) from None
         known = {option.name for option in self.params}
         extra["default_map"] = {key: value for key, value in defaults.items() if key in known}
         extra["obj"] = ignores

@@ -246,7 +246,8 @@ class ScatterNode:
         numbers, layout = self.few_indices, self.spec.layout
         size = limits[0] if limits is not None and len(limits) == 1 else None
         if numbers and size is not None and min(numbers) >= 0 and max(numbers) < size:
-            return len({*numbers}) < len(numbers)
+            if len({*numbers}) == len(numbers):
+                return False
         array = self.index_array
         if array is None:
             return bool(self.facts.skipped)
