@@ -245,9 +245,9 @@ class ScatterNode:
         """
         numbers, layout = self.few_indices, self.spec.layout
         size = limits[0] if limits is not None and len(limits) == 1 else None
-        if numbers and size is not None and min(numbers) >= 0 and max(numbers) < size:
-            if len({*numbers}) == len(numbers):
-                return False
+        are_different = numbers is not None and len({*numbers}) == len(numbers)
+        if numbers and are_different and size is not None and min(numbers) >= 0 and max(numbers) < size:
+            return False
         array = self.index_array
         if array is None:
             return bool(self.facts.skipped)
