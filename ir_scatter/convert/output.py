@@ -4,52 +4,16 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.errors import CannotWrite, UsageError
-from ir_scatter.core.fragment import Patch
-from ir_scatter.core.model import Model, collector_paused
+from ir_scatter.core.model import Model
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import IR
 
-if TYPE_CHECKING:
-    from ir_scatter.convert.opset.apply import Move
-
 _CHUNK = 1 << 20
 _IR_SUFFIX = FORMATS[IR].suffix
-
-
-class Changes(NamedTuple):
-    """What a model changes in.
-
-    Attributes:
-        model: as it was read.
-        patches: the new nodes.
-        move: what becomes of its other nodes where an ONNX model moves to another opset.
-    """
-
-    model: Model
-    patches: tuple[Patch, ...] = ()
-    move: "Move | None" = None
-
-    @property
-    def is_empty(self) -> bool:
-        """Tell whether the model stays as it is."""
-        return self.move is None and not self.patches
-
-    def content(self) -> tuple[bytes | None, bytes]:
-        """Return the changed model as bytes, None if it stays as it is, and what goes behind its weights.
-
-        Raises:
-            NotEditable: the model is written in a way that cannot be edited in place.
-            UsageError: something stands in the way of the move.
-        """
-        if self.is_empty:
-            return None, b""
-        move = self.move.apply if self.move else None
-        written = FORMATS[self.model.format].write(self.model, self.patches, move)
-        return written.content, written.appended
 
 
 class Files(NamedTuple):
@@ -66,22 +30,25 @@ class Files(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
-def make_files(changes: Changes, path: Path) -> Files:
+def make_files(model: Model, content: bytes | None, appended: bytes, path: Path) -> Files:
     """Return what is to be written; files that would be copied over themselves are left out.
+
+    Args:
+        model: as it was read.
+        content: what its file becomes; None if that stays as it is.
+        appended: what goes behind its weights.
+        path: of the new model.
 
     Raises:
         UnreadableModel: a file of weights is outside of the model's folder.
-        NotEditable: the model is written in a way that cannot be edited in place.
         UsageError: two different files would get the same name.
     """
-    model, source = changes.model, Path(changes.model.path)
+    source = Path(model.path)
     outputs, folders, remarks = list[Output](), dict[Path, None](), list[str]()
-    with collector_paused():
-        files = FORMATS[model.format].files_beside(model, path)
-        copies = [path.parent / os.path.normpath(file.location) for file in files]
-        if path in copies:
-            raise UsageError(f"{path} is the name of the model's weights, expected another one")
-        content, appended = changes.content()
+    files = FORMATS[model.format].files_beside(model, path)
+    copies = [path.parent / os.path.normpath(file.location) for file in files]
+    if path in copies:
+        raise UsageError(f"{path} is the name of the model's weights, expected another one")
     sources = ((source, model.identity), *((file.path, file.identity) for file in files))
     is_in_place = _is_same(source.parent, path.parent)
     for file, copy in zip(files, copies, strict=True):

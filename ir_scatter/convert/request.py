@@ -1,13 +1,12 @@
 """What is asked for, and what that means for a model: which nodes are to become what, and in which opset."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ir_scatter.analysis.conditions import Condition, judge
-from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import signature
 from ir_scatter.convert.conversion import Refused
 from ir_scatter.convert.rewriter import Rewriter
@@ -24,18 +23,6 @@ if TYPE_CHECKING:
     from ir_scatter.convert.opset.apply import Move, Obstacle
 
 _DIALECTS = {ONNX: "ONNX", OPENVINO: "OpenVINO"}
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What the caller asks for; see `ir_scatter.convert`."""
-
-    to: str | None = None
-    sources: tuple[str, ...] = ()
-    nodes: tuple[str, ...] = ()
-    opset: int | None = None
-    assume: tuple[str, ...] = ()
-    keeps_negative: bool = False
 
 
 class Candidate(NamedTuple):
@@ -89,23 +76,25 @@ class Plan(NamedTuple):
     obstacles: tuple[Refused, ...] = ()
 
 
-def make_plan(rewriter: Rewriter, request: Request) -> Plan:
-    """Choose nodes, targets and the opset.
+def make_plan(
+    rewriter: Rewriter, to: str | None, sources: Collection[str], nodes: Sequence[str], opset: int | None
+) -> Plan:
+    """Choose nodes, targets and the opset; see `ir_scatter.convert`.
 
     Raises:
         UsageError: a name, an operator or an opset does not exist.
     """
-    model, opset = rewriter.model, request.opset
+    model = rewriter.model
     if opset is not None and model.domain != ONNX:
         raise UsageError("an opset is chosen for ONNX models only: each layer of an IR has its own")
     found = _candidates(rewriter)
-    if request.nodes:
-        found = _matching(found, request.nodes)
-    if request.sources:
-        keys = _find_sources(model, request.sources)
+    if nodes:
+        found = _matching(found, nodes)
+    if sources:
+        keys = _find_sources(model, sources)
         found = [one for one in found if one.key in keys]
-    rows = _find_targets(model, request.to) if request.to is not None else None
-    is_explicit = bool(request.sources or request.nodes)
+    rows = _find_targets(model, to) if to is not None else None
+    is_explicit = bool(sources or nodes)
     if model.domain == ONNX:
         return _onnx_plan(model, found, opset, rows, is_explicit=is_explicit)
     tasks = []
@@ -122,15 +111,14 @@ def make_plan(rewriter: Rewriter, request: Request) -> Plan:
 def _candidates(rewriter: Rewriter) -> list[Candidate]:
     """Return every scatter node, in the order of the file."""
     model = rewriter.model
-    types = scatter_types(model.domain)
-    sites = [(node, rewriter.site(node)) for node in model.graph.walk(types)]
-    found = [Candidate(node, (site,)) for node, site in sites if site is not None]
+    found = [Candidate(site.node, (site,)) for site in scatter_nodes(model.graph, rewriter.check.facts)]
     for function in model.functions:
-        found += _of_function(rewriter, function, types)
+        found += _of_function(rewriter, function)
     return found
 
 
-def _of_function(rewriter: Rewriter, function: Function, types: frozenset[str]) -> Iterator[Candidate]:
+def _of_function(rewriter: Rewriter, function: Function) -> Iterator[Candidate]:
+    types = scatter_types(rewriter.model.domain)
     walks = [list(instance.walk(types)) for instance in function.instances]
     for number, node in enumerate(function.definition.walk(types)):
         own = rewriter.site(node)

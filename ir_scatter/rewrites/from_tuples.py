@@ -31,7 +31,6 @@ from ir_scatter.rewrites.pieces import (
     fitting_indices,
     from_front,
     must_be_non_negative,
-    scalar,
 )
 from ir_scatter.rewrites.reductions import CARRIED, has, joined, needs_unique
 from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
@@ -87,7 +86,7 @@ def _repeated(build: Builder, parts: _Linear) -> Value:
         known = 1 if parts.column is None else 2
         column = build.unsqueeze(column, range(known, len(shape)), "indices_column")
         return build.broadcast(column, dims, "indices_repeated", shape)
-    places = build.range(scalar(build, build.shape_of(dims, "rank"), "rank_scalar"), "places")
+    places = build.range(build.reshape(build.shape_of(dims, "rank"), [], "rank_scalar"), "places")
     is_first = build.binary("Equal", places, build.constant(0, "zero"), "is_first")
     rest, one = build.constant(-1, "rest"), build.constant(1, "one")
     target = build.select(is_first, rest, one, "column_shape")
@@ -295,7 +294,7 @@ def _strides(view: View, build: Builder, counted: Value) -> Value:
     """Return how much one step of each coordinate counts: the product of the dimensions behind it."""
     depth = view.depth
     if depth is None:
-        places = build.range(scalar(build, build.shape_of(counted, "depth"), "depth_scalar"), "places")
+        places = build.range(build.reshape(build.shape_of(counted, "depth"), [], "depth_scalar"), "places")
         rows = build.reshape(places, [-1, 1], "places_column", (UNKNOWN_DIM, 1))
         is_behind = build.binary("Less", rows, places, "is_behind")
     else:

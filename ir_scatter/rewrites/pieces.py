@@ -24,17 +24,12 @@ def shape_with(shape: Shape, axis: int | None, dim: Dim) -> Shape:
     return None if shape is None or axis is None else (*shape[:axis], dim, *shape[axis + 1 :])
 
 
-def scalar(build: Builder, value: Value, label: str) -> Value:
-    """Return a value of one element as a scalar."""
-    return build.reshape(value, [], label)
-
-
 def _rank_of_data(view: View, build: Builder) -> Value:
     if view.data.shape is not None:
         rank = build.constant([len(view.data.shape)], "rank")
     else:
         rank = build.shape_of(build.shape_of(view.data, "shape"), "rank")
-    return scalar(build, rank, "rank_scalar")
+    return build.reshape(rank, [], "rank_scalar")
 
 
 def axis_of(view: View, build: Builder) -> Value:
@@ -48,7 +43,7 @@ def axis_of(view: View, build: Builder) -> Value:
     if written is not None:
         return build.binary("Add", rank, build.constant(written, "negative_axis"), "axis")
     assert isinstance(view.given_axis, Value)
-    axis = scalar(build, build.convert(view.given_axis, I64, "axis_i64"), "axis_scalar")
+    axis = build.reshape(build.convert(view.given_axis, I64, "axis_i64"), [], "axis_scalar")
     is_negative = build.binary("Less", axis, build.constant(0, "zero"), "axis_is_negative")
     return build.select(is_negative, build.binary("Add", axis, rank, "axis_from_front"), axis, "axis_counted")
 
