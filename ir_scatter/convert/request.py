@@ -95,14 +95,11 @@ def make_plan(
         found = [one for one in found if one.key in keys]
     rows = _find_targets(model, to) if to is not None else None
     is_explicit = bool(sources or nodes)
+    specs = {one.key: one.spec for one in found}
+    wanted = {key: _rows_for(spec, rows, is_explicit=is_explicit) for key, spec in specs.items()}
     if model.domain == ONNX:
-        return _onnx_plan(model, found, opset, rows, is_explicit=is_explicit)
-    tasks = []
-    for one in found:
-        target = rows[-1] if rows is not None else _successor(one.spec)
-        if target is not None and (is_explicit or one.key is None or leads_to(one.key, target.key)):
-            tasks.append(Task(one, target, None))
-    return Plan(tuple(tasks))
+        return _onnx_plan(model, found, opset, wanted)
+    return Plan(tuple(Task(one, row[-1], None) for one in found if (row := wanted[one.key])))
 
 
 # The scatter nodes of a model
@@ -210,18 +207,9 @@ _Wanted: TypeAlias = Mapping[OpKey | None, Sequence[OpSpec] | None]
 """The rows that nodes of a row may become; None if they are not concerned."""
 
 
-def _onnx_plan(
-    model: Model,
-    chosen: Sequence[Candidate],
-    opset: int | None,
-    rows: Sequence[OpSpec] | None,
-    *,
-    is_explicit: bool,
-) -> Plan:
+def _onnx_plan(model: Model, chosen: Sequence[Candidate], opset: int | None, wanted: _Wanted) -> Plan:
     if opset is not None and not 1 <= opset <= LATEST_OPSET:
         raise UsageError(f"the opset is {opset}, expected 1 to {LATEST_OPSET}")
-    specs = {one.key: one.spec for one in chosen}
-    wanted = {key: _rows_for(spec, rows, is_explicit=is_explicit) for key, spec in specs.items()}
     meant = [one for one in chosen if wanted[one.key] is not None]
     possible = list({row.key: row for found in wanted.values() for row in found or ()}.values())
     current = model.opset_imports.get(ONNX)

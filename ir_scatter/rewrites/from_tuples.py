@@ -26,10 +26,12 @@ from ir_scatter.rewrites.base import BY_SIGNATURE, View, between
 from ir_scatter.rewrites.builder import BOOLEAN, I64, Builder, array_of
 from ir_scatter.rewrites.pieces import (
     LAST,
+    along,
     count_of,
     counts_from_end,
     fitting_indices,
     from_front,
+    is_first,
     must_be_non_negative,
 )
 from ir_scatter.rewrites.reductions import CARRIED, has, joined, needs_unique
@@ -87,10 +89,8 @@ def _repeated(build: Builder, parts: _Linear) -> Value:
         column = build.unsqueeze(column, range(known, len(shape)), "indices_column")
         return build.broadcast(column, dims, "indices_repeated", shape)
     places = build.range(build.reshape(build.shape_of(dims, "rank"), [], "rank_scalar"), "places")
-    is_first = build.binary("Equal", places, build.constant(0, "zero"), "is_first")
-    rest, one = build.constant(-1, "rest"), build.constant(1, "one")
-    target = build.select(is_first, rest, one, "column_shape")
-    return build.broadcast(build.reshape(parts.indices, target, "indices_column"), dims, "indices_repeated")
+    column = along(build, is_first(build, places), parts.indices, "indices_column")
+    return build.broadcast(column, dims, "indices_repeated")
 
 
 def _is_difference(view: View, target: OpSpec) -> bool:

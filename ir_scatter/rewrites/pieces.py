@@ -58,6 +58,17 @@ def axis_mask(view: View, build: Builder) -> Value:
     return build.binary("Equal", positions(view, build), axis_of(view, build), "is_axis")
 
 
+def along(build: Builder, mask: Value, value: Value, label: str) -> Value:
+    """Lay a list along the one axis that a mask names, with 1 on all other axes."""
+    rest, one = build.constant(-1, "rest"), build.constant(1, "one")
+    return build.reshape(value, build.select(mask, rest, one, f"{label}_shape"), label)
+
+
+def is_first(build: Builder, places: Value) -> Value:
+    """Return for each of 0, 1, 2, ... whether it is 0."""
+    return build.binary("Equal", places, build.constant(0, "zero"), "is_first")
+
+
 def size_on_axis(view: View, build: Builder) -> Value:
     """Return the size of data on the axis as a scalar."""
     axis, shape = view.site.axis, view.data.shape
