@@ -7,7 +7,7 @@ import numpy as np
 
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.compare.measure import measure
+from ir_scatter.compare.measure import are_equal, measure
 from ir_scatter.compare.result import Verdict
 from ir_scatter.compare.tolerance import EXACT
 from ir_scatter.convert.inputs_like import MOST_ELEMENTS, Given, TooLarge, draw_inputs
@@ -99,6 +99,8 @@ def _difference(fragment: Fragment, site: ScatterNode, given: Given, *, wraps: b
         found = run_fragment(fragment, given.inputs, wraps=wraps)
     except Error as error:
         return f"could not be computed: {error}"
+    if are_equal(found, expected.values):
+        return ""
     differs = measure(found, expected.values, EXACT, bound=2 * expected.rounding_bound)
     if differs.verdict is Verdict.MISMATCH and not differs.remark and expected.contested.any():
         differs = measure(found, expected.values, EXACT, contested=expected.allows(found))

@@ -234,7 +234,8 @@ def weights_beside(model: Model, path: Path) -> FileBeside:
     identity = None if known is None else known.identity
     if own.is_file():
         return FileBeside(own, location, identity, None if known is None else known.size)
-    is_missed = max(_constant_ends(model.graph), default=0) > _weights_size(model.graph)
+    is_copied = path.with_suffix(".bin") != own
+    is_missed = is_copied and max(_constant_ends(model.graph), default=0) > _weights_size(model.graph)
     problem = f"there is no {own}, so none was written" if is_missed else ""
     return FileBeside(own, location, identity, problem=problem)
 
