@@ -1,12 +1,10 @@
 """`ir-scatter validate`."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import Source
 from ir_scatter.lint import (
     Baseline,
@@ -21,14 +19,16 @@ from ir_scatter.lint import (
     without_known,
 )
 from ir_scatter_cli import exits
-from ir_scatter_cli.files import demand_apart, find_sources
+from ir_scatter_cli.files import demand_apart, find_sources, usage
 from ir_scatter_cli.options import (
     Codes,
-    InputShape,
     SettingsCommand,
+    choice_option,
     exclude_option,
     flatten,
     format_option,
+    input_shape_option,
+    number_option,
     output_option,
 )
 from ir_scatter_cli.output import progress, report, write
@@ -43,42 +43,23 @@ _STDIN_FORMATS = {"ir": "openvino-ir", "onnx": "onnx"}
 @click.option("--select", multiple=True, type=Codes(), help="Only codes that begin with these.")
 @click.option("--ignore", multiple=True, type=Codes(), help="No codes that begin with these.")
 @exclude_option
-@click.option(
-    "--min-severity",
-    type=click.Choice([severity.value for severity in Severity]),
-    default=Severity.NOTE.value,
-    show_default=True,
-    help="Nothing below this.",
-)
+@choice_option("--min-severity", [one.value for one in Severity], "Nothing below this.", Severity.NOTE.value)
 @click.option("--strict", is_flag=True, help="Warnings fail too.")
 @click.option("--statistics", is_flag=True, help="Count the findings by code.")
 @click.option("-q", "--quiet", is_flag=True, help="Findings only, no summary.")
 @click.option("-v", "--verbose", is_flag=True, help="Say what was passed over.")
 @click.option("--baseline", metavar="FILE", help="Do not report what is known in FILE.")
 @click.option("--write-baseline", metavar="FILE", help="Write what is found to FILE, as known.")
-@click.option(
-    "--input-shape",
-    multiple=True,
-    type=InputShape(),
-    help="Propagate this shape of an input first; repeatable.",
-)
-@click.option("--stdin-format", type=click.Choice(list(_STDIN_FORMATS)), help="What - is.")
-@click.option(
+@input_shape_option("Propagate this shape of an input first; repeatable.")
+@choice_option("--stdin-format", _STDIN_FORMATS, "What - is.")
+@number_option(
     "--max-index-elements",
-    type=click.IntRange(min=0),
     default=Options().max_index_elements,
-    show_default=True,
+    least=0,
+    metavar=None,
     help="Do not read constants with more elements.",
 )
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Check so many files at a time.",
-)
+@number_option("-j", "--jobs", default=1, help="Check so many files at a time.")
 @click.pass_obj
 def command(node_ignores: tuple[NodeIgnore, ...] | None, /, **given: Any) -> int:
     """Hold the scatter operators of models against their documents.
@@ -97,7 +78,7 @@ def command(node_ignores: tuple[NodeIgnore, ...] | None, /, **given: Any) -> int
     )
     new = given["write_baseline"]
     known = None if new else _known(given["baseline"])
-    checked = _check(_find(given), options, given["jobs"], quiet=given["quiet"], verbose=given["verbose"])
+    checked = _check(given, options)
     found = make_report(checked)
     if new:
         write(baseline_text(found, new), new)
@@ -110,10 +91,8 @@ def command(node_ignores: tuple[NodeIgnore, ...] | None, /, **given: Any) -> int
 
 
 def _known(path: str | None) -> Baseline | None:
-    try:
+    with usage():
         return read_baseline(path) if path else None
-    except UsageError as error:
-        raise click.UsageError(str(error)) from None
 
 
 def _find(given: dict[str, Any]) -> tuple[Source, ...]:
@@ -128,19 +107,13 @@ def _find(given: dict[str, Any]) -> tuple[Source, ...]:
     return sources
 
 
-def _check(
-    sources: Sequence[Source],
-    options: Options,
-    jobs: int,
-    *,
-    quiet: bool,
-    verbose: bool,
-) -> list[Checked]:
+def _check(given: dict[str, Any], options: Options) -> list[Checked]:
     """Check the files, and say on standard error what was passed over."""
-    with progress(len(sources), is_wanted=not quiet) as seen:
-        checked = check_files(sources, options, jobs=jobs, seen=seen)
+    sources = _find(given)
+    with progress(len(sources), is_wanted=not given["quiet"]) as seen:
+        checked = check_files(sources, options, jobs=given["jobs"], seen=seen)
     for one in checked:
-        if verbose and one.remark:
+        if given["verbose"] and one.remark:
             click.echo(f"ir-scatter: {one.remark}", err=True)
     _demand_inputs(checked, options)
     return checked

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ir_scatter.analysis.conditions import Condition
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.rewriter import Promises
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
@@ -21,7 +22,6 @@ from ir_scatter.ops import targets
 from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 from ir_scatter.rewrites.base import Rewrite, View
-from ir_scatter.rewrites.conditions import Condition
 
 MOST_ELEMENTS = 1 << 24
 """Inputs with more of them are not made: what is computed from them takes some hundred bytes for each."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from ir_scatter import convert, evaluate_model
+from ir_scatter.analysis.conditions import Condition
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.convert import on_devices, proof
 from ir_scatter.convert.inputs_like import Given, draw_inputs
@@ -23,7 +24,6 @@ from ir_scatter.inputs.feeds import draw_feeds, make_feeds
 from ir_scatter.inputs.terms import Constraint
 from ir_scatter.ops.lookup import SPECS, Lookup
 from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
-from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.runners.base import Outcome, Status
 from tests.formats.ir_files import write_one
 from tests.rules.ir_text import IrText
@@ -283,7 +283,7 @@ class _Numpy:
     name = "numpy"
     remarks = ()
 
-    def run(self, path: str | Path, feeds: Any) -> Outcome:
+    def run(self, path: str | Path, feeds: Any, **_: Any) -> Outcome:
         return Outcome(self.name, Status.OK, runs=(evaluate_model(path, feeds),))
 
     def close(self) -> None:
