@@ -1,5 +1,6 @@
 """The group of commands, loaded one at a time."""
 
+import atexit
 import gc
 import os
 import sys
@@ -79,7 +80,8 @@ def _leave_stdout() -> None:
 
 def main() -> None:
     """Run the command line; no input ends in a traceback."""
-    gc.set_threshold(_ALLOCATIONS)  # most of what a command makes lives until it ends
+    gc.set_threshold(_ALLOCATIONS)  # most of what a command makes lives until it ends,
+    atexit.register(gc.freeze)  # and goes with the process rather than piece by piece
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115

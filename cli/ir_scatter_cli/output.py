@@ -3,7 +3,6 @@
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,6 +51,8 @@ def write(text: str, output: str | None = None) -> None:
 
 def write_file(output: str, save: Callable[[IO[bytes]], object]) -> None:
     """Let `save` write a file that appears whole or not at all."""
+    import tempfile
+
     target = Path(output)
     try:
         if target.exists() and not target.is_file():

@@ -59,6 +59,10 @@ class Facts:
             self._shapes[value] = shape
         return shape
 
+    def trust(self, value: Value) -> None:
+        """Take the shape that is stored for a value as all that can be known of it."""
+        self._shapes[value] = value.shape
+
     def array(self, value: Value) -> "Array | None":
         """Return the numbers of a value that is constant in effect, None if it is not.
 

@@ -146,6 +146,8 @@ class NodeGroups:
             return self._of_signature(scatter)
         key, scatter.few_indices = short_cut
         if key not in self._by_key:
+            for value in filter(None, [port.value for port in node.inputs]):
+                scatter.facts.trust(value)
             self._by_key[key] = self._of_signature(scatter)
         return self._by_key[key]
 

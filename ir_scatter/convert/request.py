@@ -45,7 +45,8 @@ class Candidate(NamedTuple):
     @property
     def key(self) -> OpKey | None:
         """The key of its row."""
-        return None if self.spec is None else self.spec.key
+        spec = self.spec
+        return None if spec is None else spec.key
 
 
 class Task(NamedTuple):

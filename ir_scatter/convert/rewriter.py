@@ -304,6 +304,7 @@ def start(site: ScatterNode) -> Fragment:
                 producer_type=value.producer_type,
                 is_input=value.is_input,
             )
+            site.facts.trust(known[id(value)])
         given.append(None if value is None else known[id(value)])
     return _fragment(site, given, site.data_shape)
 

@@ -9,7 +9,6 @@ Whoever writes to one of the files next, or converts from them, does the renames
 """
 
 import errno
-import json
 import os
 import signal
 import stat
@@ -566,6 +565,8 @@ def _begin(journal: Path, renames: Sequence[Rename]) -> None:
 
 
 def _as_journal(renames: Sequence[Rename], folder: Path) -> bytes:
+    import json
+
     files = [
         {
             "from": None if one.source is None else os.path.relpath(one.source, folder),
@@ -584,6 +585,8 @@ def _read_journal(journal: Path) -> list[Rename]:
     The file may be a stranger's: a rename counts only if it leads from a temporary name for a file to
     that file, and a removal only if the file is the very one that was put there.
     """
+    import json
+
     try:
         if not stat.S_ISREG(journal.lstat().st_mode) or journal.stat().st_size > _LARGEST_JOURNAL:
             return []

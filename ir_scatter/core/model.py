@@ -179,7 +179,8 @@ class Graph(ABC):
             spelled: inputs whose few numbers belong to the key.
 
         Returns:
-            None where it takes the values.
+            None where it takes the values: what stands in front of the node tells more of their shapes
+            than is stored for them, or something else does.
         """
         return None
 

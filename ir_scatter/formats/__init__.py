@@ -8,7 +8,6 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-from ir_scatter.core.atomic_write import half_replaced, identity_behind
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model, collector_paused
@@ -73,6 +72,8 @@ def read(
     Raises:
         UnreadableModel: with the reason and the place.
     """
+    from ir_scatter.core.atomic_write import identity_behind
+
     known = identity_behind(Path(path)) if data is None else None
     raw = _read_file(path) if data is None else data
     if not raw:
@@ -89,6 +90,8 @@ def read(
 
 def _read_file(path: str) -> bytes:
     """Return the bytes of a model, unless a killed conversion has replaced some of its files only."""
+    from ir_scatter.core.atomic_write import half_replaced
+
     if not path:
         raise UnreadableModel("unreadable-file", "the path is empty", Location(path))
     try:

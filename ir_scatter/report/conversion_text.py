@@ -6,8 +6,8 @@ from typing import NamedTuple
 from ir_scatter.convert.conversion import Converted, Refused
 from ir_scatter.convert.job import Done
 from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.shapes import counted
 from ir_scatter.report.characters import visible
-from ir_scatter.report.phrases import counted
 
 
 def render(done: Done) -> str:

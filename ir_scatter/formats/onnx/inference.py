@@ -628,22 +628,8 @@ def _infer_here(request: bytes, propagate: bool) -> bytes | None:
         graph = onnx.shape_inference.infer_shapes(
             request, check_type=False, strict_mode=False, data_prop=propagate
         ).graph
-        _trim(graph)
+        del graph.initializer[:]  # the types are asked for
         return bytes(graph.SerializeToString())
     except Exception:
         # Whatever it is that native code does not like: the stored shapes remain.
         return None
-
-
-def _trim(graph: GraphProto) -> None:
-    """Keep what inference found out: types, and graphs inside nodes at their positions."""
-    del graph.initializer[:]
-    bodies = [[one for one in node.attribute if is_graph(one)] for node in graph.node]
-    if not any(bodies):
-        del graph.node[:]
-    for node, attributes in zip(graph.node, bodies, strict=False):
-        if not attributes:
-            node.Clear()
-        for attribute in attributes:
-            for _, body in graphs_of(attribute):
-                _trim(body)

@@ -419,15 +419,13 @@ def _external_tensors(model: ModelProto) -> Iterator[TensorProto]:
         yield from _of_graph(training.algorithm)
     for function in model.functions:
         yield from _of_attributes(function.attribute_proto)
-        for node in function.node:
-            yield from _of_attributes(node.attribute)
+        yield from _of_attributes([one for node in function.node for one in node.attribute])
 
 
 def _of_graph(graph: GraphProto) -> Iterator[TensorProto]:
     yield from filter(is_external, graph.initializer)
     yield from _of_sparse(graph.sparse_initializer)
-    for attributes in [node.attribute for node in graph.node if node.attribute]:
-        yield from _of_attributes(attributes)
+    yield from _of_attributes([one for node in graph.node for one in node.attribute])
 
 
 _WITHOUT_TENSORS = frozenset(
