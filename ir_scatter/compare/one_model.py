@@ -86,7 +86,7 @@ def make_cases(
     """
     from ir_scatter.evaluate.feeds import check_feeds
     from ir_scatter.evaluate.plan import wire
-    from ir_scatter.inputs.feeds import make_feeds
+    from ir_scatter.inputs.model import make_feeds
 
     if given is not None:
         check_feeds(wire(model).inputs, given)

@@ -69,9 +69,9 @@ class _Attempt:
 
     def _prove(self, task: Task, outcome: Rewritten) -> "Proven | Refusal":
         """Compare both forms; those of a node like it where its own inputs are too large."""
-        from ir_scatter.convert.inputs_like import TooLarge
         from ir_scatter.convert.proof import prove
         from ir_scatter.convert.smaller import smaller
+        from ir_scatter.inputs.node import TooLarge
 
         site, engine = task.candidate.sites[0], self.engine
         try:

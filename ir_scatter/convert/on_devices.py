@@ -21,8 +21,8 @@ from ir_scatter.validate import read, validate
 
 if TYPE_CHECKING:
     from ir_scatter.core.constants import Array
-    from ir_scatter.inputs.feeds import Drawn
-    from ir_scatter.inputs.terms import Constraint
+    from ir_scatter.inputs.constraints import IndexConstraint
+    from ir_scatter.inputs.model import Drawn
     from ir_scatter.runners.runner import Runner
 
 CASES = 2
@@ -99,12 +99,12 @@ def compare_models(conversion: Conversion, old: str, new: Path, found: "Sequence
     return OnDevices(told, equal, failed, (*remarks, *_said(failed)))
 
 
-def constraints_of(conversion: Conversion) -> "Mapping[str, Constraint]":
+def constraints_of(conversion: Conversion) -> "Mapping[str, IndexConstraint]":
     """Return what inputs keep to, by node: for others the new model need not be right."""
-    from ir_scatter.inputs.terms import Constraint
+    from ir_scatter.inputs.constraints import IndexConstraint
 
     return {
-        one.node.scope: Constraint(
+        one.node.scope: IndexConstraint(
             are_unique=Condition.UNIQUE in one.assumptions,
             are_non_negative=Condition.NON_NEGATIVE in one.assumptions,
             are_equal=Condition.EQUAL in one.assumptions,
@@ -114,9 +114,9 @@ def constraints_of(conversion: Conversion) -> "Mapping[str, Constraint]":
     }
 
 
-def _draw(path: str, seed: int, constraints: "Mapping[str, Constraint]") -> "Drawn":
+def _draw(path: str, seed: int, constraints: "Mapping[str, IndexConstraint]") -> "Drawn":
     """Draw inputs; nodes whose constant indices repeat a target are told with those that inputs make so."""
-    from ir_scatter.inputs.feeds import draw_feeds
+    from ir_scatter.inputs.model import draw_feeds
     from ir_scatter.rules.repeated_targets import RULE
 
     drawn = draw_feeds(path, seed, constraints=constraints)

@@ -23,7 +23,7 @@ from ir_scatter.validate import read, validate
 if TYPE_CHECKING:
     from ir_scatter.convert.job import Done, Job
     from ir_scatter.evaluate.program import Program
-    from ir_scatter.inputs.terms import Constraint
+    from ir_scatter.inputs.constraints import IndexConstraint
 
 
 _CASES = 3
@@ -121,7 +121,7 @@ def _findings(exported: Model) -> Iterator[Refused]:
 
 
 def _compare(
-    models: Sequence[Model], exported: Model, seed: int, constraints: "Mapping[str, Constraint]"
+    models: Sequence[Model], exported: Model, seed: int, constraints: "Mapping[str, IndexConstraint]"
 ) -> tuple[str, tuple[str, ...]]:
     """Return how the outputs in NumPy differ, and what is to be said if they cannot be compared.
 
@@ -132,7 +132,7 @@ def _compare(
         constraints: what the first model's indices keep to, by node.
     """
     from ir_scatter.evaluate.model import prepare
-    from ir_scatter.inputs.feeds import draw_feeds
+    from ir_scatter.inputs.model import draw_feeds
 
     try:
         after, before = prepare(exported), _prepare_one(models)

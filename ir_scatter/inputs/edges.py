@@ -1,19 +1,13 @@
 """Puts numbers at the edges of types into inputs that become data or updates of scatter nodes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ir_scatter.core.dataflow import Key
 from ir_scatter.core.element_types import ElementType
-from ir_scatter.evaluate.plan import Step, UnknownOp
 from ir_scatter.inputs.numbers import clip_to_type, dtype_of
-from ir_scatter.inputs.reach import Backward, reads_values, values_that_decide
-from ir_scatter.inputs.search import Found, Search
-from ir_scatter.ops import Lookup
-from ir_scatter.ops.general import GeneralOp
+from ir_scatter.inputs.trace import Inputs
 from ir_scatter.ops.general_kernels.case import Array
-from ir_scatter.ops.spec import Role
 
 _OFTEN = 0.5
 """How often an element is one of them."""
@@ -33,24 +27,31 @@ _WHOLE = (
 )
 
 
-def edge_feeds(search: Search, found: Found, random: np.random.Generator) -> list[Array]:
+def with_edges(
+    random: np.random.Generator,
+    types: Sequence[ElementType],
+    inputs: Inputs,
+    arrays: list[Array],
+    is_good: Callable[[list[Array]], bool],
+) -> list[Array]:
     """Return inputs with edge values where they may stand.
 
-    That is in inputs that reach data or updates of a scatter node, and no positions, sizes or
-    conditions. If NumPy computes the whole model, it must still be able to.
+    That is in inputs from which data or updates of a scatter node are computed, and no positions, sizes or
+    conditions; if there is none, in those that reach them through operators that are not computed.
 
     Args:
-        search: what found the inputs.
-        found: the inputs.
         random: where randomness comes from.
+        types: of the inputs.
+        inputs: what becomes of them.
+        arrays: legal inputs.
+        is_good: tells whether the model still takes other inputs.
     """
-    arrays = list(found.arrays)
-    for number in _eligible(search):
-        tried = list(arrays)
-        tried[number] = _with_edges(random, search.types[number], arrays[number])
-        run = search.trace(tried)
-        if not run.bad and len(run.stuck) <= found.stuck:
-            arrays = tried
+    eligible = inputs.written & ~inputs.decisive or inputs.reaching & ~inputs.decisive
+    for number in range(len(arrays)):
+        if eligible >> number & 1:
+            tried = list(arrays)
+            tried[number] = _with_edges(random, types[number], arrays[number])
+            arrays = tried if is_good(tried) else arrays
     return arrays
 
 
@@ -78,63 +79,3 @@ def _with_edges(random: np.random.Generator, element_type: ElementType, array: A
         return array
     chosen = edges[random.integers(0, len(edges), array.shape)]
     return np.where(random.random(array.shape) < _OFTEN, chosen, array).astype(array.dtype)
-
-
-def _eligible(search: Search) -> list[int]:
-    """Return the numbers of the inputs that may have such values.
-
-    If none gets there without operators that NumPy does not compute, those that get there with them.
-    """
-    plan, plans = search.model.plan, search.model.plans
-    decisive = values_that_decide(plan, plans)
-    if not search.is_strict:  # nothing else would tell that a number has no whole one
-        decisive = decisive | Backward(plans, _made_whole, reads_values).values(plan)
-    for through_unknown in (False, True):
-        reached = _written(search, through_unknown=through_unknown) - decisive
-        found = [number for number, input in enumerate(search.inputs) if input.key in reached]
-        if found:
-            return found
-    return []
-
-
-def _written(search: Search, *, through_unknown: bool) -> set[Key]:
-    """Return the values of the main graph from which data or updates of scatter nodes are made."""
-
-    def passes(step: Step) -> bool:
-        if isinstance(step.work, Lookup) or _is_lossy(step):
-            return False
-        if isinstance(step.work, GeneralOp):
-            return not step.work.reads_shapes_only
-        return through_unknown or not isinstance(step.work, UnknownOp)
-
-    model = search.model
-    return Backward(model.plans, _sources, passes).values(model.plan)
-
-
-def _sources(step: Step) -> Iterator[Key]:
-    """Yield data and updates of a scatter node."""
-    if not isinstance(step.work, Lookup) or step.work.spec is None:
-        return
-    for port, key in zip(step.work.spec.ports, step.inputs, strict=False):
-        if key is not None and port.role in {Role.DATA, Role.UPDATES}:
-            yield key
-
-
-def _made_whole(step: Step) -> Iterator[Key]:
-    """Yield the input of a node that makes whole numbers of others."""
-    if _is_lossy(step):
-        yield from (key for key in step.inputs[:1] if key is not None)
-
-
-def _is_lossy(step: Step) -> bool:
-    """Tell whether a node makes whole numbers of others, which is not defined for all of them."""
-    if not isinstance(step.work, GeneralOp) or not step.work.copies:
-        return False
-    if not step.node.inputs or not step.node.outputs:
-        return False
-    value = step.node.inputs[0].value
-    before = None if value is None else value.element_type
-    after = step.node.outputs[0].element_type
-    if after is None or after.kind not in {"signed", "unsigned"}:
-        return False
-    return before is None or before.kind != after.kind or before.bits > after.bits

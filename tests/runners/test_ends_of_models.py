@@ -17,7 +17,7 @@ from ir_scatter.compare.session import Settings
 from ir_scatter.compare.two_models import compare_two
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import BadFeed
-from ir_scatter.inputs.feeds import make_feeds
+from ir_scatter.inputs.model import make_feeds
 from ir_scatter.report import comparison_json, comparison_text
 from ir_scatter.runners.child_runner import ChildRunner
 from ir_scatter.runners.outcome import Outcome, Status

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from ir_scatter import read
 from ir_scatter.core.errors import BrokenModel, NoInputs, UnknownOperator, UnreadableModel
 from ir_scatter.evaluate.model import prepare
-from ir_scatter.inputs.feeds import draw_feeds, make_feeds
+from ir_scatter.inputs.model import draw_feeds, make_feeds
 from tests.rules.ir_text import IrText
 from tests.unit.nested_onnx import save
 from tests.unit.runtimes import run_all
@@ -229,7 +229,7 @@ def test_a_loop_that_never_ends_is_followed_once(drawn: Draw) -> None:
 
 def test_thousands_of_nodes_take_few_runs(tmp_path: Path) -> None:
     """The number of runs is what the time is made of."""
-    from ir_scatter.inputs import search
+    from ir_scatter.inputs import model as drawing
 
     nodes, previous = [], "data"
     for number in range(300):
@@ -248,15 +248,15 @@ def test_thousands_of_nodes_take_few_runs(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     onnx.save(model, path)
     runs = 0
-    trace = search.Search.trace
+    trace = drawing.Search.trace
 
-    def counted(self: search.Search, arrays: Any) -> search.Run:
+    def counted(self: drawing.Search, arrays: Any) -> drawing.Run:
         nonlocal runs
         runs += 1
         return trace(self, arrays)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search.Search, "trace", counted)
+        patch.setattr(drawing.Search, "trace", counted)
         feeds = draw_feeds(path).feeds
     assert feeds["rows"].shape == (feeds["at"].shape[0], 4)
     assert runs <= 10

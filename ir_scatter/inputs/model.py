@@ -1,0 +1,513 @@
+"""Makes legal inputs for a whole model.
+
+Sizes of dynamic dimensions are drawn so that they fit. The model is run forward on arrays whose elements
+are followed; what nodes ask of positions becomes ranges of input elements, which are drawn anew until all
+is legal. In the end indices of scatter nodes try what their operators allow.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from ir_scatter.core.dataflow import GraphInput
+from ir_scatter.core.element_types import ElementType
+from ir_scatter.core.errors import NoInputs, UsageError
+from ir_scatter.core.memory import collector_paused
+from ir_scatter.core.model import Model
+from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, is_static, narrow
+from ir_scatter.evaluate.machine import load
+from ir_scatter.evaluate.plan import Plan
+from ir_scatter.evaluate.program import Program, Sketch, make_sketch
+from ir_scatter.inputs.constraints import IndexConstraint, Use
+from ir_scatter.inputs.edges import with_edges
+from ir_scatter.inputs.numbers import LARGEST, clip_to_type, draw, dtype_of
+from ir_scatter.inputs.provenance import Cell, Terms, known
+from ir_scatter.inputs.sizes import Sizes, partial_shapes
+from ir_scatter.inputs.solve import Solver
+from ir_scatter.inputs.trace import Inputs, Scope, TracingMachine
+from ir_scatter.ops.general_kernels.case import Array
+
+PLAIN, EDGE = "plain", "edge"
+VALUES = (PLAIN, EDGE)
+"""Which numbers inputs may hold that are no indices."""
+
+_FEW = 8
+"""Up to so many whole numbers may be a shape."""
+
+_RANKS = (2, 1, 3, 4, 0)
+"""Ranks that are tried where none is known."""
+
+_MENDS = 32
+_PASSES = 12
+_SOFT_PASSES = 3
+_FROM_FRONT = 6
+"""Up to this pass indices are sought that count from the front: few models have none."""
+
+_FEWEST_RUNS = 8
+_MOST_STEPS, _MOST_SKETCHED = 1_000_000, 50_000
+"""A search ends after so many runs that computed so many nodes in all."""
+
+_ROUNDS = 3
+_MOST_VARIED, _FEWEST_VARIED = 64, 4
+"""How often, and with how many runs, indices are made to try what they may be."""
+
+_STUCK_STARTS = 2
+"""After so many starts no other values are tried for nodes that cannot be computed."""
+
+_FARTHEST = 2**31 - 1
+_STARTS = (
+    ((-LARGEST, LARGEST), (0, 7), (1, 3)),
+    ((1, LARGEST), (0, 3), (1, 1)),
+    ((1, LARGEST), (1, 2), (0, 1)),
+    ((0, 3), (0, 1), (1, 2)),
+    ((1, LARGEST), (1, 1), (1, 1)),
+    ((0, LARGEST), (0, 0), (0, 0)),
+)
+"""Ranges to begin with: of ordinary numbers, of numbers that indices are made of, of trip counts."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """Inputs for a model.
+
+    Attributes:
+        feeds: arrays by name.
+        repeated: the scatter nodes without reduction whose targets repeat all the same.
+    """
+
+    feeds: dict[str, Array]
+    repeated: tuple[str, ...] = ()
+
+
+def make_feeds(
+    model: "Model | Program | str | Path",
+    seed: int = 0,
+    input_shapes: Mapping[str, Shape] | None = None,
+    values: str = PLAIN,
+) -> dict[str, Array]:
+    """Draw legal inputs for a model: the same ones for the same seed.
+
+    Every input that indices are made of gets values for which all indices and positions of all nodes
+    are in range, and the targets of scatter nodes without reduction differ where there is room and
+    such values are found. Indices of scatter nodes try what their operator allows: three draws of
+    consecutive seeds hold a negative one, 0, the last one, and with a reduction a repeated one. Inputs
+    that say sizes get those that the model has declared, or small ones; trip counts are small. Dynamic
+    dimensions become small numbers that fit each other. Other whole numbers are between -8 and 8,
+    floating-point numbers multiples of 1/8 in that range. Inputs of an ONNX model that have an
+    initializer are left out.
+
+    A model may have operators that NumPy does not compute, and break rules: then what comes out of
+    such a node is not known, and inputs are legal as far as can be seen. What `prepare` made is held
+    against everything.
+
+    Args:
+        model: a model, or what `prepare` made of it.
+        seed: for the random numbers.
+        input_shapes: shapes of inputs by any of their names; they may be partial.
+        values: "plain", or "edge" for infinities, limits of types and other such numbers in the inputs
+            that reach data or updates of a scatter node, and no positions, sizes or conditions.
+
+    Raises:
+        UnreadableModel: the model cannot be read.
+        UsageError: `values` is no such word.
+        BadFeed: `input_shapes` names no input, or contradicts the model.
+        NoInputs: no such inputs were found; the message says what stood in the way.
+    """
+    return draw_feeds(model, seed, input_shapes, values).feeds
+
+
+def draw_feeds(
+    model: "Model | Program | str | Path",
+    seed: int = 0,
+    input_shapes: Mapping[str, Shape] | None = None,
+    values: str = PLAIN,
+    constraints: Mapping[str, IndexConstraint] | None = None,
+) -> Drawn:
+    """Draw legal inputs, and say where targets repeat; see `make_feeds`.
+
+    Args:
+        model: a model, or what `prepare` made of it.
+        seed: for the random numbers.
+        input_shapes: shapes of inputs by any of their names.
+        values: "plain" or "edge".
+        constraints: what indices must be beyond what their operators demand, by scatter node; nodes for
+            which no such inputs are found are told with those whose targets repeat.
+    """
+    if values not in VALUES:
+        raise UsageError(f"values is {values!r}, expected {', '.join(VALUES)}")
+    program = model if isinstance(model, Program) else make_sketch(model)
+    inputs = [input for input in program.inputs if input.default is None]
+    shapes = partial_shapes(inputs, input_shapes or {})
+    with collector_paused():
+        search, run = _first_legal(program, inputs, shapes, seed, constraints or {})
+        run = search.with_features(run, np.random.default_rng([seed, 2]), seed)
+        arrays = run.arrays
+        if values == EDGE:
+            random, found = np.random.default_rng([seed, 1]), search.found
+            arrays = with_edges(
+                random, search.types, found, arrays, lambda tried: search.trace(tried).is_as_good_as(run)
+            )
+    feeds = {input.names[0]: array for input, array in zip(inputs, arrays, strict=True)}
+    return Drawn(feeds, tuple(dict.fromkeys(use.name for use in run.unkept)))
+
+
+def _first_legal(
+    model: Program | Sketch,
+    inputs: Sequence[GraphInput],
+    shapes: Sequence[Shape],
+    seed: int,
+    constraints: Mapping[str, IndexConstraint],
+) -> "tuple[Search, Run]":
+    """Return the first inputs that every node takes, or else the best; ranks may be tried."""
+    unknown = [input.names[0] for input, shape in zip(inputs, shapes, strict=True) if shape is None]
+    best: tuple[Search, Run] | None = None
+    failed: NoInputs | None = None
+    avoided = set() if all(map(is_static, shapes)) else _sizes_in(model.plan)
+    for tried in _with_ranks(model.plan, inputs, shapes):
+        search = Search(model, inputs, Sizes(tried, avoided), np.random.default_rng(seed), constraints)
+        try:
+            run = search.run()
+        except NoInputs as error:
+            failed = failed or error
+            continue
+        if not run.stuck and not (unknown and run.is_blind):
+            return search, run
+        if best is None or len(run.stuck) < len(best[1].stuck):
+            best = search, run
+    if best is not None:
+        return best
+    assert failed is not None
+    raise NoInputs(f"the rank of {unknown[0]} is not known; give its shape") if unknown else failed
+
+
+def _sizes_in(plan: Plan) -> set[int]:
+    """Return the sizes of constants, and those that they say."""
+    found: set[int] = set()
+    for constant in plan.constants.values():
+        found.update(constant.shape)
+        type = constant.element_type
+        if 1 < prod(constant.shape) <= _FEW and type is not None and type.kind == "signed":
+            array = constant.load()
+            found.update(() if array is None else array.reshape(-1).tolist())
+    return found
+
+
+def _with_ranks(
+    plan: Plan, inputs: Sequence[GraphInput], shapes: Sequence[Shape]
+) -> Iterator[list[tuple[Dim, ...]]]:
+    """Yield shapes of known rank: as the nodes that take the inputs have them, or tried one by one."""
+    whole = [
+        _stored(plan, input) if shape is None else shape for input, shape in zip(inputs, shapes, strict=True)
+    ]
+    for rank in _RANKS if None in whole else _RANKS[:1]:
+        yield [(UNKNOWN_DIM,) * rank if shape is None else shape for shape in whole]
+
+
+def _stored(plan: Plan, input: GraphInput) -> Shape:
+    """Return what nodes say of the shape of an input."""
+    found: Shape = None
+    for step in plan.steps:
+        for port, key in zip(step.node.inputs, step.inputs, strict=False):
+            if key == input.key:
+                found = port.stored_shape if found is None else narrow(found, port.stored_shape)
+    return found
+
+
+class Search:
+    """Tries sizes, and for each of them values.
+
+    Attributes:
+        model: the model.
+        inputs: those that must be given.
+        sizes: of their dimensions.
+        random: where randomness comes from.
+        constraints: what indices must be beyond what their operators demand, by scatter node.
+        types: of the inputs.
+        found: what becomes of the inputs, as far as runs have shown.
+        reason: what stood in the way.
+    """
+
+    def __init__(
+        self,
+        model: Program | Sketch,
+        inputs: Sequence[GraphInput],
+        sizes: Sizes,
+        random: np.random.Generator,
+        constraints: Mapping[str, IndexConstraint],
+    ) -> None:
+        self.constraints = constraints
+        self.model, self.inputs, self.sizes, self.random = model, inputs, sizes, random
+        self.is_sketch = isinstance(model, Sketch)
+        self.types = [_type_of(input) for input in inputs]
+        self.found = Inputs()
+        self.reason = ""
+        self._runs = self._computed = 0
+
+    @property
+    def traced(self) -> list[int]:
+        """Return the inputs whose elements are followed: positions are computed from them."""
+        kinds = {"signed", "unsigned", "float"}
+        return [
+            n for n, type in enumerate(self.types) if self.found.positions >> n & 1 and type.kind in kinds
+        ]
+
+    def run(self) -> "Run":
+        """Return the first run without repeated targets, or else the best that is legal.
+
+        Raises:
+            NoInputs: there is none.
+        """
+        best: Run | None = None
+        for number, _ in enumerate(self.sizes.attempts(is_blind=self.is_sketch)):
+            if number and self.sizes.are_too_large:
+                continue
+            found = self._fitting()
+            if found is not None and not found.stuck and (number or not found.is_blind):
+                return found
+            best = _better(best, found)
+            if self._is_over or (number and best is not None and not best.stuck):
+                break
+        if best is None:
+            raise NoInputs(f"{self.model.path}: no legal inputs were found: {self.reason}")
+        return best
+
+    def _fitting(self) -> "Run | None":
+        """Return the best run for the chosen sizes, or for others that fit each other better."""
+        best: Run | None = None
+        for number in range(_MENDS):
+            if number and self.sizes.are_too_large:
+                break
+            before = self.sizes.shapes()
+            found = self._legal(before)
+            if found is not None and not any(found.rank):
+                return found
+            best = _better(best, found)
+            if self.sizes.shapes() == before or self._is_over:
+                break
+        return best
+
+    def _legal(self, shapes: Sequence[tuple[int, ...]]) -> "Run | None":
+        """Return the best run with inputs of these shapes that is legal; None if sizes were changed first."""
+        best: Run | None = None
+        run: Run | None = None
+        for start, ranges in enumerate(_STARTS):
+            run = self._scout(shapes, ranges)
+            for number in range(_PASSES):
+                self._note_reason(run)
+                found = run if run.is_legal else None
+                if self.sizes.grow(run.too_small):
+                    return _better(best, found)
+                best = _better(best, found)
+                is_good = found is not None and not any(found.rank)
+                if number and is_good and (number >= _SOFT_PASSES or not run.illegal):
+                    return found
+                if self._mend(run):
+                    return best
+                is_all = not number or (number % 2 == 0 and not run.bad)
+                wanted = run.uses if is_all else run.illegal or run.unkept
+                is_hopeless = bool(number and run.stuck and not run.illegal and self.is_sketch)
+                if is_hopeless or not any(use.has_terms for use in wanted) or self._is_over:
+                    break
+                run = self.trace(run.solved(wanted, wraps=number >= _FROM_FRONT))
+            if best is not None and (not best.stuck or start + 1 == _STUCK_STARTS):
+                return best
+        if best is None and run is not None:
+            self.sizes.grow([pair for use in run.bad for pair in _beyond(use)])
+        return best
+
+    def _scout(self, shapes: Sequence[tuple[int, ...]], ranges: Sequence[tuple[int, int]]) -> "Run":
+        """Run the model until it is known which inputs positions and trip counts are made of."""
+        while True:
+            run = self.trace(self._draw(shapes, *ranges))
+            if not self.found.add(run.inputs):
+                return run
+
+    def _note_reason(self, run: "Run") -> None:
+        if run.stuck:
+            self.reason = str(run.stuck[0].error)
+        if run.bad:
+            self.reason = f"{run.bad[0].name}: {run.bad[0].describe()}"
+
+    def _mend(self, run: "Run") -> bool:
+        """Change sizes that stood in the way; tell whether some did."""
+        if any(self.sizes.make_room(use) for use in run.bad if not use.room):
+            return True
+        if any(self.sizes.mend(stuck) for stuck in run.stuck):
+            return True
+        return not run.stuck and not run.bad and sum(self.sizes.make_room(use) for use in run.unkept) > 0
+
+    @property
+    def _is_over(self) -> bool:
+        most = _MOST_SKETCHED if self.is_sketch else _MOST_STEPS
+        return self._runs >= _FEWEST_RUNS and self._computed >= most
+
+    def _draw(
+        self,
+        shapes: Sequence[tuple[int, ...]],
+        ordinary: tuple[int, int],
+        of_positions: tuple[int, int],
+        of_trips: tuple[int, int],
+    ) -> list[Array]:
+        arrays, traced = [], self.traced
+        for number, (type, shape) in enumerate(zip(self.types, shapes, strict=True)):
+            low, high = of_trips if self.found.trips >> number & 1 else ordinary
+            if number in traced:
+                low, high = clip_to_type(
+                    type, *(of_trips if self.found.trips >> number & 1 else of_positions)
+                )
+                whole = self.random.integers(low, high + 1, shape)
+                arrays.append(
+                    whole.astype(np.float32 if type.kind == "float" else int).astype(dtype_of(type))
+                )
+            else:
+                arrays.append(draw(self.random, type, shape, low=low, high=high))
+        return arrays
+
+    def trace(self, arrays: list[Array]) -> "Run":
+        """Run the model."""
+        run = Run(self, arrays)
+        self._runs += 1
+        self._computed += run.computed
+        return run
+
+    def with_features(self, run: "Run", random: np.random.Generator, number: int) -> "Run":
+        """Let indices try what they may be: negative, first, last and repeated ones.
+
+        What is tried at all nodes at once and does no good is tried at half of them, and so on.
+
+        Args:
+            run: the one with legal inputs.
+            random: where randomness comes from.
+            number: of the draw; three in a row try everything.
+        """
+        most = self._runs + min(_MOST_VARIED, max(_MOST_STEPS // max(run.computed, 1), _FEWEST_VARIED))
+        for _ in range(_ROUNDS):
+            waiting = [[number for number, use in enumerate(run.uses) if use.is_scatter and use.has_terms]]
+            before = run
+            while waiting and self._runs < most:
+                tried = waiting.pop()
+                if any(at >= len(run.uses) for at in tried):
+                    break
+                values = run.varied(random, [run.uses[at] for at in tried], number)
+                if (values == run.terms.values).all():
+                    continue
+                other = self.trace(run.with_values(values))
+                if other.is_as_good_as(run):
+                    run = other
+                elif len(tried) > 1:
+                    half = len(tried) // 2
+                    waiting += [tried[half:], tried[:half]]
+            if run is before:
+                break
+        return run
+
+
+class Run:
+    """One run of the model with certain arrays, and what it asked of positions.
+
+    Attributes:
+        arrays: the inputs.
+        terms: of the elements that are followed.
+        uses: every place where positions are asked for.
+        inputs: what becomes of the inputs.
+        stuck: the nodes that could not be computed.
+        is_blind: whether some shape was not known.
+        too_small: sizes that positions in the model itself exceed, with how large they must be.
+        computed: how many nodes were computed.
+    """
+
+    def __init__(self, search: Search, arrays: list[Array]) -> None:
+        self._search, self.arrays, self._traced = search, arrays, search.traced
+        flat = [arrays[number].reshape(-1).astype(np.int64) for number in self._traced]
+        self._starts = np.cumsum([0, *map(len, flat)]).tolist()
+        self.terms = Terms(np.concatenate([np.empty(0, np.int64), *flat]))
+        scope = Scope(search.model.plans, search.sizes.symbols(), search.is_sketch, search.constraints)
+        machine = TracingMachine(self.terms, scope)
+        machine.run(search.model.plan, self._cells())
+        self.uses, self.stuck, self.inputs = machine.uses, machine.stuck, machine.inputs
+        self.computed, self.is_blind, self.too_small = machine.computed, machine.is_blind, machine.too_small
+        self.illegal = [use for use in self.uses if not use.is_legal]
+        self.bad = [use for use in self.illegal if use.is_strict]
+        self.unkept = [use for use in self.uses if use.is_unkept]
+
+    def _cells(self) -> list[Cell | None]:
+        given, cells = iter(enumerate(self.arrays)), list[Cell | None]()
+        for input in self._search.model.inputs:
+            if input.default is not None:
+                cells.append(known(load(input.default)))
+                continue
+            number, array = next(given)
+            terms = None
+            if number in self._traced:
+                first = self._starts[self._traced.index(number)] + 1
+                terms = np.arange(first, first + array.size).reshape(array.shape)
+            cells.append(known(array, terms, 1 << number))
+        return cells
+
+    @property
+    def is_legal(self) -> bool:
+        """Tell whether the inputs may be taken."""
+        return not self.bad and (self._search.is_sketch or not self.stuck)
+
+    @property
+    def rank(self) -> tuple[int, bool]:
+        """Return how bad legal inputs are, the best first."""
+        return len(self.stuck) + len(self.too_small), bool(self.unkept)
+
+    def is_as_good_as(self, other: "Run") -> bool:
+        """Tell whether nothing stands in the way that does not stand in the way of another run."""
+        names = ("stuck", "bad", "illegal", "unkept", "too_small")
+        is_no_worse = all(len(getattr(self, name)) <= len(getattr(other, name)) for name in names)
+        return is_no_worse and self.is_blind <= other.is_blind
+
+    def solved(self, wanted: Sequence[Use], *, wraps: bool) -> list[Array]:
+        """Return arrays with other positions for some uses; `wraps` for ones that count from the end too."""
+        solver = self._solver(self._search.random, wraps=wraps)
+        for use in sorted(wanted, key=lambda use: not use.is_unique):
+            solver.draw(use)
+        return self.with_values(solver.values)
+
+    def varied(self, random: np.random.Generator, uses: Sequence[Use], number: int) -> Array:
+        """Return values of the elements with which some uses try what draw `number` is to try."""
+        solver = self._solver(random, wraps=True)
+        for use in uses:
+            solver.try_features(use, number)
+        return solver.values
+
+    def _solver(self, random: np.random.Generator, *, wraps: bool) -> Solver:
+        types, counts = [self._search.types[number] for number in self._traced], np.diff(self._starts)
+        ends = [clip_to_type(type, -_FARTHEST, _FARTHEST) for type in types]
+        lows, highs = (np.repeat([end[side] for end in ends], counts).astype(np.int64) for side in (0, 1))
+        return Solver(random, self.terms, self.uses, lows, highs, wraps=wraps)
+
+    def with_values(self, values: Array) -> list[Array]:
+        """Return the inputs with other values of the elements that are followed."""
+        arrays = list(self.arrays)
+        for at, number in enumerate(self._traced):
+            part = values[self._starts[at] : self._starts[at + 1]]
+            arrays[number] = part.reshape(arrays[number].shape).astype(arrays[number].dtype)
+        return arrays
+
+
+def _beyond(use: Use) -> list[tuple[int, int]]:
+    """Return the sizes that positions go beyond, with how large they would have to be."""
+    if not use.is_scatter or not len(use.values):
+        return []
+    pairs = zip(use.highs.tolist(), use.values.max(axis=0).tolist(), strict=True)
+    return [(high + 1, most + 1) for high, most in pairs if most > high]
+
+
+def _better(left: Run | None, right: Run | None) -> Run | None:
+    """Return the better of two, the first if they are alike."""
+    if left is None or right is None:
+        return left or right
+    return right if right.rank < left.rank else left
+
+
+def _type_of(input: GraphInput) -> ElementType:
+    if input.element_type is None:
+        raise NoInputs(f"the element type of {input.names[0]} is not known")
+    return input.element_type
