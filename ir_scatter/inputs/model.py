@@ -27,7 +27,7 @@ from ir_scatter.inputs.numbers import LARGEST, clip_to_type, draw, dtype_of
 from ir_scatter.inputs.provenance import Cell, Terms, known
 from ir_scatter.inputs.sizes import Sizes, partial_shapes
 from ir_scatter.inputs.solve import Solver
-from ir_scatter.inputs.trace import Inputs, Scope, TracingMachine
+from ir_scatter.inputs.trace import Inputs, Scope, TracingMachine, ports_of_positions
 from ir_scatter.ops.general_kernels.case import Array
 
 PLAIN, EDGE = "plain", "edge"
@@ -242,7 +242,7 @@ class Search:
         self.model, self.inputs, self.sizes, self.random = model, inputs, sizes, random
         self.is_sketch = isinstance(model, Sketch)
         self.types = [_type_of(input) for input in inputs]
-        self.found = Inputs()
+        self.found = Inputs(_inputs_of_positions(model.plan, inputs))
         self.reason = ""
         self._runs = self._computed = 0
 
@@ -308,7 +308,9 @@ class Search:
                     return best
                 is_all = not number or (number % 2 == 0 and not run.bad)
                 wanted = run.uses if is_all else run.illegal or run.unkept
-                is_hopeless = bool(number and run.stuck and not run.illegal and self.is_sketch)
+                is_hopeless = bool(
+                    number and not run.illegal and ((run.stuck and self.is_sketch) or run.is_full)
+                )
                 if is_hopeless or not any(use.has_terms for use in wanted) or self._is_over:
                     break
                 run = self.trace(run.solved(wanted, wraps=number >= _FROM_FRONT))
@@ -457,6 +459,12 @@ class Run:
         """Return how bad legal inputs are, the best first."""
         return len(self.stuck) + len(self.too_small), bool(self.unkept)
 
+    @property
+    def is_full(self) -> bool:
+        """Tell whether nothing stands in the way but that targets repeat for lack of room."""
+        is_crowded = [use.is_crowded for use in self.unkept]
+        return bool(is_crowded) and all(is_crowded) and not (self.stuck or self.illegal or self.too_small)
+
     def is_as_good_as(self, other: "Run") -> bool:
         """Tell whether nothing stands in the way that does not stand in the way of another run."""
         names = ("stuck", "bad", "illegal", "unkept", "too_small")
@@ -490,6 +498,17 @@ class Run:
             part = values[self._starts[at] : self._starts[at + 1]]
             arrays[number] = part.reshape(arrays[number].shape).astype(arrays[number].dtype)
         return arrays
+
+
+def _inputs_of_positions(plan: Plan, inputs: Sequence[GraphInput]) -> int:
+    """Return the inputs that a node takes as they are for positions; the others show when the model runs."""
+    bits = {input.key: 1 << number for number, input in enumerate(inputs)}
+    found = 0
+    for step in plan.steps:
+        ports = ports_of_positions(step)
+        for port, key in enumerate(step.inputs):
+            found |= bits.get(key, 0) if port in ports else 0
+    return found
 
 
 def _beyond(use: Use) -> list[tuple[int, int]]:

@@ -199,17 +199,12 @@ class TracingMachine(Machine[Cell]):
 
     def _note_inputs(self, step: Step, cells: Sequence[Cell | None]) -> None:
         """Note what becomes of the inputs."""
-        work, noted = step.work, self.inputs
-        if isinstance(work, Lookup):
-            assert work.spec is not None
-            pairs = [(port.role, cell) for port, cell in zip(work.spec.ports, cells, strict=False)]
-            asked = [cell for role, cell in pairs if role in {Role.INDICES, Role.AXIS}]
-            data = [cell for role, cell in pairs if role in {Role.DATA, Role.UPDATES}]
+        noted, ports = self.inputs, ports_of_positions(step)
+        asked = [cell for port, cell in enumerate(cells) if port in ports]
+        if isinstance(step.work, Lookup):
+            data = [cell for port, cell in enumerate(cells) if port not in ports]
             noted.written |= direct_of(data)
             noted.reaching |= origins_of(data)
-        else:
-            needs = constraints_of(step.node.domain, step.node.type)
-            asked = [cells[need.port] for need in needs if need.port < len(cells)]
         noted.positions |= direct_of(asked)
         noted.decisive |= origins_of(asked) | (origins_of(cells) if _makes_whole(step) else 0)
 
@@ -385,6 +380,14 @@ class TracingMachine(Machine[Cell]):
         except (EvaluationFailed, LookupError):
             pass
         return unknown(declared.shape, declared.element_type, origins_of([cell]))
+
+
+def ports_of_positions(step: Step) -> set[int | None]:
+    """Return the numbers of the inputs of a node that hold positions or sizes."""
+    if isinstance(step.work, Lookup):
+        assert step.work.spec is not None
+        return {step.work.spec.port_index(role) for role in (Role.INDICES, Role.AXIS)}
+    return {need.port for need in constraints_of(step.node.domain, step.node.type)}
 
 
 def _merged(cells: Sequence[Cell | None]) -> Cell | None:
