@@ -22,12 +22,11 @@ from ir_scatter.evaluate.machine import load
 from ir_scatter.evaluate.plan import Plan
 from ir_scatter.evaluate.program import Program, Sketch, make_sketch
 from ir_scatter.inputs.constraints import IndexConstraint, Use
-from ir_scatter.inputs.edges import with_edges
-from ir_scatter.inputs.numbers import LARGEST, clip_to_type, draw, dtype_of
+from ir_scatter.inputs.numbers import LARGEST, clip_to_type, draw, dtype_of, with_edges
 from ir_scatter.inputs.provenance import Cell, Terms, known
 from ir_scatter.inputs.sizes import Sizes, partial_shapes
 from ir_scatter.inputs.solve import Solver
-from ir_scatter.inputs.trace import Inputs, Scope, TracingMachine, ports_of_positions
+from ir_scatter.inputs.trace import Inputs, TracingMachine, ports_of_positions
 from ir_scatter.ops.general_kernels.case import Array
 
 PLAIN, EDGE = "plain", "edge"
@@ -144,12 +143,7 @@ def draw_feeds(
     with collector_paused():
         search, run = _first_legal(program, inputs, shapes, seed, constraints or {})
         run = search.with_features(run, np.random.default_rng([seed, 2]), seed)
-        arrays = run.arrays
-        if values == EDGE:
-            random, found = np.random.default_rng([seed, 1]), search.found
-            arrays = with_edges(
-                random, search.types, found, arrays, lambda tried: search.trace(tried).is_as_good_as(run)
-            )
+        arrays = run.arrays if values == PLAIN else search.with_edges(run, np.random.default_rng([seed, 1]))
     feeds = {input.names[0]: array for input, array in zip(inputs, arrays, strict=True)}
     return Drawn(feeds, tuple(dict.fromkeys(use.name for use in run.unkept)))
 
@@ -245,6 +239,7 @@ class Search:
         self.found = Inputs(_inputs_of_positions(model.plan, inputs))
         self.reason = ""
         self._runs = self._computed = 0
+        self._has_learnt = False
 
     @property
     def traced(self) -> list[int]:
@@ -324,7 +319,7 @@ class Search:
         """Run the model until it is known which inputs positions and trip counts are made of."""
         while True:
             run = self.trace(self._draw(shapes, *ranges))
-            if not self.found.add(run.inputs):
+            if not self._has_learnt:
                 return run
 
     def _note_reason(self, run: "Run") -> None:
@@ -373,6 +368,7 @@ class Search:
         run = Run(self, arrays)
         self._runs += 1
         self._computed += run.computed
+        self._has_learnt = self.found.add(run.inputs)
         return run
 
     def with_features(self, run: "Run", random: np.random.Generator, number: int) -> "Run":
@@ -406,6 +402,21 @@ class Search:
                 break
         return run
 
+    def with_edges(self, run: "Run", random: np.random.Generator) -> list[Array]:
+        """Return inputs with numbers at the edges of their types where they may stand.
+
+        That is in inputs from which data or updates of a scatter node are computed, and no positions, sizes
+        or conditions; if there is none, in those that reach them through operators that are not computed.
+        """
+        arrays, found = run.arrays, self.found
+        eligible = found.written & ~found.decisive or found.reaching & ~found.decisive
+        for number in range(len(arrays)):
+            if eligible >> number & 1:
+                tried = list(arrays)
+                tried[number] = with_edges(random, self.types[number], arrays[number])
+                arrays = tried if self.trace(tried).is_as_good_as(run) else arrays
+        return arrays
+
 
 class Run:
     """One run of the model with certain arrays, and what it asked of positions.
@@ -426,8 +437,9 @@ class Run:
         flat = [arrays[number].reshape(-1).astype(np.int64) for number in self._traced]
         self._starts = np.cumsum([0, *map(len, flat)]).tolist()
         self.terms = Terms(np.concatenate([np.empty(0, np.int64), *flat]))
-        scope = Scope(search.model.plans, search.sizes.symbols(), search.is_sketch, search.constraints)
-        machine = TracingMachine(self.terms, scope)
+        symbols, is_sketch = search.sizes.symbols(), search.is_sketch
+        plans, constraints = search.model.plans, search.constraints
+        machine = TracingMachine(plans, self.terms, symbols, constraints, is_sketch=is_sketch)
         machine.run(search.model.plan, self._cells())
         self.uses, self.stuck, self.inputs = machine.uses, machine.stuck, machine.inputs
         self.computed, self.is_blind, self.too_small = machine.computed, machine.is_blind, machine.too_small

@@ -98,11 +98,15 @@ class Solver:
         if not len(free):
             return
         self._redraw(free)
-        if use.are_equal:
-            self._equalise(rows)
-        if use.is_unique and not use.is_crowded:
-            self._part(rows)
+        self._keep(rows)
         self.is_fixed[used] = True
+
+    def _keep(self, rows: "_Rows") -> None:
+        """Let targets differ in every lane, and lanes be equal, as the use demands."""
+        if rows.use.is_unique and not rows.use.is_crowded:
+            self._part(rows)
+        if rows.use.are_equal:
+            self._equalise(rows)
 
     def _redraw(self, elements: Array) -> None:
         self.values[elements] = self.random.integers(self._lows[elements], self._highs[elements] + 1)
@@ -180,39 +184,39 @@ class Solver:
     def try_features(self, use: Use, number: int) -> None:
         """Let some rows of a use be what draw `number` tries."""
         rows = _Rows(use, self)
-        if use.are_equal or not rows.is_steered.any() or (rows.sizes < 1).any() or not rows.is_legal:
+        if not rows.is_steered.any() or (rows.sizes < 1).any() or not rows.is_legal:
             return
         count = len(np.unique(rows.elements[rows.is_steered.any(axis=1)], axis=0))
         orders = {1: _ONE, 2: _FEW, 3: _FEW}.get(count, _MANY)
         order = orders[number % len(orders)]
-        for feature in order:
-            self._place(rows, feature, may_wrap=feature is not order[0])
-        if Feature.NEGATIVE in order and use.wraps:
+        is_new = [self._place(rows, feature, may_wrap=feature is not order[0]) for feature in order]
+        if any(is_new) and Feature.NEGATIVE in order and use.wraps:
             self._flip(rows)
-        if use.is_unique and not use.is_crowded:
-            self._part(rows)
+        self._keep(rows)
 
-    def _place(self, rows: "_Rows", feature: Feature, *, may_wrap: bool) -> None:
-        """Let a row have a feature; with `may_wrap` the first and the last may count from either end."""
+    def _place(self, rows: "_Rows", feature: Feature, *, may_wrap: bool) -> bool:
+        """Let a row have a feature, and tell whether it had to be changed.
+
+        With `may_wrap` the first and the last may count from either end.
+        """
         use = rows.use
-        if feature is Feature.NEGATIVE and not use.wraps:
-            return
-        if feature is Feature.REPEATED and (not use.may_repeat or use.is_unique or use.lane_size < 2):
-            return
+        can_repeat = use.may_repeat and not use.is_unique and use.lane_size > 1
+        if not {Feature.NEGATIVE: use.wraps, Feature.REPEATED: can_repeat}.get(feature, True):
+            return False
         holding = np.flatnonzero(rows.holds(feature, may_wrap=may_wrap))
         if len(holding):
             kept = holding[:2] if feature is Feature.REPEATED else holding[:1]
-            if feature is not Feature.REPEATED and rows.are_fixed[holding].any():
-                return
-            self.is_fixed[rows.elements[kept][rows.is_steered[kept]]] = True
-            return
-        is_free = rows.is_steered.any(axis=1) & ~rows.are_fixed
+            if feature is Feature.REPEATED or not rows.are_fixed[holding].any():
+                self.is_fixed[rows.elements[kept][rows.is_steered[kept]]] = True
+            return False
+        is_free = rows.is_steered.any(axis=1) & ~rows.are_fixed & ((use.lanes == 0) | (not use.are_equal))
         for row in self.random.permutation(np.flatnonzero(is_free))[:_CANDIDATES]:
             for wanted in self._wanted(rows, feature, int(row)):
                 taken = rows.targets[rows.are_fixed]
                 is_clash = use.is_unique and rows.target(int(row), wanted) in taken
                 if not is_clash and self.pin(rows, int(row), wanted, is_kept=True):
-                    return
+                    return True
+        return False
 
     def _wanted(self, rows: "_Rows", feature: Feature, row: int) -> Iterator[Array]:
         """Yield coordinates that a row may have."""

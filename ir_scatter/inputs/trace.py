@@ -6,7 +6,7 @@ nodes whose condition or trip count is not known; `most_iterations` and `endless
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from ir_scatter.evaluate.nodes import compute_node
 from ir_scatter.evaluate.plan import Plan, Plans, Step, UnknownOp
 from ir_scatter.inputs.constraints import IndexConstraint, NodeInRun, Use, too_small, uses_of
 from ir_scatter.inputs.provenance import (
-    NO_TERM,
     Cell,
     Terms,
     Unclear,
@@ -94,23 +93,6 @@ class Inputs:
         return (self.positions, self.trips) != before
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scope:
-    """How a model is traced.
-
-    Attributes:
-        plans: of every graph.
-        symbols: the sizes of dimensions by their symbols.
-        is_sketch: whether large constants and those that cannot be read are unknown.
-        constraints: what indices must be beyond what their operators demand, by scatter node.
-    """
-
-    plans: Plans
-    symbols: Mapping[str, int]
-    is_sketch: bool
-    constraints: Mapping[str, IndexConstraint] = field(default_factory=dict)
-
-
 class TracingMachine(Machine[Cell]):
     """Runs plans on arrays and terms; what cannot be computed gives unknown values.
 
@@ -119,6 +101,8 @@ class TracingMachine(Machine[Cell]):
 
     Attributes:
         terms: of this run.
+        symbols: the sizes of dimensions by their symbols.
+        is_sketch: whether large constants and those that cannot be read are unknown.
         uses: every place where positions are asked for.
         stuck: the nodes that could not be computed.
         inputs: what becomes of the inputs.
@@ -127,9 +111,18 @@ class TracingMachine(Machine[Cell]):
         computed: how many nodes were computed.
     """
 
-    def __init__(self, terms: Terms, scope: Scope) -> None:
-        super().__init__(scope.plans)
-        self.terms, self.scope = terms, scope
+    def __init__(
+        self,
+        plans: Plans,
+        terms: Terms,
+        symbols: Mapping[str, int],
+        constraints: Mapping[str, IndexConstraint],
+        *,
+        is_sketch: bool,
+    ) -> None:
+        super().__init__(plans)
+        self.terms, self.symbols, self.is_sketch = terms, symbols, is_sketch
+        self._constraints = constraints
         self.uses: list[Use] = []
         self.stuck: list[Stuck] = []
         self.inputs = Inputs()
@@ -142,12 +135,12 @@ class TracingMachine(Machine[Cell]):
         constant = plan.constants.get(key)
         if constant is None:
             return values.get(key)
-        if self.scope.is_sketch and np.prod(constant.shape, dtype=np.float64) > _WEIGHTS:
+        if self.is_sketch and np.prod(constant.shape, dtype=np.float64) > _WEIGHTS:
             return unknown(constant.shape, constant.element_type)
         try:
             return super().fetch(plan, values, key)
         except UnreadableModel:
-            if not self.scope.is_sketch:
+            if not self.is_sketch:
                 raise
             return unknown(constant.shape, constant.element_type)
 
@@ -181,12 +174,12 @@ class TracingMachine(Machine[Cell]):
 
     def endless(self, step: Step, iterations: int) -> EvaluationFailed:
         """Return what is wrong with a loop that runs longer than anybody wants to wait."""
-        return Unclear("the end of a loop") if self.scope.is_sketch else super().endless(step, iterations)
+        return Unclear("the end of a loop") if self.is_sketch else super().endless(step, iterations)
 
     def compute(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
         """Return the outputs of a node without bodies."""
         self.computed += 1
-        node = NodeInRun(step, cells, self.scope.symbols)
+        node = NodeInRun(step, cells, self.symbols)
         self._note_inputs(step, cells)
         self._note_uses(node)
         if isinstance(step.work, UnknownOp) or self._is_hidden(node):
@@ -210,7 +203,7 @@ class TracingMachine(Machine[Cell]):
 
     def _note_uses(self, node: NodeInRun) -> None:
         """Note where positions are asked for, and put legal ones in the place of others."""
-        for port, use in uses_of(node, self.scope.constraints.get(node.step.node.scope)):
+        for port, use in uses_of(node, self._constraints.get(node.step.node.scope)):
             cell, array = node.cells[port], node.arrays[port]
             assert cell is not None
             if use.has_terms or cell.direct:
@@ -319,7 +312,7 @@ class TracingMachine(Machine[Cell]):
             pass
         except EvaluationFailed as error:
             self.stuck.append(Stuck(step, [], error))
-        return list(self._of_shapes(NodeInRun(step, cells, self.scope.symbols)))
+        return list(self._of_shapes(NodeInRun(step, cells, self.symbols)))
 
     def _repeat(self, step: Step, work: Repeat, cells: list[Cell | None]) -> Frame[Cell]:
         """Compute a loop, or if that is not possible its body once."""
@@ -328,8 +321,8 @@ class TracingMachine(Machine[Cell]):
         self._depth += 1
         around = self.most_iterations
         try:
-            if self._depth <= len(_MOST_ITERATIONS) or not self.scope.is_sketch:
-                if self.scope.is_sketch:
+            if self._depth <= len(_MOST_ITERATIONS) or not self.is_sketch:
+                if self.is_sketch:
                     room = (_MOST_INSIDE - self.computed) // max(len(self.plans[work.body].steps), 1)
                     self.most_iterations = max(_MOST_ITERATIONS[self._depth - 1], room)
                 return (yield from super().step(step, cells))
@@ -358,7 +351,7 @@ class TracingMachine(Machine[Cell]):
             for input, declared in zip(work.inputs, plan.inputs, strict=True)
         ]
         outputs = yield plan, [*given, *self.captured(step, plan, cells)]
-        whole = self._of_shapes(NodeInRun(step, cells, self.scope.symbols))
+        whole = self._of_shapes(NodeInRun(step, cells, self.symbols))
         return [
             _merged([outputs[output.inner]]) if output.slice is None else cell
             for output, cell in zip(work.outputs, whole, strict=False)
@@ -429,6 +422,3 @@ def _makes_whole(step: Step) -> bool:
     if after is None or after.kind not in {"signed", "unsigned"}:
         return False
     return before is None or before.kind != after.kind or before.bits > after.bits
-
-
-__all__ = ["NO_TERM", "Inputs", "Scope", "Stuck", "TracingMachine"]
