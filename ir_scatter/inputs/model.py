@@ -238,8 +238,7 @@ class Search:
         self.types = [_type_of(input) for input in inputs]
         self.found = Inputs(_inputs_of_positions(model.plan, inputs))
         self.reason = ""
-        self._runs = self._computed = 0
-        self._has_learnt = False
+        self._runs = self._computed = self._mends = 0
 
     @property
     def traced(self) -> list[int]:
@@ -259,6 +258,7 @@ class Search:
         for number, _ in enumerate(self.sizes.attempts(is_blind=self.is_sketch)):
             if number and self.sizes.are_too_large:
                 continue
+            self._mends = 0
             found = self._fitting()
             if found is not None and not found.stuck and (number or not found.is_blind):
                 return found
@@ -270,57 +270,48 @@ class Search:
         return best
 
     def _fitting(self) -> "Run | None":
-        """Return the best run for the chosen sizes, or for others that fit each other better."""
+        """Return the best legal run with the chosen sizes, or with others that nodes want."""
         best: Run | None = None
-        for number in range(_MENDS):
-            if number and self.sizes.are_too_large:
-                break
-            before = self.sizes.shapes()
-            found = self._legal(before)
-            if found is not None and not any(found.rank):
-                return found
-            best = _better(best, found)
-            if self.sizes.shapes() == before or self._is_over:
-                break
-        return best
-
-    def _legal(self, shapes: Sequence[tuple[int, ...]]) -> "Run | None":
-        """Return the best run with inputs of these shapes that is legal; None if sizes were changed first."""
-        best: Run | None = None
-        run: Run | None = None
         for start, ranges in enumerate(_STARTS):
-            run = self._scout(shapes, ranges)
-            for number in range(_PASSES):
+            run, number = self._scout(ranges), 0
+            while number < _PASSES:
                 self._note_reason(run)
-                found = run if run.is_legal else None
-                if self.sizes.grow(run.too_small):
-                    return _better(best, found)
-                best = _better(best, found)
-                is_good = found is not None and not any(found.rank)
+                best = _better(best, run if run.is_legal else None)
+                is_good = run.is_legal and not any(run.rank)
                 if number and is_good and (number >= _SOFT_PASSES or not run.illegal):
-                    return found
-                if self._mend(run):
-                    return best
+                    return run
+                if self._mends < _MENDS and self._mend(run):
+                    self._mends += 1
+                    if self.sizes.are_too_large or self._is_over:
+                        return best
+                    run, number = self._scout(ranges), 0
+                    continue
                 is_all = not number or (number % 2 == 0 and not run.bad)
                 wanted = run.uses if is_all else run.illegal or run.unkept
-                is_hopeless = bool(
-                    number and not run.illegal and ((run.stuck and self.is_sketch) or run.is_full)
-                )
-                if is_hopeless or not any(use.has_terms for use in wanted) or self._is_over:
+                is_hopeless = run.is_full or (run.stuck and self.is_sketch)
+                if number and is_hopeless and not run.illegal:
                     break
-                run = self.trace(run.solved(wanted, wraps=number >= _FROM_FRONT))
+                if self._is_over or not any(use.has_terms for use in wanted):
+                    break
+                run, number = self.trace(run.solved(wanted, wraps=number >= _FROM_FRONT)), number + 1
             if best is not None and (not best.stuck or start + 1 == _STUCK_STARTS):
                 return best
-        if best is None and run is not None:
-            self.sizes.grow([pair for use in run.bad for pair in _beyond(use)])
+            beyond = [pair for use in run.bad for pair in _beyond(use)]
+            if best is None and self.sizes.grow(beyond) and not (self.sizes.are_too_large or self._is_over):
+                return self._fitting()
         return best
 
-    def _scout(self, shapes: Sequence[tuple[int, ...]], ranges: Sequence[tuple[int, int]]) -> "Run":
+    def _scout(self, ranges: Sequence[tuple[int, int]]) -> "Run":
         """Run the model until it is known which inputs positions and trip counts are made of."""
+        arrays = self._draw(*ranges)
         while True:
-            run = self.trace(self._draw(shapes, *ranges))
-            if not self._has_learnt:
+            before = self.found.positions | self.found.trips
+            run = self.trace(arrays)
+            new = (self.found.positions | self.found.trips) & ~before
+            if not new:
                 return run
+            drawn = enumerate(zip(arrays, self._draw(*ranges), strict=True))
+            arrays = [other if new >> number & 1 else array for number, (array, other) in drawn]
 
     def _note_reason(self, run: "Run") -> None:
         if run.stuck:
@@ -330,7 +321,9 @@ class Search:
 
     def _mend(self, run: "Run") -> bool:
         """Change sizes that stood in the way; tell whether some did."""
-        if any(self.sizes.make_room(use) for use in run.bad if not use.room):
+        if self.sizes.grow(run.too_small) or any(
+            self.sizes.make_room(use) for use in run.bad if not use.room
+        ):
             return True
         if any(self.sizes.mend(stuck) for stuck in run.stuck):
             return True
@@ -343,13 +336,12 @@ class Search:
 
     def _draw(
         self,
-        shapes: Sequence[tuple[int, ...]],
         ordinary: tuple[int, int],
         of_positions: tuple[int, int],
         of_trips: tuple[int, int],
     ) -> list[Array]:
         arrays, traced = [], self.traced
-        for number, (type, shape) in enumerate(zip(self.types, shapes, strict=True)):
+        for number, (type, shape) in enumerate(zip(self.types, self.sizes.shapes(), strict=True)):
             low, high = of_trips if self.found.trips >> number & 1 else ordinary
             if number in traced:
                 low, high = clip_to_type(
@@ -368,7 +360,7 @@ class Search:
         run = Run(self, arrays)
         self._runs += 1
         self._computed += run.computed
-        self._has_learnt = self.found.add(run.inputs)
+        self.found.add(run.inputs)
         return run
 
     def with_features(self, run: "Run", random: np.random.Generator, number: int) -> "Run":

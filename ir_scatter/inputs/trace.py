@@ -85,12 +85,10 @@ class Inputs:
     written: int = 0
     reaching: int = 0
 
-    def add(self, other: "Inputs") -> bool:
-        """Add what another run has found; tell whether positions or trips are new."""
-        before = self.positions, self.trips
+    def add(self, other: "Inputs") -> None:
+        """Add what another run has found."""
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) | getattr(other, name))
-        return (self.positions, self.trips) != before
 
 
 class TracingMachine(Machine[Cell]):
