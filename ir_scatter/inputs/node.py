@@ -20,7 +20,7 @@ from ir_scatter.evaluate.nodes import arguments_of
 from ir_scatter.evaluate.plan import Plan, Step
 from ir_scatter.evaluate.program import Program
 from ir_scatter.inputs.constraints import IndexConstraint
-from ir_scatter.inputs.model import Search
+from ir_scatter.inputs.search import Search
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.ops import targets
 from ir_scatter.ops.general_kernels.case import Array
@@ -166,7 +166,7 @@ def _drawn(
     keys = {role: id(one.value) for role, one in operands.items()}
     whole: dict[int, Shape] = {}
     for role, key in keys.items():
-        shape = shapes.get(role, operands[role].shape or ())
+        shape = shapes.get(role, (1,) * len(operands[role].shape or ()))
         if not agree(whole.get(key), shape):
             return None
         whole[key] = narrow(whole.get(key), shape)
@@ -186,7 +186,8 @@ def _drawn(
     step = Step(site.node, tuple(map(places.get, range(len(site.spec.ports)))), ("output",), site.lookup, ())
     output = GraphOutput("output", "output", None, None)
     plan = Plan(tuple(free), (), (output,), is_body=False, constants=stored, steps=(step,))
-    sizes = Sizes([input.shape or () for input in free], smallest=1 + (number + 1) % 2)
+    avoided = {size for array in constants.values() for size in array.shape}
+    sizes = Sizes([input.shape or () for input in free], avoided, smallest=1 + (number + 1) % 2)
     search = Search(Program("", plan, {}), free, sizes, random, {site.node.scope: constraint})
     try:
         run = search.run()

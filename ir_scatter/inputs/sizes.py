@@ -6,7 +6,7 @@ dimensions of which inputs have to change.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, count, islice, zip_longest
+from itertools import combinations, count, zip_longest
 from math import gcd, prod
 
 from ir_scatter.core.dataflow import GraphInput
@@ -24,7 +24,7 @@ from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer
 from ir_scatter.ops.shape_rules import expected_updates
 from ir_scatter.ops.spec import IndicesLimit, Layout, Role
 
-_SMALLEST, _LARGEST = 2, 20
+_SMALLEST = 2
 MOST_ELEMENTS = 1 << 22
 """Elements of all inputs up to which larger sizes are tried."""
 
@@ -90,8 +90,8 @@ class Sizes:
         )
 
     def _variable(self, dim: Dim) -> "int | _Variable":
-        if not isinstance(dim, Bounds):
-            return dim
+        if not isinstance(dim, Bounds) or dim.low == dim.high:
+            return dim.low if isinstance(dim, Bounds) else dim
         found = _Variable(dim.low, dim.high)
         return found if dim.symbol is None else self._symbols.setdefault(dim.symbol, found)
 
@@ -139,11 +139,11 @@ class Sizes:
 
     def _choose_different(self, taken: Collection[int]) -> None:
         """Choose a size for each variable that no other has, and nothing else as far as is known."""
-        least = [size for size in range(self._smallest, _LARGEST) if size not in taken]
-        beyond = (size for size in count(_LARGEST) if size not in taken)
-        free = [*least, *islice(beyond, max(len(self._variables) - len(least), 0))]
-        for variable, size in zip(self._variables, free, strict=False):
-            variable.choose(size, is_near=True)
+        used = set(taken)
+        for variable in sorted(self._variables, key=lambda variable: variable.high is None):
+            least = max(self._smallest, variable.low)
+            variable.choose(next(size for size in count(least) if size not in used), is_near=True)
+            used.add(variable.size)
 
     def _unsettle(self) -> None:
         for variable in self._variables:

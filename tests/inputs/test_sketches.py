@@ -229,7 +229,7 @@ def test_a_loop_that_never_ends_is_followed_once(drawn: Draw) -> None:
 
 def test_thousands_of_nodes_take_few_runs(tmp_path: Path) -> None:
     """The number of runs is what the time is made of."""
-    from ir_scatter.inputs import model as drawing
+    from ir_scatter.inputs import search
 
     nodes, previous = [], "data"
     for number in range(300):
@@ -248,15 +248,15 @@ def test_thousands_of_nodes_take_few_runs(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     onnx.save(model, path)
     runs = 0
-    trace = drawing.Search.trace
+    trace = search.Search.trace
 
-    def counted(self: drawing.Search, arrays: Any) -> drawing.Run:
+    def counted(self: search.Search, arrays: Any) -> search.Run:
         nonlocal runs
         runs += 1
         return trace(self, arrays)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drawing.Search, "trace", counted)
+        patch.setattr(search.Search, "trace", counted)
         feeds = draw_feeds(path).feeds
     assert feeds["rows"].shape == (feeds["at"].shape[0], 4)
     assert runs <= 10
