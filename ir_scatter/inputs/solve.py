@@ -14,7 +14,7 @@ _MOST_TARGETS = 1 << 24
 """Targets of all lanes up to which the free ones are listed."""
 
 _CANDIDATES = 8
-_FLIPPED = 0.25
+_FLIPPED = 0.5
 """How many of the other indices count from the end where they may."""
 
 
