@@ -18,7 +18,7 @@ from ir_scatter.inputs.constraints import IndexConstraint
 from ir_scatter.inputs.node import MOST_ELEMENTS, Given, Misfit, TooLarge, draw_inputs
 from ir_scatter.ops import find, targets
 from ir_scatter.ops.general import find_computed
-from ir_scatter.ops.general_kernels.case import Array
+from ir_scatter.ops.general_kernels.case import Array, kind
 from ir_scatter.ops.spec import IndexRange, OpSpec, Role
 from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Reason, Refusal
@@ -179,7 +179,7 @@ def _from_front(spec: OpSpec, arrays: Sequence[Array | None]) -> Sequence[Array 
     data, indices = arrays[spec.port_index(Role.DATA) or 0], arrays[number]
     assert data is not None
     assert indices is not None
-    if indices.dtype.kind != "i":
+    if kind(indices) != "signed":
         return arrays
     at = None if axis is None else arrays[axis]
     sizes = data.shape[: indices.shape[-1]] if at is None else data.shape[int(at.reshape(-1)[0])]

@@ -13,7 +13,7 @@ from ir_scatter.analysis.scatter_node import Site
 from ir_scatter.core.constants import Constant
 from ir_scatter.core.dataflow import GraphInput, GraphOutput
 from ir_scatter.core.diagnostics import Location
-from ir_scatter.core.element_types import ELEMENT_TYPES
+from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import NoInputs
 from ir_scatter.core.shapes import UNKNOWN_DIM, Bounds, Dim, Shape, agree, lowest, narrow, show
 from ir_scatter.evaluate.nodes import arguments_of
@@ -85,10 +85,13 @@ def draw_inputs(
         NoInputs: NumPy has no type for an input.
     """
     constants = _constants(site, keeps_constants=keeps_constants)
-    for shapes in islice(_with_ranks(random, site, constraint), _MOST_RANKS):
-        found = _drawn(random, site, shapes, constants, constraint, number)
-        if found is not None:
-            return _given(site, found)
+    for shapes in islice(_with_ranks(random, site), _MOST_RANKS):
+        for chosen in _with_axes(random, site, constants, len(shapes[Role.DATA])):
+            axis = int(chosen[Role.AXIS].reshape(-1)[0]) if Role.AXIS in chosen else site.written_axis
+            full = _with_equal_dims(site, shapes, axis) if constraint.are_equal else shapes
+            found = _drawn(random, site, full, chosen, constraint, number)
+            if found is not None:
+                return _given(site, found)
     raise Misfit
 
 
@@ -101,9 +104,22 @@ def _constants(site: Site, *, keeps_constants: bool) -> dict[Role, Array]:
     return found if array is None else {**found, Role.AXIS: array}
 
 
-def _with_ranks(
-    random: np.random.Generator, site: Site, constraint: IndexConstraint
-) -> Iterator[dict[Role, tuple[Dim, ...]]]:
+def _with_axes(
+    random: np.random.Generator, site: Site, constants: dict[Role, Array], rank: int
+) -> Iterator[dict[Role, Array]]:
+    """Yield the constants with an axis, one after the other where it is not known."""
+    operand, source = site.operand(Role.AXIS), site.spec.axis
+    if operand is None or source is None or Role.AXIS in constants:
+        yield constants
+        return
+    shape = (1,) * len(operand.shape or ())
+    for axis in random.permutation(rank).tolist():
+        if axis not in source.excluded:
+            type = dtype(operand.element_type or ELEMENT_TYPES["i64"])
+            yield {**constants, Role.AXIS: np.full(shape, axis, type)}
+
+
+def _with_ranks(random: np.random.Generator, site: Site) -> Iterator[dict[Role, tuple[Dim, ...]]]:
     """Yield what is known of shapes, with ranks that fit each other where they are not known."""
     known = {Role.DATA: site.data_shape, Role.INDICES: site.indices_shape}
     known[Role.UPDATES] = site.updates.shape if site.updates else None
@@ -127,7 +143,7 @@ def _with_ranks(
             if layout is Layout.SLICES
             else updates == data and (is_without or indices == (data if layout is Layout.ELEMENTS else 1))
         ):
-            yield _with_equal_dims(site, full) if constraint.are_equal else full
+            yield full
 
 
 def _has_axis(site: Site, rank: int) -> bool:
@@ -139,9 +155,11 @@ def _has_axis(site: Site, rank: int) -> bool:
     return -rank <= written < rank and written % rank not in excluded
 
 
-def _with_equal_dims(site: Site, shapes: dict[Role, tuple[Dim, ...]]) -> dict[Role, tuple[Dim, ...]]:
+def _with_equal_dims(
+    site: Site, shapes: dict[Role, tuple[Dim, ...]], axis: int | None
+) -> dict[Role, tuple[Dim, ...]]:
     """Return shapes whose dimensions are the same but on the axis."""
-    axis, rank = site.written_axis, len(shapes[Role.DATA])
+    rank = len(shapes[Role.DATA])
     if site.spec.layout is not Layout.ELEMENTS or axis is None:
         return shapes
     found = {role: list(shape) for role, shape in shapes.items()}
@@ -195,7 +213,8 @@ def _drawn(
         return None
     run = search.with_features(run, random, number)
     drawn = {input.key: array for input, array in zip(free, run.arrays, strict=True)}
-    arrays = {role: constants[role] if role in constants else drawn[key] for role, key in keys.items()}
+    drawn |= {keys[role]: array for role, array in constants.items()}
+    arrays = {role: drawn[key] for role, key in keys.items()}
     is_unkept = constraint.are_unique and (run.unkept or _repeat(site, arrays))
     return None if is_unkept else arrays
 

@@ -155,9 +155,8 @@ class Sizes:
             return False
         equal, limits, least = _demands(stuck)
         changes = [self._make_all_equal(equal), self.grow(least)]
-        changes += [
-            self._change(size, most) or self._change(most, size) for size, most in limits if size > most
-        ]
+        above = [(size, most) for size, most in limits if size > most and not any(changes)]
+        changes += [self._change(size, most) or self._change(most, size) for size, most in above]
         if not any(changes):
             changes.append(any(self._change(*pair) for pair in _counts(stuck.step, stuck.arrays)))
         if not any(changes):
@@ -173,7 +172,7 @@ class Sizes:
         return sum(self._change(size, wanted) for size, wanted in largest.items()) > 0
 
     def make_room(self, use: Use) -> bool:
-        """Make indices fewer where they are more than there are positions; tell whether that worked."""
+        """Make indices fewer where they are more than there are positions, or else data larger."""
         if not use.room:
             return any(self._change(size, 0) for size in use.shape)
         if not use.is_crowded:
@@ -182,7 +181,7 @@ class Sizes:
             wanted = max(use.room // max(use.lane_size // max(size, 1), 1), 1)
             if wanted < size and self._change(size, wanted):
                 return True
-        return False
+        return len(use.highs) == 1 and self.grow([(int(use.highs[0]) + 1, use.lane_size)])
 
     def _change(self, size: int, wanted: int) -> bool:
         """Give every variable of one size another; tell whether some variable took it."""
