@@ -158,11 +158,9 @@ class Search:
 
     def _mend(self, run: "Run") -> bool:
         """Change sizes that stood in the way; tell whether some did."""
-        if self.sizes.grow(run.too_small) or any(
-            self.sizes.make_room(use) for use in run.bad if not use.room
-        ):
+        if self.sizes.grow(run.too_small) or any(self.sizes.mend(stuck) for stuck in run.stuck):
             return True
-        if any(self.sizes.mend(stuck) for stuck in run.stuck):
+        if any(self.sizes.make_room(use) for use in run.bad if not use.room):
             return True
         return not run.stuck and not run.bad and sum(self.sizes.make_room(use) for use in run.unkept) > 0
 
