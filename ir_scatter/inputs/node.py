@@ -32,6 +32,7 @@ MOST_ELEMENTS = 1 << 24
 _RANKS = (2, 1, 3, 4, 0, 5, 6, 7, 8)
 """Ranks that are tried where none is known."""
 
+_TRIES = 8
 _MOST_RANKS = 24
 """So many choices of ranks that fit each other are tried."""
 
@@ -89,9 +90,12 @@ def draw_inputs(
         for chosen in _with_axes(random, site, constants, len(shapes[Role.DATA])):
             axis = int(chosen[Role.AXIS].reshape(-1)[0]) if Role.AXIS in chosen else site.written_axis
             full = _with_equal_dims(site, shapes, axis) if constraint.are_equal else shapes
-            found = _drawn(random, site, full, chosen, constraint, number)
-            if found is not None:
-                return _given(site, found)
+            are_kept = constraint.are_unique and Role.INDICES in chosen
+            for more in range(_TRIES if are_kept else 1):  # with some sizes they may repeat
+                smallest = 1 + (number + 1) % 2 + more
+                found = _drawn(random, site, full, chosen, constraint, number, smallest)
+                if found is not None:
+                    return _given(site, found)
     raise Misfit
 
 
@@ -178,6 +182,7 @@ def _drawn(
     constants: dict[Role, Array],
     constraint: IndexConstraint,
     number: int,
+    smallest: int,
 ) -> dict[Role, Array] | None:
     """Return the inputs by role, None if none of these shapes were found; what is one value is one array."""
     operands = {one.port.role: one for one in map(site.operand, Role) if one is not None}
@@ -205,7 +210,7 @@ def _drawn(
     output = GraphOutput("output", "output", None, None)
     plan = Plan(tuple(free), (), (output,), is_body=False, constants=stored, steps=(step,))
     avoided = {size for array in constants.values() for size in array.shape}
-    sizes = Sizes([input.shape or () for input in free], avoided, smallest=1 + (number + 1) % 2)
+    sizes = Sizes([input.shape or () for input in free], avoided, smallest)
     search = Search(Program("", plan, {}), free, sizes, random, {site.node.scope: constraint})
     try:
         run = search.run()
