@@ -244,7 +244,7 @@ def make_cases(model: Model, settings: Settings, given: "Feeds | None" = None) -
     """
     from ir_scatter.analysis.interpreter import wire
     from ir_scatter.evaluate.model import check_feeds
-    from ir_scatter.inputs.feeds import make_feeds
+    from ir_scatter.inputs.model import make_feeds
 
     if given is not None:
         check_feeds(wire(model).inputs, given)

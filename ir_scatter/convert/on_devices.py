@@ -22,8 +22,8 @@ from ir_scatter.validate import validate
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
-    from ir_scatter.inputs.feeds import Drawn
-    from ir_scatter.inputs.terms import Constraint
+    from ir_scatter.inputs.constraints import IndexConstraint
+    from ir_scatter.inputs.model import Drawn
     from ir_scatter.runners.base import Runner
 
 CASES = 2
@@ -100,12 +100,12 @@ def compare_models(conversion: Conversion, old: str, new: Path, found: "Sequence
     return OnDevices(told, equal, failed, (*remarks, *_said(failed)))
 
 
-def constraints_of(conversion: Conversion) -> "Mapping[str, Constraint]":
+def constraints_of(conversion: Conversion) -> "Mapping[str, IndexConstraint]":
     """Return what inputs keep to, by node: for others the new model need not be right."""
-    from ir_scatter.inputs.terms import Constraint
+    from ir_scatter.inputs.constraints import IndexConstraint
 
     return {
-        one.node.scope: Constraint(
+        one.node.scope: IndexConstraint(
             are_unique=Condition.UNIQUE in one.assumptions,
             are_non_negative=Condition.NON_NEGATIVE in one.assumptions,
             are_equal=Condition.EQUAL in one.assumptions,
@@ -115,9 +115,9 @@ def constraints_of(conversion: Conversion) -> "Mapping[str, Constraint]":
     }
 
 
-def _draw(path: str, seed: int, constraints: "Mapping[str, Constraint]") -> "Drawn":
+def _draw(path: str, seed: int, constraints: "Mapping[str, IndexConstraint]") -> "Drawn":
     """Draw inputs; nodes whose constant indices repeat a target are told with those that inputs make so."""
-    from ir_scatter.inputs.feeds import draw_feeds
+    from ir_scatter.inputs.model import draw_feeds
     from ir_scatter.rules.repeated_targets import repeated_targets
 
     drawn = draw_feeds(path, seed, constraints=constraints)

@@ -23,7 +23,7 @@ from ir_scatter.validate import validate
 
 if TYPE_CHECKING:
     from ir_scatter.evaluate.model import Program
-    from ir_scatter.inputs.terms import Constraint
+    from ir_scatter.inputs.constraints import IndexConstraint
 
 _CASES = 3
 """On how many generated inputs the IR is compared with the model: so many hold every kind of index."""
@@ -135,7 +135,7 @@ def _export(model: Model, first: Conversion | None, folder: Path) -> tuple[Model
 
 
 def _compare(
-    models: Sequence[Model], ir: Model, seed: int, constraints: "Mapping[str, Constraint]"
+    models: Sequence[Model], ir: Model, seed: int, constraints: "Mapping[str, IndexConstraint]"
 ) -> tuple[str, tuple[str, ...]]:
     """Return how the outputs in NumPy differ, and what is to be said if they cannot be compared.
 
@@ -146,7 +146,7 @@ def _compare(
         constraints: what the first model's indices keep to, by node.
     """
     from ir_scatter.evaluate.model import prepare
-    from ir_scatter.inputs.feeds import draw_feeds
+    from ir_scatter.inputs.model import draw_feeds
 
     try:
         after, before = prepare(ir), _prepare_one(models)
