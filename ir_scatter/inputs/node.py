@@ -1,9 +1,10 @@
 """Legal inputs for one scatter node as it stands in its model: those of a model that has no other node."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice, product
+from itertools import combinations, islice, product
 from math import prod
 from typing import Any
 
@@ -15,15 +16,28 @@ from ir_scatter.core.dataflow import GraphInput, GraphOutput
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import NoInputs
-from ir_scatter.core.shapes import UNKNOWN_DIM, Bounds, Dim, Shape, agree, lowest, narrow, show
+from ir_scatter.core.shapes import (
+    UNKNOWN_DIM,
+    Bounds,
+    Dim,
+    Shape,
+    agree,
+    agree_dims,
+    highest,
+    lowest,
+    narrow,
+    narrow_dim,
+    show,
+)
 from ir_scatter.core.tensors import Constant
 from ir_scatter.evaluate.model import Program, arguments_of
-from ir_scatter.inputs.constraints import IndexConstraint
+from ir_scatter.inputs.constraints import IndexConstraint, columns
 from ir_scatter.inputs.search import Search
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.ops import targets
 from ir_scatter.ops.general_kernels.base import Array
-from ir_scatter.ops.spec import IndexRange, Layout, Role
+from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, Role
+from ir_scatter.ops.targets import expected_updates
 
 MOST_ELEMENTS = 1 << 24
 """Inputs with more of them are not made: what is computed from them takes some hundred bytes for each."""
@@ -31,9 +45,11 @@ MOST_ELEMENTS = 1 << 24
 _RANKS = (2, 1, 3, 4, 0, 5, 6, 7, 8)
 """Ranks that are tried where none is known."""
 
-_TRIES = 8
 _MOST_RANKS = 24
 """So many choices of ranks that fit each other are tried."""
+
+_MOST_SIZES = 256
+"""So many choices of sizes are tried with which constant indices do not name a target again."""
 
 
 class Misfit(Exception):
@@ -88,13 +104,10 @@ def draw_inputs(
     for shapes in islice(_with_ranks(random, site), _MOST_RANKS):
         for chosen in _with_axes(random, site, constants, len(shapes[Role.DATA])):
             axis = int(chosen[Role.AXIS].reshape(-1)[0]) if Role.AXIS in chosen else site.written_axis
-            full = _with_equal_dims(site, shapes, axis) if constraint.are_equal else shapes
-            are_kept = constraint.are_unique and Role.INDICES in chosen
-            for more in range(_TRIES if are_kept else 1):  # with some sizes they may repeat
-                smallest = 1 + (number + 1) % 2 + more
-                found = _drawn(random, site, full, chosen, constraint, number, smallest)
-                if found is not None:
-                    return _given(site, found)
+            for smallest in dict.fromkeys((1 + (number + 1) % 2, 1)):
+                with suppress(Misfit):
+                    fitting = _fitting(site, shapes, axis, chosen.get(Role.INDICES), constraint, smallest)
+                    return _given(site, _drawn(random, site, fitting, chosen, constraint, number, smallest))
     raise Misfit
 
 
@@ -158,20 +171,170 @@ def _has_axis(site: ScatterNode, rank: int) -> bool:
     return -rank <= written < rank and written % rank not in excluded
 
 
-def _with_equal_dims(
-    site: ScatterNode, shapes: dict[Role, tuple[Dim, ...]], axis: int | None
+class _Dims:
+    """The dimensions of a node, of which more and more is demanded.
+
+    Attributes:
+        shapes: as they were known, every dimension that is not exact with a symbol.
+    """
+
+    def __init__(self, shapes: Mapping[Role, tuple[Dim, ...]]) -> None:
+        self._known: dict[str | None, Dim] = {}
+        self.shapes = {
+            role: tuple(self._named(dim, f"{role} {place}") for place, dim in enumerate(shape))
+            for role, shape in shapes.items()
+        }
+
+    def _named(self, dim: Dim, name: str) -> Dim:
+        if isinstance(dim, int):
+            return dim
+        named = dim._replace(symbol=dim.symbol or name)
+        self._known.setdefault(named.symbol, named)
+        self.demand(named, dim)
+        return named
+
+    def now(self, dim: Dim) -> Dim:
+        """Return what is known by now."""
+        while isinstance(dim, Bounds) and self._known.get(dim.symbol, dim) != dim:
+            dim = self._known[dim.symbol]
+        return dim
+
+    def demand(self, dim: Dim, other: Dim) -> None:
+        """Demand that two dimensions are equal.
+
+        Raises:
+            Misfit: they cannot be.
+        """
+        left, right = self.now(dim), self.now(other)
+        if not agree_dims(left, right):
+            raise Misfit
+        both = narrow_dim(left, right)
+        for one in (left, right):
+            if isinstance(one, Bounds) and one.symbol is not None:
+                self._known[one.symbol] = both
+
+    def demand_order(self, less: Dim, more: Dim) -> None:
+        """Demand that one dimension is not larger than another."""
+        self.demand(less, Bounds(0, highest(self.now(more))))
+        self.demand(more, Bounds(lowest(self.now(less))))
+
+    def choose(self, dim: Dim, size: int) -> None:
+        """Choose a size, or the nearest that is possible, for a dimension that is not exact."""
+        known = self.now(dim)
+        if isinstance(known, Bounds):
+            size = max(size, known.low)
+            self.demand(known, size if known.high is None else min(size, known.high))
+
+
+def _fitting(
+    site: ScatterNode,
+    shapes: dict[Role, tuple[Dim, ...]],
+    axis: int | None,
+    constant: Array | None,
+    constraint: IndexConstraint,
+    smallest: int,
 ) -> dict[Role, tuple[Dim, ...]]:
-    """Return shapes whose dimensions are the same but on the axis."""
-    rank = len(shapes[Role.DATA])
-    if site.spec.layout is not Layout.ELEMENTS or axis is None:
-        return shapes
-    found = {role: list(shape) for role, shape in shapes.items()}
-    for place in set(range(rank)) - {axis % rank}:
-        dims = [shape[place] for shape in found.values()]
-        known = next((dim for dim in dims if isinstance(dim, int)), Bounds(1, None, f"dimension {place}"))
-        for shape in found.values():
-            shape[place] = known if not isinstance(shape[place], int) else shape[place]
-    return {role: tuple(shape) for role, shape in found.items()}
+    """Return shapes that fit each other whichever sizes are chosen for dimensions that are not exact.
+
+    Dimensions of indices are chosen, those of data have room for all positions.
+
+    Args:
+        site: the node.
+        shapes: as they are known, with ranks that fit each other.
+        axis: that of the node.
+        constant: indices that cannot be chosen.
+        constraint: what indices must be as well.
+        smallest: the size of the first dimension of indices, if it can be chosen.
+
+    Raises:
+        Misfit: there are none.
+    """
+    dims, layout = _Dims(shapes), site.spec.layout
+    data, indices, updates = (dims.shapes.get(role, ()) for role in (Role.DATA, Role.INDICES, Role.UPDATES))
+    place = 0 if axis is None else axis % len(data)
+    if constant is not None:
+        for dim, size in zip(indices, constant.shape, strict=True):
+            dims.demand(dim, size)
+    operands = [one for one in map(site.operand, dims.shapes) if one is not None]
+    for one, other in combinations(operands, 2):
+        if one.value is other.value:
+            for pair in zip(dims.shapes[one.port.role], dims.shapes[other.port.role], strict=False):
+                dims.demand(*pair)
+    (expected,) = expected_updates(layout, data, indices, [place])
+    assert expected is not None
+    for dim, wanted in zip(updates, expected or (1,) * len(updates), strict=True):
+        dims.demand(dim, wanted)
+    chosen, named, ordered = indices, data[place : place + 1], list[tuple[Dim, Dim]]()
+    if layout is Layout.TUPLES:
+        chosen, named = indices[:-1], data[: lowest(indices[-1])]
+    elif layout is Layout.SEQUENCE:
+        chosen, named = updates[place : place + 1], ()
+        ordered = [(updates[place], data[place])]
+        for dim in indices:
+            dims.demand(dim, data[0])
+    elif layout is Layout.ELEMENTS:
+        ordered = list(zip(indices, data, strict=True))
+        if constraint.are_equal:
+            for pair in [*ordered[:place], *ordered[place + 1 :]]:
+                dims.demand(*pair)
+                dims.demand(pair[0], Bounds(1))
+        is_empty = any(highest(dims.now(dim)) == 0 for dim in indices)
+        if site.spec.indices_limit is not IndicesLimit.EVERYWHERE and (is_empty or not constraint.are_unique):
+            del ordered[place]
+    for pair in ordered:
+        dims.demand_order(*pair)
+    if any(highest(dims.now(dim)) == 0 for dim in named):  # then there are no indices
+        dims.demand(min(chosen, key=lambda dim: lowest(dims.now(dim)), default=1), 0)
+    for number, dim in enumerate(chosen):
+        dims.choose(dim, smallest + number)
+    for pair in ordered:
+        dims.demand_order(*pair)
+    sizes = [lowest(dims.now(dim)) for dim in chosen]
+    if layout is Layout.SEQUENCE:
+        if constant is not None and constant.size:
+            _demand_reached(dims, data[place : place + 1], constant, sizes[0])
+    elif constant is not None and constant.size:
+        _demand_reached(dims, named, constant, 1)
+        if constraint.are_unique:
+            _demand_apart(dims, layout, axis, named, constant)
+    elif constraint.are_unique and 0 not in sizes:
+        _demand_room(dims, named, sizes[place] if layout is Layout.ELEMENTS else prod(sizes))
+    return {role: tuple(map(dims.now, shape)) for role, shape in dims.shapes.items()}
+
+
+def _demand_room(dims: _Dims, named: Sequence[Dim], count: int) -> None:
+    """Demand so many targets."""
+    for dim in named:
+        others = prod(max(lowest(dims.now(other)), 1) for other in named if other is not dim)
+        least, most = -(-count // others), highest(dims.now(dim))
+        dims.demand(dim, Bounds(least if most is None else min(least, most)))
+    if prod(lowest(dims.now(dim)) for dim in named) < count:
+        raise Misfit
+
+
+def _demand_reached(dims: _Dims, named: Sequence[Dim], constant: Array, length: int) -> None:
+    """Demand that constant positions are there, each with so many."""
+    for dim, column in zip(named, columns(constant, len(named)).T, strict=True):
+        dims.demand(dim, Bounds(max(int(column.max()) + length, -int(column.min()))))
+
+
+def _demand_apart(
+    dims: _Dims, layout: Layout, axis: int | None, named: Sequence[Dim], constant: Array
+) -> None:
+    """Demand sizes with which constant positions from the front and from the end do not meet."""
+    ranges = []
+    for dim, column in zip(named, columns(constant, len(named)).T, strict=True):
+        known = dims.now(dim)
+        least, most = lowest(known), highest(known)
+        apart = max(int(column.max()) - min(int(column.min()), 0) + 1, least)
+        ranges.append(range(apart if most is None else min(apart, most), least - 1, -1))
+    place = None if axis is None else axis % constant.ndim
+    for sizes in islice(product(*ranges), _MOST_SIZES):
+        if targets.repeats(layout, place, constant, sizes, wraps=True) is None:
+            for dim, size in zip(named, sizes, strict=True):
+                dims.demand(dim, size)
+            return
+    raise Misfit
 
 
 def _drawn(
@@ -182,15 +345,19 @@ def _drawn(
     constraint: IndexConstraint,
     number: int,
     smallest: int,
-) -> dict[Role, Array] | None:
-    """Return the inputs by role, None if none of these shapes were found; what is one value is one array."""
+) -> dict[Role, Array]:
+    """Return the inputs by role; what is one value is one array.
+
+    Raises:
+        Misfit: none of these shapes were found.
+    """
     operands = {one.port.role: one for one in map(site.operand, Role) if one is not None}
     keys = {role: id(one.value) for role, one in operands.items()}
     whole: dict[int, Shape] = {}
     for role, key in keys.items():
         shape = shapes.get(role, (1,) * len(operands[role].shape or ()))
         if not agree(whole.get(key), shape):
-            return None
+            raise Misfit
         whole[key] = narrow(whole.get(key), shape)
     _demand_memory(site, [whole[key] for role, key in keys.items() if role in shapes])
     inputs: dict[int, GraphInput] = {}
@@ -214,13 +381,14 @@ def _drawn(
     try:
         run = search.run()
     except NoInputs:
-        return None
+        raise Misfit from None
     run = search.with_features(run, random, number)
     drawn = {input.key: array for input, array in zip(free, run.arrays, strict=True)}
     drawn |= {keys[role]: array for role, array in constants.items()}
     arrays = {role: drawn[key] for role, key in keys.items()}
-    is_unkept = constraint.are_unique and (run.unkept or _repeat(site, arrays))
-    return None if is_unkept else arrays
+    if constraint.are_unique and (run.unkept or _repeat(site, arrays)):
+        raise Misfit
+    return arrays
 
 
 def _demand_memory(site: ScatterNode, shapes: Sequence[Shape]) -> None:
