@@ -1,42 +1,36 @@
-"""Legal inputs for one scatter node as it stands in its model: those of a model that has no other node."""
+"""Legal inputs for one scatter node as it stands in its model."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations, islice, product
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from ir_scatter.analysis.interpreter import Plan, Step
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.core.dataflow import GraphInput, GraphOutput
-from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import NoInputs
 from ir_scatter.core.shapes import (
     UNKNOWN_DIM,
     Bounds,
     Dim,
-    Shape,
-    agree,
     agree_dims,
     highest,
     lowest,
-    narrow,
     narrow_dim,
     show,
 )
-from ir_scatter.core.tensors import Constant
-from ir_scatter.evaluate.model import Program, arguments_of
+from ir_scatter.evaluate.model import arguments_of
+from ir_scatter.inputs.case import Case
 from ir_scatter.inputs.constraints import IndexConstraint, columns
-from ir_scatter.inputs.search import Search
+from ir_scatter.inputs.numbers import draw
+from ir_scatter.inputs.operator import draw_indices
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.ops import targets
-from ir_scatter.ops.general_kernels.base import Array
-from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, Role
+from ir_scatter.ops.general_kernels.base import Array, kind
+from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, Reduction, Role
 from ir_scatter.ops.targets import expected_updates
 
 MOST_ELEMENTS = 1 << 24
@@ -44,6 +38,12 @@ MOST_ELEMENTS = 1 << 24
 
 _RANKS = (2, 1, 3, 4, 0, 5, 6, 7, 8)
 """Ranks that are tried where none is known."""
+
+_ROLES = (Role.AXIS, Role.INDICES, Role.DATA, Role.UPDATES)
+"""Of inputs that are one value the first decides what that is."""
+
+_USUAL = {Role.DATA: "f32", Role.UPDATES: "f32", Role.INDICES: "i64", Role.AXIS: "i64"}
+"""Element types that are taken where none is known."""
 
 _MOST_RANKS = 24
 """So many choices of ranks that fit each other are tried."""
@@ -107,15 +107,16 @@ def draw_inputs(
             for smallest in dict.fromkeys((1 + (number + 1) % 2, 1)):
                 with suppress(Misfit):
                     fitting = _fitting(site, shapes, axis, chosen.get(Role.INDICES), constraint, smallest)
-                    return _given(site, _drawn(random, site, fitting, chosen, constraint, number, smallest))
+                    return _given(site, _drawn(random, site, fitting, axis, chosen, constraint, number))
     raise Misfit
 
 
 def _constants(site: ScatterNode, *, keeps_constants: bool) -> dict[Role, Array]:
     found: dict[Role, Array] = {}
-    if keeps_constants and site.index_array is not None:
+    indices, axis = site.indices, site.operand(Role.AXIS)
+    is_axis = indices is not None and axis is not None and indices.value is axis.value
+    if site.index_array is not None and (keeps_constants or is_axis):
         found[Role.INDICES] = site.index_array
-    axis = site.operand(Role.AXIS)
     array = None if axis is None else site.facts.array(axis.value)
     return found if array is None else {**found, Role.AXIS: array}
 
@@ -340,80 +341,42 @@ def _demand_apart(
 def _drawn(
     random: np.random.Generator,
     site: ScatterNode,
-    shapes: dict[Role, tuple[Dim, ...]],
+    fitting: Mapping[Role, tuple[Dim, ...]],
+    axis: int | None,
     constants: dict[Role, Array],
     constraint: IndexConstraint,
     number: int,
-    smallest: int,
 ) -> dict[Role, Array]:
-    """Return the inputs by role; what is one value is one array.
-
-    Raises:
-        Misfit: none of these shapes were found.
-    """
-    operands = {one.port.role: one for one in map(site.operand, Role) if one is not None}
-    keys = {role: id(one.value) for role, one in operands.items()}
-    whole: dict[int, Shape] = {}
-    for role, key in keys.items():
-        shape = shapes.get(role, (1,) * len(operands[role].shape or ()))
-        if not agree(whole.get(key), shape):
-            raise Misfit
-        whole[key] = narrow(whole.get(key), shape)
-    _demand_memory(site, [whole[key] for role, key in keys.items() if role in shapes])
-    inputs: dict[int, GraphInput] = {}
-    for role, key in keys.items():
-        usual = ELEMENT_TYPES["f32" if role in {Role.DATA, Role.UPDATES} else "i64"]
-        inputs.setdefault(
-            key, GraphInput(key, (role.value,), operands[role].element_type or usual, whole[key])
-        )
-    stored: dict[Hashable, Constant] = {}
-    for role, array in constants.items():
-        load = partial(_legal, site, array) if role is Role.INDICES else partial(np.asarray, array)
-        stored[keys[role]] = Constant(Location(""), operands[role].element_type, array.shape, load)
-    free = [input for key, input in inputs.items() if key not in stored]
-    places = {one.index: id(one.value) for one in operands.values()}
-    step = Step(site.node, tuple(map(places.get, range(len(site.spec.ports)))), ("output",), site.lookup, ())
-    output = GraphOutput("output", "output", None, None)
-    plan = Plan(tuple(free), (), (output,), is_body=False, constants=stored, steps=(step,))
-    avoided = {size for array in constants.values() for size in array.shape}
-    sizes = Sizes([input.shape or () for input in free], avoided, smallest)
-    search = Search(Program("", plan, {}), free, sizes, random, {site.node.scope: constraint})
-    try:
-        run = search.run()
-    except NoInputs:
-        raise Misfit from None
-    run = search.with_features(run, random, number)
-    drawn = {input.key: array for input, array in zip(free, run.arrays, strict=True)}
-    drawn |= {keys[role]: array for role, array in constants.items()}
-    arrays = {role: drawn[key] for role, key in keys.items()}
-    if constraint.are_unique and (run.unkept or _repeat(site, arrays)):
-        raise Misfit
-    return arrays
-
-
-def _demand_memory(site: ScatterNode, shapes: Sequence[Shape]) -> None:
-    """Demand memory for all that is computed from the inputs."""
-    if sum(prod(max(lowest(dim), 1) for dim in shape or ()) for shape in shapes) > MOST_ELEMENTS:
+    """Return the inputs by role; what is one value is one array."""
+    sizes = Sizes(list(fitting.values()), {size for array in constants.values() for size in array.shape})
+    next(sizes.attempts(is_blind=False))
+    shapes = dict(zip(fitting, sizes.shapes(), strict=True))
+    if sum(map(prod, shapes.values())) > MOST_ELEMENTS:
         raise TooLarge(
             f"with data of {show(site.data_shape)} there are more than {MOST_ELEMENTS} elements to compute, "
             "too many; --verify 0 converts it without"
         )
-
-
-def _legal(site: ScatterNode, array: Array) -> Array:
-    """Return indices that the text allows for those that it forbids and runtimes take as meant."""
-    is_forbidden = site.spec.index_range is IndexRange.NON_NEGATIVE and array.dtype.kind == "i"
-    return np.where(array < 0, -1 - array, array) if is_forbidden else array
-
-
-def _repeat(site: ScatterNode, arrays: Mapping[Role, Array]) -> bool:
-    """Tell whether indices name a target again."""
-    layout, data, indices = site.spec.layout, arrays[Role.DATA], arrays[Role.INDICES]
-    axis = None if Role.AXIS not in arrays else int(arrays[Role.AXIS].reshape(-1)[0])
-    axis = site.written_axis if axis is None else axis
-    place = None if axis is None else axis % max(data.ndim, 1)
-    limits = targets.sizes(layout, data.shape, place, indices.shape)
-    return targets.repeats(layout, place, indices, limits, wraps=True) is not None
+    operands = {one.port.role: one for one in map(site.operand, _ROLES) if one is not None}
+    types = {role: one.element_type or ELEMENT_TYPES[_USUAL[role]] for role, one in operands.items()}
+    arrays = {role: draw(random, types[role], shapes[role]) for role in (Role.DATA, Role.UPDATES)} | constants
+    if Role.INDICES in operands.keys() - arrays.keys():
+        whole, reduction = shapes[Role.INDICES], site.reduction or Reduction.NONE
+        one = whole
+        if constraint.are_equal and site.spec.layout is Layout.ELEMENTS:
+            place = (axis or 0) % len(whole)
+            one = tuple(size if n == place else min(size, 1) for n, size in enumerate(whole))
+        case = Case(
+            site.spec, arrays[Role.DATA], np.zeros(one, np.int64), arrays[Role.UPDATES], axis,
+            site.node.attributes, types[Role.DATA], types[Role.INDICES], reduction,
+        )  # fmt: skip
+        is_unique = constraint.are_unique or reduction is Reduction.NONE
+        wraps = not constraint.are_non_negative
+        found = draw_indices(random, case, one, is_unique=is_unique, wraps=wraps, number=number)
+        arrays[Role.INDICES] = np.broadcast_to(found, whole)
+    seen: dict[int, Array] = {}
+    return {
+        role: seen.setdefault(id(operands[role].value), arrays[role]) for role in _ROLES if role in operands
+    }
 
 
 def _given(site: ScatterNode, arrays: Mapping[Role, Array]) -> Given:
@@ -421,7 +384,7 @@ def _given(site: ScatterNode, arrays: Mapping[Role, Array]) -> Given:
     _, arguments = arguments_of(site, dict(arrays))
     spec, indices = site.spec, arrays.get(Role.INDICES)
     is_forbidden = spec.index_range is IndexRange.NON_NEGATIVE and site.wraps
-    if indices is not None and is_forbidden and indices.dtype.kind == "i" and "axis" in arguments:
+    if indices is not None and is_forbidden and kind(indices) == "signed" and "axis" in arguments:
         # The text forbids them and every runtime takes them as meant: so does what must come out.
         size = arrays[Role.DATA].shape[int(np.asarray(arguments["axis"]).reshape(-1)[0])]
         arguments[Role.INDICES.value] = targets.from_front(indices, size)

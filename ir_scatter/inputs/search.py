@@ -14,8 +14,10 @@ from ir_scatter.inputs.numbers import LARGEST, clip_to_type, draw, dtype_of, wit
 from ir_scatter.inputs.provenance import Cell, Terms, known
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.inputs.solve import Solver
-from ir_scatter.inputs.trace import Inputs, TracingMachine, ports_of_positions
+from ir_scatter.inputs.trace import Inputs, TracingMachine, ports_of_positions, reads_shapes_only
+from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.general_kernels.base import Array
+from ir_scatter.ops.lookup import Lookup
 
 _MENDS = 32
 _PASSES = 12
@@ -339,13 +341,15 @@ class Run:
 
 
 def _inputs_of_positions(plan: Plan, inputs: Sequence[GraphInput]) -> int:
-    """Return the inputs that a node takes as they are for positions; the others show when the model runs."""
-    bits = {input.key: 1 << number for number, input in enumerate(inputs)}
-    found = 0
+    """Return the inputs from which positions are computed; those in bodies show when the model runs."""
+    bits, found = {input.key: 1 << number for number, input in enumerate(inputs)}, 0
     for step in plan.steps:
-        ports = ports_of_positions(step)
+        ports, direct = ports_of_positions(step), 0
         for port, key in enumerate(step.inputs):
+            direct |= bits.get(key, 0)
             found |= bits.get(key, 0) if port in ports else 0
+        if direct and isinstance(step.work, Lookup | GeneralOp) and not reads_shapes_only(step):
+            bits.update(dict.fromkeys(step.outputs, direct))
     return found
 
 

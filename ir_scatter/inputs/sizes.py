@@ -72,17 +72,9 @@ class _Variable:
 class Sizes:
     """The dimensions of all inputs; those of one symbol are the same variable."""
 
-    def __init__(
-        self, shapes: Sequence[tuple[Dim, ...]], avoided: Collection[int] = (), smallest: int = _SMALLEST
-    ) -> None:
-        """Take shapes.
-
-        Args:
-            shapes: of the inputs.
-            avoided: sizes of constants, which a dimension had better not have by chance.
-            smallest: the first size that is tried.
-        """
-        self._avoided, self._smallest = avoided, smallest
+    def __init__(self, shapes: Sequence[tuple[Dim, ...]], avoided: Collection[int] = ()) -> None:
+        """Take the shapes of inputs, and sizes of constants, which had better not come by chance."""
+        self._avoided = avoided
         self._symbols: dict[str, _Variable] = {}
         self._dims = [[self._variable(dim) for dim in shape] for shape in shapes]
         self._variables = list(
@@ -141,7 +133,7 @@ class Sizes:
         """Choose a size for each variable that no other has, and nothing else as far as is known."""
         used = set(taken)
         for variable in sorted(self._variables, key=lambda variable: variable.high is None):
-            least = max(self._smallest, variable.low)
+            least = max(_SMALLEST, variable.low)
             variable.choose(next(size for size in count(least) if size not in used), is_near=True)
             used.add(variable.size)
 

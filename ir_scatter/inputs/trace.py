@@ -261,7 +261,7 @@ class TracingMachine(Machine[Cell]):
 
     def _traced(self, node: NodeInRun, outputs: Sequence[Array]) -> list[Cell]:
         """Return computed outputs with what is known of their numbers."""
-        if isinstance(node.step.work, GeneralOp) and node.step.work.reads_shapes_only:
+        if reads_shapes_only(node.step):
             return [known(array) for array in outputs]
         origins, direct = origins_of(node.cells), direct_of(node.cells)
         is_opaque = any(cell is not None and cell.is_opaque for cell in node.cells)
@@ -386,6 +386,11 @@ def ports_of_positions(step: Step) -> set[int | None]:
         assert step.work.spec is not None
         return {step.work.spec.port_index(role) for role in (Role.INDICES, Role.AXIS)}
     return {need.port for need in constraints_of(step.node.domain, step.node.type)}
+
+
+def reads_shapes_only(step: Step) -> bool:
+    """Tell whether a node needs no number of its inputs."""
+    return isinstance(step.work, GeneralOp) and step.work.reads_shapes_only
 
 
 def _merged(cells: Sequence[Cell | None]) -> Cell | None:
