@@ -17,6 +17,7 @@ from ir_scatter.core.shapes import (
     Bounds,
     Dim,
     agree_dims,
+    at_most,
     highest,
     lowest,
     narrow_dim,
@@ -280,7 +281,9 @@ def _fitting(
                 dims.demand(*pair)
                 dims.demand(pair[0], Bounds(1))
         is_empty = any(highest(dims.now(dim)) == 0 for dim in indices)
-        if site.spec.indices_limit is not IndicesLimit.EVERYWHERE and (is_empty or not constraint.are_unique):
+        is_limited = site.spec.indices_limit is IndicesLimit.EVERYWHERE  # but what is so is taken
+        is_limited = is_limited and at_most(*map(dims.now, ordered[place]))
+        if not is_limited and (is_empty or not constraint.are_unique):
             del ordered[place]
     for pair in ordered:
         dims.demand_order(*pair)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.errors import UsageError
 from ir_scatter.inputs.broken import WAYS, break_case
 from ir_scatter.inputs.case import Case
-from ir_scatter.inputs.constraints import Use, lanes_of
+from ir_scatter.inputs.constraints import Use, by_lane, lanes_of
 from ir_scatter.inputs.numbers import clip_to_type, draw
 from ir_scatter.inputs.provenance import Terms
 from ir_scatter.inputs.solve import Solver
@@ -30,7 +31,7 @@ BROKEN = tuple(WAYS)
 
 _TRIES = 200
 _MANY = 1000
-_FARTHEST = 2**31 - 1
+_WIDEST = (1 - 2**31, 2**31 - 1)
 
 
 class CaseShapes(NamedTuple):
@@ -175,28 +176,49 @@ def draw_indices(
         wraps: whether they may count from the end, if the document allows that.
         number: of the draw: three in a row hold all that the operator allows; None if that is no matter.
     """
-    layout = case.spec.layout
+    layout, type = case.spec.layout, dtype(case.index_type)
     found = np.zeros(shape, np.int64)
     sizes = [max(case.data.shape[case.axis_from_front], 1) if s is None else s for s in case.limits]
-    if found.size and sizes:
-        highs = np.array(sizes, np.int64) - 1
-        numbers = np.arange(found.size).reshape(-1, len(sizes))
-        use = Use(
-            "", numbers + 1, np.zeros_like(numbers), np.zeros_like(highs), highs,
-            lanes_of(layout, case.axis_from_front, found), found.shape, is_legal=True, is_unique=is_unique,
-            is_scatter=True, wraps=wraps and case.spec.index_range is IndexRange.WRAPPING,
-            may_repeat=not is_unique and case.reduction is not Reduction.NONE,
-        )  # fmt: skip
-        ends = [np.full(found.size, end) for end in clip_to_type(case.index_type, -_FARTHEST, _FARTHEST)]
-        terms, is_plain = Terms(found.reshape(-1)), number is None
-        solver = Solver(random, terms, [use], ends[0], ends[1], wraps=is_plain)
-        solver.draw(use)
-        if number is not None:
-            terms.values = solver.values
-            solver = Solver(random, terms, [use], ends[0], ends[1], wraps=True)
-            solver.try_features(use, number)
-        found = solver.values.reshape(shape)
-    return found.astype(dtype(case.index_type))
+    if not found.size or not sizes:
+        return found.astype(type)
+    lanes, (low, high) = (
+        lanes_of(layout, case.axis_from_front, found),
+        clip_to_type(case.index_type, *_WIDEST),
+    )
+    wraps = wraps and case.spec.index_range is IndexRange.WRAPPING
+    flat = _flat_targets(random, lanes, [min(size, high + 1) for size in sizes], is_unique=is_unique)
+    numbers, counts = np.stack(np.unravel_index(flat, sizes), axis=-1), np.array(sizes, np.int64)
+    if number is None:
+        if wraps:
+            is_negative = (numbers - counts >= low) & (random.random(numbers.shape) < _NEGATIVE)
+            numbers = np.where(is_negative, numbers - counts, numbers)
+        return numbers.reshape(shape).astype(type)
+    may_repeat = not is_unique and case.reduction is not Reduction.NONE
+    terms = np.arange(1, found.size + 1).reshape(numbers.shape)
+    use = Use(
+        "", terms, numbers, np.zeros_like(counts), counts - 1, lanes, found.shape, is_legal=True,
+        is_unique=is_unique, is_scatter=True, wraps=wraps, may_repeat=may_repeat,
+    )  # fmt: skip
+    ends = (np.full(found.size, end) for end in (low, high))
+    solver = Solver(random, Terms(numbers.reshape(-1)), [use], *ends, wraps=True)
+    solver.try_features(use, number)
+    return solver.values.reshape(shape).astype(type)
+
+
+def _flat_targets(
+    random: np.random.Generator, lanes: Array, sizes: Sequence[int], *, is_unique: bool
+) -> Array:
+    """Return a number for each target; those of a lane differ if they are to and can."""
+    count, room = int(lanes.max()) + 1, prod(sizes)
+    if not is_unique or len(lanes) > count * room:
+        return random.integers(0, room, len(lanes))
+    if count == 1:
+        return random.choice(room, len(lanes), replace=False)
+    flat = np.empty(len(lanes), np.int64)
+    flat[by_lane(lanes, np.arange(len(lanes)))] = random.random((count, room)).argsort()[
+        :, : len(lanes) // count
+    ]
+    return flat
 
 
 def draw_shapes(

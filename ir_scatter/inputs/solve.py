@@ -141,13 +141,28 @@ class Solver:
         is_there[is_there] = free[place[is_there]] // room == lanes[order][is_there]
         chosen = free[np.where(is_there, place, 0)] % room if len(free) else np.zeros(len(order), np.int64)
         wanted = np.stack(np.unravel_index(chosen, tuple(rows.sizes.tolist())), axis=-1) + rows.use.lows
-        left = [int(row) for row in order[~is_there]]
-        for row, target in zip(order[is_there].tolist(), wanted[is_there], strict=True):
-            if not (
-                self.pin(rows, row, target) or (rows.use.wraps and self.pin(rows, row, target - rows.sizes))
-            ):
-                left.append(row)
-        return np.array(left, np.int64)
+        left, order, wanted = order[~is_there], order[is_there], wanted[is_there]
+        shifts = (np.zeros_like(rows.sizes), rows.sizes) if rows.use.wraps else (np.zeros_like(rows.sizes),)
+        for shift in shifts:
+            is_moved = self._pin_own(rows, order, wanted - shift)
+            order, wanted = order[~is_moved], wanted[~is_moved]
+        rest = [
+            row
+            for row, target in zip(order.tolist(), wanted, strict=True)
+            if not any(self.pin(rows, row, target - shift) for shift in shifts)
+        ]
+        return np.concatenate([left, np.array(rest, np.int64)])
+
+    def _pin_own(self, rows: "_Rows", order: Array, wanted: Array) -> Array:
+        """Make rows what is wanted that have elements of their own and can be that; return which."""
+        at, elements = rows.is_steered[order], rows.elements[order]
+        values, rest = np.divmod(wanted - rows.offsets[order], np.where(at, rows.slopes[order], 1))
+        is_own = (np.bincount(elements[at], minlength=1)[elements] == 1) & ~self.is_fixed[elements]
+        fits = is_own & (rest == 0) & (values >= self._lows[elements]) & (values <= self._highs[elements])
+        is_moved = (fits | ~at).all(axis=1)
+        chosen = at & is_moved[:, None]
+        self.values[elements[chosen]] = values[chosen]
+        return np.asarray(is_moved)
 
     def pin(self, rows: "_Rows", row: int, wanted: Array, *, is_kept: bool = False) -> bool:
         """Make a row what is wanted, if its elements are free and can be that; tell whether they can.
