@@ -1,11 +1,14 @@
 """A path or bytes in, a model out: tells the readers of file formats what they must know of operators."""
 
-from collections.abc import Mapping
+import mmap
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ir_scatter import formats
+from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import ONNX, OPENVINO, Model
 from ir_scatter.core.shapes import Shape
+from ir_scatter.formats.base import IR, ONNX_FORMAT
 from ir_scatter.ops.lookup import scatter_types
 
 
@@ -32,3 +35,35 @@ def read(
     return formats.read(
         str(path), data, format=format, types=types, scatter_types=types, input_shapes=input_shapes
     )
+
+
+def files_beside(path: str) -> Iterator[tuple[str, str]]:
+    """Yield the files that belong to a model beside itself, and what they are."""
+    if _is_ir(path):
+        yield str(Path(path).with_suffix(".bin")), f"the weights of {path}"
+    elif _may_have_external_data(path):
+        from ir_scatter.formats.onnx.writer import external_files
+
+        try:
+            found = read(path)
+        except UnreadableModel:
+            return
+        if found.format == ONNX_FORMAT:
+            yield from ((str(file.path), f"a file of {path}") for file in external_files(found, []))
+
+
+def _is_ir(path: str) -> bool:
+    """Tell whether a model has its weights in a `.bin`: by its content, and by its name if there is none."""
+    try:
+        with open(path, "rb") as file:
+            return formats.detect(path, file.read(1024)) == IR
+    except (OSError, ValueError):
+        return path.lower().endswith(".xml")
+
+
+def _may_have_external_data(path: str) -> bool:
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return data.find(b"location") >= 0
+    except (OSError, ValueError):  # a folder, a pipe, an empty file
+        return False

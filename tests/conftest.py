@@ -21,8 +21,46 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+LONG = (
+    "analysis/test_signature.py::test_real_models",
+    "cli/test_convert_models.py",
+    "cli/test_convert_safety.py::test_a_kill",
+    "cli/test_models.py",
+    "formats/test_cycles.py::test_a_chain_takes_time",
+    "formats/test_ir_changes.py::test_files_cut_at_any_byte",
+    "formats/test_ir_characters.py::test_names_that_save_model_writes",
+    "formats/test_ir_characters.py::test_references_in_every_attribute",
+    "formats/test_ir_writer.py::test_real_models",
+    "formats/test_onnx_functions.py::test_functions_that_multiply",
+    "formats/test_onnx_inference.py::test_a_model_that_is_too_much",
+    "formats/test_onnx_shapes.py::test_inference_that_asks_for_all_memory",
+    "formats/test_replacement_journal.py::test_a_kill_at_any_call",
+    "formats/test_replacement_journal.py::test_many_at_once_of_which",
+    "formats/test_xml_index.py::test_real_models",
+    "ops/test_kernels_onnx.py::test_every_case_of_the_package",
+    "ops/test_kernels_runtimes.py",
+    "report/test_html.py::test_few_of_many",
+    "report/test_html.py::test_pictures_of_a_page",
+    "rewrites/test_runtimes.py",
+    "runners/test_broken_packages.py",
+    "runners/test_ends_of_models.py",
+    "runners/test_gpu_on_cpu.py",
+    "runners/test_runner_models.py",
+    "runners/test_tap_memory.py",
+    "samples/test_readmes.py::test_commands",
+    "test_a_loop_that_never_ends_is_followed_once",
+    "test_real_models_hold_all",
+    "test_graphs_models.py",
+)
+"""Tests that take seconds each, by the beginnings of their names: `pytest -m long` runs them."""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the campaigns of the long profile the time they need."""
+    """Mark what takes long, and give the campaigns of the long profile the time they need."""
+    for item in items:
+        if any(f"/{name}" in f"/{item.nodeid}" or f"::{name}" in item.nodeid for name in LONG):
+            item.add_marker(pytest.mark.long)
     if os.environ.get("HYPOTHESIS_PROFILE") == "nightly":
         for item in items:
             if "campaigns" in item.path.parts:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ir_scatter.core.errors import BadFeed, NoInputs, UnreadableModel, UsageError
+from ir_scatter.core.files import find_files
 from ir_scatter.report.characters import visible
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, demand_apart_from_folders
-from ir_scatter_cli.options import InputShape, format_option, output_option
+from ir_scatter_cli.options import format_option, input_shape_option, number_option, output_option
 from ir_scatter_cli.output import progress, report, say, write
 
 if TYPE_CHECKING:
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 class Seconds(click.FloatRange):
     """A number of seconds; NaN is none, though it is not below any limit."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number."""
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         found = super().convert(value, param, ctx)
         if math.isnan(found):
             self.fail(f"{value!r} is no number of seconds.", param, ctx)
@@ -32,6 +32,9 @@ class Seconds(click.FloatRange):
 
 _PRECISIONS = ("f32", "f16", "bf16", "default")
 _VALUES = ("plain", "edge")
+_VALUES_HELP = "Ordinary numbers, or extreme.  [default: plain]"
+_PRECISION_HELP = "What runtimes compute in.  [default: f32]"
+_TIMEOUT_HELP = "Per run.  [default: 600]"
 
 
 @click.command("compare")
@@ -39,49 +42,25 @@ _VALUES = ("plain", "edge")
 @click.option("--on", "names", multiple=True, metavar="RUNNER", help="Who computes; repeatable.")
 @click.option("--each", is_flag=True, help="Compare every model for itself; folders are searched.")
 @click.option("--inputs", metavar="FILE.npz", help="The inputs of the first case, by their names.")
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, metavar="N", help="For generated inputs.  [default: 0]"
-)
-@click.option(
-    "--cases",
-    type=click.IntRange(min=1),
-    default=1,
-    metavar="N",
-    help="So many inputs; those of --inputs are the first.",
-)
-@click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Run each so often.")
-@click.option(
-    "--values",
-    type=click.Choice(_VALUES),
-    default="plain",
-    help="Ordinary numbers, or extreme.  [default: plain]",
-)
-@click.option("--input-shape", multiple=True, type=InputShape(), help="Draw this input in this shape.")
+@number_option("--seed", default=0, least=0, shown=False, help="For generated inputs.  [default: 0]")
+@number_option("--cases", default=1, shown=False, help="So many inputs; those of --inputs are the first.")
+@number_option("--repeat", default=1, shown=False, help="Run each so often.")
+@click.option("--values", type=click.Choice(_VALUES), default="plain", help=_VALUES_HELP)
+@input_shape_option("Draw this input in this shape.")
 @click.option(
     "--tolerance",
     multiple=True,
     metavar="OUTPUT=ABS,REL",
     help="How far apart is close; a node's name will do, none means all.",
 )
-@click.option(
-    "--precision",
-    type=click.Choice(_PRECISIONS),
-    default="f32",
-    help="What runtimes compute in.  [default: f32]",
-)
+@click.option("--precision", type=click.Choice(_PRECISIONS), default="f32", help=_PRECISION_HELP)
 @click.option("--pairwise", is_flag=True, help="Compare every pair of runners, not all with NumPy.")
-@click.option(
-    "--timeout",
-    type=Seconds(min=0.001),
-    default=600.0,
-    metavar="SECONDS",
-    help="Per run.  [default: 600]",
-)
-@click.option(
+@click.option("--timeout", type=Seconds(min=0.001), default=600.0, metavar="SECONDS", help=_TIMEOUT_HELP)
+@number_option(
     "--tap-memory",
-    type=click.IntRange(min=1),
     default=1 << 30,
     metavar="BYTES",
+    shown=False,
     help="Tapped values held at once.  [default: 1 GiB]",
 )
 @click.option("--skip-missing", is_flag=True, help="Pass over runners that cannot run here.")
@@ -140,8 +119,9 @@ def _run(options: dict[str, Any]) -> int:
 
         require_packages()
     job = _job(options)
-    _demand_apart(job, options)
-    with progress(_count(job), is_wanted=job.each) as seen:
+    models = [source.path for source in find_files(job.models, ()).sources] if job.each else [*job.models]
+    _demand_apart(models, options)
+    with progress(len(models) if job.each else 1, is_wanted=job.each) as seen:
         done = run_job(job, seen)
     report("comparison", options["format"], done, options["output"], each=options["each"])
     if options["report"]:
@@ -154,22 +134,13 @@ def _run(options: dict[str, Any]) -> int:
     return _exit_code(done, is_named=is_named)
 
 
-def _demand_apart(job: "Job", options: dict[str, Any]) -> None:
+def _demand_apart(models: list[str], options: dict[str, Any]) -> None:
     """Demand that nothing is written over what is read."""
-    from ir_scatter.core.files import find_files
-
-    models = [source.path for source in find_files(job.models, ()).sources] if job.each else [*job.models]
     others = [options["inputs"]]
     if options["against"]:
         others += map(str, Path(options["against"]).glob("*"))
     demand_apart({"-o": options["output"], "--report": options["report"]}, models, others)
     demand_apart_from_folders(options["save"], options["extract"], models, others)
-
-
-def _count(job: "Job") -> int:
-    from ir_scatter.core.files import find_files
-
-    return len(find_files(job.models, ()).sources) if job.each else 1
 
 
 def _passed_over(done: "Done", *, is_named: bool) -> Iterator[str]:

@@ -5,11 +5,12 @@ from typing import Any
 
 import click
 
-from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError
+from ir_scatter.core.errors import CannotWrite, UnreadableModel
 from ir_scatter.report.characters import visible
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
-from ir_scatter_cli.options import format_option
+from ir_scatter_cli.files import usage
+from ir_scatter_cli.options import format_option, number_option
 from ir_scatter_cli.output import report, say, use_color, write
 
 _COLORS = {"+": "32", "-": "31", "@": "36"}
@@ -24,16 +25,11 @@ _COLORS = {"+": "32", "-": "31", "@": "36"}
 @click.option("--opset", type=int, metavar="N", help="The opset an ONNX model moves to.")
 @click.option("--assume", multiple=True, metavar="CONDITION", help="Promise what the file does not tell.")
 @click.option("--keep-negative-indices", is_flag=True, help="Leave them where the target forbids them.")
-@click.option(
-    "--verify",
-    type=click.IntRange(min=0),
-    default=8,
-    show_default=True,
-    metavar="N",
-    help="Compare old and new form of each node on N generated inputs.",
+@number_option(
+    "--verify", default=8, least=0, help="Compare old and new form of each node on N generated inputs."
 )
 @click.option("--verify-on", multiple=True, metavar="DEVICE", help="Compare both models there, too.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="For the generated inputs.")
+@number_option("--seed", default=0, least=0, shown=False, help="For the generated inputs.")
 @click.option("--diff", is_flag=True, help="Show the changes; write only with -o or --in-place.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
 @click.option("--partial", is_flag=True, help="Write although a node is refused.")
@@ -51,12 +47,9 @@ def command(**options: Any) -> int:
     """
     _demand_output(options)
     try:
-        return _run(options)
-    except UsageError as error:
-        raise click.UsageError(str(error)) from None
-    except Error as error:
-        if not isinstance(error, UnreadableModel | CannotWrite):
-            raise
+        with usage():
+            return _run(options)
+    except (UnreadableModel, CannotWrite) as error:
         say(error)
         return exits.UNREADABLE
 

@@ -2,8 +2,8 @@
 
 import click
 
-from ir_scatter.core.errors import UsageError
 from ir_scatter.explain import explain
+from ir_scatter_cli.files import usage
 from ir_scatter_cli.output import write
 
 
@@ -11,7 +11,5 @@ from ir_scatter_cli.output import write
 @click.argument("topic", metavar="CODE|OPERATOR")
 def command(topic: str) -> None:
     """Explain a rule (SCT203) or an operator (ScatterNDUpdate-15)."""
-    try:
+    with usage():
         write(explain(topic))
-    except UsageError as error:
-        raise click.UsageError(str(error)) from None

@@ -1,25 +1,20 @@
 """Which files are read, and that none of them is written over: a report in its place is a model less."""
 
-import mmap
-import os
-import re
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
-from pathlib import Path
+from contextlib import contextmanager
 
 import click
 
-from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.files import STANDARD_INPUT, Source, find_files
-from ir_scatter.formats import detect
-from ir_scatter.formats.base import IR
-from ir_scatter_cli.settings import find_settings
-
-_SAVED = re.compile(r"results\.json|case_\d+\.npz")
-_EXTRACTED = re.compile(r"model\.(xml|bin|onnx)|inputs\.npz|README\.txt")
-
-_Identity = tuple[int, int] | str
+from ir_scatter.core.errors import UsageError
+from ir_scatter.core.files import (
+    STANDARD_INPUT,
+    Source,
+    demand_apart_from,
+    demand_apart_from_folder,
+    find_files,
+)
+from ir_scatter.reading import files_beside
+from ir_scatter.settings import find_settings
 
 
 def find_sources(paths: Sequence[str], exclude: Sequence[str] = ()) -> tuple[Source, ...]:
@@ -30,52 +25,32 @@ def find_sources(paths: Sequence[str], exclude: Sequence[str] = ()) -> tuple[Sou
     return found.sources
 
 
+@contextmanager
+def usage() -> Iterator[None]:
+    """Let the command line say what is wrong with its options."""
+    try:
+        yield
+    except UsageError as error:
+        raise click.UsageError(str(error)) from None
+
+
 def demand_apart(
     outputs: Mapping[str, str | None], models: Iterable[str], others: Iterable[str | None] = ()
 ) -> None:
-    """Demand that no file that is to be written is one that is read, however it is spelled.
-
-    Args:
-        outputs: files to be written, by the option that names them.
-        models: models that are read; their weights count as well.
-        others: other files that are read.
-
-    Raises:
-        click.UsageError: one is, or two options name one file.
-    """
-    wanted = {option: (path, _identities(path)) for option, path in outputs.items() if path is not None}
-    if not any(identities for _, identities in wanted.values()):
-        return
-    for (option, (path, one)), (other, (_, two)) in combinations(wanted.items(), 2):
-        if one & two:
-            raise click.UsageError(f"{other}: {path} is what {option} names, expected another file")
-    for file, whose in _read_files(models, others):
-        for option, (path, identities) in wanted.items():
-            if identities & _identities(file):
-                raise click.UsageError(f"{option}: {path} is {whose}, expected another file")
+    """Demand that no file that is to be written, by option, is one that is read."""
+    with usage():
+        demand_apart_from(outputs, _read_files(models, others))
 
 
 def demand_apart_from_folders(
     save: str | None, extract: str | None, models: Iterable[str], others: Iterable[str | None]
 ) -> None:
-    """Demand the same of the files that `compare` writes into folders.
-
-    Raises:
-        click.UsageError: one of them is read.
-    """
-    folders = {"--save": (save, _SAVED, slice(0, 2)), "--extract": (extract, _EXTRACTED, slice(1, 3))}
-    wanted = {option: told for option, told in folders.items() if told[0]}
-    if not wanted:
-        return
-    for file, whose in _read_files(models, others):
-        path = Path(os.path.realpath(file))
-        for option, (folder, names, above) in wanted.items():
-            assert folder is not None
-            is_inside = Path(os.path.realpath(folder)) in [*path.parents][above]
-            if is_inside and names.fullmatch(path.name):
-                raise click.UsageError(
-                    f"{option}: {path.name} in {folder} is {whose}, expected another folder"
-                )
+    """Demand the same of the files that `compare` writes into folders."""
+    read = [*_read_files(models, others)] if save or extract else []
+    with usage():
+        demand_apart_from_folder("--save", save, r"results\.json|case_\d+\.npz", slice(0, 2), read)
+        names = r"model\.(xml|bin|onnx)|inputs\.npz|README\.txt"
+        demand_apart_from_folder("--extract", extract, names, slice(1, 3), read)
 
 
 def _read_files(models: Iterable[str], others: Iterable[str | None]) -> Iterator[tuple[str, str]]:
@@ -83,57 +58,10 @@ def _read_files(models: Iterable[str], others: Iterable[str | None]) -> Iterator
     settings, _ = find_settings()
     if settings is not None:
         yield str(settings), "where the settings are"
-    for other in others:
-        if other is not None:
-            yield other, "read as well"
+    yield from ((other, "read as well") for other in others if other is not None)
     for model in models:
         if model == STANDARD_INPUT:
             yield "/dev/stdin", "what is read from standard input"
-            continue
-        yield model, "the model itself"
-        if _is_ir(model):
-            yield str(Path(model).with_suffix(".bin")), f"the weights of {model}"
         else:
-            yield from ((path, f"a file of {model}") for path in _external(model))
-
-
-def _is_ir(model: str) -> bool:
-    """Tell whether a model has its weights in a `.bin`: by its content, and by its name if there is none."""
-    try:
-        with open(model, "rb") as file:
-            return detect(model, file.read(1024)) == IR
-    except (OSError, ValueError):
-        return model.lower().endswith(".xml")
-
-
-def _external(model: str) -> Iterator[str]:
-    """Yield where the tensors of an ONNX model are that are not in the file itself."""
-    if not _may_have_external_data(model):
-        return
-    from ir_scatter.formats.onnx.writer import external_files
-    from ir_scatter.reading import read
-
-    try:
-        found = read(model)
-        if found.format == "onnx":
-            yield from (str(file.path) for file in external_files(found, []))
-    except UnreadableModel:
-        return
-
-
-def _may_have_external_data(model: str) -> bool:
-    try:
-        with open(model, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return data.find(b"location") >= 0
-    except (OSError, ValueError):  # a folder, a pipe, an empty file
-        return False
-
-
-def _identities(path: str) -> set[_Identity]:
-    """Return what a regular file is known by: its number, and its place; none for devices and pipes."""
-    found: set[_Identity] = {os.path.realpath(path)}
-    try:
-        told = os.stat(path)
-    except (OSError, ValueError):
-        return found
-    return found | {(told.st_dev, told.st_ino)} if stat.S_ISREG(told.st_mode) else set()
+            yield model, "the model itself"
+            yield from files_beside(model)

@@ -1,6 +1,6 @@
 """Options that several sub-commands share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
@@ -8,6 +8,7 @@ import click
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.shapes import Shape, parse_shape
 from ir_scatter.report.registry import formats
+from ir_scatter_cli.files import usage
 
 if TYPE_CHECKING:  # generic for type checkers only: older releases cannot be subscripted
     _CodesType = click.ParamType[tuple[str, ...]]
@@ -26,9 +27,10 @@ class SettingsCommand(click.Command):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Read the defaults before the command line is parsed."""
-        from ir_scatter_cli import settings
+        from ir_scatter.settings import load
 
-        defaults, ignores = settings.load()
+        with usage():
+            defaults, ignores = load()
         known = {option.name for option in self.params}
         extra["default_map"] = {key: value for key, value in defaults.items() if key in known}
         extra["obj"] = ignores
@@ -36,14 +38,11 @@ class SettingsCommand(click.Command):
 
 
 class Codes(_CodesType):
-    """Prefixes of codes, separated by commas."""
+    """Prefixes of codes, separated by commas; each begins a code."""
 
     name = "CODES"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, ...]:
-        """Split the text and demand that each prefix begins a code."""
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
         from ir_scatter.validate import check_codes
 
         codes = tuple(code.strip().upper() for code in str(value).split(",") if code.strip())
@@ -59,10 +58,7 @@ class InputShape(_InputShapeType):
 
     name = "NAME=1,3,?"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, Shape]:
-        """Split at the last equals sign and read the shape."""
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, Shape]:
         if isinstance(value, tuple):
             return value
         name, equals, text = str(value).rpartition("=")
@@ -81,8 +77,27 @@ def flatten(groups: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 def format_option(result: str, help: str, leave_out: Sequence[str] = ()) -> _Decorator:
     """--format, with the formats that a result can be written in."""
-    known = [name for name in formats(result) if name not in leave_out]
-    return click.option("--format", type=click.Choice(known), default="text", show_default=True, help=help)
+    return choice_option(
+        "--format", [name for name in formats(result) if name not in leave_out], help, "text"
+    )
+
+
+def number_option(
+    *names: str, default: int, help: str, least: int = 1, metavar: str | None = "N", shown: bool = True
+) -> _Decorator:
+    """An option that is a whole number."""
+    kind = click.IntRange(min=least)
+    return click.option(*names, type=kind, default=default, show_default=shown, metavar=metavar, help=help)
+
+
+def choice_option(name: str, choices: Iterable[str], help: str, default: str | None = None) -> _Decorator:
+    """An option that is one of some words."""
+    kind = click.Choice(list(choices))
+    return click.option(name, type=kind, default=default, show_default=default is not None, help=help)
+
+
+def input_shape_option(help: str) -> _Decorator:
+    return click.option("--input-shape", multiple=True, type=InputShape(), help=help)
 
 
 output_option = click.option(

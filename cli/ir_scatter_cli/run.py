@@ -1,6 +1,6 @@
 """`ir-scatter run`."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,7 +16,7 @@ from ir_scatter.core.errors import (
 from ir_scatter.core.shapes import Shape
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart
-from ir_scatter_cli.options import InputShape, format_option
+from ir_scatter_cli.options import format_option, input_shape_option
 from ir_scatter_cli.output import report, say, write_file
 
 if TYPE_CHECKING:
@@ -28,22 +28,10 @@ if TYPE_CHECKING:
 @click.argument("path", metavar="MODEL")
 @click.option("--inputs", metavar="FILE.npz", help="The inputs, by their names.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Draw other inputs.  [default: 0]")
-@click.option(
-    "--input-shape",
-    multiple=True,
-    type=InputShape(),
-    help="Draw this input in this shape; repeatable.",
-)
+@input_shape_option("Draw this input in this shape; repeatable.")
 @click.option("-o", "--output", metavar="FILE.npz", help="Write the outputs instead of a summary.")
 @format_option("outputs", "How to write the summary.")
-def command(
-    path: str,
-    inputs: str | None,
-    seed: int | None,
-    input_shape: tuple[tuple[str, Shape], ...],
-    output: str | None,
-    format: str,
-) -> int:
+def command(**given: Any) -> int:
     """Compute a model with NumPy.
 
     MODEL is a .xml or .onnx file made of scatter operators and of those around them: data movement,
@@ -56,11 +44,12 @@ def command(
     Exit codes: 1 an operator breaks its rules; 2 wrong inputs; 3 the model cannot be read; 4 NumPy
     cannot compute it.
     """
-    if inputs is not None and (seed is not None or input_shape):
+    path, inputs = given["path"], given["inputs"]
+    if inputs is not None and (given["seed"] is not None or given["input_shape"]):
         raise click.UsageError("--inputs goes without --seed and --input-shape")
-    demand_apart({"-o": output}, [path], [inputs])
+    demand_apart({"-o": given["output"]}, [path], [inputs])
     try:
-        return _run(path, inputs, seed or 0, dict(input_shape), output, format)
+        return _run(given)
     except BrokenModel as error:
         from ir_scatter.lint import FileResult, Report
         from ir_scatter.report.registry import render
@@ -68,28 +57,23 @@ def command(
         found = Report((FileResult(path, None, True, 0, error.diagnostics),))
         click.echo(render("findings", "text", found, quiet=True), err=True, nl=False)
         return exits.FINDINGS
-    except Error as error:
-        code = _exit_code(error)
-        if code is None:
-            raise
+    except (EvaluationFailed, UnknownOperator, UnreadableModel, BadFeed, NoInputs) as error:
         say(error)
-        return code
+        return _exit_code(error)
 
 
-def _run(
-    path: str, inputs: str | None, seed: int, shapes: dict[str, Shape], output: str | None, format: str
-) -> int:
+def _run(given: dict[str, Any]) -> int:
     from ir_scatter.evaluate import archive
     from ir_scatter.evaluate.model import prepare
 
-    program = prepare(path)
+    program, inputs, output = prepare(given["path"]), given["inputs"], given["output"]
     if inputs is None:
-        feeds = _draw(program, seed, shapes)
+        feeds = _draw(program, given["seed"] or 0, dict(given["input_shape"]))
     else:
         feeds = archive.fit_types(archive.read_arrays(inputs), program.inputs)
     found = program.run(feeds)
     if output is None:
-        report("outputs", format, found)
+        report("outputs", given["format"], found)
         return exits.OK
     for name, array in found.items():
         written = archive.storable(array).dtype
@@ -108,12 +92,9 @@ def _draw(program: "Program", seed: int, shapes: dict[str, Shape]) -> "dict[str,
     return drawn.feeds
 
 
-def _exit_code(error: Error) -> int | None:
-    """Return what an error means, None if it is our own."""
-    if isinstance(error, EvaluationFailed):
-        return exits.FINDINGS if error.breaks_rule else exits.RUNTIME
-    if isinstance(error, UnknownOperator):
-        return exits.RUNTIME
+def _exit_code(error: Error) -> int:
     if isinstance(error, UnreadableModel):
         return exits.UNREADABLE
-    return exits.USAGE if isinstance(error, BadFeed | NoInputs) else None
+    if isinstance(error, EvaluationFailed | UnknownOperator):
+        return exits.FINDINGS if getattr(error, "breaks_rule", False) else exits.RUNTIME
+    return exits.USAGE

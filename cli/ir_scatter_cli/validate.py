@@ -1,24 +1,34 @@
 """`ir-scatter validate`."""
 
-from collections.abc import Sequence
+from typing import Any
 
 import click
 
-from ir_scatter import lint as baselines
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import Source
-from ir_scatter.core.shapes import Shape
-from ir_scatter.lint import Checked, NodeIgnore, Options, Report, check_files, make_report, without_known
+from ir_scatter.lint import (
+    Baseline,
+    Checked,
+    NodeIgnore,
+    Options,
+    Report,
+    baseline_text,
+    check_files,
+    make_report,
+    read_baseline,
+    without_known,
+)
 from ir_scatter_cli import exits
-from ir_scatter_cli.files import demand_apart, find_sources
+from ir_scatter_cli.files import demand_apart, find_sources, usage
 from ir_scatter_cli.options import (
     Codes,
-    InputShape,
     SettingsCommand,
+    choice_option,
     exclude_option,
     flatten,
     format_option,
+    input_shape_option,
+    number_option,
     output_option,
 )
 from ir_scatter_cli.output import progress, report, write
@@ -33,127 +43,77 @@ _STDIN_FORMATS = {"ir": "openvino-ir", "onnx": "onnx"}
 @click.option("--select", multiple=True, type=Codes(), help="Only codes that begin with these.")
 @click.option("--ignore", multiple=True, type=Codes(), help="No codes that begin with these.")
 @exclude_option
-@click.option(
-    "--min-severity",
-    type=click.Choice([severity.value for severity in Severity]),
-    default=Severity.NOTE.value,
-    show_default=True,
-    help="Nothing below this.",
-)
+@choice_option("--min-severity", [one.value for one in Severity], "Nothing below this.", Severity.NOTE.value)
 @click.option("--strict", is_flag=True, help="Warnings fail too.")
 @click.option("--statistics", is_flag=True, help="Count the findings by code.")
 @click.option("-q", "--quiet", is_flag=True, help="Findings only, no summary.")
 @click.option("-v", "--verbose", is_flag=True, help="Say what was passed over.")
 @click.option("--baseline", metavar="FILE", help="Do not report what is known in FILE.")
 @click.option("--write-baseline", metavar="FILE", help="Write what is found to FILE, as known.")
-@click.option(
-    "--input-shape",
-    multiple=True,
-    type=InputShape(),
-    help="Propagate this shape of an input first; repeatable.",
-)
-@click.option("--stdin-format", type=click.Choice(list(_STDIN_FORMATS)), help="What - is.")
-@click.option(
+@input_shape_option("Propagate this shape of an input first; repeatable.")
+@choice_option("--stdin-format", _STDIN_FORMATS, "What - is.")
+@number_option(
     "--max-index-elements",
-    type=click.IntRange(min=0),
     default=Options().max_index_elements,
-    show_default=True,
+    least=0,
+    metavar=None,
     help="Do not read constants with more elements.",
 )
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Check so many files at a time.",
-)
+@number_option("-j", "--jobs", default=1, help="Check so many files at a time.")
 @click.pass_obj
-def command(
-    node_ignores: tuple[NodeIgnore, ...] | None,
-    paths: tuple[str, ...],
-    format: str,
-    output: str | None,
-    select: tuple[tuple[str, ...], ...],
-    ignore: tuple[tuple[str, ...], ...],
-    exclude: tuple[str, ...],
-    min_severity: str,
-    strict: bool,
-    statistics: bool,
-    quiet: bool,
-    verbose: bool,
-    baseline: str | None,
-    write_baseline: str | None,
-    input_shape: tuple[tuple[str, Shape], ...],
-    stdin_format: str | None,
-    max_index_elements: int,
-    jobs: int,
-) -> int:
+def command(node_ignores: tuple[NodeIgnore, ...] | None, /, **given: Any) -> int:
     """Hold the scatter operators of models against their documents.
 
     PATH is a file (.xml or .onnx, told by its content), a folder, a glob, or - for standard input.
     Defaults come from [tool.ir-scatter] of the nearest pyproject.toml.
     """
     options = Options(
-        flatten(select),
-        flatten(ignore),
+        flatten(given["select"]),
+        flatten(given["ignore"]),
         node_ignores or (),
-        Severity(min_severity),
-        max_index_elements,
-        dict(input_shape),
-        _STDIN_FORMATS.get(stdin_format or ""),
+        Severity(given["min_severity"]),
+        given["max_index_elements"],
+        dict(given["input_shape"]),
+        _STDIN_FORMATS.get(given["stdin_format"] or ""),
     )
-    known = None if write_baseline else _known(baseline)
-    sources = _find(paths, exclude, output, baseline, write_baseline)
-    checked = _check(sources, options, jobs, quiet=quiet, verbose=verbose)
+    new = given["write_baseline"]
+    known = None if new else _known(given["baseline"])
+    checked = _check(given, options)
     found = make_report(checked)
-    if write_baseline:
-        write(baselines.baseline_text(found, write_baseline), write_baseline)
-        known = _known(write_baseline)
+    if new:
+        write(baseline_text(found, new), new)
+        known = _known(new)
     if known is not None:
         found = without_known(found, known.excuses)
-    report("findings", format, found, output, quiet=quiet, statistics=statistics, strict=strict)
-    return _exit_code(found, checked, strict)
+    switches = {name: given[name] for name in ("quiet", "statistics", "strict")}
+    report("findings", given["format"], found, given["output"], **switches)
+    return _exit_code(found, checked, given["strict"])
 
 
-def _known(path: str | None) -> baselines.Baseline | None:
-    try:
-        return baselines.read_baseline(path) if path else None
-    except UsageError as error:
-        raise click.UsageError(str(error)) from None
+def _known(path: str | None) -> Baseline | None:
+    with usage():
+        return read_baseline(path) if path else None
 
 
-def _find(
-    paths: tuple[str, ...],
-    exclude: tuple[str, ...],
-    output: str | None,
-    baseline: str | None,
-    write_baseline: str | None,
-) -> tuple[Source, ...]:
+def _find(given: dict[str, Any]) -> tuple[Source, ...]:
     """Find the files that are meant, and demand that nothing is written over them."""
+    paths, output = given["paths"], given["output"]
     if paths.count("-") and len(paths) > 1:
         raise click.UsageError("- cannot be mixed with other paths")
-    sources = find_sources(paths, exclude)
+    sources = find_sources(paths, given["exclude"])
     models = [source.path for source in sources]
-    demand_apart({"-o": output, "--write-baseline": write_baseline}, models)
-    demand_apart({"-o": output}, (), [baseline])  # which may be brought up to date
+    demand_apart({"-o": output, "--write-baseline": given["write_baseline"]}, models)
+    demand_apart({"-o": output}, (), [given["baseline"]])  # which may be brought up to date
     return sources
 
 
-def _check(
-    sources: Sequence[Source],
-    options: Options,
-    jobs: int,
-    *,
-    quiet: bool,
-    verbose: bool,
-) -> list[Checked]:
+def _check(given: dict[str, Any], options: Options) -> list[Checked]:
     """Check the files, and say on standard error what was passed over."""
-    with progress(len(sources), is_wanted=not quiet) as seen:
-        checked = check_files(sources, options, jobs=jobs, seen=seen)
+    sources = _find(given)
+    with progress(len(sources), is_wanted=not given["quiet"]) as seen:
+        checked = check_files(sources, options, jobs=given["jobs"], seen=seen)
     for one in checked:
-        if verbose and one.remark:
+        if given["verbose"] and one.remark:
             click.echo(f"ir-scatter: {one.remark}", err=True)
     _demand_inputs(checked, options)
     return checked

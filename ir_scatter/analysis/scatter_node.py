@@ -243,10 +243,11 @@ class ScatterNode:
         Args:
             limits: those of this node, or of another one of its group.
         """
-        numbers, layout = self.few_indices, self.spec.layout
+        numbers, layout = self.few_indices or [], self.spec.layout
         size = limits[0] if limits is not None and len(limits) == 1 else None
-        if numbers and size is not None and min(numbers) >= 0 and max(numbers) < size:
-            return len({*numbers}) < len(numbers)
+        is_inside = numbers and size is not None and min(numbers) >= 0 and max(numbers) < size
+        if is_inside and len({*numbers}) == len(numbers):
+            return False
         array = self.index_array
         if array is None:
             return bool(self.facts.skipped)

@@ -56,7 +56,7 @@ class Onnx:
 
     def single_node(self, node: OneNode) -> Mapping[str, bytes]:
         """Return the file of a model with one node."""
-        from ir_scatter.formats.onnx.single_node import write_single_node
+        from ir_scatter.formats.onnx.writer import write_single_node
 
         return {".onnx": write_single_node(node)}
 

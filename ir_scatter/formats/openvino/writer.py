@@ -169,7 +169,7 @@ def write_single_node(node: OneNode) -> tuple[bytes, bytes]:
         edges.append(style.edge((id, b"0"), (count, id)))
     output = Value(None, node.element_type, node.shape)
     attributes = {name: str(value) for name, value in node.attributes.items()}
-    layers.append(style.node(count, b"node", node.type, node.opset, attributes, values, output))
+    layers.append(style.node(count, b"node", node.type, node.opset, attributes, values, output, b"output"))
     result = b"%d" % (len(given) + 1)
     layers.append(style.layer(result, b"result", "Result", "opset1", [style.ports(b"input", [output])]))
     edges.append(style.edge((count, count), (result, b"0")))
@@ -318,12 +318,12 @@ class Style(NamedTuple):
 
     def node(
         self, id: bytes, name: bytes, type: str, version: object,
-        attributes: Mapping[str, str], inputs: Sequence[Value], output: Value,
+        attributes: Mapping[str, str], inputs: Sequence[Value], output: Value, names: bytes = b"",
     ) -> bytes:  # fmt: skip
-        """Write the layer of a node with one output."""
+        """Write the layer of a node with one output, and the names of its tensor."""
         parts = [self.data(attributes)] if attributes else []
         parts += [self.ports(b"input", inputs)] if inputs else []
-        parts.append(self.ports(b"output", [output], len(inputs)))
+        parts.append(self.ports(b"output", [output], len(inputs), names))
         return self.layer(id, name, type, version, parts)
 
     def edge(self, feed: Feed, to: Feed) -> bytes:

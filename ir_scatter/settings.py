@@ -4,8 +4,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import click
-
 from ir_scatter.core.errors import UsageError
 from ir_scatter.lint import NodeIgnore
 from ir_scatter.validate import check_codes
@@ -24,7 +22,7 @@ def load(folder: Path | None = None) -> tuple[dict[str, Any], tuple[NodeIgnore, 
     The nearest file that has the table counts, from the current folder upwards.
 
     Raises:
-        click.UsageError: the table has a key or a value that means nothing.
+        UsageError: the table has a key or a value that means nothing.
     """
     path, table = find_settings(folder)
     return ({}, ()) if path is None else (_options(path, table), _ignores(path, table.get(_IGNORES, [])))
@@ -34,7 +32,7 @@ def find_settings(folder: Path | None = None) -> tuple[Path | None, dict[str, An
     """Return the file that counts, None if there is none, and its table.
 
     Raises:
-        click.UsageError: it cannot be read.
+        UsageError: it cannot be read.
     """
     try:
         start = (folder or Path.cwd()).resolve()
@@ -52,13 +50,13 @@ def _read(path: Path) -> dict[str, Any] | None:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except RecursionError:
-        raise click.UsageError(f"{path}: cannot be read: lists and tables are nested too deep") from None
+        raise UsageError(f"{path}: cannot be read: lists and tables are nested too deep") from None
     except (OSError, ValueError) as error:
-        raise click.UsageError(f"{path}: cannot be read: {error}") from None
+        raise UsageError(f"{path}: cannot be read: {error}") from None
     tool = document.get("tool", {})
     table = tool.get(_TABLE) if isinstance(tool, dict) else None
     if table is not None and not isinstance(table, dict):
-        raise click.UsageError(f"{path}: [tool.{_TABLE}] is no table")
+        raise UsageError(f"{path}: [tool.{_TABLE}] is no table")
     return table
 
 
@@ -69,11 +67,11 @@ def _options(path: Path, table: dict[str, Any]) -> dict[str, Any]:
             continue
         if key not in _KEYS:
             known = ", ".join(sorted({*_KEYS, _IGNORES}))
-            raise click.UsageError(f"{path}: [tool.{_TABLE}] has {key!r}, expected one of {known}")
+            raise UsageError(f"{path}: [tool.{_TABLE}] has {key!r}, expected one of {known}")
         if key in _LISTS and not _is_texts(value):
-            raise click.UsageError(f"{path}: {key} is {value!r}, expected a list of strings")
+            raise UsageError(f"{path}: {key} is {value!r}, expected a list of strings")
         if key not in _LISTS and not _is_scalar(key, value):
-            raise click.UsageError(f"{path}: {key} is {value!r}, expected {_kind(key)}")
+            raise UsageError(f"{path}: {key} is {value!r}, expected {_kind(key)}")
         found[key.replace("-", "_")] = value
     if "baseline" in found:
         found["baseline"] = str(path.parent / str(found["baseline"]))
@@ -83,22 +81,22 @@ def _options(path: Path, table: dict[str, Any]) -> dict[str, Any]:
 def _ignores(path: Path, entries: Any) -> tuple[NodeIgnore, ...]:
     shown = f"{path}: [[tool.{_TABLE}.{_IGNORES}]]"
     if not isinstance(entries, list):
-        raise click.UsageError(f"{shown} is no list of tables")
+        raise UsageError(f"{shown} is no list of tables")
     found = []
     for entry in entries:
         if not isinstance(entry, dict) or entry.keys() - {"file", "node", "codes"}:
-            raise click.UsageError(f"{shown} has other keys than file, node and codes")
+            raise UsageError(f"{shown} has other keys than file, node and codes")
         codes = entry.get("codes")
         if not _is_texts(codes) or not codes:
-            raise click.UsageError(f"{shown}: codes is {codes!r}, expected a list of strings")
+            raise UsageError(f"{shown}: codes is {codes!r}, expected a list of strings")
         for key in ("file", "node"):
             if not isinstance(entry.get(key, "*"), str):
-                raise click.UsageError(f"{shown}: {key} is {entry[key]!r}, expected a string")
+                raise UsageError(f"{shown}: {key} is {entry[key]!r}, expected a string")
         codes = [code.upper() for code in codes]
         try:
             check_codes(codes)
         except UsageError as error:
-            raise click.UsageError(f"{shown}: {error}") from None
+            raise UsageError(f"{shown}: {error}") from None
         found.append(NodeIgnore(str(entry.get("file", "*")), str(entry.get("node", "*")), tuple(codes)))
     return tuple(found)
 

@@ -1,0 +1,72 @@
+"""The shape of the library: its size, its imports, and that what is the same has the same name."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+LIBRARY = Path(__file__).resolve().parent.parent / "ir_scatter"
+MODULES = {
+    ".".join(("ir_scatter", *path.relative_to(LIBRARY).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in sorted(LIBRARY.rglob("*.py"))
+}
+MOST_LINES = 39_000
+"""The library is not to grow without a reason; less is better."""
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Yield the modules that a file imports, wherever in the file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in MODULES else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Return groups of modules that reach each other."""
+
+    def reached(start: str) -> set[str]:
+        found, waiting = set[str](), [start]
+        while waiting:
+            for other in graph[waiting.pop()] - found:
+                found.add(other)
+                waiting.append(other)
+        return found
+
+    reach = {module: reached(module) for module in graph}
+    groups = {frozenset(other for other in reach[module] if module in reach[other]) for module in graph}
+    return [set(group) for group in groups if group]
+
+
+def test_a_circle_is_seen() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"d"}}
+    assert sorted(map(sorted, circles(graph))) == [["b", "c"], ["d"]]
+
+
+def test_no_modules_import_each_other() -> None:
+    graph = {module: set(imports(path)) & MODULES.keys() for module, path in MODULES.items()}
+    assert circles(graph) == []
+
+
+def test_both_dialects_have_the_same_file_names() -> None:
+    same = {
+        "formats": ("__init__", "checks", "dataflow", "graph", "index", "reader", "writer"),
+        "runners": ("__init__", "child", "places", "runner", "taps"),
+    }
+    for package, names in same.items():
+        for folder in ("onnx", "openvino"):
+            assert {path.stem for path in (LIBRARY / package / folder).glob("*.py")} >= set(names)
+
+
+def test_lines_per_package() -> None:
+    lines: dict[str, list[int]] = {}
+    for module, path in MODULES.items():
+        package = ".".join(module.split(".")[:2])
+        lines.setdefault(package, []).append(path.read_text().count("\n"))
+    for package, counts in sorted(lines.items(), key=lambda item: -sum(item[1])):
+        print(f"{sum(counts):7,} lines in {len(counts):3} files  {package}")
+    total = sum(map(sum, lines.values()))
+    print(f"{total:7,} lines in {len(MODULES):3} files")
+    assert total <= MOST_LINES
