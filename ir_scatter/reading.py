@@ -8,7 +8,7 @@ from ir_scatter import formats
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import ONNX, OPENVINO, Model
 from ir_scatter.core.shapes import Shape
-from ir_scatter.formats.base import IR, ONNX_FORMAT
+from ir_scatter.formats.base import IR
 from ir_scatter.ops.lookup import scatter_types
 
 
@@ -42,14 +42,12 @@ def files_beside(path: str) -> Iterator[tuple[str, str]]:
     if _is_ir(path):
         yield str(Path(path).with_suffix(".bin")), f"the weights of {path}"
     elif _may_have_external_data(path):
-        from ir_scatter.formats.onnx.writer import external_files
-
         try:
             found = read(path)
+            files = formats.FORMATS[found.format].files_beside(found, Path(path))
         except UnreadableModel:
             return
-        if found.format == ONNX_FORMAT:
-            yield from ((str(file.path), f"a file of {path}") for file in external_files(found, []))
+        yield from ((str(file.path), f"a file of {path}") for file in files)
 
 
 def _is_ir(path: str) -> bool:

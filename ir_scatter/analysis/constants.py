@@ -2,11 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import Node, Value
 from ir_scatter.core.shapes import Shape, agree, element_count, is_static, narrow, static
 from ir_scatter.core.tensors import FEW, Constant, few_numbers
-from ir_scatter.ops.general import GeneralOp, find_computed
+from ir_scatter.ops.general import find_computed
 from ir_scatter.ops.lookup import find, is_scatter
 from ir_scatter.ops.spec import Role
 
@@ -66,10 +65,6 @@ class Facts:
         Small graphs of plain operators on constants (Convert, Unsqueeze, Concat, ShapeOf of a known
         shape, ...) are evaluated. The array is not to be changed.
         """
-        if value in self._arrays:
-            return self._arrays[value]
-        if value.constant is not None:
-            return self._remember(value, self._load(value.constant))
         pending, budget = [value], _MAX_NODES
         while pending:
             current = pending[-1]
@@ -78,21 +73,13 @@ class Facts:
                 continue
             budget -= 1
             needed = self._needed(current) if budget > 0 else None
-            if current in self._arrays:
-                pending.pop()
-                continue
-            if needed is None:
+            missing = [source for source in needed or () if source not in self._arrays]
+            if needed is None or (missing and missing[0] in pending):
                 self._arrays[current] = None
-                pending.pop()
-                continue
-            missing = [source for source in needed if source not in self._arrays]
-            if not missing:
-                self._arrays[current] = self._compute(current)
-                pending.pop()
-            elif missing[0] in pending:
-                self._arrays[current] = None
-            else:
+            elif missing:
                 pending.append(missing[0])
+            else:
+                self._arrays[current] = self._compute(current)
         return self._arrays[value]
 
     def numbers(self, value: Value) -> list[int] | None:
@@ -113,32 +100,18 @@ class Facts:
             if value.constant is not None or node is None or _reads_an_input(node):
                 break
             sources = [port.value for port in node.inputs if port.value]
-            if not sources or _computed_op(node) is None:
+            if not sources or find_computed(node.domain, node.type) is None:
                 break
             value = sources[0]
         return value.constant
 
-    def _remember(self, value: Value, array: "Array | None") -> "Array | None":
-        self._arrays[value] = array
-        return array
-
-    def _load(self, constant: Constant) -> "Array | None":
-        count = element_count(constant.shape) or 0
-        if count > self.max_elements:
-            self.skipped.add(constant)
-            return None
-        return constant.load()
-
     def _needed(self, value: Value) -> list[Value] | None:
         """Return the values that must be known before this one; None if it cannot be known."""
         if value.constant is not None:
-            self._arrays[value] = self._load(value.constant)
             return []
         node = value.producer
-        if node is None or _reads_an_input(node):
-            return None
-        op = _computed_op(node)
-        if op is None or node.bodies:
+        op = None if node is None else find_computed(node.domain, node.type)
+        if node is None or op is None or node.bodies or _reads_an_input(node):
             return None
         if any(port.is_present and port.value is None for port in node.inputs):
             return None
@@ -154,24 +127,26 @@ class Facts:
         return sources
 
     def _compute(self, value: Value) -> "Array | None":
-        node, op = value.producer, _computed_op(value.producer)
-        if node is None or op is None:
-            return None
+        """Return the numbers of a value of whose producer all that is needed is known."""
+        if value.constant is not None:
+            if (element_count(value.constant.shape) or 0) > self.max_elements:
+                self.skipped.add(value.constant)
+                return None
+            return value.constant.load()
+        from ir_scatter.ops import general_kernels as plain
+
+        node = value.producer
+        assert node is not None
+        op = find_computed(node.domain, node.type)
+        assert op is not None
         inputs: list[Array | None] = []
         for port in node.inputs:
             array = None
             if port.value is not None:
-                shapes_only = op.reads_shapes_only
-                array = self._stand_in(port.value) if shapes_only else self._arrays[port.value]
+                array = self._stand_in(port.value) if op.reads_shapes_only else self._arrays[port.value]
                 if array is None:
                     return None
             inputs.append(array)
-        return self._run(op, node, inputs, value.output)
-
-    def _run(self, op: GeneralOp, node: Node, inputs: "list[Array | None]", output: int) -> "Array | None":
-        from ir_scatter.ops import general_kernels as plain
-
-        types: list[ElementType | None] = [output.element_type for output in node.outputs]
         try:
             outputs = plain.compute(
                 op,
@@ -179,13 +154,13 @@ class Facts:
                 inputs,
                 node.attributes,
                 opset=opset_number(node),
-                output_types=types,
+                output_types=[output.element_type for output in node.outputs],
                 element_limit=min(self.max_elements, self._budget),
             )
         except plain.UnsupportedCase:
             return None
         self._budget -= sum(array.size for array in outputs)
-        return outputs[output] if output < len(outputs) else None
+        return outputs[value.output] if value.output < len(outputs) else None
 
     def _stand_in(self, source: Value) -> "Array | None":
         """Return an array of a value's shape that takes no memory."""
@@ -208,12 +183,7 @@ def _reads_an_input(node: Node) -> bool:
     return any(port.value is not None and port.value.is_input for port in node.inputs)
 
 
-def _computed_op(node: Node | None) -> GeneralOp | None:
-    return None if node is None else find_computed(node.domain, node.type)
-
-
 def opset_number(node: Node) -> int | None:
-    """Return the number of a node's opset, None if it has none."""
     if isinstance(node.opset, str):
         digits = node.opset.removeprefix("opset")
         return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 5 else None

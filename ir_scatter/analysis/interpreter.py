@@ -1,18 +1,17 @@
-"""Computes the steps of a plan, one after the other, and the graphs inside nodes.
+"""Computes the steps of a plan, one after the other, and the graphs inside nodes, over any domain.
 
-What flows is called a cell: an array here; something that knows more where the generator of cases
-looks where indices come from.
+An element of the domain is called a cell: an array where a model is evaluated, an array and what of it
+is open where runners are compared, an array and where it comes from where inputs are searched.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
 from ir_scatter.core.dataflow import (
-    BodyInput,
     Call,
     Choice,
     Dataflow,
@@ -76,7 +75,7 @@ class Step:
     done: tuple[Key, ...]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """How to compute one graph.
 
@@ -84,23 +83,23 @@ class Plan:
         inputs: of the graph.
         captured: the values that come from outside.
         outputs: of the graph.
+        is_body: whether it may be computed more than once.
         constants: those that are needed, by key.
         steps: producers first, only what the outputs need.
-        is_body: whether it may be computed more than once.
     """
 
     inputs: tuple[GraphInput, ...]
     captured: tuple[Key, ...]
     outputs: tuple[GraphOutput, ...]
     is_body: bool
-    constants: dict[Key, Constant] = field(default_factory=dict)
-    steps: tuple[Step, ...] = ()
+    constants: Mapping[Key, Constant]
+    steps: tuple[Step, ...]
 
 
 Plans: TypeAlias = Mapping[Dataflow, Plan]
 
 
-def wire(model: Model) -> Dataflow:
+def dataflow_of(model: Model) -> Dataflow:
     """Return how the values of a model flow.
 
     Raises:
@@ -112,11 +111,8 @@ def wire(model: Model) -> Dataflow:
 def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:
     """Plan the main graph and every graph inside it.
 
-    Args:
-        main: the main graph.
-        path: the file, as messages name it.
-        is_sketch: whether nodes of no known type may stay, and what nothing produces counts as left
-            out: such a plan is not computed as it stands.
+    In a sketch nodes of no known type may stay, and what nothing produces counts as left out: it is
+    not computed as it stands.
 
     Raises:
         UnknownOperator: some node that the outputs need is of no known type.
@@ -125,20 +121,19 @@ def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:
     unknown: list[Node] = []
     pending = [main]
     while pending:
-        wiring = pending.pop()
-        plan = Plan(wiring.inputs, wiring.captured, wiring.outputs, is_body=wiring is not main)
-        planner = (_Sketcher if is_sketch else _Planner)(wiring, plan.constants, path)
-        plan.steps = tuple(planner.steps())
+        flow = pending.pop()
+        planner = _Planner(flow, path, is_sketch=is_sketch)
+        steps, constants = tuple(planner.steps()), planner.constants
+        ends = flow.inputs, flow.captured, flow.outputs
+        plans[flow] = Plan(*ends, flow is not main, constants, steps)
         unknown += planner.unknown
-        plans[wiring] = plan
-        pending += reversed([body for step in plan.steps for body in bodies_of(step.work)])
+        pending += reversed([body for step in steps for body in bodies_of(step.work)])
     if unknown and not is_sketch:
         raise _unknown_operator(unknown)
     return plans
 
 
 def bodies_of(work: Work) -> tuple[Dataflow, ...]:
-    """Return the graphs inside a node."""
     if isinstance(work, Choice):
         return tuple(call.body for call in work.branches.values())
     body = getattr(work, "body", None)
@@ -152,7 +147,6 @@ def show_place(location: Location) -> str:
 
 
 def _unknown_operator(nodes: list[Node]) -> UnknownOperator:
-    """Name the first node of each type."""
     first: dict[str, Node] = {}
     for node in nodes:
         prefix = "" if node.domain in {OPENVINO, ONNX} else f"{node.domain}::"
@@ -163,14 +157,16 @@ def _unknown_operator(nodes: list[Node]) -> UnknownOperator:
 
 
 class _Planner:
-    """Plans one graph, from its outputs back to its inputs; without recursion, as chains are long."""
+    """Plans one graph, from its outputs back to its inputs; without recursion, as chains are long.
 
-    def __init__(self, wiring: Dataflow, constants: dict[Key, Constant], path: str) -> None:
-        self.wiring = wiring
-        self.path = path
-        self.constants = constants
+    A sketch is planned as far as it can be: whatever is not there counts as left out.
+    """
+
+    def __init__(self, flow: Dataflow, path: str, *, is_sketch: bool) -> None:
+        self.flow, self.path, self.is_sketch = flow, path, is_sketch
+        self.constants: dict[Key, Constant] = {}
         self.unknown: list[Node] = []
-        self._known: set[Key] = {*(input.key for input in wiring.inputs), *wiring.captured}
+        self._known: set[Key] = {*(input.key for input in flow.inputs), *flow.captured}
         self._lacking: set[Key] = set()
 
     def steps(self) -> Iterator[Step]:
@@ -181,7 +177,7 @@ class _Planner:
             for key in (*link.outputs, *inputs):
                 if key is not None and key not in self.constants:
                     last[key] = number
-        kept = {output.key for output in self.wiring.outputs}
+        kept = {output.key for output in self.flow.outputs}
         done: list[list[Key]] = [[] for _ in ordered]
         for key, number in last.items():
             if key not in kept:
@@ -192,14 +188,14 @@ class _Planner:
 
     def _ordered(self) -> Iterator[_Opened]:
         """Yield the nodes that the outputs need, producers first."""
-        pending = [output.key for output in reversed(self.wiring.outputs)]
+        pending = [output.key for output in reversed(self.flow.outputs)]
         opened: dict[Node, _Opened] = {}
         while pending:
             key = pending[-1]
             if self._is_known(key):
                 pending.pop()
                 continue
-            link = self.wiring.link(key)
+            link = self.flow.link(key)
             if link is None:
                 self._lack([key], f"nothing produces {key!r}")
                 continue
@@ -220,19 +216,25 @@ class _Planner:
     def _is_known(self, key: Key) -> bool:
         if key in self._known:
             return True
-        constant = self._constant(key)
+        try:
+            constant = self.flow.constant(key)
+        except UnreadableModel as error:
+            if not self.is_sketch:
+                raise
+            self._lack([key], str(error))
+            return True
         if constant is None:
-            return key in self._known
+            return False
         self.constants[key] = constant
         self._known.add(key)
         return True
 
-    def _constant(self, key: Key) -> Constant | None:
-        return self.wiring.constant(key)
-
     def _lack(self, keys: Sequence[Key], message: str) -> None:
-        """Refuse a graph of which some values are not there."""
-        raise UnreadableModel("unknown-value", message, Location(self.path))
+        """Count some values as left out, or refuse a graph of which they are not there."""
+        if not self.is_sketch:
+            raise UnreadableModel("unknown-value", message, Location(self.path))
+        self._lacking.update(keys)
+        self._known.update(keys)
 
     def _open(self, link: Link) -> _Opened:
         work = self._work(link.node)
@@ -240,51 +242,29 @@ class _Planner:
         return link, (*link.inputs, *captured), work
 
     def _work(self, node: Node) -> Work:
-        """Return what a node is; a node of no known type is remembered."""
-        found: Work | None = self.wiring.nested(node)
-        lookup = None if found else find(node.domain, node.type, node.opset)
-        if found is None and lookup is not None and lookup.spec is not None:
-            found = lookup
-        if found is None:
-            found = find_computed(node.domain, node.type)
-        if found is None:
-            self.unknown.append(node)
-            return UnknownOp(node.type)
-        return found
+        """Return what a node is; a node of no known type is remembered.
 
-
-class _Sketcher(_Planner):
-    """Plans a graph as far as it can be: whatever is not there counts as left out."""
-
-    def _constant(self, key: Key) -> Constant | None:
+        In a sketch a scatter operator that its opset lacks is the oldest of its name.
+        """
         try:
-            return self.wiring.constant(key)
-        except UnreadableModel as error:
-            self._lack([key], str(error))
-            return None
-
-    def _lack(self, keys: Sequence[Key], message: str) -> None:
-        self._lacking.update(keys)
-        self._known.update(keys)
-
-    def _work(self, node: Node) -> Work:
-        """Return what a node is; a scatter operator that its opset lacks is the oldest of its name."""
-        try:
-            found = super()._work(node)
+            nested = self.flow.nested(node)
         except UnreadableModel:
+            if not self.is_sketch:
+                raise
             return UnknownOp(node.type)
-        lookup = find(node.domain, node.type, node.opset) if isinstance(found, UnknownOp) else None
-        return found if lookup is None else replace(lookup, spec=lookup.family[0])
+        lookup = None if nested else find(node.domain, node.type, node.opset)
+        has_row = lookup is not None and lookup.spec is not None
+        found = nested or (lookup if has_row else find_computed(node.domain, node.type))
+        if found is not None:
+            return found
+        if lookup is not None and self.is_sketch:
+            return replace(lookup, spec=lookup.family[0])
+        self.unknown.append(node)
+        return UnknownOp(node.type)
 
 
 def failure(step: Step, message: str, *, breaks_rule: bool = False) -> EvaluationFailed:
-    """Name the node and its place.
-
-    Args:
-        step: the node.
-        message: what is, then what was expected.
-        breaks_rule: whether the document of a scatter operator forbids it.
-    """
+    """Name the node and its place."""
     location = step.node.location
     text = f"{step.node.type} {show_place(location)}: {message}"
     return EvaluationFailed(text, location, breaks_rule=breaks_rule)
@@ -298,7 +278,6 @@ def part_count(step: Step, cut: Slice, shape: Sequence[int]) -> int:
 
 
 def part_of(step: Step, cut: Slice, shape: Sequence[int], number: int) -> Callable[[Array], Array]:
-    """Return what takes a part out of an array."""
     first, _ = _span(step, cut, shape)
     begin = first + number * cut.stride - (cut.part - 1 if cut.stride < 0 else 0)
     place: list[slice | int] = [slice(None)] * len(shape)
@@ -369,8 +348,8 @@ Frame: TypeAlias = Generator[tuple[Plan, list[Cell | None]], list[Cell | None], 
 """A graph or a node that is being computed; it asks for bodies to be computed and gets their outputs."""
 
 
-class Machine(ABC, Generic[Cell]):
-    """Runs plans.
+class Forward(ABC, Generic[Cell]):
+    """Runs plans over a domain; loops are run as often as they say.
 
     Attributes:
         plans: of every graph.
@@ -389,8 +368,7 @@ class Machine(ABC, Generic[Cell]):
         """Make a cell of an array that no input has a part in."""
 
     @abstractmethod
-    def array(self, cell: Cell) -> Array:
-        """Return the numbers of a cell."""
+    def array(self, cell: Cell) -> Array: ...
 
     @abstractmethod
     def move(self, function: Callable[..., Array], *cells: Cell) -> Cell:
@@ -438,7 +416,6 @@ class Machine(ABC, Generic[Cell]):
         return [self.fetch(plan, values, output.key) for output in plan.outputs]
 
     def fetch(self, plan: Plan, values: dict[Key, Cell | None], key: Key) -> Cell | None:
-        """Return the cell of a key."""
         constant = plan.constants.get(key)
         if constant is None:
             return values[key]
@@ -455,14 +432,13 @@ class Machine(ABC, Generic[Cell]):
         if isinstance(work, Call):
             return (yield from self.call(step, work, cells))
         if isinstance(work, Choice):
-            chosen = work.branches[self._truth(step, cells[work.condition])]
-            return (yield from self.call(step, chosen, cells))
+            is_true = bool(self.scalar(step, cells[work.condition], "the condition"))
+            return (yield from self.call(step, work.branches[is_true], cells))
         if isinstance(work, Repeat):
             return (yield from _Loop(self, step, work, cells).run())
         return list(self.compute(step, cells))
 
     def call(self, step: Step, call: Call, cells: list[Cell | None]) -> Frame[Cell]:
-        """Compute the graph of a call."""
         plan = self.plans[call.body]
         given = [None if number is None else cells[number] for number in call.inputs]
         given += self.captured(step, plan, cells)
@@ -472,9 +448,6 @@ class Machine(ABC, Generic[Cell]):
     def captured(self, step: Step, plan: Plan, cells: list[Cell | None]) -> list[Cell | None]:
         """Return what a body takes from outside."""
         return [cells[len(step.inputs) - 1 - step.inputs[::-1].index(key)] for key in plan.captured]
-
-    def _truth(self, step: Step, cell: Cell | None) -> bool:
-        return bool(self.scalar(step, cell, "the condition"))
 
     def scalar(self, step: Step, cell: Cell | None, what: str) -> Any:
         """Return the one element of a cell as Python sees it."""
@@ -491,76 +464,57 @@ class Machine(ABC, Generic[Cell]):
 class _Loop(Generic[Cell]):
     """One run of a Loop, TensorIterator or Scan."""
 
-    def __init__(self, machine: Machine[Cell], step: Step, work: Repeat, cells: list[Cell | None]) -> None:
-        self.machine, self.step, self.work, self.cells = machine, step, work, cells
-        self.plan = machine.plans[work.body]
-        self.captured = machine.captured(step, self.plan, cells)
+    def __init__(self, forward: Forward[Cell], step: Step, work: Repeat, cells: list[Cell | None]) -> None:
+        self.forward, self.step, self.work, self.cells = forward, step, work, cells
+        self.plan = forward.plans[work.body]
+        self.captured = forward.captured(step, self.plan, cells)
         self.carried = [None if input.outer is None else cells[input.outer] for input in work.inputs]
         self.parts: list[list[Cell]] = [[] for _ in work.outputs]
 
     def run(self) -> Frame[Cell]:
         """Compute the body until its condition, the trip count or the parts of an input say so."""
-        limit, goes_on, done = self._limit(), self._begins(), 0
+        limit, begins = self._limit(), self.work.condition
+        goes_on = begins is None or self._truth(self.cells[begins])
         outputs: list[Cell | None] | None = None
+        done = 0
         while goes_on and (limit is None or done < limit):
-            if self.machine.iterations == self.machine.most_iterations:
-                raise self.machine.endless(self.step, self.machine.iterations)
-            self.machine.iterations += 1
+            if self.forward.iterations == self.forward.most_iterations:
+                raise self.forward.endless(self.step, self.forward.iterations)
+            self.forward.iterations += 1
             outputs = yield self.plan, [*self._inputs(done, goes_on), *self.captured]
             done += 1
             self._keep(outputs)
-            if self.work.goes_on is not None:
-                cell = outputs[self.work.goes_on]
-                goes_on = bool(self.machine.scalar(self.step, cell, "the condition"))
+            goes_on = self.work.goes_on is None or self._truth(outputs[self.work.goes_on])
         return [self._output(number, outputs) for number in range(len(self.work.outputs))]
+
+    def _truth(self, cell: Cell | None) -> bool:
+        return bool(self.forward.scalar(self.step, cell, "the condition"))
 
     def _limit(self) -> int | None:
         """Return how often the body runs at most."""
         limits = []
         if self.work.trips is not None:
-            count = self.machine.scalar(self.step, self.cells[self.work.trips], "the trip count")
-            limits += [int(count)] if count >= 0 or self.is_onnx else []
-        for input in self.work.inputs:
+            count = self.forward.scalar(self.step, self.cells[self.work.trips], "the trip count")
+            has_limit = count >= 0 or self.step.node.domain != OPENVINO
+            limits += [int(count)] if has_limit else []
+        for input, cell in zip(self.work.inputs, self.carried, strict=True):
             if input.slice is not None:
-                whole = self._array(input)
-                limits.append(part_count(self.step, input.slice, whole.shape))
+                if cell is None:
+                    raise failure(self.step, "an input that is to be cut into parts is left out")
+                limits.append(part_count(self.step, input.slice, self.forward.array(cell).shape))
         return min(limits, default=None)
 
-    @property
-    def is_onnx(self) -> bool:
-        """Tell whether a negative trip count means none, and not that there is no limit."""
-        return self.step.node.domain != OPENVINO
-
-    def _begins(self) -> bool:
-        number = self.work.condition
-        if number is None:
-            return True
-        return bool(self.machine.scalar(self.step, self.cells[number], "the condition"))
-
-    def _array(self, input: BodyInput) -> Array:
-        cell = None if input.outer is None else self.cells[input.outer]
-        if cell is None:
-            raise failure(self.step, "an input that is to be cut into parts is left out")
-        return self.machine.array(cell)
-
-    def _inputs(self, iteration: int, goes_on: bool) -> list[Cell | None]:
-        return [
-            self._input(number, input, declared, iteration, goes_on)
-            for number, (input, declared) in enumerate(zip(self.work.inputs, self.plan.inputs, strict=True))
-        ]
-
-    def _input(
-        self, number: int, input: BodyInput, declared: GraphInput, iteration: int, goes_on: bool
-    ) -> Cell | None:
-        if input.source is Source.ITERATION:
-            return self.machine.lift(declared_scalar(iteration, declared, np.dtype(np.int64)))
-        if input.source is Source.CONDITION:
-            return self.machine.lift(declared_scalar(goes_on, declared, np.dtype(np.bool_)))
-        cell = self.carried[number]
-        if input.slice is None or cell is None:
-            return cell
-        cut = part_of(self.step, input.slice, self.machine.array(cell).shape, iteration)
-        return self.machine.move(cut, cell)
+    def _inputs(self, iteration: int, goes_on: bool) -> Iterator[Cell | None]:
+        for input, declared, cell in zip(self.work.inputs, self.plan.inputs, self.carried, strict=True):
+            if input.source is Source.ITERATION:
+                yield self.forward.lift(declared_scalar(iteration, declared, np.dtype(np.int64)))
+            elif input.source is Source.CONDITION:
+                yield self.forward.lift(declared_scalar(goes_on, declared, np.dtype(np.bool_)))
+            elif input.slice is None or cell is None:
+                yield cell
+            else:
+                shape = self.forward.array(cell).shape
+                yield self.forward.move(part_of(self.step, input.slice, shape, iteration), cell)
 
     def _keep(self, outputs: list[Cell | None]) -> None:
         for number, input in enumerate(self.work.inputs):
@@ -574,20 +528,17 @@ class _Loop(Generic[Cell]):
     def _output(self, number: int, outputs: list[Cell | None] | None) -> Cell | None:
         output = self.work.outputs[number]
         if output.slice is not None:
-            return self._joined(number)
+            join, parts = (
+                put_together(self.step, output.slice, self.plan.outputs[output.inner]),
+                self.parts[number],
+            )
+            return self.forward.move(join, *parts) if parts else self.forward.lift(join())
         if outputs is not None:
             return outputs[output.inner]
         for input, cell in zip(self.work.inputs, self.carried, strict=True):
             if input.source is Source.CARRIED and input.successor == output.inner:
                 return cell
         raise failure(self.step, f"output {number} has no value, as the body was never computed")
-
-    def _joined(self, number: int) -> Cell:
-        cut, declared = self.work.outputs[number].slice, self.plan.outputs[self.work.outputs[number].inner]
-        assert cut is not None
-        join = put_together(self.step, cut, declared)
-        parts = self.parts[number]
-        return self.machine.move(join, *parts) if parts else self.machine.lift(join())
 
 
 def _output_of(step: Step, outputs: Sequence[Cell | None], number: int) -> Cell | None:

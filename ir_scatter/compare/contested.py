@@ -7,7 +7,7 @@ number for each element, beside the element. Behind every other operator a whole
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ir_scatter.evaluate.operator import Case
 from ir_scatter.ops.general import GeneralOp, find
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.ops.kernels.certainty import count_hits
-from ir_scatter.ops.spec import Reduction
+from ir_scatter.ops.spec import Reduction, Role
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
@@ -49,6 +49,16 @@ class Open:
     why: str = ""
 
 
+def computed(where: "Array", why: str = "") -> Open:
+    """Say that some elements are open, and nothing of their values."""
+    return Open(np.where(where, np.int64(COMPUTED), np.int64(0)), why)
+
+
+def whole(why: str, shape: tuple[int, ...] | None) -> Open:
+    """Say that all of a tensor is open, its shape as well if that is not known."""
+    return Open(None if shape is None else np.broadcast_to(np.int64(COMPUTED), shape), why)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Marked:
     """A tensor on its way through a model.
@@ -64,12 +74,20 @@ class Marked:
     declared: tuple[int, ...] | None = None
 
     @property
+    def origins(self) -> "Array | None":
+        """Return what is known of its open elements."""
+        return None if self.open is None else self.open.origins
+
+    @property
     def shape(self) -> tuple[int, ...] | None:
-        """Return the shape, None if it is not known."""
-        known = self.array
-        if known is None and self.open is not None:
-            known = self.open.origins
+        known = self.origins if self.array is None else self.array
         return self.declared if known is None else tuple(known.shape)
+
+    @property
+    def numbers(self) -> "Array":
+        """Return a number for each element, 0 for those that are not open; the shape must be known."""
+        assert self.shape is not None
+        return np.broadcast_to(np.int64(0), self.shape) if self.origins is None else self.origins
 
 
 class Register:
@@ -89,10 +107,7 @@ class Register:
     def allowed(self, numbers: "Array", values: "Array", tolerance: Tolerance) -> "Array":
         """Tell for each contested element whether a value is one of those that the document allows.
 
-        Args:
-            numbers: of the elements; one may occur more than once.
-            values: as many.
-            tolerance: how far they may be off.
+        A number may occur more than once.
         """
         found = np.ones(numbers.shape, np.bool_)
         for start, result in self._results:
@@ -134,18 +149,12 @@ class OpenOutput:
 
     @property
     def excuse(self) -> Excuse:
-        """Return what is said of it."""
         origins = self.open.origins
         count = None if origins is None else int(np.count_nonzero(origins))
         return Excuse(count, self.open.why)
 
     def where(self, tolerance: Tolerance, *arrays: "Array") -> "Array":
-        """Tell which elements are open; those that none of the allowed updates can have become are not.
-
-        Args:
-            tolerance: how far numbers may be off.
-            arrays: what was computed.
-        """
+        """Tell which elements are open; those that none of the allowed updates can have become are not."""
         origins, shape = self.open.origins, arrays[0].shape
         if origins is None:
             return np.ones(shape, np.bool_)
@@ -167,15 +176,7 @@ def excused(
     of_subject: OpenOutput | None,
     of_reference: OpenOutput | None,
 ) -> Measure:
-    """Leave out of a mismatch what the document leaves open.
-
-    Args:
-        found: how an output differs.
-        got: the subject's.
-        expected: the reference's.
-        of_subject: what is open in the subject's model; None for nothing.
-        of_reference: what is open in that of the reference, which may be the same.
-    """
+    """Leave out of a mismatch what the document leaves open in the model of either side."""
     if found.verdict is not Verdict.MISMATCH or (of_subject is None and of_reference is None):
         return found
     sides = [(of_subject, [got]), (of_reference, [expected])]
@@ -196,37 +197,28 @@ def excused(
 
 
 def spread(step: Step, cells: Sequence[Marked | None], arrays: "Sequence[Array | None]") -> list[Open | None]:
-    """Return what of the outputs of a node is open; of one without bodies that is no scatter node.
-
-    Args:
-        step: the node.
-        cells: its inputs.
-        arrays: its outputs, as far as they are known.
-    """
-    op, count = find(step.node.domain, step.node.type), len(step.outputs)
-    touched = [number for number, cell in enumerate(cells) if cell is not None and cell.open is not None]
+    """Return what of the outputs of a node is open; of one without bodies that is no scatter node."""
+    count = len(step.outputs)
+    touched = {
+        number: cell for number, cell in enumerate(cells) if cell is not None and cell.open is not None
+    }
+    op = find(step.node.domain, step.node.type) if touched else None
     if op is not None and op.copies:  # a second input only tells the type
-        touched = [number for number in touched if number == 0]
+        touched = {number: cell for number, cell in touched.items() if number == 0}
     if not touched:
         return [None] * count
-    is_free = any(_origins(cells[number]) is None for number in touched)
+    is_free = any(cell.origins is None for cell in touched.values())
     if op is not None and op.reads_shapes_only and not is_free:
         return [None] * count
     before = next((cell.open.why for cell in cells if cell and cell.open and cell.open.why), "")
-    found: Sequence[Array | None] | None = None
-    if op is not None and not is_free:
-        found = _moved(step, op, cells, touched, arrays)
+    found = None if op is None or is_free else _moved(step, op, cells, set(touched), arrays)
     if found is not None:
         return [Open(one, before) for one in found]
     why = before or f"behind {step.node.type} {step.node.scope} every element may depend on a contested one"
-    if is_free or _makes_shapes(step, touched):
+    if is_free or _makes_shapes(step, set(touched)):
         return [Open(None, why)] * count
-    return [whole(why, shape_of(step, number, array)) for number, array in _numbered(arrays, count)]
-
-
-def whole(why: str, shape: tuple[int, ...] | None) -> Open:
-    """Say that all of a tensor is open, its shape as well if that is not known."""
-    return Open(None if shape is None else np.broadcast_to(np.int64(COMPUTED), shape), why)
+    known = [*arrays, *[None] * (count - len(arrays))]
+    return [whole(why, shape_of(step, number, known[number])) for number in range(count)]
 
 
 def shape_of(step: Step, number: int, array: "Array | None") -> tuple[int, ...] | None:
@@ -238,24 +230,26 @@ def shape_of(step: Step, number: int, array: "Array | None") -> tuple[int, ...] 
 
 
 def scattered(
-    case: Case, result: "DetailedResult | None", marks: Mapping[str, Open], register: Register
+    step: Step,
+    case: Case,
+    result: "DetailedResult",
+    cells: Mapping[Role, Marked],
+    register: Register,
 ) -> Open | None:
-    """Return what of the output of a scatter node is open, whose indices are certain.
-
-    Args:
-        case: its inputs.
-        result: its output; None if nothing about it can be contested.
-        marks: what is open of "data" and "updates".
-        register: gives numbers to elements that are contested here.
-    """
-    contested = None if result is None or not result.contested.any() else result.contested
-    if contested is None and not marks:
-        return None
-    data, updates = (
-        _numbers(marks.get(role), array.shape)
-        for role, array in (("data", case.data), ("updates", case.updates))
-    )
+    """Return what of the output of a scatter node is open."""
+    marks = {role: cell.open for role, cell in cells.items() if cell.open is not None}
+    is_free = any(one.origins is None for one in marks.values())
+    deciding = next((role for role in marks if role not in {Role.DATA, Role.UPDATES}), None)
+    if deciding is not None:
+        why = f"{deciding} of {step.node.type} {step.node.scope} depend on a contested element"
+        return whole(why, None if is_free else case.data.shape)
     why = next((one.why for one in marks.values() if one.why), "")
+    if is_free:
+        return Open(None, why)
+    contested = result.contested
+    if not marks and not contested.any():
+        return None
+    data, updates = cells[Role.DATA].numbers, cells[Role.UPDATES].numbers
     if case.task.reduction is Reduction.NONE:
         found = scatter(case.task, data, case.indices, updates)
     else:
@@ -263,8 +257,7 @@ def scattered(
         if not case.task.keeps_initial:
             found[count_hits(case.task, data.shape, case.indices, updates.shape) > 0] = 0
         found[_any_update(case, data.shape, updates)] = COMPUTED
-    if contested is not None:
-        assert result is not None
+    if contested.any():
         found[contested] = register.add(result)[contested]
         found[contested & _any_update(case, data.shape, updates)] = COMPUTED
     return Open(found, why) if found.any() else None
@@ -282,31 +275,24 @@ def _moved(
     step: Step,
     op: GeneralOp,
     cells: Sequence[Marked | None],
-    touched: Sequence[int],
+    touched: set[int],
     arrays: "Sequence[Array | None]",
 ) -> "Sequence[Array] | None":
     """Return the numbers of the elements of the outputs, None if single elements cannot be followed."""
+    first, is_computed = cells[0], isinstance(step.work, GeneralOp)
     if op.copies:
-        return [_copied(cells[0], arrays[0] if arrays else None)]
-    if isinstance(step.work, GeneralOp) and op.is_elementwise and op.moves:
+        assert first is not None
+        output = arrays[0] if arrays else None
+        if first.array is not None and output is not None and first.array.dtype == output.dtype:
+            return [first.numbers]
+        return [np.where(first.numbers != 0, np.int64(COMPUTED), np.int64(0))]  # of another type
+    if is_computed and op.is_elementwise and op.moves:
         return _chosen(step, cells)
-    moving = op.moved_inputs(len(cells)) if isinstance(step.work, GeneralOp) else ()
+    moving = op.moved_inputs(len(cells)) if is_computed else ()
     if moving:
-        return _followed(step, cells, moving) if set(touched) <= set(moving) else None
-    by_element = tuple(range(len(cells))) if op.is_elementwise else (0,) if op.is_pointwise else ()
-    if not by_element or not set(touched) <= set(by_element):
-        return None
-    return _by_element([cells[number] for number in by_element], step)
-
-
-def _copied(cell: Marked | None, output: "Array | None") -> "Array":
-    """Follow elements whose type may change: in another one they are not what they were."""
-    assert cell is not None
-    origins = _origins(cell)
-    assert origins is not None
-    if cell.array is not None and output is not None and cell.array.dtype == output.dtype:
-        return np.asarray(origins)
-    return np.where(origins != 0, np.int64(COMPUTED), np.int64(0))
+        return _followed(step, cells, moving) if touched <= set(moving) else None
+    by_element = len(cells) if op.is_elementwise else 1 if op.is_pointwise else 0
+    return _by_element(cells[:by_element], step) if touched <= set(range(by_element)) else None
 
 
 def _followed(step: Step, cells: Sequence[Marked | None], moving: Sequence[int]) -> "Sequence[Array] | None":
@@ -314,11 +300,10 @@ def _followed(step: Step, cells: Sequence[Marked | None], moving: Sequence[int])
     inputs = [None if cell is None else cell.array for cell in cells]
     for number in moving:
         cell = cells[number]
-        if cell is not None:
-            shape = cell.shape
-            if shape is None:
-                return None
-            inputs[number] = _numbers(cell.open, shape)
+        if cell is not None and cell.shape is not None:
+            inputs[number] = cell.numbers
+        elif cell is not None:
+            return None
     if any(cell is not None and array is None for cell, array in zip(cells, inputs, strict=True)):
         return None
     try:
@@ -336,48 +321,29 @@ def _chosen(step: Step, cells: Sequence[Marked | None]) -> "Sequence[Array] | No
     if found is None or condition.open is None:
         return found
     try:
-        return [np.where(np.broadcast_to(_origins(condition) != 0, found[0].shape), COMPUTED, found[0])]
+        return [np.where(np.broadcast_to(condition.numbers != 0, found[0].shape), COMPUTED, found[0])]
     except ValueError:
         return None
 
 
 def _by_element(cells: Sequence[Marked | None], step: Step) -> "Sequence[Array] | None":
     """Return which elements of the output are made of open ones, if shapes meet at their ends."""
-    shapes = [None if cell is None else cell.shape for cell in cells]
-    known = [shape for shape in shapes if shape is not None]
-    if len(known) != len(cells):
+    known = [cell for cell in cells if cell is not None and cell.shape is not None]
+    if len(known) < len(cells):
         return None
-    if len(set(known)) > 1 and str(step.node.attributes.get("auto_broadcast", "numpy")).lower() != "numpy":
+    is_numpy = str(step.node.attributes.get("auto_broadcast", "numpy")).lower() == "numpy"
+    if len({cell.shape for cell in known}) > 1 and not is_numpy:
         return None
     try:
-        shape = np.broadcast_shapes(*known)
+        open = np.broadcast_arrays(*(cell.numbers != 0 for cell in known))
     except ValueError:
         return None
-    found = np.zeros(shape, np.bool_)
-    for cell in cells:
-        if cell is not None and cell.open is not None:
-            found |= np.broadcast_to(_origins(cell) != 0, shape)
-    return [np.where(found, np.int64(COMPUTED), np.int64(0))]
+    return [np.where(np.any(open, axis=0), np.int64(COMPUTED), np.int64(0))]
 
 
-def _makes_shapes(step: Step, touched: Sequence[int]) -> bool:
+def _makes_shapes(step: Step, touched: set[int]) -> bool:
     """Tell whether open values have a part in the shape of an output."""
     if not isinstance(step.work, GeneralOp):
         return False
     constraints = step.work.constraints_in(step.node.domain)
     return any(constraint.port in touched and constraint.decides_shape for constraint in constraints)
-
-
-def _origins(cell: Marked | None) -> Any:
-    return None if cell is None or cell.open is None else cell.open.origins
-
-
-def _numbers(open: Open | None, shape: tuple[int, ...]) -> "Array":
-    """Return a number for each element, zeros for a tensor of which nothing is open."""
-    if open is None or open.origins is None:
-        return np.broadcast_to(np.int64(0), shape)
-    return open.origins
-
-
-def _numbered(arrays: "Sequence[Array | None]", count: int) -> "list[tuple[int, Array | None]]":
-    return [(number, arrays[number] if number < len(arrays) else None) for number in range(count)]

@@ -29,7 +29,7 @@ def extract(found: Compared, folder: Path) -> Iterator[str]:
         CannotWrite: a file cannot be written.
     """
     model = read(found.model)
-    nodes = {(site.node.scope, output_of(site)): site for site in nodes_by_tap(model).values()}
+    nodes = {(scatter.node.scope, output_of(scatter)): scatter for scatter in nodes_by_tap(model).values()}
     taken: set[str] = set()
     seen: set[tuple[str, str, str]] = set()
     for one in found.comparisons:
@@ -61,8 +61,8 @@ def unused_name(base: str, taken: set[str]) -> str:
     return name
 
 
-def _write(one: Comparison, site: ScatterNode, place: Path, found: Compared, format: str) -> Path:
-    node = _node(one, site)
+def _write(one: Comparison, scatter: ScatterNode, place: Path, found: Compared, format: str) -> Path:
+    node = _node(one, scatter)
     files = {place / f"model{suffix}": data for suffix, data in FORMATS[format].single_node(node).items()}
     for path, data in files.items():
         path.write_bytes(data)
@@ -74,15 +74,14 @@ def _write(one: Comparison, site: ScatterNode, place: Path, found: Compared, for
     return path
 
 
-def _node(one: Comparison, site: ScatterNode) -> OneNode:
-    """Describe the node with the inputs that it had."""
-    spec, node = site.spec, site.node
+def _node(one: Comparison, scatter: ScatterNode) -> OneNode:
+    spec, node = scatter.spec, scatter.node
     inputs: list[OneInput | None] = []
     for port, input, array in zip(spec.ports, node.inputs, one.inputs, strict=False):
         if array is None:
             inputs.append(None)
             continue
-        is_constant = input.value is not None and site.facts.array(input.value) is not None
+        is_constant = input.value is not None and scatter.facts.array(input.value) is not None
         inputs.append(OneInput(port.name, type_of(array), array, is_constant))
     attributes = {
         name: value
@@ -95,7 +94,6 @@ def _node(one: Comparison, site: ScatterNode) -> OneNode:
 
 
 def _readme(one: Comparison, path: Path, found: Compared) -> str:
-    """Return the command that shows the difference, and what it will show."""
     runner, measure = one.subject.removeprefix(SAVED), one.measure
     lines = [
         f"{one.operator} on {runner} differs from its document.",

@@ -1,4 +1,8 @@
-"""NumPy beside the runners: what the documents say a model computes, and what its indices were."""
+"""NumPy beside the runners: what the documents say a model computes, and what its indices were.
+
+Beside every array goes what of it is open (`ir_scatter.compare.contested`). Where NumPy does not know
+an operator, or a model breaks a rule, as much is computed as can be.
+"""
 
 import re
 import threading
@@ -13,20 +17,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ir_scatter.analysis.constants import Facts
-from ir_scatter.analysis.interpreter import Frame, Machine, Plan, Plans, Step, failure
+from ir_scatter.analysis.interpreter import Forward, Frame, Plan, Plans, Step, failure
 from ir_scatter.compare.contested import (
-    COMPUTED,
     Marked,
     Open,
     OpenOutput,
     Register,
+    computed,
     scattered,
     shape_of,
     spread,
     whole,
 )
 from ir_scatter.compare.result import NUMPY, Guarded
-from ir_scatter.core.dataflow import Call, Choice, Dataflow, Key, Nested, Repeat, Source
+from ir_scatter.core.dataflow import Call, Choice, Dataflow, Key, Repeat, Source
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import (
     BrokenModel,
@@ -36,21 +40,21 @@ from ir_scatter.core.errors import (
     UnknownOperator,
     UnreadableModel,
 )
-from ir_scatter.core.model import Model, Value
+from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import counted, static
 from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import (
     Program,
     Sketch,
-    arguments_of,
     by_role,
+    case_of_node,
     check_feeds,
     compute_node,
+    make_sketch,
+    prepare,
     site_of,
 )
-from ir_scatter.evaluate.operator import case_of, run
 from ir_scatter.ops.general import GeneralOp
-from ir_scatter.ops.general_kernels.base import kind
 from ir_scatter.ops.lookup import Lookup, scatter_types
 from ir_scatter.ops.spec import Reduction, Role
 from ir_scatter.runners.base import Outcome, Status
@@ -58,157 +62,9 @@ from ir_scatter.version import versions
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
-    from ir_scatter.evaluate.certainty import DetailedResult
-    from ir_scatter.evaluate.operator import Case
-
-
-_Depends = Callable[[Key | None], bool]
-
-
-def reached(
-    nested: Nested,
-    inputs: Sequence[Key | None],
-    count: int,
-    scopes: Collection[str],
-    depends: _Depends,
-) -> list[bool]:
-    """Tell of each output of a node whether it depends on one of some nodes, or on some values.
-
-    Args:
-        nested: the bodies of the node.
-        inputs: of the node.
-        count: of its outputs.
-        scopes: the nodes as `validate` prints them; they may be in bodies and functions.
-        depends: tells it of the node's inputs, and of what its bodies take from outside.
-    """
-    if isinstance(nested, Call):
-        return _call(inputs, nested, scopes, depends)
-    if isinstance(nested, Choice):
-        return _choice(inputs, nested, count, scopes, depends)
-    return _repeat(inputs, nested, count, scopes, depends)
-
-
-def _call(inputs: Sequence[Key | None], call: Call, scopes: Collection[str], depends: _Depends) -> list[bool]:
-    open = (
-        number
-        for number, outer in enumerate(call.inputs)
-        if outer is not None and outer < len(inputs) and depends(inputs[outer])
-    )
-    found = _body(call.body, frozenset(open), scopes, depends)
-    return [found[number] for number in call.outputs]
-
-
-def _choice(
-    inputs: Sequence[Key | None], choice: Choice, count: int, scopes: Collection[str], depends: _Depends
-) -> list[bool]:
-    """Either branch may be taken; if a node decides which, everything depends on it."""
-    if depends(inputs[choice.condition]):
-        return [True] * count
-    branches = [_call(inputs, branch, scopes, depends) for branch in choice.branches.values()]
-    return [any(pair) for pair in zip(*branches, strict=False)]
-
-
-def _repeat(
-    inputs: Sequence[Key | None], loop: Repeat, count: int, scopes: Collection[str], depends: _Depends
-) -> list[bool]:
-    """Go through the body until what one iteration hands to the next changes nothing any more."""
-    control = [inputs[number] for number in (loop.trips, loop.condition) if number is not None]
-    outer = [None if input.outer is None else inputs[input.outer] for input in loop.inputs]
-    open = {number for number, key in enumerate(outer) if depends(key)}
-    while True:
-        found = _body(loop.body, frozenset(open), scopes, depends)
-        more = {
-            number
-            for number, input in enumerate(loop.inputs)
-            if input.source is Source.CARRIED and input.successor is not None and found[input.successor]
-        }
-        if more <= open:
-            break
-        open |= more
-    if any(map(depends, control)) or (loop.goes_on is not None and found[loop.goes_on]):
-        return [True] * count
-    initial = {
-        input.successor
-        for number, input in enumerate(loop.inputs)
-        if input.source is Source.CARRIED and number in open
-    }
-    return [found[output.inner] or output.inner in initial for output in loop.outputs]
-
-
-def _body(wiring: Dataflow, inputs: frozenset[int], scopes: Collection[str], depends: _Depends) -> list[bool]:
-    """Tell of each output of a body whether it depends on a node, or on what is given to the body."""
-    known: dict[Key, bool] = {input.key: number in inputs for number, input in enumerate(wiring.inputs)}
-    known |= {key: depends(key) for key in wiring.captured}
-    return [_depends(output.key, wiring, known, scopes) for output in wiring.outputs]
-
-
-def _depends(key: Key, wiring: Dataflow, known: dict[Key, bool], scopes: Collection[str]) -> bool:
-    """Tell whether a value in a body depends on one of the nodes; without recursion, as chains are long."""
-    pending, opened = [key], set[Key]()
-    while pending:
-        current = pending[-1]
-        if current in known:
-            pending.pop()
-            continue
-        link = wiring.link(current)
-        if link is None or printed(link.node.scope, scopes) is not None:
-            known[current] = link is not None
-            continue
-        nested = wiring.nested(link.node)
-        sources = [key for key in (*link.inputs, *_captured(nested)) if key is not None]
-        missing = [source for source in sources if source not in known]
-        if missing and current not in opened:
-            opened.add(current)
-            pending += missing
-            continue
-
-        def tell(key: Key | None) -> bool:
-            return key is not None and known.get(key, False)
-
-        count = len(link.outputs)
-        if nested is None:
-            found = [any(map(tell, link.inputs))] * count
-        else:
-            found = reached(nested, link.inputs, count, scopes, tell)
-        for output, depends in zip(link.outputs, found, strict=False):
-            if output is not None:
-                known.setdefault(output, depends)
-        known.setdefault(current, any(found))
-    return known[key]
-
-
-def _captured(nested: Nested | None) -> list[Key]:
-    """Return what the bodies of a node take from the graph around it."""
-    if isinstance(nested, Choice):
-        bodies = [branch.body for branch in nested.branches.values()]
-    else:
-        bodies = [] if nested is None else [nested.body]
-    return [key for body in bodies for key in body.captured]
-
 
 Seeds = Mapping[str, "Sequence[Array]"]
 """By the scope of a scatter node: where runners found it contested, once for each computation."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What is to be said of the indices of a node.
-
-    Attributes:
-        scope: of the node.
-        operator: "ScatterUpdate-3".
-        error: what is not legal; None if all is.
-        contested: in how many elements the document leaves open which value stays.
-        elements: how many there are.
-        is_nan: whether that is because NaN meets numbers, and not because of repeated indices.
-    """
-
-    scope: str
-    operator: str
-    error: IllegalCase | None = None
-    contested: int = 0
-    elements: int = 0
-    is_nan: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -222,68 +78,58 @@ class Sight:
     """
 
     nodes: Collection[str] = ()
-    seen: dict[str, Seen] = field(default_factory=dict)
+    seen: dict[str, Guarded] = field(default_factory=dict)
     open: Mapping[str, OpenOutput] | None = None
 
-    def add(self, one: Seen) -> None:
+    def add(self, one: Guarded) -> None:
         """Enter what is to be said of a node; the first illegal computation is the one that counts."""
-        scope = printed(one.scope, self.nodes) or one.scope
+        scope = printed(one.node, self.nodes) or one.node
         known = self.seen.get(scope)
-        if known is None or (one.error is not None and known.error is None):
-            self.seen[scope] = replace(one, scope=scope)
+        if known is None or (one.is_illegal and not known.is_illegal):
+            self.seen[scope] = replace(one, node=scope)
 
     @property
     def contested(self) -> set[str]:
         """Return the nodes whose result the document leaves open."""
-        return {scope for scope, one in self.seen.items() if one.contested}
+        return {scope for scope, one in self.seen.items() if not one.is_illegal}
+
+    def in_case(self, number: int) -> Iterator[Guarded]:
+        """Yield what there is to say of indices for the inputs of a number."""
+        return (replace(one, case=number) for one in self.seen.values())
 
 
-def run_watched(program: Program, feeds: Mapping[str, Any], sight: Sight) -> "dict[str, Array]":
-    """Compute the outputs of a model by name.
+def printed(scope: str, known: Collection[str]) -> str | None:
+    """Return the path by which `validate` prints a node, None if it is no known one.
 
-    Args:
-        program: the model.
-        feeds: arrays by any name of an input.
-        sight: gets what is seen, even if the computation fails.
-
-    Raises:
-        BadFeed: the feeds are not what the model asks for.
-        EvaluationFailed: a node cannot be computed with the values that reach it.
+    That of "call:own::Store/written", the path through all calls, is "own::Store/written".
     """
-    watcher = _Watcher(program.plans, sight)
-    cells = watcher.run(program.plan, [Marked(array) for array in check_feeds(program.inputs, feeds)])
-    sight.open = _open(program.plan, cells, watcher.register)
-    return program.named([None if cell is None else cell.array for cell in cells])
+    while scope not in known:
+        _, colon, scope = scope.partition(":")
+        if not colon:
+            return None
+    return scope
 
 
-def _open(plan: Plan, cells: Sequence[Marked | None], register: Register) -> dict[str, OpenOutput]:
-    """Return the outputs of which something is open."""
-    return {
-        output.name: OpenOutput(cell.open, register)
-        for output, cell in zip(plan.outputs, cells, strict=True)
-        if cell is not None and cell.open is not None
-    }
+# A model that NumPy computes.
 
 
-class _Marking(Machine[Marked]):
-    """Moves marks where arrays are moved."""
+class _Watcher(Forward[Marked]):
+    """Computes, moves marks where arrays are moved, and enters what it sees."""
 
-    def __init__(self, plans: Plans) -> None:
+    def __init__(self, plans: Plans, sight: Sight) -> None:
         super().__init__(plans)
         self.register = Register()
+        self._sight = sight
         self._undecided: dict[Step, str] = {}
 
     def lift(self, array: "Array") -> Marked:
-        """Make a cell of an array that no input has a part in."""
         return Marked(array)
 
     def array(self, cell: Marked) -> "Array":
-        """Return the array."""
         assert cell.array is not None
         return cell.array
 
     def move(self, function: "Callable[..., Array]", *cells: Marked) -> Marked:
-        """Move elements, and the numbers of those that are open."""
         array = function(*map(self.array, cells))
         marks = [cell.open for cell in cells if cell.open is not None]
         if not marks:
@@ -291,13 +137,7 @@ class _Marking(Machine[Marked]):
         why = next((one.why for one in marks if one.why), "")
         if any(one.origins is None for one in marks):
             return Marked(array, Open(None, why))
-        numbers = [
-            np.zeros(self.array(cell).shape, np.int64)
-            if cell.open is None or cell.open.origins is None
-            else cell.open.origins
-            for cell in cells
-        ]
-        return Marked(array, Open(function(*numbers), why))
+        return Marked(array, Open(function(*(cell.numbers for cell in cells)), why))
 
     def scalar(self, step: Step, cell: Marked | None, what: str) -> Any:
         """Return one element that decides what is computed; if it is open, everything behind it is."""
@@ -308,78 +148,53 @@ class _Marking(Machine[Marked]):
         return super().scalar(step, cell, what)
 
     def step(self, step: Step, cells: list[Marked | None]) -> Frame[Marked]:
-        """Compute a node; as a generator, which asks for bodies to be computed."""
         found = yield from super().step(step, cells)
         why = self._undecided.pop(step, None)
         if why is None:
             return found
         return [None if cell is None else Marked(cell.array, Open(None, why)) for cell in found]
 
-
-class _Watcher(_Marking):
-    """Computes, and enters what it sees."""
-
-    def __init__(self, plans: Plans, sight: Sight) -> None:
-        super().__init__(plans)
-        self._sight = sight
-
     def compute(self, step: Step, cells: list[Marked | None]) -> Sequence[Marked | None]:
-        """Return the outputs of a node without bodies."""
         if isinstance(step.work, Lookup):
-            return [_watched(step, cells, self._sight, self.register)]
-        arrays = compute_node(step, [None if cell is None else cell.array for cell in cells])
-        if all(cell is None or cell.open is None for cell in cells):
-            return [Marked(array) for array in arrays]
+            return [self.scatter(step, cells)]
+        arrays = compute_node(step, _arrays(cells))
         return [Marked(array, open) for array, open in zip(arrays, spread(step, cells, arrays), strict=False)]
 
+    def scatter(self, step: Step, cells: Sequence[Marked | None]) -> Marked:
+        """Return the output of a scatter node, and enter what is to be said of its indices."""
+        site = site_of(step)
+        about = NUMPY, step.node.scope, str(site.spec.key), 0
+        try:
+            case = case_of_node(site, _arrays(cells))
+            result = detail(case)
+        except Error as error:
+            if isinstance(error, IllegalCase):
+                self._sight.add(Guarded.illegal(*about, error))
+            raise failure(step, str(error), breaks_rule=isinstance(error, IllegalCase)) from error
+        except MemoryError as error:
+            raise failure(step, "there is not enough memory") from error
+        if count := int(np.count_nonzero(result.contested)):
+            is_nan = site.reduction is not Reduction.NONE
+            self._sight.add(Guarded.contested(*about, count, result.values.size, is_nan=is_nan))
+        marked = by_role(site.lookup, cells)
+        return Marked(result.values, scattered(step, case, result, marked, self.register))
 
-def _watched(step: Step, cells: Sequence[Marked | None], sight: Sight, register: Register) -> Marked:
-    """Return the output of a scatter node."""
-    site = site_of(step)
-    scope, text = step.node.scope, str(site.spec.key)
-    marked = by_role(site.lookup, cells)
-    try:
-        arrays = {role: cell.array for role, cell in marked.items() if cell.array is not None}
-        operator, arguments = arguments_of(site, arrays)
-        case = case_of(operator, **arguments)
-        result = detail(case) if _may_be_contested(case) else None
-        values = run(case) if result is None else result.values
-    except Error as error:
-        if isinstance(error, IllegalCase):
-            sight.add(Seen(scope, text, error))
-        raise failure(step, str(error), breaks_rule=isinstance(error, IllegalCase)) from error
-    except MemoryError as error:
-        raise failure(step, "there is not enough memory") from error
-    if result is not None and result.contested.any():
-        is_nan = site.reduction is not Reduction.NONE
-        sight.add(Seen(scope, text, None, int(np.count_nonzero(result.contested)), values.size, is_nan))
-    marks = {role.value: cell.open for role, cell in marked.items() if cell.open is not None}
-    return Marked(values, _scattered(step, case, result, marks, register))
-
-
-def _may_be_contested(case: "Case") -> bool:
-    """Tell whether some element may have several values: repeated ones, and in extremes those beside NaN."""
-    if case.task.reduction in {Reduction.MIN, Reduction.MAX} and kind(case.data) == "float":
-        return bool((case.data != case.data).any() or (case.updates != case.updates).any())
-    return case.task.reduction is Reduction.NONE
+    def watch(self, plan: Plan, arrays: "Sequence[Array]") -> list[Marked | None]:
+        """Compute the main graph, and enter which of its outputs are open."""
+        cells = self.run(plan, list(map(Marked, arrays)))
+        self._sight.open = {
+            output.name: OpenOutput(cell.open, self.register)
+            for output, cell in zip(plan.outputs, cells, strict=True)
+            if cell is not None and cell.open is not None
+        }
+        return cells
 
 
-def _scattered(
-    step: Step,
-    case: "Case",
-    result: "DetailedResult | None",
-    marks: Mapping[str, Open],
-    register: Register,
-) -> Open | None:
-    """Return what of the output of a scatter node is open."""
-    if not marks.keys() <= {Role.DATA.value, Role.UPDATES.value}:
-        role = next(role for role in marks if role not in {Role.DATA.value, Role.UPDATES.value})
-        why = f"{role} of {step.node.type} {step.node.scope} depend on a contested element"
-        is_free = any(one.origins is None for one in marks.values())
-        return Open(None, why) if is_free else whole(why, case.data.shape)
-    if any(one.origins is None for one in marks.values()):
-        return Open(None, next((one.why for one in marks.values() if one.why), ""))
-    return scattered(case, result, marks, register)
+def _arrays(cells: Sequence[Marked | None]) -> "list[Array | None]":
+    return [None if cell is None else cell.array for cell in cells]
+
+
+# A model that NumPy does not compute as a whole.
 
 
 def foresee(
@@ -398,26 +213,17 @@ def foresee(
         sight: gets what is seen.
         seeds: what runners saw of contested nodes.
         computes: False to follow contested elements alone.
-
-    Raises:
-        BadFeed: the feeds are not what the model asks for.
     """
-    arrays = check_feeds(sketch.inputs, feeds)
-    foresight = _Foresight(sketch, sight, seeds or {}, computes=computes)
-    cells = foresight.run(sketch.plan, [Marked(array) for array in arrays])
-    sight.open = _open(sketch.plan, cells, foresight.register)
+    watcher = _Foresight(sketch.plans, sight, seeds or {}, computes=computes)
+    watcher.watch(sketch.plan, check_feeds(sketch.inputs, feeds))
 
 
-class _Unknown(Exception):
-    """Something about a node cannot be known before it is computed."""
-
-
-class _Foresight(_Marking):
+class _Foresight(_Watcher):
     """Computes a graph of which some values stay unknown, and no body."""
 
-    def __init__(self, sketch: Sketch, sight: Sight, seeds: Seeds, *, computes: bool) -> None:
-        super().__init__(sketch.plans)
-        self._sight, self._seeds, self._computes = sight, seeds, computes
+    def __init__(self, plans: Plans, sight: Sight, seeds: Seeds, *, computes: bool) -> None:
+        super().__init__(plans, sight)
+        self._seeds, self._computes = seeds, computes
         self._facts = Facts()
 
     def fetch(self, plan: Plan, values: dict[Key, Marked | None], key: Key) -> Marked | None:
@@ -430,130 +236,135 @@ class _Foresight(_Marking):
             return Marked(None)
 
     def step(self, step: Step, cells: list[Marked | None]) -> Frame[Marked]:
-        """Return what is known of the outputs of a node."""
         yield from ()  # no body is asked for
-        if isinstance(step.work, Call | Choice | Repeat):
-            return self._nested(step, step.work, cells)
-        return self.compute(step, cells)
+        if not isinstance(step.work, Call | Choice | Repeat):
+            return self.compute(step, cells)
+        open = [cell is not None and cell.open is not None for cell in cells]
+        why = f"what {step.node.type} {step.node.scope} computes depends on a contested element"
+        return [
+            Marked(None, whole(why, shape_of(step, number, None)) if depends else None)
+            for number, depends in enumerate(_Dependence(self.plans, self._seeds).outputs(step, open))
+        ]
 
-    def compute(self, step: Step, cells: list[Marked | None]) -> "list[Marked | None]":
+    def compute(self, step: Step, cells: list[Marked | None]) -> list[Marked | None]:
         """Return what is known of the outputs of a node without bodies."""
         if isinstance(step.work, Lookup):
-            return [self._scatter(step, cells)]
+            return [self.scatter(step, cells)]
         arrays: Sequence[Array | None] = [None] * len(step.outputs)
         if isinstance(step.work, GeneralOp) and self._computes and _are_known(cells):
             with suppress(Error, MemoryError):  # then what comes of it is not known
-                arrays = compute_node(step, [None if cell is None else cell.array for cell in cells])
-        known = [self._shaped(step, number, cell) for number, cell in enumerate(cells)]
+                arrays = compute_node(step, _arrays(cells))
+        known = list(cells)
+        for number, cell in enumerate(cells):
+            if cell is not None and cell.shape is None and cell.open is None:
+                known[number] = Marked(None, None, self._shape(step, number))
         marks = spread(step, known, arrays)
         missing = [None] * (len(marks) - len(arrays))
         return [Marked(array, open) for array, open in zip([*arrays, *missing], marks, strict=False)]
 
-    def _nested(
-        self, step: Step, work: "Call | Choice | Repeat", cells: list[Marked | None]
-    ) -> "list[Marked | None]":
-        open = {
-            key
-            for key, cell in zip(step.inputs, cells, strict=True)
-            if key is not None and cell is not None and cell.open is not None
-        }
-        count = len(step.outputs)
-        if not open and not self._seeds:
-            return [Marked(None)] * count
-        try:
-            found = reached(work, step.inputs, count, frozenset(self._seeds), open.__contains__)
-        except Error:  # its bodies do not fit together
-            found = [True] * count
-        why = f"what {step.node.type} {step.node.scope} computes depends on a contested element"
-        return [
-            Marked(None, whole(why, shape_of(step, number, None)) if depends else None)
-            for number, depends in enumerate(found)
-        ]
-
-    def _scatter(self, step: Step, cells: list[Marked | None]) -> Marked:
+    def scatter(self, step: Step, cells: Sequence[Marked | None]) -> Marked:
         """Watch a scatter node, or look at its indices alone; or take what runners saw."""
-        assert isinstance(step.work, Lookup)
-        if self._computes:
-            try:
+        alike = self._alike(step, cells) if self._computes else None
+        if alike is not None:
+            with suppress(Error, MemoryError):  # what is to be said was entered
+                found = super().scatter(step, alike)
                 if _are_known(cells):
-                    return _watched(step, cells, self._sight, self.register)
-                looked = _watched(step, self._alike(step, cells), self._sight, self.register)
-            except (Error, MemoryError, _Unknown):  # what is to be said was entered
-                pass
-            else:
-                return Marked(None, _without_values(looked.open))
-        marks = [cell.open for cell in cells if cell is not None and cell.open is not None]
+                    return found
+                if found.open is None or found.open.origins is None:
+                    return Marked(None, found.open)
+                return Marked(None, computed(found.open.origins != 0, found.open.why))
         seen = self._seeds.get(printed(step.node.scope, self._seeds) or "", ())
-        if not marks and not seen:
+        is_touched = any(cell is not None and cell.open is not None for cell in cells)
+        if not is_touched and not seen:
             return Marked(None)
-        if not marks and len({one.shape for one in seen}) == 1:
-            return Marked(None, Open(np.where(np.any(seen, axis=0), np.int64(COMPUTED), np.int64(0))))
+        if not is_touched and len({one.shape for one in seen}) == 1:
+            return Marked(None, computed(np.any(seen, axis=0)))
         why = f"behind {step.node.type} {step.node.scope} every element may depend on a contested one"
         return Marked(None, whole(why, shape_of(step, 0, None)))
 
-    def _alike(self, step: Step, cells: Sequence[Marked | None]) -> list[Marked | None]:
-        """Return the inputs of a scatter node; unknown data and updates as something that looks like them."""
+    def _alike(self, step: Step, cells: Sequence[Marked | None]) -> list[Marked | None] | None:
+        """Return the inputs of a scatter node, zeros for data and updates; None if more is unknown."""
         assert isinstance(step.work, Lookup)
         assert step.work.spec is not None
-        roles = [port.role for port in step.work.spec.ports]
         found = list(cells)
-        for number, cell in enumerate(cells):
+        for number, (port, cell) in enumerate(zip(step.work.spec.ports, cells, strict=False)):
             if cell is None or cell.array is not None:
                 continue
-            if number >= len(roles) or roles[number] not in {Role.DATA, Role.UPDATES}:
-                raise _Unknown
-            value = step.node.inputs[number].value
-            found[number] = Marked(self._like(value), cell.open)
+            value, shape = step.node.inputs[number].value, self._shape(step, number)
+            type = None if value is None or value.element_type is None else dtype(value.element_type)
+            if port.role not in {Role.DATA, Role.UPDATES} or shape is None or type is None or type.hasobject:
+                return None
+            found[number] = Marked(np.broadcast_to(np.zeros((), type), shape), cell.open)
         return found
 
-    def _like(self, value: Value | None) -> "Array":
-        """Return zeros of the type and shape of a value; they take no memory.
-
-        Raises:
-            _Unknown: type or shape are not known.
-        """
-        shape = None if value is None else static(self._facts.shape(value))
-        type = None if value is None or value.element_type is None else dtype(value.element_type)
-        if shape is None or type is None or type.hasobject:
-            raise _Unknown
-        return np.broadcast_to(np.zeros((), type), shape)
-
-    def _shaped(self, step: Step, number: int, cell: Marked | None) -> Marked | None:
-        """Give a value that is not known, and of which nothing is open, the shape that it will have."""
-        if cell is None or cell.shape is not None or cell.open is not None:
-            return cell
+    def _shape(self, step: Step, number: int) -> tuple[int, ...] | None:
+        """Return the shape that an input of a node will have, None if it is not known."""
         inputs = step.node.inputs
         value = inputs[number].value if number < len(inputs) else None
-        shape = None if value is None else static(self._facts.shape(value))
-        return cell if shape is None else Marked(None, None, shape)
+        return None if value is None else static(self._facts.shape(value))
 
 
 def _are_known(cells: Sequence[Marked | None]) -> bool:
     return all(cell is None or cell.array is not None for cell in cells)
 
 
-def _without_values(open: Open | None) -> Open | None:
-    """Say nothing of the values that contested elements may have."""
-    if open is None or open.origins is None:
-        return open
-    return Open(np.where(open.origins != 0, np.int64(COMPUTED), np.int64(0)), open.why)
+class _Dependence:
+    """Tells which outputs of nodes with bodies depend on open values, or on nodes that are contested."""
+
+    def __init__(self, plans: Plans, contested: Collection[str]) -> None:
+        self._plans, self._contested = plans, contested
+
+    def outputs(self, step: Step, open: Sequence[bool]) -> list[bool]:
+        """Tell it of each output of a node whose inputs are open or not."""
+        work = step.work
+        if isinstance(work, Repeat):
+            return self._repeat(step, work, open)
+        if isinstance(work, Call):
+            return self._call(step, work, open)
+        if isinstance(work, Choice) and not open[work.condition]:
+            branches = [self._call(step, branch, open) for branch in work.branches.values()]
+            return [any(pair) for pair in zip(*branches, strict=False)]
+        depends = any(open) or printed(step.node.scope, self._contested) is not None
+        return [depends] * len(step.outputs)
+
+    def _call(self, step: Step, call: Call, open: Sequence[bool]) -> list[bool]:
+        given = [outer is not None and open[outer] for outer in call.inputs]
+        found = self._body(step, call.body, given, open)
+        return [found[number] for number in call.outputs]
+
+    def _repeat(self, step: Step, loop: Repeat, open: Sequence[bool]) -> list[bool]:
+        """Go through the body until what one iteration hands to the next changes nothing any more."""
+        carried = {
+            number: input.successor
+            for number, input in enumerate(loop.inputs)
+            if input.source is Source.CARRIED and input.successor is not None
+        }
+        given = [input.outer is not None and open[input.outer] for input in loop.inputs]
+        while True:
+            found = self._body(step, loop.body, given, open)
+            more = [number for number, successor in carried.items() if found[successor] and not given[number]]
+            if not more:
+                break
+            for number in more:
+                given[number] = True
+        control = [open[number] for number in (loop.trips, loop.condition) if number is not None]
+        if any(control) or (loop.goes_on is not None and found[loop.goes_on]):
+            return [True] * len(step.outputs)
+        initial = {successor for number, successor in carried.items() if given[number]}
+        return [found[output.inner] or output.inner in initial for output in loop.outputs]
+
+    def _body(self, step: Step, body: Dataflow, given: Sequence[bool], open: Sequence[bool]) -> list[bool]:
+        """Tell it of each output of a body: of what it is given, and what it takes from outside."""
+        plan, outside = self._plans[body], dict(zip(step.inputs, open, strict=True))
+        known = {input.key: is_open for input, is_open in zip(plan.inputs, given, strict=True)}
+        known |= {key: outside[key] for key in plan.captured}
+        for inner in plan.steps:
+            inputs = [key is not None and known.get(key, False) for key in inner.inputs]
+            known |= zip(inner.outputs, self.outputs(inner, inputs), strict=False)
+        return [known.get(output.key, False) for output in plan.outputs]
 
 
-def printed(scope: str, known: Collection[str]) -> str | None:
-    """Return the path by which `validate` prints a node, None if it is no known one.
-
-    Args:
-        scope: the path through all calls: "call:own::Store/written".
-        known: paths as they are printed: "own::Store/written".
-    """
-    if scope in known:
-        return scope
-    at = scope.find(":")
-    while at >= 0:
-        if scope[at + 1 :] in known:
-            return scope[at + 1 :]
-        at = scope.find(":", at + 1)
-    return None
+# Beside the runners.
 
 
 class Reference:
@@ -588,10 +399,7 @@ class Reference:
     def foresee(self, feeds: "Mapping[str, Array]", seeds: Seeds, timeout: float) -> Mapping[str, OpenOutput]:
         """Return the outputs of which something is open, as far as that can be told of a model that fails.
 
-        Args:
-            feeds: of the case.
-            seeds: what runners saw of contested nodes in it.
-            timeout: in seconds, for each of two ways: with what NumPy can compute, and without.
+        The time limit is for each of two ways: with what NumPy can compute, and without.
         """
         sketch = self._sketch
         for computes in (True, False) if self._timed_out is None else (False,):
@@ -608,8 +416,6 @@ class Reference:
     @cached_property
     def _program(self) -> "Program | Error":
         """Return the model made ready to be run, or why NumPy cannot compute it."""
-        from ir_scatter.evaluate.model import prepare
-
         try:
             return prepare(self._model)
         except (BrokenModel, UnknownOperator) as error:
@@ -618,12 +424,9 @@ class Reference:
     @cached_property
     def _sketch(self) -> "Sketch | None":
         """Return what is known of a model that cannot be computed; None if that is nothing."""
-        from ir_scatter.evaluate.model import make_sketch
-
-        try:
+        with suppress(Error):
             return make_sketch(self._model)
-        except Error:
-            return None
+        return None
 
     def _compute(self, feeds: "Mapping[str, Array]", sight: Sight) -> Outcome:
         start, program = time.perf_counter(), self._program
@@ -635,7 +438,9 @@ class Reference:
             is_unknown = isinstance(program, UnknownOperator)
             return self._ended(Status.UNSUPPORTED if is_unknown else Status.REFUSED, str(program))
         try:
-            outputs = run_watched(program, feeds, sight)
+            watcher = _Watcher(program.plans, sight)
+            cells = watcher.watch(program.plan, check_feeds(program.inputs, feeds))
+            outputs = program.named(_arrays(cells))
         except EvaluationFailed as error:
             return self._ended(Status.REFUSED, str(error))
         except MemoryError:
@@ -661,14 +466,3 @@ def in_background(work: Callable[[], Any]) -> "Future[Any]":
 
     threading.Thread(target=run, daemon=True).start()
     return future
-
-
-def guarded_by(sight: Sight, case: int) -> Iterator[Guarded]:
-    """Yield what there is to say of indices that NumPy saw."""
-    for one in sight.seen.values():
-        if one.error is not None:
-            yield Guarded.illegal(NUMPY, one.scope, one.operator, case, one.error)
-        elif one.contested:
-            yield Guarded.contested(
-                NUMPY, one.scope, one.operator, case, one.contested, one.elements, is_nan=one.is_nan
-            )

@@ -1,11 +1,11 @@
 """Judges what runners gave: outputs by each other, scatter nodes by their document, and who is wrong."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from ir_scatter.compare.result import (
     Measure,
     NotTapped,
     Outlier,
+    Runs,
+    Settings,
     Verdict,
 )
 from ir_scatter.compare.tolerance import (
@@ -34,8 +36,9 @@ from ir_scatter.compare.tolerance import (
 )
 from ir_scatter.core.errors import Error, IllegalCase
 from ir_scatter.core.model import Model
-from ir_scatter.evaluate import evaluate, evaluate_detailed
-from ir_scatter.evaluate.model import arguments_of, by_role
+from ir_scatter.evaluate.certainty import detail
+from ir_scatter.evaluate.model import case_of_node
+from ir_scatter.evaluate.operator import Case
 from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.runners.base import Execution, Outcome, Status, Tap, tap_of
@@ -53,11 +56,6 @@ _CAMPS = 3
 """From so many runners on one can be the outlier."""
 
 
-def certain() -> Mapping[str, OpenOutput]:
-    """Leave nothing open."""
-    return {}
-
-
 # Outputs of models.
 
 
@@ -66,7 +64,7 @@ def compare_outputs(
     reference: Outcome,
     case: int,
     tolerances: Tolerances,
-    open: Open = certain,
+    open: Open = dict,
     open_in_reference: Open | None = None,
 ) -> Iterator[Comparison]:
     """Yield a comparison for each output of two runs.
@@ -77,7 +75,7 @@ def compare_outputs(
         case: the number of the inputs.
         tolerances: how far elements may be apart.
         open: what is open in the subject's model.
-        open_in_reference: the same in the reference's model, if that is another one.
+        open_in_reference: and in that of the reference, if it is another one.
     """
     precision = coarser(subject.precision, reference.precision)
     for name in dict.fromkeys((*reference.outputs, *subject.outputs)):
@@ -145,15 +143,14 @@ def nodes_by_tap(model: Model) -> dict[Tap, ScatterNode]:
     return found
 
 
-def output_of(site: ScatterNode) -> str:
-    """Return the name of a node's output."""
-    named = site.node.outputs[0].name if site.node.outputs else ""
-    return named or site.node.name
+def output_of(scatter: ScatterNode) -> str:
+    named = scatter.node.outputs[0].name if scatter.node.outputs else ""
+    return named or scatter.node.name
 
 
-def tolerance_names(site: ScatterNode) -> tuple[str, ...]:
+def tolerance_names(scatter: ScatterNode) -> tuple[str, ...]:
     """Return the names that a tolerance may be given for."""
-    return output_of(site), site.node.name, site.node.scope
+    return output_of(scatter), scatter.node.name, scatter.node.scope
 
 
 class NodeJudge:
@@ -165,36 +162,32 @@ class NodeJudge:
     """
 
     def __init__(self, nodes: Mapping[Tap, ScatterNode], tolerances: Tolerances) -> None:
-        self._nodes = {(tap.scope, tap.output, tap.callers): site for tap, site in nodes.items()}
+        self._nodes = {(tap.scope, tap.output, tap.callers): scatter for tap, scatter in nodes.items()}
         self._tolerances = tolerances
         self.contested: dict[int, dict[str, list[Array]]] = {}
 
     def judge(self, run: Outcome, case: int) -> list[Note]:
-        """Return what is to be said of every computation of every node that the model has.
+        """Return what is to be said of every computation of every node in a run with taps.
 
         One that NumPy has nothing to say of is a comparison of the runner with itself.
-
-        Args:
-            run: with taps.
-            case: the number of the inputs.
         """
         found: list[Note] = []
         for tapped in run.tapped:
-            site = self._nodes.get((tapped.tap.scope, tapped.tap.output, tapped.tap.callers))
-            if site is None:
+            scatter = self._nodes.get((tapped.tap.scope, tapped.tap.output, tapped.tap.callers))
+            if scatter is None:
                 continue
             if tapped.problem or not tapped.executions:
                 found.append(NotTapped(run.runner, tapped.tap.scope, tapped.problem or NEVER))
             for execution in tapped.executions:
-                found += self._judged(site, execution, run, case)
+                found += self._judged(scatter, execution, run, case)
         return found
 
-    def _judged(self, site: ScatterNode, execution: Execution, run: Outcome, case: int) -> Iterator[Note]:
-        scope, operator, runner = site.node.scope, str(site.spec.key), run.runner
+    def _judged(self, scatter: ScatterNode, execution: Execution, run: Outcome, case: int) -> Iterator[Note]:
+        scope, operator, runner = scatter.node.scope, str(scatter.spec.key), run.runner
         said = Comparison(
             Level.NODE,
             scope,
-            output_of(site),
+            output_of(scatter),
             case,
             runner,
             NUMPY,
@@ -207,8 +200,8 @@ class NodeJudge:
             caller=execution.caller,
         )
         try:
-            row, arguments = arguments_of(site, by_role(site.lookup, execution.inputs))
-            found, expected, contested = self._measured(site, execution.output, row, arguments, run.precision)
+            computed = case_of_node(scatter, execution.inputs)
+            found, expected, contested = self._measured(scatter, execution.output, computed, run.precision)
         except IllegalCase as error:
             yield Guarded.illegal(runner, scope, operator, case, error)
             return
@@ -219,7 +212,7 @@ class NodeJudge:
         if contested is not None:
             self._keep(case, scope, contested)
             count = int(np.count_nonzero(contested))
-            is_nan = site.reduction is not Reduction.NONE
+            is_nan = scatter.reduction is not Reduction.NONE
             yield Guarded.contested(runner, scope, operator, case, count, expected.size, is_nan=is_nan)
         yield without_equal(replace(said, measure=found, expected=expected))
 
@@ -229,22 +222,15 @@ class NodeJudge:
             seen.append(contested)
 
     def _measured(
-        self, site: ScatterNode, got: "Array", operator: str, arguments: dict[str, Any], precision: str
+        self, scatter: ScatterNode, got: "Array", case: Case, precision: str
     ) -> "tuple[Measure, Array, Array | None]":
         """Return how an output differs, what was expected, and where it is contested, None for nowhere."""
-        asked = self._tolerances.find(*tolerance_names(site))
-        is_reduced = site.reduction is not Reduction.NONE
-        if is_reduced:  # most results are equal, and what may be rounded takes ten times as long
-            values = evaluate(operator, **arguments)
-            is_extreme = site.reduction in {Reduction.MIN, Reduction.MAX}
-            if are_equal(got, values) and not (is_extreme and (values != values).any()):
-                tolerance = asked or default_tolerance(values, precision, is_node=True)
-                return Measure(Verdict.EQUAL, values.size, tolerance=tolerance), values, None
-        expected = evaluate_detailed(operator, **arguments)
+        asked = self._tolerances.find(*tolerance_names(scatter))
+        expected = detail(case)
         values = expected.values
         contested = expected.contested if expected.contested.any() else None
         tolerance = asked or default_tolerance(values, precision, is_node=True)
-        if is_reduced and are_equal(got, values):
+        if scatter.reduction is not Reduction.NONE and are_equal(got, values):
             return Measure(Verdict.EQUAL, values.size, tolerance=tolerance), values, contested
         is_comparable = got.shape == values.shape and got.dtype == values.dtype
         bits = FRACTION_BITS.get(values.dtype.name)
@@ -298,7 +284,7 @@ def _worst(found: Sequence[Comparison]) -> Comparison:
 
 
 def _changed(found: Sequence[Comparison]) -> list[Comparison]:
-    """Return how a result changes that had the same inputs."""
+    """Return how a result changes whose inputs do not."""
     first, expected = found[0], found[0].got
     assert expected is not None
     for one in found[1:]:
@@ -312,12 +298,12 @@ def _changed(found: Sequence[Comparison]) -> list[Comparison]:
     return []
 
 
-# Outputs that are not the same when nodes are tapped: the same runner on the same inputs.
+# All runs of one case, and who is wrong.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changed:
-    """An output that is not the same with taps as without.
+    """An output that is not the same with taps as without: the same runner on the same inputs.
 
     Attributes:
         plain: the run without taps.
@@ -331,67 +317,83 @@ class Changed:
     without: "Array"
     tapped: "Array | None"
 
-    def measure(self, tolerances: Tolerances, open: Open, got: "Array | None", expected: "Array") -> Measure:
-        """Return how two values of the output differ beyond rounding, where it is not left open."""
-        return _measured(self.output, got, expected, self.plain.precision, tolerances, open)
-
-
-def changed_by_taps(plain: Outcome, tapped: Outcome) -> Iterator[Changed]:
-    """Yield the outputs that taps have changed, if they are none of those of the runs without taps."""
-    for name, without in plain.outputs.items() if tapped.runs else ():
-        got = tapped.outputs.get(name)
-        if got is None or not any(are_equal(got, run[name]) for run in plain.runs if name in run):
-            yield Changed(plain, name, without, got)
-
-
-def are_beyond_rounding(changes: Sequence[Changed], tolerances: Tolerances) -> bool:
-    """Tell whether one of some changes is more than rounding."""
-    found = (one.measure(tolerances, certain, one.tapped, one.without) for one in changes)
-    return any(one.verdict is Verdict.MISMATCH for one in found)
-
-
-# All outputs of one case, and who is wrong.
-
 
 class CaseJudge:
-    """Judges the outputs of one model for one set of inputs.
+    """Judges what runners make of one model for one set of inputs; tapped nodes while the next one runs.
 
     Attributes:
-        outputs: the comparisons.
+        number: of the inputs.
+        runs: of each runner, those with taps only if they are to be kept.
+        notes: what is said of nodes.
+        outputs: the comparisons of outputs.
         outliers: who says something else than two others, or contradicts itself.
         remarks: what else there is to say.
     """
 
-    def __init__(self, case: int, tolerances: Tolerances, open: Open, notes: Sequence[Note]) -> None:
-        """Make a judge.
-
-        Args:
-            case: the number of the inputs.
-            tolerances: how far elements may be apart.
-            open: what the document leaves open.
-            notes: what is said of the nodes.
-        """
-        self._case, self._tolerances, self._open, self._notes = case, tolerances, open, notes
+    def __init__(self, number: int, nodes: NodeJudge, settings: Settings, open: Open) -> None:
+        self.number, self._nodes, self._settings, self._open = number, nodes, settings, open
+        self.runs: list[Runs] = []
+        self.notes: list[Note] = []
         self.outputs: list[Comparison] = []
         self.outliers: list[Outlier] = []
         self.remarks: list[str] = []
+        self._changes: list[Changed] = []
+        self._executor = ThreadPoolExecutor(1)
+        self._judged: list[list[Future[list[Note]]]] = []
 
-    def compare(self, outcomes: Sequence[Outcome], *, pairwise: bool) -> None:
-        """Compare outputs: with NumPy if it computed the model, or else with the first that did.
+    def take(self, plain: Outcome, tapped: Iterable[Outcome]) -> None:
+        """Take the runs of one runner as they come."""
+        judged, kept = list[Future[list[Note]]](), list[Outcome]()
+        for run in tapped:
+            for name, without in plain.outputs.items() if run.runs else ():
+                got = run.outputs.get(name)
+                if got is None or not any(are_equal(got, one[name]) for one in plain.runs if name in one):
+                    self._changes.append(Changed(plain, name, without, got))
+            known = replace(run, precision=plain.precision)
+            judged.append(self._executor.submit(self._nodes.judge, known, self.number))
+            if self._settings.keeps_runs:
+                kept.append(known)
+        self._judged.append(judged)
+        self.runs.append(Runs(plain, tuple(kept)))
 
-        Args:
-            outcomes: in the order in which runners were named.
-            pairwise: whether every pair is compared.
-        """
-        ran = [one for one in outcomes if one.status is Status.OK]
+    def judge_nodes(self) -> None:
+        """Say of nodes what was found out meanwhile, once what holds of several runs."""
+        for judged in self._judged:
+            self.notes += merge_repeats([one.result() for one in judged])
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """Return the runs without taps."""
+        return [one.plain for one in self.runs]
+
+    @property
+    def is_changed(self) -> bool:
+        """Tell whether taps changed an output by more than rounding."""
+        found = (self._measured(one, one.tapped, one.without) for one in self._changes)
+        return any(one.verdict is Verdict.MISMATCH for one in found)
+
+    def _measured(self, one: Changed, got: "Array | None", expected: "Array", *open: Open) -> Measure:
+        return _measured(one.output, got, expected, one.plain.precision, self._settings.tolerances, *open)
+
+    def compare_all(self) -> None:
+        """Compare outputs: with NumPy if it computed the model, or else with the first that did."""
+        ran = [one for one in self.outcomes if one.status is Status.OK]
         ran.sort(key=lambda one: not one.runner.endswith(NUMPY))
-        for reference, subject in combinations(ran, 2):
-            if pairwise or reference is ran[0]:
-                self.outputs += compare_outputs(subject, reference, self._case, self._tolerances, self._open)
-        for outcome in outcomes:
-            self.outputs += compare_runs(outcome, self._case)
+        self.compare(
+            (subject, reference)
+            for reference, subject in combinations(ran, 2)
+            if self._settings.pairwise or reference is ran[0]
+        )
+        for outcome in self.outcomes:
+            self.outputs += compare_runs(outcome, self.number)
 
-    def find_outliers(self, outcomes: Sequence[Outcome]) -> None:
+    def compare(self, pairs: Iterable[tuple[Outcome, Outcome]]) -> None:
+        for subject, reference in pairs:
+            self.outputs += compare_outputs(
+                subject, reference, self.number, self._settings.tolerances, self._open
+            )
+
+    def find_outliers(self) -> None:
         """Name the runner that says something else where three or more say something.
 
         With NumPy as the reference, runners that agree with each other against it are compared too: then
@@ -399,13 +401,13 @@ class CaseJudge:
         calls of a function, the first is named in which somebody does.
         """
         by_tensor: dict[tuple[object, ...], list[Comparison]] = {}
-        for one in (*self.outputs, *comparisons_in(self._notes)):
+        for one in (*self.outputs, *comparisons_in(self.notes)):
             if one.subject != one.reference:
                 place = (one.level, one.node, one.tensor, one.place, one.caller)
                 by_tensor.setdefault(place, []).append(one)
         found: dict[tuple[object, ...], Outlier] = {}
         for key, same in by_tensor.items():
-            outlier = self._outlier(same, {one.runner: one for one in outcomes})
+            outlier = self._outlier(same, {one.runner: one for one in self.outcomes})
             if outlier is not None:
                 found.setdefault(key[:3], outlier)
         self.outliers += found.values()
@@ -428,7 +430,7 @@ class CaseJudge:
         else:
             message = f"{names} differ from {reference}, and from each other"
         message += _by_document(found) if reference.endswith(NUMPY) else ""
-        return Outlier(first.level, first.node, first.tensor, self._case, runners, message)
+        return Outlier(first.level, first.node, first.tensor, self.number, runners, message)
 
     def _agree(self, outcomes: Sequence[Outcome], tensor: str) -> bool:
         first = outcomes[0].outputs.get(tensor) if outcomes else None
@@ -436,10 +438,10 @@ class CaseJudge:
             return False
         precision = coarser(*(one.precision for one in outcomes))
         others = (one.outputs.get(tensor) for one in outcomes[1:])
-        found = (_measured(tensor, got, first, precision, self._tolerances) for got in others)
+        found = (_measured(tensor, got, first, precision, self._settings.tolerances) for got in others)
         return all(one.verdict is not Verdict.MISMATCH for one in found)
 
-    def explain(self, changes: Sequence[Changed], numpy: Outcome | None) -> None:
+    def explain(self, numpy: Outcome | None) -> None:
         """Say of outputs that taps changed whether it is rounding, and if not, which of the two is wrong.
 
         NumPy tells, or else the nodes if all are right when they are tapped; of each output of a runner
@@ -447,11 +449,14 @@ class CaseJudge:
         """
         document = {} if numpy is None or numpy.status is not Status.OK else numpy.outputs
         done: set[tuple[str, str]] = set()
-        for one in changes:
+        for one in self._changes:
             runner, name, without, tapped = one.plain.runner, one.output, one.without, one.tapped
             if (runner, name) in done:
                 continue
-            told = partial(one.measure, self._tolerances, self._open)
+
+            def told(got: "Array | None", expected: "Array", one: Changed = one) -> Measure:
+                return self._measured(one, got, expected, self._open)
+
             found = told(tapped, without)
             if found.verdict is not Verdict.MISMATCH:
                 self.remarks.append(_rounding(one, is_open=found.verdict is Verdict.CONTESTED))
@@ -460,7 +465,7 @@ class CaseJudge:
             if tapped is None:
                 found = replace(found, remark="is missing when nodes are tapped")
             said = replace(found, verdict=Verdict.NONDETERMINISTIC)
-            comparison = _of_output(name, self._case, runner, runner, said, tapped, without, tapped=True)
+            comparison = _of_output(name, self.number, runner, runner, said, tapped, without, tapped=True)
             right, end = document.get(name), ""
             if right is not None:
                 of_tapped, of_plain = told(tapped, right), told(without, right)
@@ -470,14 +475,14 @@ class CaseJudge:
                     continue
                 if is_wrong[1]:
                     assert numpy is not None
-                    comparison = _of_output(name, self._case, runner, numpy.runner, of_plain, without, right)
+                    comparison = _of_output(name, self.number, runner, numpy.runner, of_plain, without, right)
                 if found.worst is not None and len(found.worst.index) == right.ndim:
                     end = f"; by the document it is {shown(plain(right[found.worst.index]))}"
                 words = ["wrong" if wrong else "right" for wrong in is_wrong]
                 end += f": {words[0]} with taps, {words[1]} without"
             elif tapped is not None and self._are_nodes_right(runner):
                 said = told(without, tapped)
-                comparison = _of_output(name, self._case, runner, runner, said, without, tapped, tapped=True)
+                comparison = _of_output(name, self.number, runner, runner, said, without, tapped, tapped=True)
                 end = "; with taps every scatter node is right"
             self._contradicts(comparison, found, end)
 
@@ -495,13 +500,13 @@ class CaseJudge:
         if any(one.node is None and one.tensor == name and runner in one.runners for one in self.outliers):
             self.remarks.append(message)
         else:
-            self.outliers.append(Outlier(Level.MODEL, None, name, self._case, (runner,), message))
+            self.outliers.append(Outlier(Level.MODEL, None, name, self.number, (runner,), message))
 
     def _are_nodes_right(self, runner: str) -> bool:
         """Tell whether every scatter node was judged when it was tapped, and none is wrong."""
-        verdicts = [one.measure.verdict for one in comparisons_in(self._notes) if one.subject == runner]
+        verdicts = [one.measure.verdict for one in comparisons_in(self.notes) if one.subject == runner]
         is_missing = any(
-            isinstance(one, NotTapped) and one.runner == runner and one.reason != NEVER for one in self._notes
+            isinstance(one, NotTapped) and one.runner == runner and one.reason != NEVER for one in self.notes
         )
         return bool(verdicts) and not is_missing and not any(one.is_difference for one in verdicts)
 
@@ -512,7 +517,6 @@ def comparisons_in(notes: Sequence[Note]) -> list[Comparison]:
 
 
 def _by_document(found: Sequence[Comparison]) -> str:
-    """Return the value that the document demands."""
     worst = next((one.measure.worst for one in found if one.measure.verdict is Verdict.MISMATCH), None)
     if worst is None:
         return ""
@@ -522,12 +526,10 @@ def _by_document(found: Sequence[Comparison]) -> str:
 
 
 def shown(element: object) -> str:
-    """Return an element in few characters."""
     return f"{element:.9g}" if isinstance(element, float) else str(element)
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return names as a sentence has them: "a, b and c"."""
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 

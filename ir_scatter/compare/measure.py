@@ -171,7 +171,6 @@ def _worst(got: "Array", expected: "Array", shown: "Array", distance: "Array") -
 
 
 def _specials(got: "Array", expected: "Array") -> dict[str, Any]:
-    """Count NaN and infinities."""
     if kind(got) not in _INEXACT:
         return {}
     with np.errstate(all="ignore"):

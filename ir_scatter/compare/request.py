@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ir_scatter import runners
+from ir_scatter.analysis.interpreter import dataflow_of
 from ir_scatter.compare.extract import extract, unused_name
 from ir_scatter.compare.judge import nodes_by_tap, tolerance_names
 from ir_scatter.compare.result import NUMPY, Compared, Settings
@@ -14,11 +14,11 @@ from ir_scatter.compare.snapshot import save
 from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError
 from ir_scatter.core.files import find_files
 from ir_scatter.core.model import Model
+from ir_scatter.evaluate import archive
 from ir_scatter.formats.base import IR
 from ir_scatter.reading import read
-
-if TYPE_CHECKING:
-    from ir_scatter.runners.base import Availability, Runner
+from ir_scatter.runners.base import Availability, Runner
+from ir_scatter.version import versions
 
 _DEVICE = "openvino:"
 _BY_NAME_ONLY = frozenset({"openvino:fold", "openvino:GPU@cpu", "onnx-reference"})
@@ -38,7 +38,7 @@ class Sources:
         skipped: runners that cannot run here, and why; they are passed over.
     """
 
-    runners: "tuple[Runner, ...]"
+    runners: tuple[Runner, ...]
     with_numpy: bool
     skipped: tuple[tuple[str, str], ...] = ()
 
@@ -53,9 +53,6 @@ def find_sources(names: Sequence[str], *, format: str | None = None, skip_missin
         names: long or short, "CPU", "openvino:CPU", "numpy".
         format: of the model; None if there are several.
         skip_missing: pass over runners that cannot run here.
-
-    Raises:
-        UsageError: there is no runner of a name.
     """
     others = [name for name in names if name.strip().lower() != NUMPY]
     if not names:
@@ -78,11 +75,8 @@ def find_sources(names: Sequence[str], *, format: str | None = None, skip_missin
     return Sources(tuple(kept.values()), not names or len(others) < len(names), tuple(skipped))
 
 
-def survey() -> "list[Availability]":
+def survey() -> list[Availability]:
     """Return of every known runner whether it can run here: NumPy first."""
-    from ir_scatter.runners.base import Availability
-    from ir_scatter.version import versions
-
     numpy = Availability(
         NUMPY,
         is_available=True,
@@ -149,11 +143,7 @@ class Done:
 
 
 def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
-    """Compare, and write what is to be written.
-
-    Args:
-        job: what is wanted.
-        seen: called with the path of each model when it is done.
+    """Compare, and write what is to be written; `seen` is called with the path of each model that is done.
 
     Raises:
         UsageError: a name does not exist, options do not fit each other, or feeds do not fit a model.
@@ -170,9 +160,8 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
         sources = find_sources(names, format=format, skip_missing=job.skip_missing)
     found, failures = list[Compared](), list[Failure]()
     written, unwritten = list[str](), list[str]()
-    results: Iterator[tuple[Compared | Failure, str]]
-    results = _each(job, sources, seen) if job.each else _one(job, models, sources)
     try:
+        results = _each(job, sources, seen) if job.each else [(_one(job, models, sources), "")]
         for one, folder in results:
             if isinstance(one, Failure):
                 failures.append(one)
@@ -192,11 +181,6 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
 
 
 def _demand_sense(job: Job) -> None:
-    """Do nothing if the options fit each other.
-
-    Raises:
-        UsageError: they do not.
-    """
     if job.each:
         if job.inputs or job.against:
             raise UsageError("--inputs and --against are for one model, not for --each")
@@ -209,31 +193,25 @@ def _demand_sense(job: Job) -> None:
         raise UsageError("--against goes without --inputs and --cases: the inputs are those that were saved")
 
 
-def _one(job: Job, models: list[Model], sources: Sources) -> Iterator[tuple[Compared, str]]:
-    from ir_scatter.analysis.interpreter import wire
-    from ir_scatter.evaluate import archive
-
+def _one(job: Job, models: list[Model], sources: Sources) -> Compared:
     settings, with_numpy = job.settings, sources.with_numpy
     if settings.tolerances.named:
-        names = {output.name for model in models for output in wire(model).outputs}
-        sites = [site for model in models for site in nodes_by_tap(model).values()]
-        settings.tolerances.demand_known(names.union(*map(tolerance_names, sites)))
+        names = {output.name for model in models for output in dataflow_of(model).outputs}
+        scatters = [scatter for model in models for scatter in nodes_by_tap(model).values()]
+        settings.tolerances.demand_known(names.union(*map(tolerance_names, scatters)))
     feeds = None
     if job.inputs is not None:
-        feeds = archive.fit_types(archive.read_arrays(job.inputs), wire(models[0]).inputs)
+        feeds = archive.fit_types(archive.read_arrays(job.inputs), dataflow_of(models[0]).inputs)
     if len(models) == 2:
-        found = compare_two(models, sources.runners, settings, with_numpy=with_numpy, feeds=feeds)
-    elif job.against:
-        found = compare_against(job.against, models[0], sources.runners, settings, with_numpy=with_numpy)
-    else:
-        found = compare(models[0], sources.runners, settings, with_numpy=with_numpy, feeds=feeds)
-    yield found, ""
+        return compare_two(models, sources.runners, settings, with_numpy=with_numpy, feeds=feeds)
+    if job.against:
+        return compare_against(job.against, models[0], sources.runners, settings, with_numpy=with_numpy)
+    return compare(models[0], sources.runners, settings, with_numpy=with_numpy, feeds=feeds)
 
 
 def _each(
     job: Job, sources: Sources, seen: Callable[[object], None] | None
 ) -> Iterator[tuple[Compared | Failure, str]]:
-    """Yield what came of each model, and the name of its folder."""
     folders: set[str] = set()
     is_first = True
     for source in find_files(job.models, ()).sources:

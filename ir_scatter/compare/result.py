@@ -47,7 +47,6 @@ class Verdict(StrEnum):
 
     @property
     def is_difference(self) -> bool:
-        """Tell whether it makes the comparison fail."""
         return self in {Verdict.NONDETERMINISTIC, Verdict.MISMATCH}
 
 
@@ -183,7 +182,6 @@ class Guarded:
 
     @classmethod
     def illegal(cls, runner: str, node: str, operator: str, case: int, error: IllegalCase) -> Self:
-        """Say what is wrong with the indices of a node, or with another input."""
         kind = "illegal"
         if isinstance(error, IllegalIndex):
             kind = "negative" if error.code == "SCT303" else "out-of-range"
@@ -323,7 +321,6 @@ class Compared:
 
     @property
     def ran(self) -> tuple[str, ...]:
-        """Return the runners that ran the model."""
         return tuple(one.runner for one in self.outcomes if one.status is Status.OK)
 
     @property

@@ -2,26 +2,22 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ir_scatter.analysis.interpreter import dataflow_of
 from ir_scatter.compare.contested import OpenOutput
-from ir_scatter.compare.guard import Reference, Sight, guarded_by
+from ir_scatter.compare.guard import Reference, Sight
 from ir_scatter.compare.judge import (
     CaseJudge,
-    Changed,
     NodeJudge,
     Note,
-    are_beyond_rounding,
-    changed_by_taps,
     compare_outputs,
     compare_runs,
     comparisons_in,
-    merge_repeats,
     nodes_by_tap,
     tolerance_names,
     without_equal,
@@ -42,6 +38,8 @@ from ir_scatter.compare.snapshot import load
 from ir_scatter.compare.tolerance import PRECISION_BITS, coarser
 from ir_scatter.core.errors import BadFeed, Error
 from ir_scatter.core.model import Model, Node
+from ir_scatter.evaluate.model import check_feeds
+from ir_scatter.inputs.model import make_feeds
 from ir_scatter.reading import read
 from ir_scatter.runners.base import OTHER_FORMAT, NodeFacts, Outcome, Status, Tapped
 
@@ -71,12 +69,7 @@ def compare(
 ) -> Compared:
     """Run a model on NumPy and on runners, compare outputs, and every scatter node for itself.
 
-    Args:
-        model: as it was read, or its path.
-        runners: in the order in which they were named.
-        settings: what is wanted.
-        with_numpy: whether NumPy is one of them.
-        feeds: the inputs of the first case; None to generate them as those of the others are.
+    The inputs of the first case may be given; those of the others are generated.
 
     Raises:
         UnreadableModel: the model cannot be read.
@@ -107,12 +100,7 @@ def compare_against(
     with NumPy, that of today or the saved one, or else with the first that runs. What was tapped
     then is judged again, so that tolerances can change without running anything.
 
-    Args:
-        folder: what `save` wrote.
-        model: as it was read.
-        runners: who runs here; without them and NumPy what is saved is looked at alone.
-        settings: the tolerances, precision and time limits.
-        with_numpy: whether NumPy computes here.
+    Without runners and NumPy what is saved is looked at alone.
 
     Raises:
         BadFeed: the folder holds no results, or the model does not take their inputs.
@@ -122,12 +110,8 @@ def compare_against(
         _demand_fit(feeds, model, f"with the inputs of {snapshot.model} that were saved")
     session = _Session(model, runners, settings, with_numpy=with_numpy)
     for number, (feeds, old) in enumerate(zip(snapshot.feeds, snapshot.runs, strict=True)):
-        if runners or with_numpy:
-            new = session.run_case(number, feeds)
-            session.judge_saved(number, feeds, old, with_outputs=False)
-            session.compare_pairs(number, _old_and_new(new, [one.plain for one in old]))
-        else:
-            session.judge_saved(number, feeds, old, with_outputs=True)
+        new = session.run_case(number, feeds) if runners or with_numpy else ()
+        session.judge_saved(number, feeds, old, new)
     session.facts |= snapshot.facts
     session.remarks[f"saved results of {snapshot.model}, from {folder}"] = None
     return session.result(snapshot.feeds)
@@ -201,12 +185,7 @@ def compare_two(
 ) -> Compared:
     """Run two models on the same inputs and compare their outputs; see `run_both`.
 
-    Args:
-        models: the reference, and the subject, which must take the same inputs.
-        runners: in the order in which they were named.
-        settings: what is wanted.
-        with_numpy: whether NumPy is one of them.
-        feeds: the inputs of the first case by the names of the first model; None to generate them.
+    The inputs of the first case may be given, by the names of the first model.
 
     Raises:
         BadFeed: the second model does not take the inputs of the first.
@@ -242,12 +221,8 @@ def make_cases(model: Model, settings: Settings, given: "Feeds | None" = None) -
     Raises:
         BadFeed: they are not what the model asks for.
     """
-    from ir_scatter.analysis.interpreter import wire
-    from ir_scatter.evaluate.model import check_feeds
-    from ir_scatter.inputs.model import make_feeds
-
     if given is not None:
-        check_feeds(wire(model).inputs, given)
+        check_feeds(dataflow_of(model).inputs, given)
         yield given
     for number in range(0 if given is None else 1, settings.cases):
         yield make_feeds(model, settings.seed + number, settings.input_shapes, settings.values)
@@ -257,12 +232,7 @@ class _Session:
     """What runners and NumPy make of one model, and what is said of it."""
 
     def __init__(
-        self,
-        model: Model,
-        runners: "Sequence[Runner]",
-        settings: Settings,
-        *,
-        with_numpy: bool,
+        self, model: Model, runners: "Sequence[Runner]", settings: Settings, *, with_numpy: bool
     ) -> None:
         self.path, self.runners, self.settings, self.with_numpy = model.path, runners, settings, with_numpy
         self.reference = Reference(model)
@@ -276,7 +246,7 @@ class _Session:
         self.facts: dict[str, tuple[NodeFacts, ...]] = {}
         self.devices: dict[str, Availability] = {}
         self.about: dict[str, tuple[str, ...]] = {}
-        self.runs: list[tuple[Runs, ...]] = []
+        self.runs: dict[int, tuple[Runs, ...]] = {}
         self._feeds: dict[int, Feeds] = {}
         self._sights: dict[int, Sight] = {}
         self._open: dict[tuple[int, str], Mapping[str, OpenOutput]] = {}
@@ -310,7 +280,11 @@ class _Session:
         """Run one runner without taps, and learn what it is and what it made of the nodes."""
         plain = self.run(runner, number, feeds, profile=True)
         if plain.facts and runner.name not in self.facts:
-            names = {name: site.node.scope for site in self.nodes.values() for name in tolerance_names(site)}
+            names = {
+                name: scatter.node.scope
+                for scatter in self.nodes.values()
+                for name in tolerance_names(scatter)
+            }
             self.facts[runner.name] = facts_about(plain.facts, names)
             self._precisions[runner.name] = computed_in(plain.facts)
         if plain.precision == "default":
@@ -380,65 +354,61 @@ class _Session:
     def run_case(self, number: int, feeds: "Feeds") -> list[Outcome]:
         """Run all on one set of inputs; NumPy computes and judges while the others run."""
         self._feeds[number] = feeds
-        case = _Case(number, self.judge, self.settings)
+        case = self._case(number)
         finish = self.reference.start(feeds) if self.with_numpy else None
         for runner in self.runners:
             plain = self._run_with_profile(runner, number, feeds)
             times = self.settings.repeat if plain.status is Status.OK else 0
             case.take(plain, self._run_with_taps(runner, feeds, times))
-        notes, numpy = case.notes(), None
-        is_changed = are_beyond_rounding(case.changes, self.settings.tolerances)
-        if finish is None and (is_changed or _is_guard_wanted(case.outcomes, notes)):
+        case.judge_nodes()
+        numpy = None
+        if finish is None and (case.is_changed or _is_guard_wanted(case)):
             finish = self.reference.start(feeds)
         if finish is not None:
             numpy, self._sights[number] = finish(self.settings.timeout)
-            notes = [*guarded_by(self._sights[number], number), *notes]
+            case.notes[:0] = self._sights[number].in_case(number)
             if self.with_numpy:
                 case.runs.insert(0, Runs(numpy))
-        self._enter(case, notes, numpy)
+        case.compare_all()
+        self._enter(case, numpy)
         return case.outcomes
 
-    def judge_saved(self, number: int, feeds: "Feeds", runs: Sequence[Runs], *, with_outputs: bool) -> None:
-        """Judge what was saved, and compare outputs with each other if that is wanted."""
+    def judge_saved(self, number: int, feeds: "Feeds", runs: Sequence[Runs], new: Sequence[Outcome]) -> None:
+        """Judge what was saved, and compare its outputs with those of today, or with each other."""
         self._feeds[number] = feeds
-        case = _Case(number, self.judge, self.settings)
+        self._open.clear()  # runners may have seen more contested nodes then
+        case = self._case(number)
         for one in runs:
             case.take(one.plain, one.tapped)
+        case.judge_nodes()
+        if not new:
+            case.compare_all()
         numpy = next((one for one in case.outcomes if one.runner.endswith(NUMPY)), None)
-        self._enter(case, case.notes(), numpy, with_outputs=with_outputs)
+        self._enter(case, numpy)
+        if new:
+            both = self._case(number)
+            both.compare(_old_and_new(new, case.outcomes))
+            self.outputs += map(without_equal, both.outputs)
 
-    def compare_pairs(self, number: int, chosen: Iterable[tuple[Outcome, Outcome]]) -> None:
-        """Compare the outputs of some runs with those of others."""
-        open, tolerances = partial(self.open_outputs, number), self.settings.tolerances
-        for subject, reference in chosen:
-            found = compare_outputs(subject, reference, number, tolerances, open)
-            self.outputs += map(without_equal, found)
+    def _case(self, number: int) -> CaseJudge:
+        return CaseJudge(number, self.judge, self.settings, partial(self.open_outputs, number))
 
-    def _enter(
-        self, case: "_Case", notes: Sequence[Note], numpy: Outcome | None, *, with_outputs: bool = True
-    ) -> None:
-        """Enter what is to be said of one case."""
+    def _enter(self, case: CaseJudge, numpy: Outcome | None) -> None:
         for outcome in case.outcomes:
             self.outcomes[outcome.runner] = _worse(self.outcomes.get(outcome.runner), outcome)
-        self._open.clear()
-        judge = CaseJudge(
-            case.number, self.settings.tolerances, partial(self.open_outputs, case.number), notes
-        )
-        if with_outputs:
-            judge.compare(case.outcomes, pairwise=self.settings.pairwise)
-            self.runs += [tuple(case.runs)] if self.settings.keeps_runs else []
-        judge.find_outliers(case.outcomes)
-        judge.explain(case.changes, numpy)
-        self.outputs += map(without_equal, judge.outputs)
-        self.notes += notes
-        self.outliers += judge.outliers
-        self.remarks |= dict.fromkeys(judge.remarks)
-        if any(isinstance(one, Guarded) and one.is_illegal for one in notes):
+        case.find_outliers()
+        case.explain(numpy)
+        self.outputs += map(without_equal, case.outputs)
+        self.notes += case.notes
+        if self.settings.keeps_runs:
+            self.runs.setdefault(case.number, tuple(case.runs))
+        self.outliers += case.outliers
+        self.remarks |= dict.fromkeys(case.remarks)
+        if any(isinstance(one, Guarded) and one.is_illegal for one in case.notes):
             for runner in self.runners:  # some plugins write outside of their memory then
                 runner.close()
 
     def result(self, cases: "Sequence[Feeds]") -> Compared:
-        """Return what was found."""
         nodes = comparisons_in(self.notes)
         judged = {(one.subject, one.node) for one in nodes}
         missing: dict[tuple[str, str], NotTapped] = {}
@@ -457,60 +427,22 @@ class _Session:
                 tuple(self.remarks),
                 self.facts,
                 tuple(cases),
-                tuple(self.runs),
-                types={tap.scope: _type(site.node) for tap, site in self.nodes.items()},
-                operators={tap.scope: str(site.spec.key) for tap, site in self.nodes.items()},
+                tuple(self.runs.values()),
+                types={tap.scope: _type(scatter.node) for tap, scatter in self.nodes.items()},
+                operators={tap.scope: str(scatter.spec.key) for tap, scatter in self.nodes.items()},
                 devices=self.devices,
                 about=self.about,
             )
         )
 
 
-class _Case:
-    """The runs of one case, and what is said of each with taps, found out while the next one runs.
-
-    Attributes:
-        number: of the inputs.
-        runs: of each runner, those with taps only if they are to be kept.
-        changes: what taps changed.
-    """
-
-    def __init__(self, number: int, judge: NodeJudge, settings: Settings) -> None:
-        self.number, self._judge, self._settings = number, judge, settings
-        self.runs: list[Runs] = []
-        self.changes: list[Changed] = []
-        self._executor = ThreadPoolExecutor(1)
-        self._judged: list[list[Future[list[Note]]]] = []
-
-    def take(self, plain: Outcome, tapped: Iterable[Outcome]) -> None:
-        """Take the runs of one runner as they come."""
-        judged, kept = list[Future[list[Note]]](), list[Outcome]()
-        for run in tapped:
-            self.changes += changed_by_taps(plain, run)
-            known = replace(run, precision=plain.precision)
-            judged.append(self._executor.submit(self._judge.judge, known, self.number))
-            if self._settings.keeps_runs:
-                kept.append(known)
-        self._judged.append(judged)
-        self.runs.append(Runs(plain, tuple(kept)))
-
-    def notes(self) -> list[Note]:
-        """Wait for the judge, and say once what holds of several runs."""
-        found = [merge_repeats([one.result() for one in judged]) for judged in self._judged]
-        return [note for notes in found for note in notes]
-
-    @property
-    def outcomes(self) -> list[Outcome]:
-        """Return the runs without taps."""
-        return [one.plain for one in self.runs]
-
-
-def _is_guard_wanted(outcomes: Sequence[Outcome], notes: Sequence[Note]) -> bool:
+def _is_guard_wanted(case: CaseJudge) -> bool:
     """Tell whether NumPy must look at indices itself, as runners did not show all of them."""
     is_failed = any(
-        one.status not in {Status.OK, Status.UNAVAILABLE} and one.reason != OTHER_FORMAT for one in outcomes
+        one.status not in {Status.OK, Status.UNAVAILABLE} and one.reason != OTHER_FORMAT
+        for one in case.outcomes
     )
-    return is_failed or any(isinstance(one, NotTapped) and one.reason != NEVER for one in notes)
+    return is_failed or any(isinstance(one, NotTapped) and one.reason != NEVER for one in case.notes)
 
 
 def _worse(known: Outcome | None, found: Outcome) -> Outcome:
@@ -548,14 +480,8 @@ def _old_and_new(new: Sequence[Outcome], old: Sequence[Outcome]) -> Iterator[tup
 
 
 def _fitting(feeds: "Feeds", models: Sequence[Model]) -> "Feeds":
-    """Return the feeds of the first model by names that the second model knows.
-
-    Raises:
-        BadFeed: it has another input, or lacks one, or takes another type or shape.
-    """
-    from ir_scatter.analysis.interpreter import wire
-
-    first, second = (wire(model).inputs for model in models)
+    """Return the feeds of the first model by names that the second model knows."""
+    first, second = (dataflow_of(model).inputs for model in models)
     known = {name for input in second for name in input.names}
     renamed = {}
     for name, array in feeds.items():
@@ -566,22 +492,13 @@ def _fitting(feeds: "Feeds", models: Sequence[Model]) -> "Feeds":
 
 
 def _demand_fit(feeds: "Feeds", model: Model, whose: str) -> None:
-    """Do nothing if a model takes the inputs of another.
-
-    Raises:
-        BadFeed: it does not.
-    """
-    from ir_scatter.analysis.interpreter import wire
-    from ir_scatter.evaluate.model import check_feeds
-
     try:
-        check_feeds(wire(model).inputs, feeds)
+        check_feeds(dataflow_of(model).inputs, feeds)
     except BadFeed as error:
         raise BadFeed(f"{model.path}, {whose}: {error}") from None
 
 
 def _type(node: Node) -> str:
-    """Return the element type of a node's output, "" if it is not known."""
     found = node.outputs[0].element_type if node.outputs else None
     return "" if found is None else found.name
 
@@ -595,9 +512,7 @@ def computed_in(facts: Sequence[NodeFacts]) -> str:
 def facts_about(facts: Sequence[NodeFacts], scopes: Mapping[str, str]) -> tuple[NodeFacts, ...]:
     """Return what a runtime made of some nodes; in `originals` they have the names that they have here.
 
-    Args:
-        facts: of all nodes.
-        scopes: by the names that the runtime may have for them.
+    `scopes` are these names by those that the runtime may have for them.
     """
     best: dict[str, tuple[int, int]] = {}
     for number, one in enumerate(facts):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ir_scatter.compare.result import SAVED, Runs
-from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
+from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
 from ir_scatter.core.errors import BadFeed, CannotWrite
 from ir_scatter.evaluate.archive import read_arrays, write_arrays
 from ir_scatter.runners.base import Execution, NodeFacts, Outcome, Status, Tap, Tapped
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 MANIFEST = "results.json"
 _SCHEMA = 1
-_BY_DTYPE = {row.dtype_name: row for row in ELEMENT_TYPES.values() if row.dtype_name}
 _STRING = "string"
 _LIMIT = 64
 """Dimensions that NumPy can have at most."""
@@ -127,17 +126,13 @@ def load(folder: "str | Path") -> Snapshot:
 
 # What JSON says of the runs of one runner: those with taps one after the other.
 
+_PLAIN = ("runner", "status", "reason", "remarks", "message", "precision", "seconds")
+
 
 def _told(runs: Runs, store: "ArrayStore") -> dict[str, Any]:
     plain = runs.plain
     return {
-        "runner": plain.runner,
-        "status": plain.status.value,
-        "reason": plain.reason,
-        "remarks": list(plain.remarks),
-        "message": plain.message,
-        "precision": plain.precision,
-        "seconds": plain.seconds,
+        **{name: getattr(plain, name) for name in _PLAIN},
         "versions": dict(plain.versions),
         "outputs": [store.add_all(run) for run in plain.runs],
         "tapped": [_tapped(one, store) for run in runs.tapped for one in run.tapped],
@@ -252,11 +247,9 @@ class ArrayStore:
         return self._known[id(array)][1]
 
     def add_all(self, arrays: "Mapping[str, Array]") -> dict[str, Any]:
-        """Take arrays by name."""
         return {name: self.add(array) for name, array in arrays.items()}
 
     def write(self, path: Path) -> None:
-        """Write all arrays."""
         with path.open("wb") as file:
             write_arrays(file, self._stored)
 
@@ -293,13 +286,11 @@ class ArrayShelf:
             ) from None
 
     def get_all(self, told: "Told") -> "dict[str, Array]":
-        """Return arrays by name."""
         return {name: self.get(one) for name, one in told.items()}
 
 
 def type_of(array: "Array") -> ElementType:
-    """Return the element type of an array of a model."""
-    return _BY_DTYPE.get(array.dtype.name) or ELEMENT_TYPES[_STRING]
+    return from_dtype(array.dtype) or ELEMENT_TYPES[_STRING]
 
 
 def _raw(array: "Array") -> "Array":

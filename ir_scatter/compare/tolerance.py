@@ -70,7 +70,6 @@ def computed_bits(own: int, precision: str) -> int:
 
 
 def coarser(*precisions: str) -> str:
-    """Return the precision with the fewest bits."""
     return min(precisions, key=lambda word: PRECISION_BITS.get(word, 99))
 
 

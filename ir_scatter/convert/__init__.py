@@ -50,7 +50,7 @@ def convert(
         UnreadableModel: the model cannot be read.
     """
     from ir_scatter.convert.pipeline import run
-    from ir_scatter.convert.request import Request
 
-    request = Request(to, tuple(sources), tuple(nodes), opset, tuple(assume), keep_negative_indices)
-    return run(model, request, verify, seed)
+    return run(
+        model, assume, keep_negative_indices, verify, seed, to=to, sources=sources, nodes=nodes, opset=opset
+    )

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.fragment import Fragment, Patch
-from ir_scatter.core.model import Model, Node, OpKey
+from ir_scatter.core.model import Model, Node, OpKey, collector_paused
 from ir_scatter.core.shapes import counted
+from ir_scatter.formats import FORMATS
 
 if TYPE_CHECKING:
     from ir_scatter.convert.opset.apply import Move
-    from ir_scatter.convert.output import Changes
+    from ir_scatter.convert.output import Files
 
 
 class Converted(NamedTuple):
@@ -125,14 +126,7 @@ class Conversion:
     @property
     def patches(self) -> tuple[Patch, ...]:
         """The new nodes."""
-        return tuple([Patch(one.node, one.fragment) for one in self.converted if one.fragment is not None])
-
-    @property
-    def changes(self) -> "Changes":
-        """All that the model changes in."""
-        from ir_scatter.convert.output import Changes
-
-        return Changes(self.model, self.patches, self.move)
+        return tuple([one.patch for one in self.converted if one.patch is not None])
 
     @property
     def is_whole(self) -> bool:
@@ -148,6 +142,23 @@ class Conversion:
     def is_stuck(self) -> bool:
         """Tell whether not even a part can be written: the model cannot move to the opset of the rest."""
         return self.move is not None and bool(self.move.obstacles)
+
+    def files(self, path: Path) -> "Files":
+        """Return what is to be written if the model comes to stand at a path.
+
+        Raises:
+            UnreadableModel: the model names external data outside of its folder.
+            NotEditable: the file is written in a way that cannot be edited in place.
+            UsageError: something stands in the way of the move, or two files would get the same name.
+        """
+        from ir_scatter.convert.output import make_files
+
+        if self.is_empty:
+            return make_files(self.model, None, b"", path)
+        move = self.move.apply if self.move else None
+        with collector_paused():
+            written = FORMATS[self.model.format].write(self.model, self.patches, move)
+        return make_files(self.model, written.content, written.appended, path)
 
     def write(self, path: "str | Path", *, overwrite: bool = False, partial: bool = False) -> tuple[str, ...]:
         """Write the converted model; files appear whole or not at all.
@@ -168,21 +179,26 @@ class Conversion:
             NotEditable: the file is written in a way that cannot be edited in place.
             CannotWrite: a file cannot be written; nothing was changed.
         """
-        from ir_scatter.convert.output import commit, make_files
+        from ir_scatter.convert.output import commit
 
         if self.refused and not partial:
             count = len(self.refused)
             nodes = f"{counted(count, 'node')} {'was' if count == 1 else 'were'}"
             raise UsageError(f"{nodes} refused, expected none or partial=True")
-        files = make_files(self.changes, Path(path))
+        files = self.files(Path(path))
         return files.remarks + commit(files, Path(path), overwrite=overwrite)
 
     def diff(self) -> str:
-        """Return the changes as a unified diff of the `.xml`; for ONNX a list of nodes.
+        """Return the changes as a unified diff of the `.xml`; for ONNX a list of nodes. "" if there are none.
 
         Raises:
             NotEditable: the file is written in a way that cannot be edited in place.
         """
-        from ir_scatter.convert.differences import difference
-
-        return difference(self.changes, self.origin or self.model.path)
+        model, move, patches, lines = self.model, self.move, self.patches, list[str]()
+        if move is not None:
+            lines += [f"-opset {model.opset_imports.get('')}\n", f"+opset {move.opset}\n"]
+        if patches:
+            lines += FORMATS[model.format].diff(model, patches, self.origin or model.path)
+        if move is not None and move.changed:
+            lines.append(f"~{move.changed} other nodes written as opset {move.opset} has them\n")
+        return "".join(lines)

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ir_scatter import runners
 from ir_scatter.convert import convert
 from ir_scatter.convert.conversion import Conversion, Converted, Refused
-from ir_scatter.convert.output import Files, commit, demand_destination, is_ir_path, make_files
+from ir_scatter.convert.output import Files, commit, demand_destination, is_ir_path
+from ir_scatter.core.atomic_write import finish_reading
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import NotEditable, UsageError
 from ir_scatter.formats.base import IR
@@ -79,10 +81,12 @@ def run_job(job: Job) -> Done:
         UnreadableModel: the model cannot be read.
         CannotWrite: nothing was written.
     """
-    _demand_devices(job.devices)
+    for name in job.devices:
+        runners.find(name)
     if job.source == "-":
         raise UsageError("standard input cannot be converted, expected the path of a model")
-    finished = _finish_source(job)
+    is_read_only = job.is_dry or job.output is None
+    finished = () if is_read_only else finish_reading(Path(job.source))  # what a killed run did not get to
     model = read(job.source)
     becomes_ir = job.output is not None and model.format != IR and is_ir_path(job.output)
     if becomes_ir and job.options.get("opset") is not None:
@@ -101,22 +105,6 @@ def run_job(job: Job) -> Done:
             else:
                 done = Done(found.conversion)
     return replace(done, remarks=finished + done.remarks)
-
-
-def _demand_devices(names: Sequence[str]) -> None:
-    """Demand that there are such runners, before any work is done."""
-    if names:
-        from ir_scatter import runners
-
-        for name in names:
-            runners.find(name)
-
-
-def _finish_source(job: Job) -> tuple[str, ...]:
-    """Replace those files of the source that a killed run did not get to, if anything is to be written."""
-    from ir_scatter.core.atomic_write import finish_reading
-
-    return () if job.is_dry or job.output is None else finish_reading(Path(job.source))
 
 
 def _finish(
@@ -168,7 +156,7 @@ def _with_files(conversion: Conversion, path: Path) -> tuple[Conversion, Files |
     if conversion.is_stuck:
         return conversion, None
     try:
-        return conversion, make_files(conversion.changes, path)
+        return conversion, conversion.files(path)
     except NotEditable as error:
         whole = Refused(Reason.NOT_EDITABLE, str(error), "", Location(conversion.model.path))
     nodes = [one for one in conversion.converted if one.fragment is not None]
@@ -183,7 +171,7 @@ def _with_files(conversion: Conversion, path: Path) -> tuple[Conversion, Files |
         verified=tuple(one for one in conversion.verified if one.location.scope not in scopes),
         refused=(*conversion.refused, *(_not_editable(one, problem) for one, problem in bad.items())),
     )
-    return partly, make_files(partly.changes, path)
+    return partly, partly.files(path)
 
 
 def _bad_nodes(conversion: Conversion, nodes: Sequence[Converted]) -> dict[Converted, str]:
@@ -206,7 +194,7 @@ def _bad_nodes(conversion: Conversion, nodes: Sequence[Converted]) -> dict[Conve
 def _problem(conversion: Conversion, nodes: Sequence[Converted]) -> str:
     """Return why nodes cannot be edited, "" if they can."""
     try:
-        replace(conversion, converted=tuple(nodes)).changes.content()
+        replace(conversion, converted=tuple(nodes)).files(Path(conversion.model.path))
     except NotEditable as error:
         return str(error)
     return ""

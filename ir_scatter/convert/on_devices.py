@@ -1,35 +1,35 @@
 """Both whole models on a device, before the new one is written."""
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
+from ir_scatter.analysis.conditions import Condition
+from ir_scatter.compare.guard import Reference, Sight
+from ir_scatter.compare.judge import compare_outputs
+from ir_scatter.compare.result import Comparison, Settings, Verdict
+from ir_scatter.compare.run import Pair, run_both
 from ir_scatter.convert.conversion import Conversion, Refused
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import Error
-from ir_scatter.core.shapes import show, show_numbers
-from ir_scatter.formats.base import IR
+from ir_scatter.core.shapes import show_numbers
+from ir_scatter.formats import FORMATS
+from ir_scatter.inputs.constraints import IndexConstraint
+from ir_scatter.inputs.model import draw_feeds
 from ir_scatter.reading import read
-from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.runners.base import Outcome, Status
-from ir_scatter.validate import validate
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
-    from ir_scatter.inputs.constraints import IndexConstraint
-    from ir_scatter.inputs.model import Drawn
     from ir_scatter.runners.base import Runner
 
 CASES = 2
 """On how many generated inputs whole models are compared."""
 
-_CLOSE = 1e-5
+_SETTINGS = Settings()
 _CANNOT_TELL = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
 
 
@@ -67,43 +67,46 @@ def verify_on(conversion: Conversion, devices: Sequence[str], before: str | None
     found = list({runner.name: runner for runner in map(runners.find, devices)}.values())
     old = before or conversion.origin or conversion.model.path
     with tempfile.TemporaryDirectory() as folder:
-        suffix = ".xml" if conversion.model.format == IR else ".onnx"
-        new = Path(folder) / f"converted{suffix}"
+        new = Path(folder) / f"converted{FORMATS[conversion.model.format].suffix}"
         conversion.write(new, partial=True)
         return compare_models(conversion, old, new, found)
 
 
 def compare_models(conversion: Conversion, old: str, new: Path, found: "Sequence[Runner]") -> OnDevices:
     """Run two models on runners and compare their outputs; see `verify_on`."""
+    models = read(old), read(new)
+    equal, failed, refused = dict[str, int](), dict[str, str](), list(conversion.refused)
+    remarks: dict[str, None] = {}
     try:
         constraints = constraints_of(conversion)
-        cases = [_draw(old, conversion.seed + number, constraints) for number in range(CASES)]
+        seeds = range(conversion.seed, conversion.seed + CASES)
+        cases = [draw_feeds(models[0], seed, constraints=constraints).feeds for seed in seeds]
     except Error as error:
-        failed = {runner.name: f"no inputs could be drawn: {error}" for runner in found}
-        return OnDevices(conversion, {}, failed, tuple(_said(failed)))
-    equal, failed, refused = dict[str, int](), dict[str, str](), list(conversion.refused)
-    remarks: list[str] = []
-    place = Location(conversion.origin or conversion.model.path)
+        failed, found = {runner.name: f"no inputs could be drawn: {error}" for runner in found}, ()
+    reference = Reference(models[0])
     for runner in found:
-        pair = _Pair(runner, old, new)
-        pair.run(cases)
+        name = runner.name
+        for pair in run_both(models, [runner], _SETTINGS, cases):
+            judged = _judge(pair, reference, cases[pair.case])
+            if judged.remark:
+                remarks[f"{name}: {judged.remark}"] = None
+            if judged.is_equal:
+                equal[name] = equal.get(name, 0) + 1
+            if judged.difference:
+                place = Location(conversion.origin or conversion.model.path)
+                refused.append(Refused(Reason.NOT_EQUAL, f"{name}: {judged.difference}", "", place))
+            if judged.failure:
+                failed[name] = judged.failure
+            if judged.difference or judged.failure:
+                equal.pop(name, None)
+                break
         runner.close()
-        if pair.failure:
-            failed[runner.name] = pair.failure
-        elif pair.difference:
-            message = f"{runner.name}: {pair.difference}"
-            refused.append(Refused(Reason.NOT_EQUAL, message, "", place))
-        elif pair.equal:
-            equal[runner.name] = pair.equal
-        remarks += (f"{runner.name}: {remark}" for remark in dict.fromkeys(pair.remarks))
     told = replace(conversion, refused=tuple(refused))
-    return OnDevices(told, equal, failed, (*remarks, *_said(failed)))
+    return OnDevices(told, equal, failed, (*remarks, *(f"{name}: {why}" for name, why in failed.items())))
 
 
-def constraints_of(conversion: Conversion) -> "Mapping[str, IndexConstraint]":
+def constraints_of(conversion: Conversion) -> Mapping[str, IndexConstraint]:
     """Return what inputs keep to, by node: for others the new model need not be right."""
-    from ir_scatter.inputs.constraints import IndexConstraint
-
     return {
         one.node.scope: IndexConstraint(
             are_unique=Condition.UNIQUE in one.assumptions,
@@ -115,111 +118,82 @@ def constraints_of(conversion: Conversion) -> "Mapping[str, IndexConstraint]":
     }
 
 
-def _draw(path: str, seed: int, constraints: "Mapping[str, IndexConstraint]") -> "Drawn":
-    """Draw inputs; nodes whose constant indices repeat a target are told with those that inputs make so."""
-    from ir_scatter.inputs.model import draw_feeds
-    from ir_scatter.rules.repeated_targets import repeated_targets
+def _worst_of(comparisons: Iterable[Comparison]) -> tuple[Verdict, str]:
+    """Return the worst verdict on the outputs of two models, and how the output differs that has it."""
+    order = list(Verdict)
+    found = max(comparisons, key=lambda one: order.index(one.measure.verdict), default=None)
+    if found is None or not (found.measure.worst or found.measure.remark):
+        return Verdict.EQUAL, ""
+    measure, got, expected = found.measure, found.got, found.expected
+    if measure.verdict is Verdict.CLOSE and not measure.max_abs:  # zeros of another sign
+        return Verdict.EQUAL, ""
+    how = "is gone" if got is None else measure.remark
+    if measure.worst is not None and got is not None and expected is not None:
+        place = measure.worst.index
+        how = f"is {got[place]} at {show_numbers(place)}, expected {expected[place]}"
+    return measure.verdict, f"output {found.tensor} {how}"
 
-    drawn = draw_feeds(path, seed, constraints=constraints)
-    constant = (
-        one.node.name for one in validate(read(path)) if one.code == repeated_targets.code and one.node
-    )
-    return replace(drawn, repeated=tuple(dict.fromkeys((*drawn.repeated, *constant))))
+
+def against_numpy(outcome: Outcome, documented: Outcome, sight: Sight) -> tuple[Verdict, str]:
+    """Return the worst verdict on outputs that are held against NumPy's, and how they differ.
+
+    Args:
+        outcome: of the new model.
+        documented: what NumPy makes of the old one.
+        sight: what it saw.
+    """
+    return _worst_of(compare_outputs(outcome, documented, 0, _SETTINGS.tolerances, lambda: sight.open or {}))
 
 
-def _said(failed: Mapping[str, str]) -> Iterator[str]:
-    for name, reason in failed.items():
-        yield f"{name}: {reason}"
-
-
-class _Pair:
-    """Two models on one runner.
+class _Judged(NamedTuple):
+    """What a runner says of both models on the same inputs.
 
     Attributes:
-        equal: on how many inputs the outputs are equal.
         difference: how they differ; "" if they do not.
         failure: why the runner cannot tell; "" if it can.
-        remarks: what else there is to say.
+        remark: what else there is to say.
+        is_equal: whether the outputs are equal.
     """
 
-    def __init__(self, runner: "Runner", old: str, new: Path) -> None:
-        self.runner, self.old, self.new = runner, old, new
-        self.equal = 0
-        self.difference = self.failure = ""
-        self.remarks: list[str] = []
+    difference: str = ""
+    failure: str = ""
+    remark: str = ""
+    is_equal: bool = False
 
-    def run(self, cases: "Sequence[Drawn]") -> None:
-        """Run both models on all inputs, up to the first that tells them apart."""
-        for number, case in enumerate(cases):
-            before = self.runner.run(self.old, case.feeds)
-            if before.status in _CANNOT_TELL:
-                self.failure = _shown(before)
-                return
-            after = self.runner.run(self.new, case.feeds)
-            self._judge(number, case, before, after)
-            if self.difference or self.failure:
-                return
 
-    def _judge(self, number: int, case: "Drawn", before: Outcome, after: Outcome) -> None:
-        if after.status is not Status.OK:
-            if before.status is Status.OK and after.status not in _CANNOT_TELL:
-                self.difference = f"the converted model is {_shown(after)}"
-            else:
-                self.failure = f"neither model runs: {_shown(after)}"
-            return
-        if before.status is not Status.OK:
-            self._against_numpy(case, before, after)
-            return
-        difference = _difference(before.outputs, after.outputs)
-        if difference and case.repeated:
-            self.failure = (
-                f"{difference}, but targets of {case.repeated[0]} repeat in any order (case {number})"
-            )
-        elif difference:
-            self.difference = f"{difference} (case {number})"
-        else:
-            self.equal += 1
-            if _difference(before.outputs, after.outputs, 0):
-                self.remarks.append("outputs are equal but for rounding")
+def _judge(pair: Pair, reference: Reference, feeds: "Mapping[str, Array]") -> _Judged:
+    before, after = pair.before, pair.after
+    if before.status in _CANNOT_TELL:
+        return _Judged(failure=_shown(before))
+    if after.status is not Status.OK:
+        if before.status is Status.OK and after.status not in _CANNOT_TELL:
+            return _Judged(f"the converted model is {_shown(after)}")
+        return _Judged(failure=f"neither model runs: {_shown(after)}")
+    if before.status is not Status.OK:
+        return _gained(pair, reference, feeds)
+    verdict, difference = _worst_of(pair.comparisons)
+    if verdict is Verdict.CONTESTED:
+        _, sight = reference.start(feeds)(_SETTINGS.timeout)
+        node = next(iter(sorted(sight.contested)), "a node")
+        return _Judged(failure=f"{difference}, but targets of {node} repeat in any order (case {pair.case})")
+    if verdict.is_difference:
+        return _Judged(f"{difference} (case {pair.case})")
+    return _Judged(remark="outputs are equal but for rounding" if difference else "", is_equal=True)
 
-    def _against_numpy(self, case: "Drawn", before: Outcome, after: Outcome) -> None:
-        """Hold the new model against NumPy where the old one does not run."""
-        from ir_scatter.evaluate.model import prepare
 
-        gained = f"the model before is {_shown(before)}; the converted one runs"
-        outputs: Mapping[str, Array] = {}
-        with suppress(Error):
-            outputs = prepare(self.old).run(case.feeds)
-        if not outputs:
-            self.remarks.append(f"{gained}, and there is nothing to compare it with")
-            return
-        difference = _difference(outputs, after.outputs)
-        is_vague = difference and case.repeated
-        told = "but not as NumPy, targets repeat" if is_vague else "and gives what NumPy gives"
-        if difference and not is_vague:
-            self.difference = f"{gained}, but {difference} in NumPy"
-        else:
-            self.remarks.append(f"{gained}, {told}")
+def _gained(pair: Pair, reference: Reference, feeds: "Mapping[str, Array]") -> _Judged:
+    """Hold the new model against NumPy where the old one does not run."""
+    gained = f"the model before is {_shown(pair.before)}; the converted one runs"
+    documented, sight = reference.start(feeds)(_SETTINGS.timeout)
+    if documented.status is not Status.OK:
+        return _Judged(remark=f"{gained}, and there is nothing to compare it with")
+    verdict, difference = against_numpy(pair.after, documented, sight)
+    if verdict.is_difference:
+        return _Judged(f"{gained}, but {difference} in NumPy")
+    is_open = verdict is Verdict.CONTESTED
+    told = "but not as NumPy, targets repeat" if is_open else "and gives what NumPy gives"
+    return _Judged(remark=f"{gained}, {told}")
 
 
 def _shown(outcome: Outcome) -> str:
     return f"{outcome.status}: {outcome.message}" if outcome.message else str(outcome.status)
-
-
-def _difference(before: "Mapping[str, Array]", after: "Mapping[str, Array]", close: float = _CLOSE) -> str:
-    """Return how outputs differ, "" if they are the same within a tolerance."""
-    for name, old in before.items():
-        new = after.get(name)
-        if new is None:
-            return f"output {name} is gone"
-        if new.shape != old.shape or new.dtype != old.dtype:
-            return f"output {name} is {new.dtype} {show(new.shape)}, expected {old.dtype} {show(old.shape)}"
-        with np.errstate(all="ignore"):
-            same = (new == old) | ((new != new) & (old != old))
-            if old.dtype.kind == "f" and close:
-                near = max(close, 4 * float(np.finfo(old.dtype).eps))
-                same |= np.isclose(new, old, near, near)
-        if not np.all(same):
-            worst = tuple(int(part) for part in np.argwhere(~np.asarray(same))[0])
-            return f"output {name} is {new[worst]} at {show_numbers(worst)}, expected {old[worst]}"
-    return ""

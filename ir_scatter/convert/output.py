@@ -4,52 +4,16 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ir_scatter.core.atomic_write import Output, replace_files
-from ir_scatter.core.errors import CannotWrite, NotEditable, UsageError
-from ir_scatter.core.fragment import Patch
-from ir_scatter.core.model import Model, collector_paused
+from ir_scatter.core.errors import CannotWrite, UsageError
+from ir_scatter.core.model import Model
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import IR
 
-if TYPE_CHECKING:
-    from ir_scatter.convert.opset.apply import Move
-
 _CHUNK = 1 << 20
-_IR_SUFFIX = ".xml"
-
-
-class Changes(NamedTuple):
-    """What a model changes in.
-
-    Attributes:
-        model: as it was read.
-        patches: the new nodes.
-        move: what becomes of its other nodes where an ONNX model moves to another opset.
-    """
-
-    model: Model
-    patches: tuple[Patch, ...] = ()
-    move: "Move | None" = None
-
-    @property
-    def is_empty(self) -> bool:
-        """Tell whether the model stays as it is."""
-        return self.move is None and not self.patches
-
-    def content(self) -> tuple[bytes | None, bytes]:
-        """Return the changed model as bytes, None if it stays as it is, and what goes behind its weights.
-
-        Raises:
-            NotEditable: the model is written in a way that cannot be edited in place.
-            UsageError: something stands in the way of the move.
-        """
-        if self.is_empty:
-            return None, b""
-        move = self.move.apply if self.move else None
-        written = FORMATS[self.model.format].write(self.model, self.patches, move)
-        return written.content, written.appended
+_IR_SUFFIX = FORMATS[IR].suffix
 
 
 class Files(NamedTuple):
@@ -66,72 +30,37 @@ class Files(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
-def make_files(changes: Changes, path: Path) -> Files:
+def make_files(model: Model, content: bytes | None, appended: bytes, path: Path) -> Files:
     """Return what is to be written; files that would be copied over themselves are left out.
+
+    Args:
+        model: as it was read.
+        content: what its file becomes; None if that stays as it is.
+        appended: what goes behind its weights.
+        path: of the new model.
 
     Raises:
         UnreadableModel: a file of weights is outside of the model's folder.
-        NotEditable: the model is written in a way that cannot be edited in place.
         UsageError: two different files would get the same name.
     """
-    with collector_paused():
-        return (_ir_files if changes.model.format == IR else _onnx_files)(changes, path)
-
-
-def _ir_files(changes: Changes, path: Path) -> Files:
-    model, source = changes.model, Path(changes.model.path)
-    weights, copy = source.with_suffix(".bin"), path.with_suffix(".bin")
-    if copy == path:
-        raise UsageError(f"{path} is the name of the weights, expected one that ends in .xml")
-    content, appended = changes.content()
-    is_there = weights.is_file()
-    known = model.graph.file.weights  # type: ignore[attr-defined]  # that of an IR
-    sources = ((source, model.identity), (weights, None if known is None else known.identity))
-    outputs = []
-    if (appended or not _is_same(weights, copy)) and (is_there or appended):
-        size = known.size if known is not None and is_there else None
-        outputs.append(Output(copy, appended, weights if is_there else None, size, sources))
-    if content is not None or not _is_same(source, path):
-        outputs.append(Output(path, content or b"", None if content else source, sources=sources))
-    is_missed = not is_there and not _is_same(source, path) and _has_constants(model)
-    return Files(tuple(outputs), (), (f"there is no {weights}, so none was written",) if is_missed else ())
-
-
-def _has_constants(model: Model) -> bool:
-    """Tell of an IR without a `.bin` whether it should have one."""
-    from ir_scatter.formats.openvino.graph import IrGraph
-    from ir_scatter.formats.openvino.writer import check_weights
-
-    assert isinstance(model.graph, IrGraph)
-    try:
-        check_weights(model.graph)
-    except NotEditable:
-        return True
-    return False
-
-
-def _onnx_files(changes: Changes, path: Path) -> Files:
-    from ir_scatter.formats.onnx.writer import external_files
-
-    model, source = changes.model, Path(changes.model.path)
-    outputs: list[Output] = []
-    folders: dict[Path, None] = {}
-    missing: list[str] = []
-    files = external_files(model, missing)
+    source = Path(model.path)
+    outputs, folders, remarks = list[Output](), dict[Path, None](), list[str]()
+    files = FORMATS[model.format].files_beside(model, path)
+    copies = [path.parent / os.path.normpath(file.location) for file in files]
+    if path in copies:
+        raise UsageError(f"{path} is the name of the model's weights, expected another one")
     sources = ((source, model.identity), *((file.path, file.identity) for file in files))
-    for file in files:
-        copy = path.parent / file.name
-        if copy == path:
-            raise UsageError(f"{path} is the name of the model's external data, expected another one")
-        if not _is_same(file.path, copy):
-            outputs.append(Output(copy, copied=file.path, sources=sources))
+    is_in_place = _is_same(source.parent, path.parent)
+    for file, copy in zip(files, copies, strict=True):
+        is_there = file.problem is None
+        if appended or (is_there and not _is_same(file.path, copy)):
+            outputs.append(Output(copy, appended, file.path if is_there else None, file.size, sources))
             folders |= dict.fromkeys(_way(path.parent, Path(file.location).parent))
-    content, _ = changes.content()
+        if file.problem and not (is_in_place and file.path == source.parent / file.location):
+            remarks.append(file.problem)
     if content is not None or not _is_same(source, path):
         outputs.append(Output(path, content or b"", None if content else source, sources=sources))
-    return Files(
-        tuple(outputs), tuple(folders), () if _is_same(source.parent, path.parent) else tuple(missing)
-    )
+    return Files(tuple(outputs), tuple(folders), tuple(remarks))
 
 
 def _way(folder: Path, inside: Path) -> Iterator[Path]:
@@ -214,11 +143,7 @@ def source_files(model: Model) -> list[Path]:
         UnreadableModel: its external data is outside of its folder.
     """
     source = Path(model.path)
-    if model.format == IR:
-        return [source, source.with_suffix(".bin")]
-    from ir_scatter.formats.onnx.writer import external_files
-
-    return [source, *(file.path for file in external_files(model, []))]
+    return [source, *(file.path for file in FORMATS[model.format].files_beside(model, source))]
 
 
 def is_ir_path(output: str) -> bool:

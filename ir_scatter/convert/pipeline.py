@@ -1,26 +1,34 @@
 """Takes every node that is meant through planning, rewriting and proof."""
 
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ir_scatter.analysis.conditions import Condition
 from ir_scatter.convert.conversion import Conversion, Converted, Refused, Verified
 from ir_scatter.convert.output import source_files
-from ir_scatter.convert.request import Request, Task, make_plan, moved
+from ir_scatter.convert.request import Task, make_plan, moved
 from ir_scatter.convert.rewriter import Promises, Rewriter, Rewritten
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.reading import read
-from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Reason, Refusal
 
 if TYPE_CHECKING:
     from ir_scatter.convert.proof import Proven
 
 
-def run(model: "Model | str | Path", request: Request, cases: int, seed: int) -> Conversion:
-    """Convert a model; see `ir_scatter.convert`."""
-    promises = Promises(frozenset(map(_condition, request.assume)), request.keeps_negative)
+def run(
+    model: "Model | str | Path",
+    assume: Iterable[str],
+    keeps_negative: bool,
+    cases: int,
+    seed: int,
+    **meant: Any,
+) -> Conversion:
+    """Convert a model; see `ir_scatter.convert`, and `make_plan` for what is meant."""
+    promises = Promises(frozenset(map(_condition, assume)), keeps_negative)
     converted, refused, verified = list[Converted](), list[Refused](), list[Verified]()
     proofs: dict[Rewritten, Proven | Refusal] = {}  # nodes that look the same are proven once
     with collector_paused():
@@ -28,7 +36,7 @@ def run(model: "Model | str | Path", request: Request, cases: int, seed: int) ->
         with suppress(UnreadableModel):  # said when the model is written
             source_files(known)  # what is copied later must still be the same as now
         rewriter = Rewriter(known, promises)
-        plan = make_plan(rewriter, request)
+        plan = make_plan(rewriter, **meant)
         for task in plan.tasks:
             node, key, target = task.candidate.node, task.candidate.key, task.target.key
             outcome = rewriter.rewrite(task.candidate.sites, task.target, task.opset)

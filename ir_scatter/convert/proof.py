@@ -5,13 +5,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ir_scatter.analysis.conditions import Condition
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.compare.measure import are_equal, measure
+from ir_scatter.compare.result import Verdict
+from ir_scatter.compare.tolerance import EXACT
 from ir_scatter.convert.rewriter import Promises, Rewritten
 from ir_scatter.core.errors import Error, NoInputs
 from ir_scatter.core.fragment import Fragment, NewConstant
 from ir_scatter.core.model import Node
-from ir_scatter.core.shapes import counted, show, show_numbers
+from ir_scatter.core.shapes import counted, show_numbers
 from ir_scatter.evaluate import evaluate_detailed
 from ir_scatter.evaluate.model import compute_node
 from ir_scatter.inputs.constraints import IndexConstraint
@@ -22,11 +26,7 @@ from ir_scatter.ops.general_kernels.base import Array, kind
 from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import IndexRange, OpSpec, Role
 from ir_scatter.rewrites.base import Rewrite, View
-from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Reason, Refusal
-
-_CLOSE = 1e-5
-"""How far floating-point outputs may be apart where another program has chosen other operators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,54 +85,17 @@ def _difference(fragment: Fragment, site: ScatterNode, given: Given, *, wraps: b
         found = run_fragment(fragment, given.inputs, wraps=wraps)
     except Error as error:
         return f"could not be computed: {error}"
-    old = expected.values
-    if found.shape != old.shape or found.dtype != old.dtype:
-        return f"gives {found.dtype} {show(found.shape)}, expected {old.dtype} {show(old.shape)}"
-    wrong = ~(_same(found, old) | _is_rounding(found, old, expected.rounding_bound))
-    for place in zip(*np.nonzero(wrong & expected.contested), strict=True):
-        position = [int(part) for part in place]
-        candidates = expected.candidates(position)
-        wrong[place] = not _same(np.broadcast_to(found[place], candidates.shape), candidates).any()
-    if not wrong.any():
+    if are_equal(found, expected.values):
         return ""
-    worst = tuple(int(part) for part in np.argwhere(wrong)[0])
-    count = int(wrong.sum())
-    said = f"{count} of {counted(wrong.size, 'element')} differ"
-    return f"{said}: {found[worst]} at {show_numbers(worst)}, expected {old[worst]}"
-
-
-def _same(found: Array, old: Array) -> Array:
-    """Tell where two arrays are the same: bit by bit, but for the sign of zero and NaN."""
-    with np.errstate(all="ignore"):
-        same: Array = np.asarray(found == old)
-        if found.dtype.kind in "fcV" or found.dtype.name.startswith(("bfloat", "float")):
-            same = same | ((found != found) & (old != old))
-    return same
-
-
-def _is_rounding(found: Array, old: Array, bound: Array) -> Array:
-    if not bound.any():
-        return np.zeros(old.shape, np.bool_)
-    wide = np.complex128 if old.dtype.kind == "c" else np.float64
-    with np.errstate(all="ignore"):
-        return np.asarray(np.abs(found.astype(wide) - old.astype(wide)) <= 2 * bound)
-
-
-def difference_of(before: Sequence[Array], after: Sequence[Array]) -> str:
-    """Return how the outputs of two models differ, "" if they are equal but for rounding."""
-    if len(before) != len(after):
-        is_one = len(after) == 1
-        return f"there {'is' if is_one else 'are'} {counted(len(after), 'output')}, expected {len(before)}"
-    for number, (old, new) in enumerate(zip(before, after, strict=True)):
-        if new.shape != old.shape or new.dtype != old.dtype:
-            return f"output {number} is {new.dtype} {show(new.shape)}, expected {old.dtype} {show(old.shape)}"
-        is_float = old.dtype.kind == "f"
-        is_close = (
-            np.allclose(new, old, _CLOSE, _CLOSE, equal_nan=True) if is_float else _same(new, old).all()
-        )
-        if not is_close:
-            return f"output {number} differs"
-    return ""
+    differs = measure(found, expected.values, EXACT, bound=2 * expected.rounding_bound)
+    if differs.verdict is Verdict.MISMATCH and not differs.remark and expected.contested.any():
+        differs = measure(found, expected.values, EXACT, contested=expected.allows(found))
+    if differs.verdict is not Verdict.MISMATCH:
+        return ""
+    if differs.worst is None:
+        return f"the new form {differs.remark}"
+    place, count = differs.worst.index, f"{differs.mismatched} of {counted(differs.elements, 'element')}"
+    return f"{count} differ: {found[place]} at {show_numbers(place)}, expected {expected.values[place]}"
 
 
 def run_fragment(fragment: Fragment, inputs: Sequence[Array | None], *, wraps: bool = False) -> Array:

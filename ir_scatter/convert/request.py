@@ -1,12 +1,12 @@
 """What is asked for, and what that means for a model: which nodes are to become what, and in which opset."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.conditions import Condition, judge
+from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import signature
 from ir_scatter.convert.conversion import Refused
 from ir_scatter.convert.rewriter import Rewriter
@@ -17,25 +17,12 @@ from ir_scatter.ops.lookup import SPECS, find, scatter_types
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites import all_rewrites, leads_to
-from ir_scatter.rewrites.conditions import Condition, judge
 from ir_scatter.rewrites.refusals import Reason
 
 if TYPE_CHECKING:
     from ir_scatter.convert.opset.apply import Move, Obstacle
 
 _DIALECTS = {ONNX: "ONNX", OPENVINO: "OpenVINO"}
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What the caller asks for; see `ir_scatter.convert`."""
-
-    to: str | None = None
-    sources: tuple[str, ...] = ()
-    nodes: tuple[str, ...] = ()
-    opset: int | None = None
-    assume: tuple[str, ...] = ()
-    keeps_negative: bool = False
 
 
 class Candidate(NamedTuple):
@@ -89,31 +76,30 @@ class Plan(NamedTuple):
     obstacles: tuple[Refused, ...] = ()
 
 
-def make_plan(rewriter: Rewriter, request: Request) -> Plan:
-    """Choose nodes, targets and the opset.
+def make_plan(
+    rewriter: Rewriter, to: str | None, sources: Collection[str], nodes: Sequence[str], opset: int | None
+) -> Plan:
+    """Choose nodes, targets and the opset; see `ir_scatter.convert`.
 
     Raises:
         UsageError: a name, an operator or an opset does not exist.
     """
-    model, opset = rewriter.model, request.opset
+    model = rewriter.model
     if opset is not None and model.domain != ONNX:
         raise UsageError("an opset is chosen for ONNX models only: each layer of an IR has its own")
     found = _candidates(rewriter)
-    if request.nodes:
-        found = _matching(found, request.nodes)
-    if request.sources:
-        keys = _find_sources(model, request.sources)
+    if nodes:
+        found = _matching(found, nodes)
+    if sources:
+        keys = _find_sources(model, sources)
         found = [one for one in found if one.key in keys]
-    rows = _find_targets(model, request.to) if request.to is not None else None
-    is_explicit = bool(request.sources or request.nodes)
+    rows = _find_targets(model, to) if to is not None else None
+    is_explicit = bool(sources or nodes)
+    specs = {one.key: one.spec for one in found}
+    wanted = {key: _rows_for(spec, rows, is_explicit=is_explicit) for key, spec in specs.items()}
     if model.domain == ONNX:
-        return _onnx_plan(model, found, opset, rows, is_explicit=is_explicit)
-    tasks = []
-    for one in found:
-        target = rows[-1] if rows is not None else _successor(one.spec)
-        if target is not None and (is_explicit or one.key is None or leads_to(one.key, target.key)):
-            tasks.append(Task(one, target, None))
-    return Plan(tuple(tasks))
+        return _onnx_plan(model, found, opset, wanted)
+    return Plan(tuple(Task(one, row[-1], None) for one in found if (row := wanted[one.key])))
 
 
 # The scatter nodes of a model
@@ -122,15 +108,14 @@ def make_plan(rewriter: Rewriter, request: Request) -> Plan:
 def _candidates(rewriter: Rewriter) -> list[Candidate]:
     """Return every scatter node, in the order of the file."""
     model = rewriter.model
-    types = scatter_types(model.domain)
-    sites = [(node, rewriter.site(node)) for node in model.graph.walk(types)]
-    found = [Candidate(node, (site,)) for node, site in sites if site is not None]
+    found = [Candidate(site.node, (site,)) for site in scatter_nodes(model.graph, rewriter.check.facts)]
     for function in model.functions:
-        found += _of_function(rewriter, function, types)
+        found += _of_function(rewriter, function)
     return found
 
 
-def _of_function(rewriter: Rewriter, function: Function, types: frozenset[str]) -> Iterator[Candidate]:
+def _of_function(rewriter: Rewriter, function: Function) -> Iterator[Candidate]:
+    types = scatter_types(rewriter.model.domain)
     walks = [list(instance.walk(types)) for instance in function.instances]
     for number, node in enumerate(function.definition.walk(types)):
         own = rewriter.site(node)
@@ -222,18 +207,9 @@ _Wanted: TypeAlias = Mapping[OpKey | None, Sequence[OpSpec] | None]
 """The rows that nodes of a row may become; None if they are not concerned."""
 
 
-def _onnx_plan(
-    model: Model,
-    chosen: Sequence[Candidate],
-    opset: int | None,
-    rows: Sequence[OpSpec] | None,
-    *,
-    is_explicit: bool,
-) -> Plan:
+def _onnx_plan(model: Model, chosen: Sequence[Candidate], opset: int | None, wanted: _Wanted) -> Plan:
     if opset is not None and not 1 <= opset <= LATEST_OPSET:
         raise UsageError(f"the opset is {opset}, expected 1 to {LATEST_OPSET}")
-    specs = {one.key: one.spec for one in chosen}
-    wanted = {key: _rows_for(spec, rows, is_explicit=is_explicit) for key, spec in specs.items()}
     meant = [one for one in chosen if wanted[one.key] is not None]
     possible = list({row.key: row for found in wanted.values() for row in found or ()}.values())
     current = model.opset_imports.get(ONNX)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+from ir_scatter.analysis.conditions import Condition, Proof, Verdict
 from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.core.diagnostics import Diagnostic, Severity
 from ir_scatter.core.fragment import Fragment, NewNode
@@ -16,7 +17,6 @@ from ir_scatter.ops.spec import Layout, OpSpec, Role
 from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.base import BY_SIGNATURE, Rewrite, View
 from ir_scatter.rewrites.builder import Builder
-from ir_scatter.rewrites.conditions import Condition, Proof, Verdict
 from ir_scatter.rewrites.pieces import is_strict
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules import all_rules

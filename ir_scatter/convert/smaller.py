@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import NamedTuple
 
+from ir_scatter.analysis.conditions import Condition, Verdict
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.rewriter import Promises, Rewriter, Rewritten, with_unknown_sizes
 from ir_scatter.rewrites.base import View
-from ir_scatter.rewrites.conditions import Condition, Verdict
 from ir_scatter.rewrites.refusals import Refusal
 
 

@@ -2,31 +2,33 @@
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ir_scatter.compare.guard import Reference
 from ir_scatter.convert import convert
 from ir_scatter.convert.conversion import Conversion, Converted, Refused
-from ir_scatter.convert.on_devices import constraints_of
-from ir_scatter.convert.proof import difference_of
+from ir_scatter.convert.on_devices import against_numpy, constraints_of
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.errors import Error, UnreadableModel
 from ir_scatter.core.model import Model, Node
+from ir_scatter.inputs.constraints import IndexConstraint
+from ir_scatter.inputs.model import draw_feeds
 from ir_scatter.ops.lookup import SPECS, find, scatter_types
 from ir_scatter.ops.scatter_onnx import SCATTER_ELEMENTS, TENSOR_SCATTER
 from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.rules import by_code
+from ir_scatter.runners.base import Status
 from ir_scatter.validate import validate
-
-if TYPE_CHECKING:
-    from ir_scatter.evaluate.model import Program
-    from ir_scatter.inputs.constraints import IndexConstraint
 
 _CASES = 3
 """On how many generated inputs the IR is compared with the model: so many hold every kind of index."""
+
+_TIME_LIMIT = 600.0
+"""In seconds, for NumPy to compute a model once."""
 
 
 class Exported(NamedTuple):
@@ -80,7 +82,7 @@ def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iter
         remarks: tuple[str, ...] = ()
         if not refused and options["verify"]:
             kept = {} if first is None else constraints_of(first)
-            problem, remarks = _compare([model, source], ir, options["seed"], kept)
+            problem, remarks = _compare(tuple(dict.fromkeys((model, source))), ir, options["seed"], kept)
             if problem:
                 refused = (Refused(Reason.NOT_EQUAL, problem, "", Location(model.path)),)
         listed = _listed(model, ir, found)
@@ -135,39 +137,38 @@ def _export(model: Model, first: Conversion | None, folder: Path) -> tuple[Model
 
 
 def _compare(
-    models: Sequence[Model], ir: Model, seed: int, constraints: "Mapping[str, IndexConstraint]"
+    models: Sequence[Model], ir: Model, seed: int, constraints: Mapping[str, IndexConstraint]
 ) -> tuple[str, tuple[str, ...]]:
     """Return how the outputs in NumPy differ, and what is to be said if they cannot be compared.
 
     Args:
         models: of the same meaning; the first that NumPy computes is taken.
-        ir: the same as an IR.
+        ir: the same as an IR, whose outputs stand in the same order.
         seed: for the inputs.
         constraints: what the first model's indices keep to, by node.
     """
-    from ir_scatter.evaluate.model import prepare
-    from ir_scatter.inputs.model import draw_feeds
-
+    reason = ""
     try:
-        after, before = prepare(ir), _prepare_one(models)
-        for number in range(_CASES):
-            feeds = draw_feeds(before, seed + number, constraints=constraints).feeds
-            difference = difference_of(list(before.run(feeds).values()), list(after.run(feeds).values()))
-            if difference:
-                return difference, ()
-        return "", ()
+        after = Reference(ir)
+        for model in models:
+            before = Reference(model)
+            for number in range(_CASES):
+                feeds = draw_feeds(model, seed + number, constraints=constraints).feeds
+                waiting = [one.start(feeds) for one in (before, after)]
+                (old, sight), (new, _) = (finish(_TIME_LIMIT) for finish in waiting)
+                failed = next((one for one in (new, old) if one.status is not Status.OK), None)
+                if failed is not None:
+                    reason = failed.message
+                    break
+                named = dict(zip(old.outputs, new.outputs.values(), strict=False))
+                verdict, difference = against_numpy(replace(new, runs=(named,)), old, sight)
+                if verdict.is_difference:
+                    return difference, ()
+            else:
+                return "", ()
     except Error as error:
         reason = str(error).replace(ir.path, "the IR")
-        return "", (f"the models were not compared in NumPy: {reason}",)
-
-
-def _prepare_one(models: Sequence[Model]) -> "Program":
-    from ir_scatter.evaluate.model import prepare
-
-    for model in models[:-1]:
-        with suppress(Error):
-            return prepare(model)
-    return prepare(models[-1])
+    return "", (f"the models were not compared in NumPy: {reason}",)
 
 
 def _listed(model: Model, ir: Model, found: Conversion) -> tuple[Converted, ...]:

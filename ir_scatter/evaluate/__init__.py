@@ -50,9 +50,9 @@ def evaluate(
         IllegalIndex: an index is out of range, or negative where the document forbids it.
         IllegalCase: something else breaks the document; the message is that of the rule of `validate`.
     """
-    from ir_scatter.evaluate.operator import prepare, run
+    from ir_scatter.evaluate.operator import make_case, run
 
-    return run(prepare(operator, data, indices, updates, axis, attributes))
+    return run(make_case(operator, data=data, indices=indices, updates=updates, axis=axis, **attributes))
 
 
 def evaluate_detailed(
@@ -73,9 +73,11 @@ def evaluate_detailed(
         values, and how far a floating-point reduction in another order may be from the exact result.
     """
     from ir_scatter.evaluate.certainty import detail
-    from ir_scatter.evaluate.operator import prepare
+    from ir_scatter.evaluate.operator import make_case
 
-    return detail(prepare(operator, data, indices, updates, axis, attributes))
+    return detail(
+        make_case(operator, data=data, indices=indices, updates=updates, axis=axis, **attributes)
+    ).settled()
 
 
 def evaluate_model(model: "Model | str | Path", feeds: "Mapping[str, ArrayLike]") -> "dict[str, Array]":

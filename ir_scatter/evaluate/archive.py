@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from ir_scatter.core.dataflow import GraphInput
-from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, in_own_dtype
+from ir_scatter.core.element_types import dtype, from_dtype, in_own_dtype
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.ops.general_kernels.base import Array, kind
 
@@ -55,7 +55,6 @@ def fit_types(arrays: Mapping[str, Array], inputs: Sequence[GraphInput]) -> dict
 
 
 def write_arrays(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
-    """Write arrays as an npz without pickles."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy", _EPOCH)
@@ -64,7 +63,6 @@ def write_arrays(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
 
 
 def storable(array: Array) -> Array:
-    """Return an array in the type in which it is written."""
     if array.dtype == object:
         return array.astype(np.str_)
     return array if _is_known_to_npz(array.dtype) else array.astype(_WIDER[kind(array)])
@@ -89,8 +87,8 @@ def _are_values(array: Array, seen: Array) -> bool:
 
     A whole number may fill its byte with its sign.
     """
-    bits = next(row.bits for row in ELEMENT_TYPES.values() if row.dtype_name == seen.dtype.name)
-    if bits >= 8:
+    type = from_dtype(seen.dtype)
+    if type is None or type.bits >= 8:
         return True
     raw = array.view(np.int8)
     usual = seen.astype(np.float32).astype(seen.dtype).view(np.int8)

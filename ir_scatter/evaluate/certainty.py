@@ -1,8 +1,9 @@
 """The output of one operator, and what is certain about it."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import index
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy
 
@@ -11,6 +12,7 @@ from ir_scatter.core.errors import UsageError
 from ir_scatter.core.shapes import show_numbers
 from ir_scatter.evaluate.operator import Case, run
 from ir_scatter.ops.kernels.certainty import (
+    Rounding,
     contested_by_nan,
     count_hits,
     counted_bound,
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class DetailedResult:
     """What a scatter operator gives, and what is certain about it. Every array has the shape of data.
 
@@ -44,11 +46,35 @@ class DetailedResult:
     """
 
     values: "Array"
-    hits: "Array"
-    contested: "Array"
-    rounding_bound: "Array"
-    _error: "Array" = field(repr=False)
     _case: Case = field(repr=False)
+
+    @cached_property
+    def hits(self) -> "Array":
+        case = self._case
+        return count_hits(case.task, case.data.shape, case.indices, case.updates.shape)
+
+    @cached_property
+    def contested(self) -> "Array":
+        case, known = self._case, in_own_dtype(self.values)
+        if case.task.reduction is Reduction.NONE:
+            return self.hits > 1
+        if not (known != known).any():
+            return numpy.zeros(known.shape, numpy.bool_)
+        return contested_by_nan(case.task, case.data, case.indices, case.updates, known, self.hits)
+
+    @property
+    def rounding_bound(self) -> "Array":
+        return self._rounding.bound
+
+    @cached_property
+    def _rounding(self) -> Rounding:
+        case, known = self._case, in_own_dtype(self.values)
+        return rounding_bound(case.task, case.data, case.indices, case.updates, known, self.hits)
+
+    def settled(self) -> Self:
+        """Compute everything now, before somebody changes the arrays that were passed in."""
+        _ = self.hits, self.contested, self._rounding
+        return self
 
     def candidates(self, position: "Sequence[int]") -> "Array":
         """Return every value that the document allows for an element, in row-major order of indices.
@@ -119,7 +145,7 @@ class DetailedResult:
             f64 of the shape of data, never NaN.
         """
         if coarser == 1:
-            return self.rounding_bound + self._error
+            return self._rounding.bound + self._rounding.error
         case = self._case
         bound = counted_bound(
             case.task, case.data, case.indices, case.updates, in_own_dtype(self.values), self.hits
@@ -128,17 +154,9 @@ class DetailedResult:
 
 
 def detail(case: Case) -> DetailedResult:
-    """Compute the output of a case and what is certain about it.
+    """Compute the output of a case, and what is certain about it when it is asked for.
 
     Raises:
         IllegalIndex: an index is not legal.
     """
-    values = run(case)
-    task, known = case.task, in_own_dtype(values)
-    hits = count_hits(task, case.data.shape, case.indices, case.updates.shape)
-    rounding = rounding_bound(task, case.data, case.indices, case.updates, known, hits)
-    if task.reduction is Reduction.NONE:
-        contested = hits > 1
-    else:
-        contested = contested_by_nan(task, case.data, case.indices, case.updates, known, hits)
-    return DetailedResult(values, hits, contested, rounding.bound, rounding.error, case)
+    return DetailedResult(run(case), case)

@@ -3,16 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ir_scatter.analysis.constants import Facts, opset_number
-from ir_scatter.analysis.interpreter import Machine, Plan, Plans, Step, failure, load, make_plans, wire
+from ir_scatter.analysis.interpreter import Forward, Plan, Plans, Step, dataflow_of, failure, load, make_plans
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.diagnostics import Location, Severity
-from ir_scatter.core.element_types import ElementType, dtype, in_own_dtype
+from ir_scatter.core.element_types import dtype, in_own_dtype
 from ir_scatter.core.errors import (
     BadFeed,
     BrokenModel,
@@ -25,7 +25,7 @@ from ir_scatter.core.errors import (
 from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.shapes import agree, show, with_article
 from ir_scatter.core.tensors import Constant
-from ir_scatter.evaluate.operator import case_of, read_array, run
+from ir_scatter.evaluate.operator import Case, make_case, read_array, run
 from ir_scatter.ops import general_kernels as plain
 from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.general_kernels.base import Array
@@ -34,19 +34,13 @@ from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.reading import read
 from ir_scatter.validate import validate
 
-if TYPE_CHECKING:
-    pass
-
-
 MOST_ELEMENTS = 1 << 31
 """No output of a plain operator is larger: such a shape is taken for a mistake."""
 
 _Cell = TypeVar("_Cell")
 
 
-class ArrayMachine(Machine[Array]):
-    """Runs plans on arrays, and nothing more."""
-
+class ForwardArrays(Forward[Array]):
     def lift(self, array: Array) -> Array:
         return array
 
@@ -61,11 +55,7 @@ class ArrayMachine(Machine[Array]):
 
 
 def compute_node(step: Step, arrays: Sequence[Array | None]) -> Sequence[Array]:
-    """Return the outputs of a node without bodies.
-
-    Args:
-        step: the node.
-        arrays: in the order of the document; None for an optional one that was left out.
+    """Return the outputs of a node without bodies; None stands for an input that was left out.
 
     Raises:
         EvaluationFailed: it cannot be computed with these inputs.
@@ -75,7 +65,7 @@ def compute_node(step: Step, arrays: Sequence[Array | None]) -> Sequence[Array]:
         return _compute_general(step, work, arrays)
     assert isinstance(work, Lookup)
     try:
-        return [scatter(site_of(step), by_role(work, arrays))]
+        return [run(case_of_node(site_of(step), arrays))]
     except Error as error:
         raise failure(step, str(error), breaks_rule=isinstance(error, IllegalCase)) from error
     except MemoryError as error:
@@ -112,27 +102,26 @@ def by_role(lookup: Lookup, arrays: Sequence[_Cell | None]) -> dict[Role, _Cell]
     return {port.role: array for port, array in pairs if array is not None}
 
 
-def scatter(site: ScatterNode, operands: dict[Role, Array]) -> Array:
-    """Return the output of a scatter node.
+def case_of_node(site: ScatterNode, inputs: Sequence[Array | None]) -> Case:
+    """Return what is computed by a scatter node whose inputs are given, in the order of the document.
 
     Raises:
         Error: an operand is against the document.
     """
-    operator, arguments = arguments_of(site, operands)
-    return run(case_of(operator, **arguments))
+    operator, arguments = arguments_of(site, by_role(site.lookup, inputs))
+    return make_case(operator, **arguments)
 
 
-def arguments_of(site: ScatterNode, operands: dict[Role, Array]) -> tuple[str, dict[str, Any]]:
+def arguments_of(site: ScatterNode, operands: Mapping[Role, Array]) -> tuple[str, dict[str, Any]]:
     """Return the arguments of `evaluate` for a scatter node."""
     spec, source = site.spec, site.spec.axis
     of_axis = None if source is None else source.attribute
-    attributes: dict[str, Any] = {
-        row.name: site.attribute(row.name) for row in spec.attributes if row.name != of_axis
-    }
+    roles = (Role.DATA, Role.INDICES, Role.UPDATES)
+    arguments: dict[str, Any] = {role.value: operands.get(role) for role in roles}
+    arguments |= {row.name: site.attribute(row.name) for row in spec.attributes if row.name != of_axis}
     if source is not None:
-        attributes["axis"] = site.attribute(of_axis) if of_axis else operands.get(Role.AXIS)
-    given = {role.value: operands.get(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)}
-    return str(_row_for(site).key), {**given, **attributes}
+        arguments["axis"] = site.attribute(of_axis) if of_axis else operands.get(Role.AXIS)
+    return str(_row_for(site).key), arguments
 
 
 def _row_for(site: ScatterNode) -> OpSpec:
@@ -151,9 +140,7 @@ _TEXT_KINDS = "OUST"
 def check_feeds(inputs: Sequence[GraphInput], feeds: Mapping[str, Any]) -> list[Array]:
     """Return one array for each input of a model, in the own dtype of its element type.
 
-    Args:
-        inputs: what the model asks for.
-        feeds: arrays by any name of an input.
+    The feeds may have any name of an input.
 
     Raises:
         BadFeed: one is missing, superfluous, given twice, or of the wrong type or shape.
@@ -187,26 +174,21 @@ def _array(input: GraphInput, name: str | None, feeds: Mapping[str, Any]) -> Arr
         raise BadFeed(f"{name} holds {error}") from None
     except Exception as error:  # whatever an object raises that is asked for its array
         raise BadFeed(f"{name} is no array: {error}") from None
-    if input.element_type is not None:
-        array = _of_type(name, array, input.element_type)
+    wanted = input.element_type
+    if wanted is not None and wanted.kind == "string":
+        array = _strings(name, array)
+    elif wanted is not None:
+        expected = dtype(wanted)
+        if expected is None:
+            raise BadFeed(f"{name} is {wanted.name}, which NumPy has no type for")
+        if array.dtype != expected:
+            raise BadFeed(f"{name} is {array.dtype.name}, expected {expected.name}")
     if not agree(input.shape, array.shape):
         raise BadFeed(f"{name} has shape {show(array.shape)}, expected {show(input.shape)}")
     return array
 
 
-def _of_type(name: str, array: Array, wanted: ElementType) -> Array:
-    expected = dtype(wanted)
-    if wanted.kind == "string":
-        return _strings(name, array)
-    if expected is None:
-        raise BadFeed(f"{name} is {wanted.name}, which NumPy has no type for")
-    if array.dtype != expected:
-        raise BadFeed(f"{name} is {array.dtype.name}, expected {expected.name}")
-    return array
-
-
 def _strings(name: str, array: Array) -> Array:
-    """Return strings as objects, which is how they are held everywhere."""
     if array.dtype.kind not in _TEXT_KINDS:
         raise BadFeed(f"{name} is {array.dtype.name}, expected strings")
     found = array.astype(object)
@@ -241,15 +223,12 @@ class Program(Sketch):
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Compute the outputs by name; none shares memory with a feed.
 
-        Args:
-            feeds: arrays by any name of an input.
-
         Raises:
             BadFeed: they are not what the model asks for.
             EvaluationFailed: a node cannot be computed with the values that reach it.
         """
         arrays = check_feeds(self.inputs, feeds)
-        found = self.named(ArrayMachine(self.plans).run(self.plan, arrays))
+        found = self.named(ForwardArrays(self.plans).run(self.plan, arrays))
         return {
             name: array.copy() if _shares_memory(array, arrays) else array for name, array in found.items()
         }
@@ -283,7 +262,7 @@ def make_sketch(model: "Model | str | Path") -> Sketch:
     known = model if isinstance(model, Model) else read(model)
     with collector_paused():
         try:
-            main = wire(known)
+            main = dataflow_of(known)
         except UnknownOperator as error:
             raise UnreadableModel("not-looked-at", str(error), error.location) from None
         plans = make_plans(main, known.path, is_sketch=True)
@@ -292,9 +271,6 @@ def make_sketch(model: "Model | str | Path") -> Sketch:
 
 def prepare(model: "Model | str | Path") -> Program:
     """Make a model ready to be run.
-
-    Args:
-        model: as `read` gives it, or the path of a file.
 
     Raises:
         UnreadableModel: it cannot be read.
@@ -308,6 +284,6 @@ def prepare(model: "Model | str | Path") -> Program:
         more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
         raise BrokenModel(f"{known.path}: {first.code} {first.message}{more}", errors)
     with collector_paused():
-        main = wire(known)
+        main = dataflow_of(known)
         plans = make_plans(main, known.path)
     return Program(known.path, plans[main], plans)

@@ -1,6 +1,6 @@
 """One use of an operator: arguments read as arrays, held against the rules, run by the kernels."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -11,7 +11,7 @@ import numpy
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.diagnostics import Location, Severity
-from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, in_own_dtype
+from ir_scatter.core.element_types import ElementType, from_dtype, in_own_dtype
 from ir_scatter.core.errors import IllegalCase, IllegalIndex, UsageError
 from ir_scatter.core.model import Graph, Input, Node, OpKey, Value
 from ir_scatter.core.shapes import show_numbers, with_article
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ir_scatter.core.shapes import Shape
     from ir_scatter.core.tensors import Array
-    from ir_scatter.rules.base import Finding, Rule
+    from ir_scatter.rules.base import Findings
 
 
 _TEXT_KINDS = frozenset("OUST")
@@ -106,7 +106,7 @@ def as_updates(given: "ArrayLike", data: "Array") -> "Array":
         return array
     if array.size == 0:
         return array.astype(data.dtype)
-    own, wanted = element_type(array.dtype), element_type(data.dtype)
+    own, wanted = from_dtype(array.dtype), from_dtype(data.dtype)
     if own is None or wanted is None or not {own.kind, wanted.kind} <= _NUMBERS.keys():
         return array
     if _NUMBERS[own.kind] > _NUMBERS[wanted.kind]:
@@ -147,18 +147,6 @@ def same_text(data: "Array", updates: "Array") -> "tuple[Array, Array]":
     return data.astype(common), updates.astype(common)
 
 
-@cache
-def element_type(found: "numpy.dtype[Any]") -> ElementType | None:
-    """Return the element type of a dtype, None if it has none."""
-    if found.kind in _TEXT_KINDS:
-        return ELEMENT_TYPES["string"]
-    native = found.newbyteorder("=")
-    for row in ELEMENT_TYPES.values():
-        if row.kind != "string" and dtype(row) == native:
-            return row
-    return None
-
-
 def _demand_text(role: str, array: "Array") -> None:
     strange = set(map(type, array.reshape(-1).tolist())) - _TEXT_TYPES
     if strange:
@@ -197,18 +185,15 @@ class _OneNode(Graph):
 
 
 def variable(name: str, element_type: ElementType, shape: "Shape") -> Input:
-    """Make an input of which the type and the shape are known."""
     return Input(Value(name, element_type, shape))
 
 
 def constant(name: str, element_type: ElementType, array: "Array") -> Input:
-    """Make an input whose numbers are known."""
     content = Constant(_PLACE, element_type, array.shape, lambda: array, name)
     return Input(Value(name, element_type, array.shape, constant=content))
 
 
 def make_site(spec: OpSpec, inputs: tuple[Input, ...], attributes: Mapping[str, Any]) -> ScatterNode:
-    """Make a site of a row of the table without a model around it."""
     lookup = find(spec.key.domain, spec.key.type, spec.opsets[0])
     assert lookup is not None
     return ScatterNode(_OneNode(spec, inputs, attributes).node, lookup, Facts())
@@ -222,24 +207,16 @@ def demand_legal(site: ScatterNode) -> None:
     Raises:
         IllegalCase: with the sentence of the first rule that is broken.
     """
-    for rule in _rules():
-        assert rule.check is not None
-        for finding in rule.check(site):
-            if _is_refused(site, rule, finding):
-                raise IllegalCase(finding.message, rule.code)
+    for code, check in _checks():
+        for finding in check(site):
+            if not finding.is_tolerated and code not in site.spec.tolerated:
+                raise IllegalCase(finding.message, code)
 
 
 @cache
-def _rules() -> "tuple[Rule, ...]":
-    return tuple(
-        rule
-        for rule in all_rules()
-        if rule.is_legality and rule.check is not None and rule.severity is Severity.ERROR and rule.needs_row
-    )
-
-
-def _is_refused(site: ScatterNode, rule: "Rule", finding: "Finding") -> bool:
-    return not finding.is_tolerated and rule.code not in site.spec.tolerated
+def _checks() -> "list[tuple[str, Callable[[ScatterNode], Findings]]]":
+    rules = [rule for rule in all_rules() if rule.is_legality and rule.needs_row]
+    return [(rule.code, rule.check) for rule in rules if rule.check and rule.severity is Severity.ERROR]
 
 
 _Form = tuple[Any, tuple[int, ...]]
@@ -267,15 +244,16 @@ class Case:
     result: "numpy.dtype[Any]"
 
 
-def prepare(
+def make_case(
     operator: str,
+    *,
     data: "ArrayLike | None",
     indices: "ArrayLike | None",
     updates: "ArrayLike | None",
-    axis: "ArrayLike | None",
-    attributes: Mapping[str, Any],
+    axis: "ArrayLike | None" = None,
+    **attributes: Any,
 ) -> Case:
-    """Read the arguments and hold them against the rules.
+    """Read the arguments of `evaluate` and hold them against the rules.
 
     Raises:
         UsageError: the operator or an argument does not exist, or one is missing or no array.
@@ -300,13 +278,6 @@ def prepare(
     data_array, new = same_text(old, new)
     result = given.dtype if data_array.dtype == old.dtype else data_array.dtype
     return Case(spec, task, data_array, index_array, new, result)
-
-
-def case_of(
-    operator: str, *, data: Any, indices: Any, updates: Any, axis: Any = None, **attributes: Any
-) -> Case:
-    """What `prepare` gives, of the arguments of `evaluate`."""
-    return prepare(operator, data, indices, updates, axis, attributes)
 
 
 def run(case: Case) -> "Array":
@@ -364,7 +335,7 @@ def _read_axis(spec: OpSpec, axis: "ArrayLike | None") -> tuple[int | None, _For
     array = in_own_dtype(as_array("axis", axis))
     if array.shape not in {(), (1,)} and spec.port(Role.AXIS) is None:
         raise UsageError(f"axis has shape {show_numbers(array.shape)}, expected [] or [1]")
-    type = element_type(array.dtype)
+    type = from_dtype(array.dtype)
     is_number = array.size == 1 and type is not None and type.kind in {"signed", "unsigned"}
     return int(array.reshape(-1)[0]) if is_number else None, (array.dtype, array.shape)
 
@@ -389,7 +360,6 @@ def _read_attributes(spec: OpSpec, given: Mapping[str, Any]) -> tuple[tuple[str,
 
 @cache
 def _names_of_attributes() -> frozenset[str]:
-    """Return what an attribute of any operator is called."""
     return frozenset(row.name for spec in SPECS.values() for row in spec.attributes)
 
 
@@ -411,11 +381,11 @@ def _task(
     """
     spec = SPECS[key]
     forms = {Role.DATA: data, Role.INDICES: indices, Role.UPDATES: updates}
-    inputs = [_input(spec, port.role, forms[port.role]) for port in spec.ports if port.role in forms]
+    inputs = [_input(port.role, forms[port.role]) for port in spec.ports if port.role in forms]
     written = dict(attributes)
     if axis_form is not None:
         if spec.axis is not None and spec.axis.attribute is None:
-            inputs.append(_axis_input(spec, axis, axis_form))
+            inputs.append(_input(Role.AXIS, axis_form, axis))
         elif axis is None:
             raise UsageError("axis is no whole number, expected one")
         else:
@@ -433,24 +403,14 @@ def _task(
     )
 
 
-def _input(spec: OpSpec, role: Role, form: _Form | None) -> Input:
+def _input(role: Role, form: _Form | None, number: int | None = None) -> Input:
+    """Return an input as rules see it; `number` is what it holds if that is known."""
     if form is None:
         return Input(None, is_present=False)
     dtype, shape = form
-    return variable(role, _element_type(spec, role, dtype), shape)
-
-
-def _axis_input(spec: OpSpec, axis: int | None, form: _Form) -> Input:
-    dtype, shape = form
-    type = _element_type(spec, Role.AXIS, dtype)
-    if axis is None:
-        return variable(Role.AXIS, type, shape)
-    stored = dtype if dtype.kind in "iu" else numpy.int64
-    return constant(Role.AXIS, type, numpy.full(shape, axis, stored))
-
-
-def _element_type(spec: OpSpec, role: Role, dtype: Any) -> ElementType:
-    found = element_type(dtype)
-    if found is None:
+    type = from_dtype(dtype)
+    if type is None:
         raise UsageError(f"{role} is {dtype}, which is the dtype of no element type")
-    return found
+    if number is None:
+        return variable(role, type, shape)
+    return constant(role, type, numpy.full(shape, number, dtype if dtype.kind in "iu" else numpy.int64))

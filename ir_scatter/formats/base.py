@@ -1,9 +1,11 @@
 """What a file format offers: all that is particular to one stands behind `Format`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from ir_scatter.core.atomic_write import Identity
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import Shape
@@ -36,6 +38,25 @@ class ReadOptions:
     has_folder: bool = True
     input_shapes: Mapping[str, Shape] = field(default_factory=dict)
     shapes: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FileBeside:
+    """A file of weights that belongs to a model.
+
+    Attributes:
+        path: the file, links resolved.
+        location: how it is named from the folder of the model: "sub/../weights.bin".
+        identity: what tells it from a file that is put in its place.
+        size: its bytes when the model was read, where new ones go behind them.
+        problem: what there is to say of a model without the file; None if it is there.
+    """
+
+    path: Path
+    location: str
+    identity: Identity = field(default=None, compare=False)
+    size: int | None = field(default=None, compare=False)
+    problem: str | None = None
 
 
 class Written(NamedTuple):
@@ -125,6 +146,29 @@ class Format(Protocol):
             model: of this format.
             patches: each of another node.
             move: changes the opset of the copy, where the format has one for the whole file.
+
+        Raises:
+            NotEditable: the model is written in a way that cannot be edited safely.
+        """
+
+    def files_beside(self, model: Model, path: Path) -> "Sequence[FileBeside]":
+        """Return the files that a model has its weights in, as a copy of it would name them.
+
+        Args:
+            model: of this format.
+            path: that of the copy; a copy that replaces the model names them as it does.
+
+        Raises:
+            UnreadableModel: one is outside of the model's folder, or not to be told from another.
+        """
+
+    def diff(self, model: Model, patches: "Sequence[Patch]", path: str) -> Iterator[str]:
+        """Yield the lines that patches change, as people read them, each with its line break.
+
+        Args:
+            model: of this format.
+            patches: as `write` takes them.
+            path: what the model is called in them.
 
         Raises:
             NotEditable: the model is written in a way that cannot be edited safely.

@@ -1,6 +1,6 @@
 """Runs a model forward and follows, element by element, where its indices come from.
 
-Of `Machine` this overrides what a value is (`lift`, `array`, `move`), how constants are
+Of `Forward` this overrides what a value is (`lift`, `array`, `move`), how constants are
 fetched, a node computed and a number read (`fetch`, `compute`, `scalar`), and `step`, for graphs inside
 nodes whose condition or trip count is not known; `most_iterations` and `endless` bound loops.
 """
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.analysis.interpreter import (
+    Forward,
     Frame,
-    Machine,
     Plan,
     Plans,
     Step,
@@ -98,7 +98,7 @@ class Inputs:
             setattr(self, name, getattr(self, name) | getattr(other, name))
 
 
-class TracingMachine(Machine[Cell]):
+class TracingMachine(Forward[Cell]):
     """Runs plans on arrays and terms; what cannot be computed gives unknown values.
 
     An index that is not legal is noted, and a legal one takes its place, so that one run finds out

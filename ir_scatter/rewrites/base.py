@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ir_scatter.analysis.conditions import Condition, Proof, Verdict, judge
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING, REMEMBERED, SIGNATURE, Fact
 from ir_scatter.core.model import Value
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import Builder
-from ir_scatter.rewrites.conditions import Condition, Proof, Verdict, judge
 from ir_scatter.rewrites.refusals import Refusal
 
 if TYPE_CHECKING:

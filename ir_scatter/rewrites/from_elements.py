@@ -12,6 +12,7 @@ elements-versions: The deprecated predecessor becomes its successor. A reduction
 computed before it is written, where no two updates meet in one element.
 """
 
+from ir_scatter.analysis.conditions import Condition
 from ir_scatter.core.model import ONNX, Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, agree_dims, show_dim
 from ir_scatter.ops import scatter_onnx as onnx_ops
@@ -19,7 +20,6 @@ from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import OpSpec, Reduction
 from ir_scatter.rewrites.base import BY_SIGNATURE, View, between
 from ir_scatter.rewrites.builder import Builder
-from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.pieces import (
     LAST,
     axis_of,

@@ -9,7 +9,7 @@ from ir_scatter.ops import scatter_onnx as onnx_ops
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites.base import BY_SIGNATURE, View, between
 from ir_scatter.rewrites.builder import Builder
-from ir_scatter.rewrites.pieces import axis_mask, axis_of, positions, size_on_axis
+from ir_scatter.rewrites.pieces import along, axis_mask, axis_of, is_first, positions, size_on_axis
 
 
 def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
@@ -41,13 +41,10 @@ def _positions(view: View, build: Builder) -> Value:
 
 
 def _positions_of_any_rank(view: View, build: Builder, run: Value) -> Value:
-    one, rest = build.constant(1, "one"), build.constant(-1, "rest")
-    target = build.select(axis_mask(view, build), rest, one, "run_shape")
-    column = build.reshape(run, target, "run_column")
+    column = along(build, axis_mask(view, build), run, "run_column")
     if view.site.indices is None:
         return column
-    is_first = build.binary("Equal", positions(view, build), build.constant(0, "zero"), "is_first")
-    starts = build.reshape(view.indices, build.select(is_first, rest, one, "starts_shape"), "starts")
+    starts = along(build, is_first(build, positions(view, build)), view.indices, "starts")
     return build.binary("Add", starts, column, "positions")
 
 

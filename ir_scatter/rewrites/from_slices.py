@@ -18,7 +18,16 @@ from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites.base import BY_SIGNATURE, View, between
 from ir_scatter.rewrites.builder import Builder
-from ir_scatter.rewrites.pieces import axis_mask, axis_of, count_of, fitting_indices, positions, shape_with
+from ir_scatter.rewrites.pieces import (
+    along,
+    axis_mask,
+    axis_of,
+    count_of,
+    fitting_indices,
+    is_first,
+    positions,
+    shape_with,
+)
 
 
 def _flattened(view: View, build: Builder, target: OpSpec) -> Value:
@@ -63,9 +72,7 @@ def _column(view: View, build: Builder) -> Value:
     """Return the indices along the axis, with 1 on all other axes."""
     axis, shape = view.site.axis, view.data.shape
     if axis is None or shape is None:
-        rest, one = build.constant(-1, "rest"), build.constant(1, "one")
-        dims = build.select(axis_mask(view, build), rest, one, "column_shape")
-        return build.reshape(view.indices, dims, "indices_column")
+        return along(build, axis_mask(view, build), view.indices, "indices_column")
     if view.indices.shape is not None and len(view.indices.shape) == 1:
         others = [number for number in range(len(shape)) if number != axis]
         return build.unsqueeze(view.indices, others, "indices_unsqueezed")
@@ -75,11 +82,11 @@ def _column(view: View, build: Builder) -> Value:
 
 def _to_tuples(view: View, build: Builder, target: OpSpec) -> Value:
     axis, shape, index_shape = view.site.axis, view.data.shape, view.indices.shape
-    is_first = axis == 0 or (axis is None and view.site.written_axis == 0)
-    if is_first and index_shape is not None:
+    is_on_first = axis == 0 or (axis is None and view.site.written_axis == 0)
+    if is_on_first and index_shape is not None:
         return _scattered(build, target, view.data, view.indices, view.updates)
     if axis is None or shape is None or index_shape is None:
-        return _to_tuples_on_any_axis(view, build, target, is_first=is_first)
+        return _to_tuples_on_any_axis(view, build, target, is_on_first=is_on_first)
     rank, width = len(shape), len(index_shape)
     order = [axis, *range(axis), *range(axis + 1, rank)]
     back = sorted(range(rank), key=order.__getitem__)
@@ -90,10 +97,10 @@ def _to_tuples(view: View, build: Builder, target: OpSpec) -> Value:
     return build.transpose(found, build.constant(back, "axis_back"), "moved_back", shape)
 
 
-def _to_tuples_on_any_axis(view: View, build: Builder, target: OpSpec, *, is_first: bool) -> Value:
+def _to_tuples_on_any_axis(view: View, build: Builder, target: OpSpec, *, is_on_first: bool) -> Value:
     """Scatter between two transpositions whose orders are computed when the model runs."""
     updates, indices = _flat_updates(view, build), _flat_indices(view, build)
-    if is_first:
+    if is_on_first:
         return _scattered(build, target, view.data, indices, updates)
     order = _front_order(view, build)
     data = build.transpose(view.data, order, "data_moved")
@@ -113,8 +120,7 @@ def _front_order(view: View, build: Builder) -> Value:
     before = build.binary("Subtract", places, build.constant(1, "one"), "one_before")
     is_behind = build.binary("Less", axis, places, "is_behind_axis")
     rest = build.select(is_behind, places, before, "others")
-    is_first = build.binary("Equal", places, build.constant(0, "zero"), "is_first")
-    return build.select(is_first, axis, rest, "front_order")
+    return build.select(is_first(build, places), axis, rest, "front_order")
 
 
 def _back_order(view: View, build: Builder) -> Value:

@@ -16,6 +16,7 @@ tuples-versions: A reduction that a version lacks is computed before, where no t
 from dataclasses import dataclass
 from math import prod
 
+from ir_scatter.analysis.conditions import Condition
 from ir_scatter.core.model import Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, static
 from ir_scatter.ops import scatter_onnx as onnx_ops
@@ -23,15 +24,15 @@ from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import OpSpec, Reduction
 from ir_scatter.rewrites.base import BY_SIGNATURE, View, between
 from ir_scatter.rewrites.builder import BOOLEAN, I64, Builder, array_of
-from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.pieces import (
     LAST,
+    along,
     count_of,
     counts_from_end,
     fitting_indices,
     from_front,
+    is_first,
     must_be_non_negative,
-    scalar,
 )
 from ir_scatter.rewrites.reductions import CARRIED, has, joined, needs_unique
 from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
@@ -87,11 +88,9 @@ def _repeated(build: Builder, parts: _Linear) -> Value:
         known = 1 if parts.column is None else 2
         column = build.unsqueeze(column, range(known, len(shape)), "indices_column")
         return build.broadcast(column, dims, "indices_repeated", shape)
-    places = build.range(scalar(build, build.shape_of(dims, "rank"), "rank_scalar"), "places")
-    is_first = build.binary("Equal", places, build.constant(0, "zero"), "is_first")
-    rest, one = build.constant(-1, "rest"), build.constant(1, "one")
-    target = build.select(is_first, rest, one, "column_shape")
-    return build.broadcast(build.reshape(parts.indices, target, "indices_column"), dims, "indices_repeated")
+    places = build.range(build.reshape(build.shape_of(dims, "rank"), [], "rank_scalar"), "places")
+    column = along(build, is_first(build, places), parts.indices, "indices_column")
+    return build.broadcast(column, dims, "indices_repeated")
 
 
 def _is_difference(view: View, target: OpSpec) -> bool:
@@ -295,7 +294,7 @@ def _strides(view: View, build: Builder, counted: Value) -> Value:
     """Return how much one step of each coordinate counts: the product of the dimensions behind it."""
     depth = view.depth
     if depth is None:
-        places = build.range(scalar(build, build.shape_of(counted, "depth"), "depth_scalar"), "places")
+        places = build.range(build.reshape(build.shape_of(counted, "depth"), [], "depth_scalar"), "places")
         rows = build.reshape(places, [-1, 1], "places_column", (UNKNOWN_DIM, 1))
         is_behind = build.binary("Less", rows, places, "is_behind")
     else:

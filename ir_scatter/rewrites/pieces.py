@@ -24,17 +24,12 @@ def shape_with(shape: Shape, axis: int | None, dim: Dim) -> Shape:
     return None if shape is None or axis is None else (*shape[:axis], dim, *shape[axis + 1 :])
 
 
-def scalar(build: Builder, value: Value, label: str) -> Value:
-    """Return a value of one element as a scalar."""
-    return build.reshape(value, [], label)
-
-
 def _rank_of_data(view: View, build: Builder) -> Value:
     if view.data.shape is not None:
         rank = build.constant([len(view.data.shape)], "rank")
     else:
         rank = build.shape_of(build.shape_of(view.data, "shape"), "rank")
-    return scalar(build, rank, "rank_scalar")
+    return build.reshape(rank, [], "rank_scalar")
 
 
 def axis_of(view: View, build: Builder) -> Value:
@@ -48,7 +43,7 @@ def axis_of(view: View, build: Builder) -> Value:
     if written is not None:
         return build.binary("Add", rank, build.constant(written, "negative_axis"), "axis")
     assert isinstance(view.given_axis, Value)
-    axis = scalar(build, build.convert(view.given_axis, I64, "axis_i64"), "axis_scalar")
+    axis = build.reshape(build.convert(view.given_axis, I64, "axis_i64"), [], "axis_scalar")
     is_negative = build.binary("Less", axis, build.constant(0, "zero"), "axis_is_negative")
     return build.select(is_negative, build.binary("Add", axis, rank, "axis_from_front"), axis, "axis_counted")
 
@@ -61,6 +56,17 @@ def positions(view: View, build: Builder) -> Value:
 def axis_mask(view: View, build: Builder) -> Value:
     """Return for each axis of data whether it is the one that indices count on."""
     return build.binary("Equal", positions(view, build), axis_of(view, build), "is_axis")
+
+
+def along(build: Builder, mask: Value, value: Value, label: str) -> Value:
+    """Lay a list along the one axis that a mask names, with 1 on all other axes."""
+    rest, one = build.constant(-1, "rest"), build.constant(1, "one")
+    return build.reshape(value, build.select(mask, rest, one, f"{label}_shape"), label)
+
+
+def is_first(build: Builder, places: Value) -> Value:
+    """Return for each of 0, 1, 2, ... whether it is 0."""
+    return build.binary("Equal", places, build.constant(0, "zero"), "is_first")
 
 
 def size_on_axis(view: View, build: Builder) -> Value:

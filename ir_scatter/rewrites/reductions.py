@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ir_scatter.analysis.conditions import Condition, Verdict
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.model import ONNX, Value
 from ir_scatter.ops import targets
@@ -11,7 +12,6 @@ from ir_scatter.ops.general import named
 from ir_scatter.ops.spec import OpSpec, Reduction
 from ir_scatter.rewrites.base import View
 from ir_scatter.rewrites.builder import I64, LARGEST_FOLDED, Builder
-from ir_scatter.rewrites.conditions import Condition, Verdict
 from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
 
 CARRIED = frozenset({"reduction", "use_init_val"})

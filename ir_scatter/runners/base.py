@@ -166,8 +166,6 @@ class Outcome:
         versions: of the packages involved.
         reason: "format" if it cannot read files of this format at all, None otherwise.
         remarks: what else there is to say: that its process died and was started again.
-        tapped_runs: the outputs of runs with taps, by those who keep them beside `runs`; `tapped` then has
-            the taps of all of these runs, one after the other.
     """
 
     runner: str
@@ -181,7 +179,6 @@ class Outcome:
     versions: Mapping[str, str] = field(default_factory=dict)
     reason: str | None = None
     remarks: tuple[str, ...] = ()
-    tapped_runs: "tuple[Mapping[str, Array], ...]" = ()
 
     @property
     def outputs(self) -> "Mapping[str, Array]":

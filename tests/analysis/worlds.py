@@ -11,7 +11,6 @@ import onnx
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 
 from ir_scatter.convert import Conversion, convert
-from ir_scatter.convert.output import make_files
 from ir_scatter.core.errors import NotEditable, UnreadableModel, UsageError
 from ir_scatter.core.model import Model
 from tests.rules.ir_text import IrText, Output
@@ -44,7 +43,7 @@ def converted(model: Model, to: str | None, assume: Sequence[str], *, keeps: boo
 
 def _written(found: Conversion, model: Model) -> object:
     try:
-        files = make_files(found.changes, Path(model.path).parent / "new" / Path(model.path).name)
+        files = found.files(Path(model.path).parent / "new" / Path(model.path).name)
     except (NotEditable, UnreadableModel, UsageError) as error:
         return type(error), str(error)
     return [(file.path, file.content) for file in files.outputs]

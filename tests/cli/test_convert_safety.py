@@ -219,7 +219,7 @@ def test_an_output_with_the_name_of_external_data(cli: Cli) -> None:
     source = _stored("w.bin")
     _made("out")
     error = _refused(cli, source, "-o", "out/w.bin", "--overwrite")
-    assert "out/w.bin is the name of the model's external data, expected another one" in error
+    assert "out/w.bin is the name of the model's weights, expected another one" in error
 
 
 def test_missing_external_data(cli: Cli) -> None:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from ir_scatter import evaluate_model
 from ir_scatter.compare.judge import nodes_by_tap
 from ir_scatter.core.errors import Error
-from ir_scatter.evaluate import evaluate
-from ir_scatter.evaluate.model import arguments_of, by_role
+from ir_scatter.evaluate.model import case_of_node
+from ir_scatter.evaluate.operator import run as compute
 from ir_scatter.reading import read
 from ir_scatter.runners.base import (
     TAP_MEMORY,
@@ -103,9 +103,8 @@ class FakeRunner(Runner):
             constant = known.facts.array(input.value)
             inputs.append(feeds[port.name] if constant is None else constant)
         change = self.tapped_change or self.changes[0]
-        operator, arguments = arguments_of(known, by_role(known.lookup, inputs))
         try:
-            output = change(evaluate(operator, **arguments))
+            output = change(compute(case_of_node(known, inputs)))
         except Error:
             output = next(iter(run.values()))
         return Tapped(tap, (Execution((), tuple(inputs), output),))

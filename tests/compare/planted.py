@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.compare.judge import nodes_by_tap
-from ir_scatter.evaluate.model import ArrayMachine, Program, check_feeds, prepare, site_of
+from ir_scatter.evaluate.model import ForwardArrays, Program, check_feeds, prepare, site_of
 from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Reduction, Role
 from ir_scatter.reading import read
@@ -105,22 +105,22 @@ class Planted(Runner):
             model = read(path)
             self._programs[path] = prepare(model), dict(nodes_by_tap(model))
         program, nodes = self._programs[path]
-        machine = _Machine(program, self, bool(taps), number)
-        found = program.named(machine.run(program.plan, check_feeds(program.inputs, feeds)))
+        watched = _Watched(program, self, bool(taps), number)
+        found = program.named(watched.run(program.plan, check_feeds(program.inputs, feeds)))
         outputs = {
             name: told
             for name, array in found.items()
             if (told := self.output(name, array, bool(taps), number)) is not None
         }
         tapped = [
-            Tapped(tap, tuple(machine.seen.get(nodes[tap].node.scope, ())))
+            Tapped(tap, tuple(watched.seen.get(nodes[tap].node.scope, ())))
             for tap in taps
             if tap.scope not in self.silent
         ]
         return outputs, tuple(tapped)
 
 
-class _Machine(ArrayMachine):
+class _Watched(ForwardArrays):
     """Remembers what its scatter nodes did; of a node in a loop the places are counted."""
 
     def __init__(self, program: Program, runner: Planted, is_tapped: bool, number: int) -> None:

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ir_scatter.analysis.interpreter import wire
+from ir_scatter.analysis.interpreter import dataflow_of
 from ir_scatter.compare.extract import extract
 from ir_scatter.compare.result import Level, Settings, Verdict
 from ir_scatter.compare.run import compare
@@ -32,7 +32,7 @@ def extracted(path: Path, feeds: Inputs, folder: Path, **settings: Any) -> list[
 
 
 def feeds_of(model: Path) -> Inputs:
-    return fit_types(read_arrays(model.parent / "inputs.npz"), wire(read(model)).inputs)
+    return fit_types(read_arrays(model.parent / "inputs.npz"), dataflow_of(read(model)).inputs)
 
 
 CASES: dict[str, tuple[str, str | int, Operands, tuple[str, ...], dict[str, Any]]] = {

@@ -130,9 +130,7 @@ def test_a_folder_that_is_not_there() -> None:
 
 
 def test_the_name_of_the_weights() -> None:
-    with pytest.raises(
-        UsageError, match=r"new.bin is the name of the weights, expected one that ends in .xml"
-    ):
+    with pytest.raises(UsageError, match=r"new.bin is the name of the model's weights, expected another one"):
         convert(slices(), "ScatterNDUpdate").write("new.bin")
 
 

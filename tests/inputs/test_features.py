@@ -11,11 +11,12 @@ import numpy.typing as npt
 import pytest
 
 from ir_scatter import convert, evaluate_model
+from ir_scatter.analysis.conditions import Condition
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.convert import on_devices, proof
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import ONNX
-from ir_scatter.evaluate.model import ArrayMachine, check_feeds, prepare
+from ir_scatter.evaluate.model import ForwardArrays, check_feeds, prepare
 from ir_scatter.formats.base import IR, ONNX_FORMAT, OneInput, OneNode
 from ir_scatter.inputs import Case, random_case
 from ir_scatter.inputs.constraints import IndexConstraint
@@ -23,7 +24,6 @@ from ir_scatter.inputs.model import draw_feeds, make_feeds
 from ir_scatter.inputs.node import Given, draw_inputs
 from ir_scatter.ops.lookup import SPECS, Lookup
 from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
-from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.runners.base import Outcome, Status
 from tests.formats.ir_files import write_one
 from tests.rules.ir_text import IrText
@@ -208,7 +208,7 @@ def test_what_a_conversion_assumes_is_kept(tmp_path: Path) -> None:
                 assert (at == at[:, :1]).all()
 
 
-class _Watching(ArrayMachine):
+class _Watching(ForwardArrays):
     """Notes the indices that reach scatter nodes."""
 
     def __init__(self, *arguments: Any) -> None:
@@ -283,7 +283,7 @@ class _Numpy:
     name = "numpy"
     remarks = ()
 
-    def run(self, path: str | Path, feeds: Any) -> Outcome:
+    def run(self, path: str | Path, feeds: Any, **_: Any) -> Outcome:
         return Outcome(self.name, Status.OK, runs=(evaluate_model(path, feeds),))
 
     def close(self) -> None:

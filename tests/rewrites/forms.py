@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ir_scatter.analysis.conditions import Condition
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.proof import run_fragment
 from ir_scatter.convert.rewriter import Promises, Rewriter, Rewritten
@@ -14,7 +15,6 @@ from ir_scatter.core.shapes import Shape
 from ir_scatter.evaluate.operator import constant, make_site, variable
 from ir_scatter.ops.spec import Layout, OpSpec, Role
 from ir_scatter.rewrites.base import Rewrite
-from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Refusal
 from tests.ops import naive_scatter
 

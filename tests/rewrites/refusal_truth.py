@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from ir_scatter.analysis.conditions import Condition
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.shapes import Dim, static
 from ir_scatter.ops.spec import IndicesLimit, Layout, OpSpec, Reduction, Role
 from ir_scatter.rewrites.base import Rewrite
-from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from tests.rewrites.forms import indices_equal, opset_of, targets_differ
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ir_scatter.analysis.conditions import Condition
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
 from ir_scatter.core.model import ONNX
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape
 from ir_scatter.ops.spec import Layout, OpSpec, Reduction, Role
 from ir_scatter.rewrites import all_rewrites
 from ir_scatter.rewrites.base import Rewrite
-from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Refusal
 from tests.rewrites.forms import (
     Array,

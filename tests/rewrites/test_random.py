@@ -7,6 +7,7 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from ir_scatter.analysis.conditions import Condition
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.proof import Proven, prove
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
@@ -18,7 +19,6 @@ from ir_scatter.inputs import Case, random_case
 from ir_scatter.ops.spec import Layout, Reduction, Role
 from ir_scatter.rewrites import all_rewrites
 from ir_scatter.rewrites.base import Rewrite
-from ir_scatter.rewrites.conditions import Condition
 from ir_scatter.rewrites.refusals import Refusal
 from tests.ops import naive_scatter
 from tests.rewrites.forms import (

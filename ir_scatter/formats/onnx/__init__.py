@@ -1,12 +1,13 @@
 """ONNX: read lazily, written as a copy of the message in which single nodes are replaced."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model
-from ir_scatter.formats.base import ONNX_FORMAT, Format, OneNode, ReadOptions, Written
+from ir_scatter.formats.base import ONNX_FORMAT, FileBeside, Format, OneNode, ReadOptions, Written
 
 if TYPE_CHECKING:
     from ir_scatter.core.dataflow import Dataflow
@@ -53,6 +54,19 @@ class Onnx:
         from ir_scatter.formats.onnx.writer import write_onnx
 
         return Written(write_onnx(model, patches, move).data)
+
+    def files_beside(self, model: Model, path: Path) -> Sequence[FileBeside]:
+        """Return the files of external data, which a copy names as the model does."""
+        from ir_scatter.formats.onnx.writer import external_files
+
+        return external_files(model)
+
+    def diff(self, model: Model, patches: "Sequence[Patch]", path: str) -> Iterator[str]:
+        """Yield a list of nodes, before and after."""
+        from ir_scatter.formats.onnx.diff import node_lines
+
+        for patch in patches:
+            yield from node_lines(patch)
 
     def single_node(self, node: OneNode) -> Mapping[str, bytes]:
         """Return the file of a model with one node."""

@@ -20,13 +20,12 @@ from onnx import (
     TensorProto,
 )
 
-from ir_scatter.core.atomic_write import Identity
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.errors import NotEditable, UnreadableModel
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
 from ir_scatter.core.model import Model, Node, Value
-from ir_scatter.formats.base import OneInput, OneNode
+from ir_scatter.formats.base import FileBeside, OneInput, OneNode
 from ir_scatter.formats.onnx.functions import attribute_is_kept, content
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import (
@@ -377,37 +376,16 @@ def _edit(proto: NodeProto, place: _Place, node: Node, template: _Template) -> N
 # Files beside the model
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalFile:
-    """A file beside a model.
-
-    Attributes:
-        location: as tensors name it, relative to the model's folder: "sub/../weights.bin".
-        name: the same without detours, "weights.bin". Locations of one name are one file.
-        path: the file, links resolved.
-        identity: what tells it from a file that is put in its place.
-    """
-
-    location: str
-    name: str
-    path: Path
-    identity: Identity = field(default=None, compare=False)
-
-
-def external_files(model: Model, missing: list[str] | None = None) -> list[ExternalFile]:
+def external_files(model: Model) -> list[FileBeside]:
     """Return every place outside of the file that a tensor of a model names, in the order of use.
 
-    Args:
-        model: an ONNX model.
-        missing: if it is given, files that are not there are left out, and a sentence is added for each.
-
     Raises:
-        UnreadableModel: a file is missing or outside of the model's folder, a tensor names no file,
-            or two files could not be told apart beside a copy of the model.
+        UnreadableModel: a file is outside of the model's folder, a tensor names no file, or two files
+            could not be told apart beside a copy of the model.
     """
     assert isinstance(model.graph, OnnxGraph)
-    found: dict[str, ExternalFile | None] = {}
-    by_name: dict[str, ExternalFile] = {}
+    found: dict[str, FileBeside] = {}
+    by_name: dict[str, FileBeside] = {}
     for tensor in _external_tensors(model.source):
         span = span_of(tensor)
         if isinstance(span, Problem):
@@ -417,22 +395,20 @@ def external_files(model: Model, missing: list[str] | None = None) -> list[Exter
             continue
         weights = model.graph.shared.tensors.file(location)
         if isinstance(weights, Problem):
-            if missing is None or weights.kind != "weights-missing":
+            if weights.kind != "weights-missing":
                 raise _unreadable(model, weights)
-            missing.append(weights.message)
-            found[location] = None
+            path = Path(model.path).parent / location
+            found[location] = FileBeside(path, location, problem=weights.message)
             continue
-        file = found[location] = ExternalFile(
-            location, os.path.normpath(location), weights.path, weights.identity
-        )
-        other = by_name.setdefault(file.name, file)
-        if file.name.split(os.sep)[0] == os.pardir or other.path != file.path:
+        file = found[location] = FileBeside(weights.path, location, weights.identity)
+        name = os.path.normpath(location)
+        if name.split(os.sep)[0] == os.pardir or by_name.setdefault(name, file).path != file.path:
             # `link/../weights.bin` is another file where the link is a folder.
             message = f"external data is at {location!r}, which leads through a link and back"
             raise _unreadable(
                 model, Problem("external-data-path", f"{message}, expected a path without '..'")
             )
-    return [file for file in found.values() if file is not None]
+    return [*found.values()]
 
 
 def _external_tensors(model: ModelProto) -> Iterator[TensorProto]:

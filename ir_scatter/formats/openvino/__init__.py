@@ -1,11 +1,12 @@
 """OpenVINO IR: read lazily by an index of its bytes, written by edits of them."""
 
 import codecs
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ir_scatter.core.model import Model
-from ir_scatter.formats.base import IR, Format, OneNode, ReadOptions, Written
+from ir_scatter.formats.base import IR, FileBeside, Format, OneNode, ReadOptions, Written
 
 if TYPE_CHECKING:
     from ir_scatter.core.dataflow import Dataflow
@@ -45,6 +46,22 @@ class OpenVinoIr:
 
         assert move is None
         return write_ir(model, patches)
+
+    def files_beside(self, model: Model, path: Path) -> Sequence[FileBeside]:
+        """Return the `.bin`, which is called like the model."""
+        from ir_scatter.formats.openvino.writer import weights_beside
+
+        return [weights_beside(model, path)]
+
+    def diff(self, model: Model, patches: "Sequence[Patch]", path: str) -> Iterator[str]:
+        """Yield a unified diff of the text."""
+        from ir_scatter.formats.openvino.writer import write_ir
+        from ir_scatter.formats.text_edits import Edit, unified_diff
+
+        source, shift = model.source, len(model.source.mark)
+        written = write_ir(model, patches).edits
+        edits = [Edit(edit.start + shift, edit.end + shift, edit.text) for edit in written]
+        return unified_diff(source.mark + source.data, edits, path, path)
 
     def single_node(self, node: OneNode) -> Mapping[str, bytes]:
         """Return the `.xml` and the `.bin` of a model with one node."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ir_scatter.core.element_types import ElementType, dtype
@@ -10,7 +11,7 @@ from ir_scatter.core.errors import NotEditable
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
 from ir_scatter.core.model import Model, Node, Value, collector_paused
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape
-from ir_scatter.formats.base import OneNode, Written
+from ir_scatter.formats.base import FileBeside, OneNode, Written
 from ir_scatter.formats.openvino.graph import CONST, IrGraph, byte_range
 from ir_scatter.formats.openvino.index import Body, EdgePlace, edge_places
 from ir_scatter.formats.openvino.layers import LayerText, PortText
@@ -88,7 +89,7 @@ class _Writer:
                 next_id += self._replace(found[key], graph, edges[key], next_id)
         appended = self.new_bytes.join()
         if appended:
-            check_weights(self.net)
+            _demand_weights(self.net)
         xml = self.net.file.text.mark + apply_edits(self.data, self.edits)
         return Written(xml, appended, tuple(self.edits))
 
@@ -225,12 +226,22 @@ def _greatest_id(body: Body) -> int:
     return max((int(id) for id in named if _is_id(id)), default=-1)
 
 
-def check_weights(graph: IrGraph) -> None:
-    """Demand that no constant lies where new ones would be appended.
+def weights_beside(model: Model, path: Path) -> FileBeside:
+    """Return the `.bin` of an IR, as a copy of it at a path would name it."""
+    assert isinstance(model.graph, IrGraph)
+    own, location = Path(model.path).with_suffix(".bin"), path.with_suffix(".bin").name
+    known = model.graph.file.weights
+    identity = None if known is None else known.identity
+    if own.is_file():
+        return FileBeside(own, location, identity, None if known is None else known.size)
+    is_copied = path.with_suffix(".bin") != own
+    is_missed = is_copied and max(_constant_ends(model.graph), default=0) > _weights_size(model.graph)
+    problem = f"there is no {own}, so none was written" if is_missed else ""
+    return FileBeside(own, location, identity, problem=problem)
 
-    Raises:
-        NotEditable: one does: the `.bin` is missing, or ends too soon.
-    """
+
+def _demand_weights(graph: IrGraph) -> None:
+    """Demand that no constant lies where new ones would be appended: the `.bin` may end too soon."""
     size = _weights_size(graph)
     end = max(_constant_ends(graph), default=0)
     if end > size:

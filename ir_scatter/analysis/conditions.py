@@ -59,14 +59,12 @@ def judge(condition: Condition, site: ScatterNode) -> Proof:
 
 
 def _unique(site: ScatterNode) -> Proof:
-    count = _count(site)
+    count, room = index_count(site), position_count(site)
     if count is not None and count < 2:
         return _PROVEN
     array, limits = site.index_array, site.limits
-    room = _room(site)
     if count is not None and room is not None and count > room:
-        room_said = counted(room, "position")
-        return Proof(Verdict.VIOLATED, f"there are {count} indices for {room_said}")
+        return Proof(Verdict.VIOLATED, f"there are {count} indices for {counted(room, 'position')}")
     if array is None or limits is None or site.out_of_range is not None:
         return _UNKNOWN
     if site.spec.layout is Layout.ELEMENTS and site.axis is None:
@@ -92,29 +90,27 @@ def _are_exact(site: ScatterNode) -> bool:
     return site.axis is not None and isinstance(data[site.axis], int)
 
 
-def _count(site: ScatterNode) -> int | None:
-    """Return how many targets are named, None if it is not known."""
-    shape = site.indices_shape
-    if shape is None or site.spec.layout is Layout.SEQUENCE:
+def index_count(site: ScatterNode) -> int | None:
+    """Return how many targets are named; on the axis, where each index names one element."""
+    shape, layout, axis = site.indices_shape, site.spec.layout, site.axis
+    if shape is None or layout is Layout.SEQUENCE:
         return None
-    if site.spec.layout is Layout.TUPLES:
+    if layout is Layout.TUPLES:
         return element_count(shape[:-1])
-    if 0 in shape:
-        return 0
-    if site.spec.layout is Layout.ELEMENTS and site.axis is not None and site.axis < len(shape):
-        size = shape[site.axis]
-        return size if isinstance(size, int) else None
-    return element_count(shape)
+    if layout is Layout.SLICES or axis is None or 0 in shape:
+        return element_count(shape)
+    size = shape[axis] if axis < len(shape) else None
+    return size if isinstance(size, int) else None
 
 
-def _room(site: ScatterNode) -> int | None:
-    """Return how many targets there are, counted as indices are; None if it is not known."""
-    data, depth = site.data_shape, site.depth
+def position_count(site: ScatterNode) -> int | None:
+    """Return how many different targets there are, counted in the same way."""
+    data, depth, axis = site.data_shape, site.depth, site.axis
     if data is None:
         return None
     if site.spec.layout is Layout.TUPLES:
-        return None if depth is None else element_count(data[:depth])
-    size = None if site.axis is None else data[site.axis]
+        return None if depth is None or depth > len(data) else element_count(data[:depth])
+    size = None if axis is None else data[axis]
     return size if isinstance(size, int) else None
 
 

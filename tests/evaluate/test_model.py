@@ -18,7 +18,7 @@ from ir_scatter import (
     evaluate_model,
 )
 from ir_scatter.analysis.interpreter import Step
-from ir_scatter.evaluate.model import ArrayMachine, prepare
+from ir_scatter.evaluate.model import ForwardArrays, prepare
 from tests.rules.ir_text import IrText, Output
 from tests.unit.nested_onnx import save
 
@@ -112,7 +112,7 @@ def test_functions_that_call_functions(tmp_path: Path) -> None:
     assert evaluate_model(path, {"x": _floats(3)})["y"].tolist() == [-3]
 
 
-class _Counting(ArrayMachine):
+class _Counting(ForwardArrays):
     """Counts how many results are alive at once."""
 
     most = 0
