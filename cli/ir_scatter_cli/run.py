@@ -84,7 +84,7 @@ def _run(given: dict[str, Any]) -> int:
 
 
 def _draw(program: "Program", seed: int, shapes: dict[str, Shape]) -> "dict[str, Array]":
-    from ir_scatter.inputs.feeds import draw_feeds
+    from ir_scatter.inputs.model import draw_feeds
 
     drawn = draw_feeds(program, seed, shapes)
     for node in drawn.repeated:

@@ -39,7 +39,7 @@ from ir_scatter.compare.tolerance import PRECISION_BITS, coarser
 from ir_scatter.core.errors import BadFeed, Error
 from ir_scatter.core.model import Model, Node
 from ir_scatter.evaluate.model import check_feeds
-from ir_scatter.inputs.feeds import make_feeds
+from ir_scatter.inputs.model import make_feeds
 from ir_scatter.reading import read
 from ir_scatter.runners.base import OTHER_FORMAT, NodeFacts, Outcome, Status, Tapped
 

@@ -16,8 +16,8 @@ from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import show_numbers
 from ir_scatter.formats import FORMATS
-from ir_scatter.inputs.feeds import draw_feeds
-from ir_scatter.inputs.terms import Constraint
+from ir_scatter.inputs.constraints import IndexConstraint
+from ir_scatter.inputs.model import draw_feeds
 from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.runners.base import Outcome, Status
@@ -105,10 +105,10 @@ def compare_models(conversion: Conversion, old: str, new: Path, found: "Sequence
     return OnDevices(told, equal, failed, (*remarks, *(f"{name}: {why}" for name, why in failed.items())))
 
 
-def constraints_of(conversion: Conversion) -> Mapping[str, Constraint]:
+def constraints_of(conversion: Conversion) -> Mapping[str, IndexConstraint]:
     """Return what inputs keep to, by node: for others the new model need not be right."""
     return {
-        one.node.scope: Constraint(
+        one.node.scope: IndexConstraint(
             are_unique=Condition.UNIQUE in one.assumptions,
             are_non_negative=Condition.NON_NEGATIVE in one.assumptions,
             are_equal=Condition.EQUAL in one.assumptions,

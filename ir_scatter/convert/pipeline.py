@@ -66,9 +66,9 @@ def run(
 
 def _prove(rewriter: Rewriter, task: Task, outcome: Rewritten, cases: int, seed: int) -> "Proven | Refusal":
     """Compare both forms; those of a node like it where its own inputs are too large."""
-    from ir_scatter.convert.inputs_like import TooLarge
     from ir_scatter.convert.proof import prove
     from ir_scatter.convert.smaller import smaller
+    from ir_scatter.inputs.node import TooLarge
 
     site = task.candidate.sites[0]
     try:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ir_scatter.analysis.conditions import Condition
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.compare.measure import are_equal, measure
 from ir_scatter.compare.result import Verdict
 from ir_scatter.compare.tolerance import EXACT
-from ir_scatter.convert.inputs_like import MOST_ELEMENTS, Given, TooLarge, draw_inputs
 from ir_scatter.convert.rewriter import Promises, Rewritten
 from ir_scatter.core.errors import Error, NoInputs
 from ir_scatter.core.fragment import Fragment, NewConstant
@@ -18,16 +18,15 @@ from ir_scatter.core.model import Node
 from ir_scatter.core.shapes import counted, show_numbers
 from ir_scatter.evaluate import evaluate_detailed
 from ir_scatter.evaluate.model import compute_node
-from ir_scatter.inputs.shapes_like import Misfit
+from ir_scatter.inputs.constraints import IndexConstraint
+from ir_scatter.inputs.node import MOST_ELEMENTS, Given, Misfit, TooLarge, draw_inputs
 from ir_scatter.ops import targets
 from ir_scatter.ops.general import find_computed
-from ir_scatter.ops.general_kernels.base import Array
+from ir_scatter.ops.general_kernels.base import Array, kind
 from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import IndexRange, OpSpec, Role
-from ir_scatter.rewrites.base import Rewrite
+from ir_scatter.rewrites.base import Rewrite, View
 from ir_scatter.rewrites.refusals import Reason, Refusal
-
-_TRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +47,14 @@ def prove(
     Raises:
         TooLarge: the node's own inputs would take too much memory.
     """
-    random = np.random.default_rng(seed)
+    random, constraint = np.random.default_rng(seed), _constraint(rewritten.way, site, promises)
     done = elements = 0
     for number in range(cases):
         if done and elements > MOST_ELEMENTS:
             break  # large nodes get one case
         try:
             keeps = rewritten.is_bound or done == 0
-            given = _draw(random, rewritten.way, site, promises, number, keeps_constants=keeps)
+            given = draw_inputs(random, site, constraint, number, keeps_constants=keeps)
         except Misfit:
             return Refusal(Reason.BREAKS_RULES, "no legal shapes were found that the node can have")
         except TooLarge:
@@ -70,25 +69,12 @@ def prove(
     return Proven(done)
 
 
-def _draw(
-    random: np.random.Generator,
-    way: Sequence[Rewrite],
-    site: ScatterNode,
-    promises: Promises,
-    number: int,
-    *,
-    keeps_constants: bool,
-) -> Given:
-    problem: Exception = Misfit()
-    for tried in range(_TRIES):
-        try:
-            return draw_inputs(
-                random, way, site, promises, number,
-                keeps_constants=keeps_constants, is_tight=tried == _TRIES - 1,
-            )  # fmt: skip
-        except Misfit as error:
-            problem = error
-    raise problem
+def _constraint(way: Sequence[Rewrite], site: ScatterNode, promises: Promises) -> IndexConstraint:
+    """Return what the rewrites rely on."""
+    view = View(site, promises.conditions, promises.keeps_negative)
+    wanted = {condition for rewrite in way for condition in rewrite.requires(view, rewrite.target)}
+    is_unique, are_equal = Condition.UNIQUE in wanted, Condition.EQUAL in wanted
+    return IndexConstraint(is_unique, not view.may_be_negative, are_equal)
 
 
 def _difference(fragment: Fragment, site: ScatterNode, given: Given, *, wraps: bool) -> str:
@@ -158,7 +144,7 @@ def _from_front(spec: OpSpec, arrays: Sequence[Array | None]) -> Sequence[Array 
     data, indices = arrays[spec.port_index(Role.DATA) or 0], arrays[number]
     assert data is not None
     assert indices is not None
-    if indices.dtype.kind != "i":
+    if kind(indices) != "signed":
         return arrays
     at = None if axis is None else arrays[axis]
     sizes = data.shape[: indices.shape[-1]] if at is None else data.shape[int(at.reshape(-1)[0])]

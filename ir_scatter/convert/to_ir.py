@@ -14,8 +14,8 @@ from ir_scatter.convert.on_devices import against_numpy, constraints_of
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.errors import Error, UnreadableModel
 from ir_scatter.core.model import Model, Node
-from ir_scatter.inputs.feeds import draw_feeds
-from ir_scatter.inputs.terms import Constraint
+from ir_scatter.inputs.constraints import IndexConstraint
+from ir_scatter.inputs.model import draw_feeds
 from ir_scatter.ops.lookup import SPECS, find, scatter_types
 from ir_scatter.ops.scatter_onnx import SCATTER_ELEMENTS, TENSOR_SCATTER
 from ir_scatter.reading import read
@@ -137,7 +137,7 @@ def _export(model: Model, first: Conversion | None, folder: Path) -> tuple[Model
 
 
 def _compare(
-    models: Sequence[Model], ir: Model, seed: int, constraints: Mapping[str, Constraint]
+    models: Sequence[Model], ir: Model, seed: int, constraints: Mapping[str, IndexConstraint]
 ) -> tuple[str, tuple[str, ...]]:
     """Return how the outputs in NumPy differ, and what is to be said if they cannot be compared.
 

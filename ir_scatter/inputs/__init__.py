@@ -1,6 +1,6 @@
-"""Makes legal inputs: for a whole model (`feeds`), and for one operator."""
+"""Makes legal inputs: for a whole model (`model`), and for one operator."""
 
 from ir_scatter.inputs.case import Case
-from ir_scatter.inputs.operators import BROKEN, random_case
+from ir_scatter.inputs.operator import BROKEN, random_case
 
 __all__ = ["BROKEN", "Case", "random_case"]

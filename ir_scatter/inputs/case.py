@@ -6,7 +6,7 @@ from typing import Any
 
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.ops.general_kernels.base import Array
-from ir_scatter.ops.spec import OpSpec, Reduction, Role
+from ir_scatter.ops.spec import Kind, Layout, OpSpec, Reduction, Role
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,3 +54,16 @@ class Case:
         if self.axis is not None:
             found[Role.AXIS.value] = self.axis
         return {**found, **self.attributes}
+
+    @property
+    def limits(self) -> list[int | None]:
+        """Return the sizes that indices count on, one for each column; [None] where any is legal."""
+        shape, layout = self.data.shape, self.spec.layout
+        if layout is Layout.TUPLES:
+            return [] if self.indices is None else list(shape[: self.indices.shape[-1]])
+        size = shape[self.axis_from_front]
+        if layout is not Layout.SEQUENCE:
+            return [size]
+        words = [row for row in self.spec.attributes if row.kind is Kind.WORD]
+        is_linear = all(self.attributes.get(row.name, row.default) == row.default for row in words)
+        return [size - self.updates.shape[self.axis_from_front] + 1 if is_linear else None]

@@ -1,4 +1,4 @@
-"""Random arrays of any element type, moderate enough for every runtime."""
+"""Random arrays of any element type: moderate enough for every runtime, or with numbers at its edges."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +14,23 @@ LARGEST = 8
 
 _EIGHTH = 8
 _WORDS = ("", "a", "b", "ab", "ba", "scatter")
+
+_OFTEN = 0.5
+"""How often an element is one of them."""
+
+_FLOATS = (
+    *(np.nan, np.inf, -np.inf, 0.0, -0.0),
+    *(2.0**31, 2.0**31 - 1, 2.0**31 + 1, -(2.0**31), -(2.0**31) - 1),
+    *(2.0**53, 2.0**53 - 1, 2.0**53 + 2, -(2.0**53), 2.0**24, 2.0**24 + 1, 2.0**63, 2.0**64),
+    *(65504.0, -65504.0, 65519.0, 65520.0, 65536.0, 2.0**-14, 2.0**-24, 2.0**-25, 2.0**-14 - 2.0**-24),
+    *(2.0**-126, 2.0**-149, -(2.0**-149), 2.0**-126 - 2.0**-149, 2.0**-1022, 2.0**-1074),
+)
+"""Limits of whole numbers, of exact whole numbers, of f16 and its subnormals, of f32 and f64."""
+
+_WHOLE = (
+    *(0, 1, -1, 2**24 + 1, -(2**24) - 1, 2**31 - 1, 2**31, 2**31 + 1, -(2**31), -(2**31) - 1),
+    *(2**32 - 1, 2**32, 2**53 - 1, 2**53, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)),
+)
 
 
 def draw(
@@ -79,3 +96,30 @@ def dtype_of(element_type: ElementType) -> "np.dtype[Any]":
 
 def _eighths(random: np.random.Generator, shape: Sequence[int], low: int, high: int) -> Array:
     return (random.integers(low * _EIGHTH, high * _EIGHTH + 1, shape) / _EIGHTH).astype(np.float32)
+
+
+def edge_values(element_type: ElementType) -> Array:
+    """Return the numbers at the edges of a type; empty if it has none."""
+    if element_type.kind not in {"float", "signed", "unsigned"}:
+        return np.empty(0)
+    wanted = dtype_of(element_type)
+    if element_type.kind != "float":
+        low, high = clip_to_type(element_type, -(2**64), 2**64)
+        whole = {low, low + 1, high - 1, high, *(number for number in _WHOLE if low <= number <= high)}
+        return np.array(sorted(whole), np.uint64 if high >= 2**63 else np.int64).astype(wanted)
+    with np.errstate(all="ignore"):
+        floats = np.array(_FLOATS, np.float64)
+        if wanted.type.__module__ == "numpy":
+            limits = np.finfo(wanted)
+            own = [limits.max, -limits.max, limits.smallest_normal, limits.smallest_subnormal, limits.eps]
+            floats = np.concatenate([floats, np.array(own, np.float64)])
+        return floats.astype(wanted) if wanted == np.float64 else floats.astype(np.float32).astype(wanted)
+
+
+def with_edges(random: np.random.Generator, element_type: ElementType, array: Array) -> Array:
+    """Return an array of which half the elements are at the edges of its type, if that has any."""
+    edges = edge_values(element_type)
+    if not len(edges):
+        return array
+    chosen = edges[random.integers(0, len(edges), array.shape)]
+    return np.where(random.random(array.shape) < _OFTEN, chosen, array).astype(array.dtype)

@@ -15,7 +15,7 @@ from ir_scatter.convert import Conversion
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import Bounds, parse_shape
 from ir_scatter.evaluate.model import prepare
-from ir_scatter.inputs.feeds import Drawn, draw_feeds
+from ir_scatter.inputs.model import Drawn, draw_feeds
 from ir_scatter.runners.base import Runner, Status
 from tests.campaigns.body_models import Plan, write
 from tests.campaigns.scale import cases, generator

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ir_scatter import evaluate_model
-from ir_scatter.inputs.feeds import make_feeds
+from ir_scatter.inputs.model import make_feeds
 from tests.campaigns.body_models import write
 from tests.campaigns.scale import cases, generator
 

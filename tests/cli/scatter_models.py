@@ -10,7 +10,7 @@ import onnx
 from onnx import parser
 
 from ir_scatter.evaluate import evaluate_model
-from ir_scatter.inputs.feeds import make_feeds
+from ir_scatter.inputs.model import make_feeds
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.reading import read
 from ir_scatter.validate import validate

@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from ir_scatter import runners
-from ir_scatter.inputs.feeds import make_feeds
+from ir_scatter.inputs.model import make_feeds
 from tests.cli.conftest import Cli, copy_sample
 from tests.cli.scatter_models import demand_equal, deprecated, files, findings, onnx_model, operators
 

@@ -115,7 +115,7 @@ def test_converting_onnx_imports_neither_lxml_nor_what_runs_whole_models(tmp_pat
     source = f"{SAMPLES}/documented/scatter_1.onnx"
     found = _imported(["convert", source, "-o", str(tmp_path / "out.onnx")])
     assert "ir_scatter.convert.proof" in found
-    assert not {"lxml", "ir_scatter.inputs.feeds", "openvino", "onnxruntime", "rich"} & found
+    assert not {"lxml", "ir_scatter.inputs.model", "openvino", "onnxruntime", "rich"} & found
 
 
 @pytest.mark.parametrize("command", ["validate", "inspect"])

@@ -15,7 +15,7 @@ from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import BrokenModel, Error
 from ir_scatter.evaluate.model import Program, prepare
-from ir_scatter.inputs.feeds import make_feeds
+from ir_scatter.inputs.model import make_feeds
 from tests.unit.runtimes import Outcome, run_all
 
 MODELS = Path(__file__).parents[3] / "shared" / "models"

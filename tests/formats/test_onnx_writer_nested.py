@@ -13,7 +13,7 @@ from ir_scatter.core.errors import Error
 from ir_scatter.core.fragment import Fragment
 from ir_scatter.evaluate.model import prepare
 from ir_scatter.formats.base import ONNX_FORMAT
-from ir_scatter.inputs.feeds import make_feeds
+from ir_scatter.inputs.model import make_feeds
 from tests.formats.onnx_patches import (
     Sketch,
     by_name,

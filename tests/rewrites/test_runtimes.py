@@ -10,7 +10,7 @@ import pytest
 from onnx import parser
 
 from ir_scatter import convert, evaluate, runners
-from ir_scatter.inputs.feeds import draw_feeds
+from ir_scatter.inputs.model import draw_feeds
 from ir_scatter.runners.base import Outcome, Runner, Status
 from tests.rewrites.ir_models import given, held, one_scatter
 from tests.rewrites.test_conditions import ND, SEU, SU, elements, slices, tuples

@@ -16,7 +16,7 @@ from ir_scatter.compare.result import Settings
 from ir_scatter.compare.run import compare, compare_two
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import BadFeed
-from ir_scatter.inputs.feeds import make_feeds
+from ir_scatter.inputs.model import make_feeds
 from ir_scatter.report import comparison_json, comparison_text
 from ir_scatter.runners.base import Outcome, Runner, Status
 from ir_scatter.runners.child_runner import ChildRunner

@@ -12,7 +12,7 @@ import pytest
 import ir_scatter
 from ir_scatter import runners
 from ir_scatter.core.errors import Error
-from ir_scatter.inputs.feeds import make_feeds
+from ir_scatter.inputs.model import make_feeds
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.base import Status, tap_of
 

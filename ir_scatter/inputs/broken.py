@@ -22,7 +22,7 @@ def break_case(random: np.random.Generator, case: Case, way: str) -> Case | None
 
 
 def _index_out_of_range(random: np.random.Generator, case: Case) -> Case | None:
-    limits = index_limits(case)
+    limits = case.limits
     if case.indices is None or not case.indices.size or not limits or limits == [None]:
         return None
     place = int(random.integers(case.indices.size))
@@ -38,7 +38,7 @@ def _index_out_of_range(random: np.random.Generator, case: Case) -> Case | None:
 
 def _negative_index(random: np.random.Generator, case: Case) -> Case | None:
     is_legal = case.spec.index_range is IndexRange.WRAPPING or NEGATIVE_INDEX in case.spec.tolerated
-    limits = index_limits(case)
+    limits = case.limits
     if is_legal or case.indices is None or not case.indices.size or not limits or limits == [None]:
         return None
     place = int(random.integers(case.indices.size))
@@ -124,19 +124,6 @@ def _low_rank(random: np.random.Generator, case: Case) -> Case | None:
     if port is None or port.min_rank < 1 or not case.data.size:
         return None
     return replace(case, data=case.data.reshape(-1)[:1].reshape(()))
-
-
-def index_limits(case: Case) -> list[int | None]:
-    """Return the sizes that indices count on, one for each column; [None] where any is legal."""
-    data, layout = case.data.shape, case.spec.layout
-    if layout is Layout.TUPLES:
-        return [] if case.indices is None else list(data[: case.indices.shape[-1]])
-    size = data[case.axis_from_front]
-    if layout is not Layout.SEQUENCE:
-        return [size]
-    words = [row for row in case.spec.attributes if row.kind is Kind.WORD]
-    is_linear = all(case.attributes.get(row.name, row.default) == row.default for row in words)
-    return [size - case.updates.shape[case.axis_from_front] + 1 if is_linear else None]
 
 
 def _with_index(case: Case, place: int, value: int) -> Case | None:

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from ir_scatter import evaluate_model, read
 from ir_scatter.core.errors import BrokenModel, NoInputs, UnknownOperator, UnreadableModel
 from ir_scatter.evaluate.model import prepare
-from ir_scatter.inputs.feeds import draw_feeds, make_feeds
+from ir_scatter.inputs.model import draw_feeds, make_feeds
 from tests.rules.ir_text import IrText
 from tests.unit.nested_onnx import save
 from tests.unit.runtimes import run_all

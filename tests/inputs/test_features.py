@@ -14,14 +14,14 @@ from ir_scatter import convert, evaluate_model
 from ir_scatter.analysis.conditions import Condition
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.convert import on_devices, proof
-from ir_scatter.convert.inputs_like import Given, draw_inputs
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import ONNX
 from ir_scatter.evaluate.model import ForwardArrays, check_feeds, prepare
 from ir_scatter.formats.base import IR, ONNX_FORMAT, OneInput, OneNode
 from ir_scatter.inputs import Case, random_case
-from ir_scatter.inputs.feeds import draw_feeds, make_feeds
-from ir_scatter.inputs.terms import Constraint
+from ir_scatter.inputs.constraints import IndexConstraint
+from ir_scatter.inputs.model import draw_feeds, make_feeds
+from ir_scatter.inputs.node import Given, draw_inputs
 from ir_scatter.ops.lookup import SPECS, Lookup
 from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
 from ir_scatter.runners.base import Outcome, Status
@@ -195,7 +195,7 @@ def test_what_a_conversion_assumes_is_kept(tmp_path: Path) -> None:
     (scope,) = [step.node.scope for step in model.plan.steps]
     assumed = ["unique-indices", "non-negative-indices", "equal-indices"]
     for chosen in (assumed[:1], assumed[1:2], assumed[2:], assumed):
-        constraint = Constraint(*(word in chosen for word in assumed))
+        constraint = IndexConstraint(*(word in chosen for word in assumed))
         for seed in range(6):
             drawn = draw_feeds(path, seed, constraints={scope: constraint})
             at = drawn.feeds["at"]

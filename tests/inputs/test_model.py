@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from ir_scatter.core.errors import BadFeed, NoInputs, UsageError
 from ir_scatter.core.shapes import parse_shape
 from ir_scatter.evaluate.model import Program, prepare
-from ir_scatter.inputs.feeds import draw_feeds, make_feeds
+from ir_scatter.inputs.model import draw_feeds, make_feeds
 from tests.rules.ir_text import IrText
 from tests.unit.index_models import LEGAL, NEVER_LEGAL
 from tests.unit.nested_onnx import NESTED, save

@@ -1,4 +1,9 @@
-"""Makes legal inputs for a whole model."""
+"""Makes legal inputs for a whole model.
+
+Sizes of dynamic dimensions are drawn so that they fit. The model is run forward on arrays whose elements
+are followed; what nodes ask of positions becomes ranges of input elements, which are drawn anew until all
+is legal. In the end indices of scatter nodes try what their operators allow.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +18,9 @@ from ir_scatter.core.errors import NoInputs, UsageError
 from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, is_static, narrow
 from ir_scatter.evaluate.model import Program, Sketch, make_sketch
-from ir_scatter.inputs.edges import edge_feeds
-from ir_scatter.inputs.search import Found, Search
+from ir_scatter.inputs.constraints import IndexConstraint
+from ir_scatter.inputs.search import Run, Search
 from ir_scatter.inputs.sizes import Sizes, partial_shapes
-from ir_scatter.inputs.terms import Constraint
 from ir_scatter.ops.general_kernels.base import Array
 
 PLAIN, EDGE = "plain", "edge"
@@ -85,7 +89,7 @@ def draw_feeds(
     seed: int = 0,
     input_shapes: Mapping[str, Shape] | None = None,
     values: str = PLAIN,
-    constraints: Mapping[str, Constraint] | None = None,
+    constraints: Mapping[str, IndexConstraint] | None = None,
 ) -> Drawn:
     """Draw legal inputs, and say where targets repeat; see `make_feeds`.
 
@@ -99,42 +103,40 @@ def draw_feeds(
     """
     if values not in VALUES:
         raise UsageError(f"values is {values!r}, expected {', '.join(VALUES)}")
-    known = model if isinstance(model, Program) else make_sketch(model)
-    inputs = [input for input in known.inputs if input.default is None]
+    program = model if isinstance(model, Program) else make_sketch(model)
+    inputs = [input for input in program.inputs if input.default is None]
     shapes = partial_shapes(inputs, input_shapes or {})
     with collector_paused():
-        search, found = _search(known, inputs, shapes, seed, constraints)
-        found = search.vary(found, np.random.default_rng([seed, 2]), seed)
-        arrays = found.arrays
-        if values == EDGE:
-            arrays = edge_feeds(search, found, np.random.default_rng([seed, 1]))
+        search, run = _first_legal(program, inputs, shapes, seed, constraints or {})
+        run = search.with_features(run, np.random.default_rng([seed, 2]), seed)
+        arrays = run.arrays if values == PLAIN else search.with_edges(run, np.random.default_rng([seed, 1]))
     feeds = {input.names[0]: array for input, array in zip(inputs, arrays, strict=True)}
-    return Drawn(feeds, tuple(dict.fromkeys(use.name for use in found.repeated)))
+    return Drawn(feeds, tuple(dict.fromkeys(use.name for use in run.unkept)))
 
 
-def _search(
-    model: Program | Sketch,
+def _first_legal(
+    model: Sketch,
     inputs: Sequence[GraphInput],
     shapes: Sequence[Shape],
     seed: int,
-    constraints: Mapping[str, Constraint] | None,
-) -> tuple[Search, Found]:
-    """Return the first inputs that every node takes, or else the best."""
+    constraints: Mapping[str, IndexConstraint],
+) -> tuple[Search, Run]:
+    """Return the first inputs that every node takes, or else the best; ranks may be tried."""
     unknown = [input.names[0] for input, shape in zip(inputs, shapes, strict=True) if shape is None]
-    best: tuple[Search, Found] | None = None
+    best: tuple[Search, Run] | None = None
     failed: NoInputs | None = None
     avoided = set() if all(map(is_static, shapes)) else _sizes_in(model.plan)
     for tried in _with_ranks(model.plan, inputs, shapes):
         search = Search(model, inputs, Sizes(tried, avoided), np.random.default_rng(seed), constraints)
         try:
-            found = search.run()
+            run = search.run()
         except NoInputs as error:
             failed = failed or error
             continue
-        if not found.stuck and not (unknown and found.is_blind):
-            return search, found
-        if best is None or found.stuck < best[1].stuck:
-            best = search, found
+        if not run.stuck and not (unknown and run.is_blind):
+            return search, run
+        if best is None or len(run.stuck) < len(best[1].stuck):
+            best = search, run
     if best is not None:
         return best
     assert failed is not None
@@ -157,25 +159,18 @@ def _with_ranks(
     plan: Plan, inputs: Sequence[GraphInput], shapes: Sequence[Shape]
 ) -> Iterator[list[tuple[Dim, ...]]]:
     """Yield shapes of known rank: as the nodes that take the inputs have them, or tried one by one."""
-    told = {
-        input.key: _told(plan, input) for input, shape in zip(inputs, shapes, strict=True) if shape is None
-    }
-    ranks = _RANKS if any(shape is None for shape in told.values()) else _RANKS[:1]
-    for rank in ranks:
-        found = []
-        for input, shape in zip(inputs, shapes, strict=True):
-            known = shape if shape is not None else told[input.key]
-            found.append((UNKNOWN_DIM,) * rank if known is None else known)
-        yield found
+    whole = [
+        _stored(plan, input) if shape is None else shape for input, shape in zip(inputs, shapes, strict=True)
+    ]
+    for rank in _RANKS if None in whole else _RANKS[:1]:
+        yield [(UNKNOWN_DIM,) * rank if shape is None else shape for shape in whole]
 
 
-def _told(plan: Plan, input: GraphInput) -> Shape:
+def _stored(plan: Plan, input: GraphInput) -> Shape:
     """Return what nodes say of the shape of an input."""
     found: Shape = None
     for step in plan.steps:
-        if input.key in step.inputs:
-            ports = step.node.inputs
-            number = step.inputs.index(input.key)
-            stored = ports[number].stored_shape if number < len(ports) else None
-            found = stored if found is None else narrow(found, stored)
+        for port, key in zip(step.node.inputs, step.inputs, strict=False):
+            if key == input.key:
+                found = port.stored_shape if found is None else narrow(found, port.stored_shape)
     return found

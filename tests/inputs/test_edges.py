@@ -8,8 +8,8 @@ import pytest
 
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.evaluate.model import prepare
-from ir_scatter.inputs.edges import edge_values
-from ir_scatter.inputs.feeds import EDGE, draw_feeds, make_feeds
+from ir_scatter.inputs.model import EDGE, draw_feeds, make_feeds
+from ir_scatter.inputs.numbers import edge_values
 from tests.unit.index_models import LEGAL
 from tests.unit.nested_onnx import NESTED, save
 

@@ -1,0 +1,434 @@
+"""Runs a model forward and follows, element by element, where its indices come from.
+
+Of `Forward` this overrides what a value is (`lift`, `array`, `move`), how constants are
+fetched, a node computed and a number read (`fetch`, `compute`, `scalar`), and `step`, for graphs inside
+nodes whose condition or trip count is not known; `most_iterations` and `endless` bound loops.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ir_scatter.analysis.interpreter import (
+    Forward,
+    Frame,
+    Plan,
+    Plans,
+    Step,
+    UnknownOp,
+    declared_scalar,
+    part_of,
+)
+from ir_scatter.core.dataflow import BodyInput, Choice, GraphInput, Key, Repeat, Source
+from ir_scatter.core.errors import EvaluationFailed, UnreadableModel
+from ir_scatter.evaluate.model import compute_node
+from ir_scatter.inputs.constraints import IndexConstraint, NodeInRun, Use, too_small, uses_of
+from ir_scatter.inputs.provenance import (
+    Cell,
+    Terms,
+    Unclear,
+    combine,
+    direct_of,
+    hollow,
+    known,
+    origins_of,
+    unknown,
+)
+from ir_scatter.ops.constraints import Meaning
+from ir_scatter.ops.general import GeneralOp, constraints_of, output_shapes
+from ir_scatter.ops.general_kernels.base import Array
+from ir_scatter.ops.general_shapes import ShapesDiffer
+from ir_scatter.ops.lookup import Lookup
+from ir_scatter.ops.spec import Reduction, Role
+
+_MOST_ITERATIONS = (256, 16, 4)
+"""A loop that runs longer is followed through its body once: for a loop in no other, in one, in two.
+
+So is every loop inside of these. One that has few nodes may run longer.
+"""
+
+_MOST_INSIDE = 20_000
+"""Up to so many nodes of bodies are computed in one run before loops may not run longer."""
+
+_WEIGHTS = 1 << 16
+"""Constants with more elements are no positions; where nothing is computed to the end they stay unread."""
+
+_NAMING = frozenset({Meaning.TARGET, Meaning.RESHAPED})
+"""What an input says that names the shape of the output."""
+
+
+@dataclass(eq=False)
+class Stuck(Exception):
+    """A node cannot be computed with the shapes and values of this run.
+
+    Attributes:
+        step: the node.
+        arrays: its inputs.
+        error: what is wrong.
+    """
+
+    step: Step
+    arrays: Sequence[Array | None]
+    error: Exception
+
+
+@dataclass(slots=True, eq=False)
+class Inputs:
+    """Inputs of the model, one bit for each, by what becomes of them.
+
+    Attributes:
+        positions: positions and sizes are computed from them.
+        trips: it is computed from them how often a loop runs.
+        decisive: they have some part in positions, sizes and conditions, or become whole numbers.
+        written: data or updates of a scatter node are computed from them.
+        reaching: they have some part in data or updates of a scatter node.
+    """
+
+    positions: int = 0
+    trips: int = 0
+    decisive: int = 0
+    written: int = 0
+    reaching: int = 0
+
+    def add(self, other: "Inputs") -> None:
+        """Add what another run has found."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) | getattr(other, name))
+
+
+class TracingMachine(Forward[Cell]):
+    """Runs plans on arrays and terms; what cannot be computed gives unknown values.
+
+    An index that is not legal is noted, and a legal one takes its place, so that one run finds out
+    about all of them.
+
+    Attributes:
+        terms: of this run.
+        symbols: the sizes of dimensions by their symbols.
+        is_sketch: whether large constants and those that cannot be read are unknown.
+        uses: every place where positions are asked for.
+        stuck: the nodes that could not be computed.
+        inputs: what becomes of the inputs.
+        is_blind: whether some shape was not known.
+        too_small: sizes that positions in the model itself exceed, with how large they must be.
+        computed: how many nodes were computed.
+    """
+
+    def __init__(
+        self,
+        plans: Plans,
+        terms: Terms,
+        symbols: Mapping[str, int],
+        constraints: Mapping[str, IndexConstraint],
+        *,
+        is_sketch: bool,
+    ) -> None:
+        super().__init__(plans)
+        self.terms, self.symbols, self.is_sketch = terms, symbols, is_sketch
+        self._constraints = constraints
+        self.uses: list[Use] = []
+        self.stuck: list[Stuck] = []
+        self.inputs = Inputs()
+        self.is_blind = False
+        self.too_small: list[tuple[int, int]] = []
+        self.computed = self._depth = 0
+
+    def fetch(self, plan: Plan, values: dict[Key, Cell | None], key: Key) -> Cell | None:
+        """Return the cell of a key; of a constant that is weights, or is not there, the shape."""
+        constant = plan.constants.get(key)
+        if constant is None:
+            return values.get(key)
+        if self.is_sketch and np.prod(constant.shape, dtype=np.float64) > _WEIGHTS:
+            return unknown(constant.shape, constant.element_type)
+        try:
+            return super().fetch(plan, values, key)
+        except UnreadableModel:
+            if not self.is_sketch:
+                raise
+            return unknown(constant.shape, constant.element_type)
+
+    def lift(self, array: Array) -> Cell:
+        """Make a cell without terms."""
+        return known(array)
+
+    def array(self, cell: Cell) -> Array:
+        """Return the numbers."""
+        if cell.array is None:
+            raise Unclear("the shape of a value")
+        return cell.array
+
+    def move(self, function: Callable[..., Array], *cells: Cell) -> Cell:
+        """Move numbers and terms alike."""
+        origins, direct = origins_of(cells), direct_of(cells)
+        if any(cell.array is None for cell in cells):
+            return Cell(None, None, None, True, origins, direct)
+        array = function(*(cell.array for cell in cells))
+        is_traced = any(cell.terms is not None for cell in cells)
+        terms = function(*(cell.all_terms for cell in cells)) if is_traced else None
+        return Cell(array, array.shape, terms, any(cell.is_opaque for cell in cells), origins, direct)
+
+    def scalar(self, step: Step, cell: Cell | None, what: str) -> Any:
+        """Return the one element of a cell as Python sees it."""
+        if cell is not None:
+            self.inputs.decisive |= cell.origins
+            if cell.is_unclear:
+                raise Unclear(what)
+        return super().scalar(step, cell, what)
+
+    def endless(self, step: Step, iterations: int) -> EvaluationFailed:
+        """Return what is wrong with a loop that runs longer than anybody wants to wait."""
+        return Unclear("the end of a loop") if self.is_sketch else super().endless(step, iterations)
+
+    def compute(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
+        """Return the outputs of a node without bodies."""
+        self.computed += 1
+        node = NodeInRun(step, cells, self.symbols)
+        self._note_inputs(step, cells)
+        self._note_uses(node)
+        if isinstance(step.work, UnknownOp) or self._is_hidden(node):
+            return self._unknown(node)
+        try:
+            return self._traced(node, compute_node(step, node.arrays))
+        except EvaluationFailed as error:
+            self.stuck.append(Stuck(step, node.arrays, error))
+            return self._of_shapes(node, _named_shapes(node))
+
+    def _note_inputs(self, step: Step, cells: Sequence[Cell | None]) -> None:
+        """Note what becomes of the inputs."""
+        noted, ports = self.inputs, ports_of_positions(step)
+        asked = [cell for port, cell in enumerate(cells) if port in ports]
+        if isinstance(step.work, Lookup):
+            data = [cell for port, cell in enumerate(cells) if port not in ports]
+            noted.written |= direct_of(data)
+            noted.reaching |= origins_of(data)
+        noted.positions |= direct_of(asked)
+        noted.decisive |= origins_of(asked) | (origins_of(cells) if _makes_whole(step) else 0)
+
+    def _note_uses(self, node: NodeInRun) -> None:
+        """Note where positions are asked for, and put legal ones in the place of others."""
+        for port, use in uses_of(node, self._constraints.get(node.step.node.scope)):
+            cell, array = node.cells[port], node.arrays[port]
+            assert cell is not None
+            if use.has_terms or cell.direct:
+                self.uses.append(use)
+            if array is not None and (not use.is_legal or cell.is_unclear):
+                node.arrays[port] = use.repaired(array)
+        self.too_small += too_small(node)
+
+    def _is_hidden(self, node: NodeInRun) -> bool:
+        """Tell whether an operator that NumPy computes cannot be, or need not be: nothing is known anyway."""
+        there, work = [cell for cell in node.cells if cell is not None], node.step.work
+        if any(cell.array is None for cell in there):
+            return True
+        if isinstance(work, Lookup) or not any(cell.is_unclear for cell in there):
+            return False
+        assert isinstance(work, GeneralOp)
+        if work.shape is not None and all(cell.is_opaque and cell.terms is None for cell in there):
+            return True
+        cells = [
+            node.cell(need.port)
+            for need in constraints_of(node.step.node.domain, node.step.node.type)
+            if need.decides_shape
+        ]
+        return any(cell is not None and cell.is_unclear for cell in cells)
+
+    def _unknown(self, node: NodeInRun) -> Sequence[Cell | None]:
+        """Return the outputs of a node that is not computed."""
+        step = node.step
+        try:
+            shapes = output_shapes(step.node.domain, step.node.type, node.shape_case)
+        except ShapesDiffer as error:
+            failed = EvaluationFailed(f"{step.node.type} {step.node.scope}: {error}", step.node.location)
+            failed.__cause__ = error
+            self.stuck.append(Stuck(step, node.arrays, failed))
+            shapes = []
+        found = self._of_shapes(node, _named_shapes(node) if shapes is None else shapes)
+        self.is_blind = self.is_blind or any(cell.array is None for cell in found)
+        return found
+
+    def _of_shapes(self, node: NodeInRun, computed: Sequence["tuple[int, ...] | None"] = ()) -> list[Cell]:
+        """Return outputs of which nothing is known but shapes, and for the rest what the model says."""
+        values, origins, found = node.step.node.outputs, origins_of(node.cells), []
+        direct = 0 if isinstance(node.step.work, UnknownOp) else direct_of(node.cells)
+        for number in range(len(node.step.outputs)):
+            declared = node.declared[number] if number < len(values) else None
+            shape = computed[number] if number < len(computed) else None
+            type = values[number].element_type if number < len(values) else None
+            found.append(unknown(declared if shape is None else shape, type, origins, direct))
+        return found
+
+    def _traced(self, node: NodeInRun, outputs: Sequence[Array]) -> list[Cell]:
+        """Return computed outputs with what is known of their numbers."""
+        if reads_shapes_only(node.step):
+            return [known(array) for array in outputs]
+        origins, direct = origins_of(node.cells), direct_of(node.cells)
+        is_opaque = any(cell is not None and cell.is_opaque for cell in node.cells)
+        terms: Sequence[Array | None] = [None] * len(outputs)
+        if any(cell is not None and cell.terms is not None for cell in node.cells):
+            terms = self._terms(node, outputs, is_opaque=is_opaque) or terms
+        elif is_opaque:
+            return [hollow(array.shape, array.dtype, origins, direct) for array in outputs]
+        return [
+            Cell(array, array.shape, own, is_opaque, origins, direct)
+            for array, own in zip(outputs, terms, strict=True)
+        ]
+
+    def _terms(
+        self, node: NodeInRun, outputs: Sequence[Array], *, is_opaque: bool
+    ) -> Sequence[Array | None] | None:
+        step, cells = node.step, node.cells
+        if isinstance(step.work, Lookup):
+            moved = _scattered(step, step.work)
+        else:
+            assert isinstance(step.work, GeneralOp)
+            moved = step.work.moved_inputs(len(cells))
+        if moved:
+            arrays = [
+                cell.all_terms if number in moved and cell is not None else array
+                for number, (cell, array) in enumerate(zip(cells, node.arrays, strict=True))
+            ]
+            if isinstance(step.work, GeneralOp) and step.work.copies:
+                return arrays[:1]
+            return compute_node(step, arrays)
+        if is_opaque or isinstance(step.work, Lookup):
+            return None
+        pairs = [
+            (array, None if cell is None else cell.terms)
+            for array, cell in zip(node.arrays, cells, strict=True)
+        ]
+        found = combine(self.terms, step.work.arithmetic, pairs, outputs)
+        return None if found is None else [found]
+
+    def step(self, step: Step, cells: list[Cell | None]) -> Frame[Cell]:
+        """Compute a node; where a condition or a trip count is not known what follows from none."""
+        work = step.work
+        if isinstance(work, Choice):
+            condition = cells[work.condition]
+            if condition is not None and condition.is_unclear:
+                self.inputs.decisive |= condition.origins
+                return (yield from self._either(step, work, cells))
+        if isinstance(work, Repeat):
+            return (yield from self._repeat(step, work, cells))
+        try:
+            return (yield from super().step(step, cells))
+        except Unclear:
+            pass
+        except EvaluationFailed as error:
+            self.stuck.append(Stuck(step, [], error))
+        return list(self._of_shapes(NodeInRun(step, cells, self.symbols)))
+
+    def _repeat(self, step: Step, work: Repeat, cells: list[Cell | None]) -> Frame[Cell]:
+        """Compute a loop, or if that is not possible its body once."""
+        trips = cells[work.trips] if work.trips is not None else None
+        self.inputs.trips |= 0 if trips is None else trips.direct
+        self._depth += 1
+        around = self.most_iterations
+        try:
+            if self._depth <= len(_MOST_ITERATIONS) or not self.is_sketch:
+                if self.is_sketch:
+                    room = (_MOST_INSIDE - self.computed) // max(len(self.plans[work.body].steps), 1)
+                    self.most_iterations = max(_MOST_ITERATIONS[self._depth - 1], room)
+                return (yield from super().step(step, cells))
+        except Unclear:
+            pass
+        except EvaluationFailed as error:
+            self.stuck.append(Stuck(step, [], error))
+        finally:
+            self._depth -= 1
+            self.most_iterations = around
+        return (yield from self._once(step, work, cells))
+
+    def _either(self, step: Step, work: Choice, cells: list[Cell | None]) -> Frame[Cell]:
+        """Compute both branches, and keep what they agree on."""
+        found = []
+        for _, call in sorted(work.branches.items()):
+            outputs = yield from self.call(step, call, cells)
+            found.append(outputs)
+        return [_merged(cells) for cells in zip(*found, strict=True)]
+
+    def _once(self, step: Step, work: Repeat, cells: list[Cell | None]) -> Frame[Cell]:
+        """Compute the body of a loop once; what it carries may be another value after more iterations."""
+        plan = self.plans[work.body]
+        given = [
+            self._body_input(step, input, declared, cells)
+            for input, declared in zip(work.inputs, plan.inputs, strict=True)
+        ]
+        outputs = yield plan, [*given, *self.captured(step, plan, cells)]
+        whole = self._of_shapes(NodeInRun(step, cells, self.symbols))
+        return [
+            _merged([outputs[output.inner]]) if output.slice is None else cell
+            for output, cell in zip(work.outputs, whole, strict=False)
+        ]
+
+    def _body_input(
+        self, step: Step, input: BodyInput, declared: GraphInput, cells: list[Cell | None]
+    ) -> Cell | None:
+        if input.source is Source.ITERATION:
+            return known(declared_scalar(0, declared, np.dtype(np.int64)))
+        if input.source is Source.CONDITION:
+            return known(declared_scalar(1, declared, np.dtype(np.bool_)))
+        cell = None if input.outer is None else cells[input.outer]
+        if input.slice is None:
+            return cell
+        try:
+            if cell is not None and cell.array is not None:
+                return self.move(part_of(step, input.slice, cell.array.shape, 0), cell)
+        except (EvaluationFailed, LookupError):
+            pass
+        return unknown(declared.shape, declared.element_type, origins_of([cell]))
+
+
+def ports_of_positions(step: Step) -> set[int | None]:
+    """Return the numbers of the inputs of a node that hold positions or sizes."""
+    if isinstance(step.work, Lookup):
+        assert step.work.spec is not None
+        return {step.work.spec.port_index(role) for role in (Role.INDICES, Role.AXIS)}
+    return {need.port for need in constraints_of(step.node.domain, step.node.type)}
+
+
+def reads_shapes_only(step: Step) -> bool:
+    """Tell whether a node needs no number of its inputs."""
+    return isinstance(step.work, GeneralOp) and step.work.reads_shapes_only
+
+
+def _merged(cells: Sequence[Cell | None]) -> Cell | None:
+    """Return what several cells have in common: a shape and a type."""
+    arrays = [cell.array for cell in cells if cell is not None and cell.array is not None]
+    kinds = {(array.shape, array.dtype) for array in arrays}
+    if len(arrays) < len(cells) or len(kinds) != 1:
+        return Cell(None, None, None, True, origins_of(cells), direct_of(cells))
+    return hollow(arrays[0].shape, arrays[0].dtype, origins_of(cells), direct_of(cells))
+
+
+def _named_shapes(node: NodeInRun) -> list[tuple[int, ...] | None]:
+    """Return the shape of the output that an input names, if one does."""
+    for need in constraints_of(node.step.node.domain, node.step.node.type):
+        numbers = node.numbers(need.port) if need.meaning in _NAMING else None
+        if numbers is not None and min(numbers, default=1) > 0:
+            return [tuple(numbers)]
+    return []
+
+
+def _scattered(step: Step, lookup: Lookup) -> tuple[int, ...]:
+    """Return the inputs whose elements a scatter node puts into its output: none with a reduction."""
+    spec = lookup.spec
+    assert spec is not None
+    word = spec.attribute("reduction")
+    written = None if word is None else str(step.node.attributes.get("reduction", word.default)).lower()
+    if written is not None and spec.reductions.get(written) is not Reduction.NONE:
+        return ()
+    return tuple(n for n in map(spec.port_index, (Role.DATA, Role.UPDATES)) if n is not None)
+
+
+def _makes_whole(step: Step) -> bool:
+    """Tell whether a node makes whole numbers of others, which is not defined for all of them."""
+    if not isinstance(step.work, GeneralOp) or not step.work.copies:
+        return False
+    value = step.node.inputs[0].value if step.node.inputs else None
+    before = None if value is None else value.element_type
+    after = step.node.outputs[0].element_type if step.node.outputs else None
+    if after is None or after.kind not in {"signed", "unsigned"}:
+        return False
+    return before is None or before.kind != after.kind or before.bits > after.bits
