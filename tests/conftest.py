@@ -50,7 +50,7 @@ LONG = (
     "samples/test_readmes.py::test_commands",
     "test_a_loop_that_never_ends_is_followed_once",
     "test_real_models_hold_all",
-    "test_graphs_models.py",
+    "evaluate/test_model_runtimes.py",
 )
 """Tests that take seconds each, by the beginnings of their names: `pytest -m long` runs them."""
 
