@@ -95,6 +95,8 @@ def make_plan(
         keys = _find_sources(model, sources)
         found = [one for one in found if one.key in keys]
     rows = _find_targets(model, to) if to is not None else None
+    if rows is not None and model.domain != ONNX:
+        rows = rows[-1:]
     is_explicit = bool(sources or nodes)
     specs = {one.key: one.spec for one in found}
     wanted = {key: _rows_for(spec, rows, is_explicit=is_explicit) for key, spec in specs.items()}

@@ -105,9 +105,11 @@ def draw_inputs(
     for shapes in islice(_with_ranks(random, site), _MOST_RANKS):
         for chosen in _with_axes(random, site, constants, len(shapes[Role.DATA])):
             axis = int(chosen[Role.AXIS].reshape(-1)[0]) if Role.AXIS in chosen else site.written_axis
-            for smallest in dict.fromkeys((1 + (number + 1) % 2, 1)):
+            # Dimensions of one name are one size, unless that leaves none: names are but a memory.
+            for smallest, names in product(dict.fromkeys((1 + (number + 1) % 2, 1)), (True, False)):
                 with suppress(Misfit):
-                    fitting = _fitting(site, shapes, axis, chosen.get(Role.INDICES), constraint, smallest)
+                    dims, held = _Dims(shapes, believes_names=names), chosen.get(Role.INDICES)
+                    fitting = _fitting(site, dims, axis, held, constraint, smallest)
                     return _given(site, _drawn(random, site, fitting, axis, chosen, constraint, number))
     raise Misfit
 
@@ -180,8 +182,9 @@ class _Dims:
         shapes: as they were known, every dimension that is not exact with a symbol.
     """
 
-    def __init__(self, shapes: Mapping[Role, tuple[Dim, ...]]) -> None:
+    def __init__(self, shapes: Mapping[Role, tuple[Dim, ...]], *, believes_names: bool = True) -> None:
         self._known: dict[str | None, Dim] = {}
+        self._believes_names = believes_names
         self.shapes = {
             role: tuple(self._named(dim, f"{role} {place}") for place, dim in enumerate(shape))
             for role, shape in shapes.items()
@@ -190,6 +193,7 @@ class _Dims:
     def _named(self, dim: Dim, name: str) -> Dim:
         if isinstance(dim, int):
             return dim
+        dim = dim if self._believes_names else dim._replace(symbol=None)
         named = dim._replace(symbol=dim.symbol or name)
         self._known.setdefault(named.symbol, named)
         self.demand(named, dim)
@@ -230,7 +234,7 @@ class _Dims:
 
 def _fitting(
     site: ScatterNode,
-    shapes: dict[Role, tuple[Dim, ...]],
+    dims: _Dims,
     axis: int | None,
     constant: Array | None,
     constraint: IndexConstraint,
@@ -242,7 +246,7 @@ def _fitting(
 
     Args:
         site: the node.
-        shapes: as they are known, with ranks that fit each other.
+        dims: with ranks that fit each other; more is demanded of them.
         axis: that of the node.
         constant: indices that cannot be chosen.
         constraint: what indices must be as well.
@@ -251,7 +255,7 @@ def _fitting(
     Raises:
         Misfit: there are none.
     """
-    dims, layout = _Dims(shapes), site.spec.layout
+    layout = site.spec.layout
     data, indices, updates = (dims.shapes.get(role, ()) for role in (Role.DATA, Role.INDICES, Role.UPDATES))
     place = 0 if axis is None else axis % len(data)
     if constant is not None:

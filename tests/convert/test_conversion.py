@@ -181,6 +181,16 @@ def test_negative_indices_that_runtimes_take_as_meant_are_converted(tmp_path: Pa
     assert found.verified[0].cases == 8
 
 
+def test_a_node_that_is_what_is_wanted_is_left_alone_whatever_it_breaks(tmp_path: Path) -> None:
+    """It is `validate` that says so; nothing is to become of it."""
+    path = tmp_path / "negative.xml"
+    path.with_suffix(".bin").write_bytes(np.array([[0, -1], [2, 9]], np.int64).tobytes() + bytes(8))
+    path.write_text(_NEGATIVE.replace("opset3", "opset12"))
+    assert [one.code for one in ir_scatter.validate(read(path))] == ["SCT302"]
+    found = ir_scatter.convert(str(path), "ScatterElementsUpdate")
+    assert (found.converted, found.refused) == ((), ())
+
+
 def _layer(id: int, name: str, type: str, data: str, ports: str, version: str = "opset1") -> str:
     return f'<layer id="{id}" name="{name}" type="{type}" version="{version}">{data}{ports}</layer>'
 
