@@ -26,6 +26,8 @@ LONG = (
     "cli/test_convert_models.py",
     "cli/test_convert_safety.py::test_a_kill",
     "cli/test_models.py",
+    "compare/test_plugins.py",
+    "evaluate/test_model_runtimes.py",
     "formats/test_cycles.py::test_a_chain_takes_time",
     "formats/test_ir_changes.py::test_files_cut_at_any_byte",
     "formats/test_ir_characters.py::test_names_that_save_model_writes",
@@ -50,7 +52,6 @@ LONG = (
     "samples/test_readmes.py::test_commands",
     "test_a_loop_that_never_ends_is_followed_once",
     "test_real_models_hold_all",
-    "evaluate/test_model_runtimes.py",
 )
 """Tests that take seconds each, by the beginnings of their names: `pytest -m long` runs them."""
 
