@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Self
 from ir_scatter.compare.tolerance import EXACT, Tolerance, Tolerances
 from ir_scatter.core.errors import IllegalCase, IllegalIndex
 from ir_scatter.core.shapes import Shape, counted
+from ir_scatter.ops.spec import NEGATIVE_INDEX
 from ir_scatter.runners.base import OTHER_FORMAT, NodeFacts, Outcome, Status
 
 if TYPE_CHECKING:
     from ir_scatter.core.tensors import Array
-    from ir_scatter.runners.base import Availability
+    from ir_scatter.ops.spec import NEGATIVE_INDEX
+from ir_scatter.runners.base import Availability
 
 NUMPY = "numpy"
 """The evaluator, by the name that it has among runners."""
@@ -184,7 +186,7 @@ class Guarded:
     def illegal(cls, runner: str, node: str, operator: str, case: int, error: IllegalCase) -> Self:
         kind = "illegal"
         if isinstance(error, IllegalIndex):
-            kind = "negative" if error.code == "SCT303" else "out-of-range"
+            kind = "negative" if error.code == NEGATIVE_INDEX else "out-of-range"
         return cls(runner, node, operator, case, kind, str(error))
 
     @classmethod

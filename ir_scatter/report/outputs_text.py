@@ -4,12 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ir_scatter.core.element_types import ELEMENT_TYPES
+from ir_scatter.core.element_types import from_dtype
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.general_kernels.base import Array, kind
 from ir_scatter.report.tables import Table, table_text
-
-_NAMES = {row.dtype_name: row.name for row in ELEMENT_TYPES.values() if row.dtype_name}
 
 
 def render(outputs: Mapping[str, Array], *, color: bool = False, width: int | None = None) -> str:
@@ -27,7 +25,8 @@ def summarize(outputs: Mapping[str, Array]) -> list[tuple[str, str, str, str, st
 
 
 def _type(array: Array) -> str:
-    return _NAMES.get(array.dtype.name, "string")
+    known = from_dtype(array.dtype)
+    return array.dtype.name if known is None else known.name
 
 
 def _ends(array: Array) -> tuple[str, str]:

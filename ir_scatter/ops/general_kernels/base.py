@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ir_scatter.core.element_types import (
-    ELEMENT_TYPES,
     ElementType,
     dtype,
+    from_dtype,
 )
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import counted, show
@@ -30,7 +30,6 @@ _WORDS = {
 }
 _LARGEST_RANK = 64
 """NumPy has no arrays of more dimensions; products of longer lists may take forever."""
-_BY_DTYPE = {row.dtype_name: row for row in ELEMENT_TYPES.values() if row.dtype_name}
 
 
 class UnsupportedCase(Error):
@@ -160,7 +159,7 @@ def kind(array: Array) -> str:
 
 def element_type(of: np.dtype[Any]) -> ElementType | None:
     """Return the element type that a dtype holds, None for any that holds objects."""
-    return _BY_DTYPE.get(of.name)
+    return None if of.kind in "OUST" else from_dtype(of)
 
 
 def require_kind(kinds: frozenset[str], *arrays: Array) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from ir_scatter.compare.result import SAVED, Compared, Comparison, Level, Settings, Verdict
-from ir_scatter.core.element_types import ELEMENT_TYPES
+from ir_scatter.core.element_types import from_dtype
 from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.report.comparison_html.deviations import (
@@ -94,7 +94,6 @@ def _options(settings: Settings, *, is_generated: bool) -> Iterator[str]:
 
 
 _PORTS = {str(spec.key): [port.name for port in spec.ports] for spec in SPECS.values()}
-_TYPES = {row.dtype_name: row.name for row in ELEMENT_TYPES.values() if row.dtype_name}
 _FEW_VALUES = 16
 _LONGEST = 60
 _MOST_CASES = 10
@@ -197,11 +196,8 @@ def describe(found: Compared, alike: Sequence[Comparison], anchor: str, source: 
 
 def kind_of(array: "Array") -> str:
     """Return type and shape, "f32[2, 3]"."""
-    return f"{_TYPES.get(array.dtype.name, _plain_type(array))}{show(array.shape)}"
-
-
-def _plain_type(array: "Array") -> str:
-    return "string" if array.dtype.kind in "OUST" else array.dtype.name
+    known = from_dtype(array.dtype)
+    return f"{array.dtype.name if known is None else known.name}{show(array.shape)}"
 
 
 def _operands(one: Comparison) -> Iterator[Operand]:
