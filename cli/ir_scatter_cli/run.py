@@ -20,7 +20,7 @@ from ir_scatter_cli.options import format_option, input_shape_option
 from ir_scatter_cli.output import report, say, write_file
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
     from ir_scatter.evaluate.model import Program
 
 

@@ -10,7 +10,7 @@ from ir_scatter.ops.lookup import find, is_scatter
 from ir_scatter.ops.spec import Role
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 
 MAX_CONSTANT_ELEMENTS = 1 << 26

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import (
     Call,
     Choice,
@@ -32,7 +33,6 @@ from ir_scatter.core.shapes import counted, show
 from ir_scatter.core.tensors import Constant
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.general import GeneralOp, find_computed
-from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.ops.lookup import Lookup, find
 
 

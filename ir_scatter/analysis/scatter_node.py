@@ -15,7 +15,7 @@ from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec
 from ir_scatter.ops.targets import expected_updates
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 
 @dataclass(slots=True, eq=False)

@@ -25,7 +25,7 @@ from ir_scatter.ops.kernels.certainty import count_hits
 from ir_scatter.ops.spec import Reduction, Role
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
     from ir_scatter.evaluate.certainty import DetailedResult
 
 COMPUTED = -1

@@ -61,7 +61,7 @@ from ir_scatter.runners.base import Outcome, Status
 from ir_scatter.version import versions
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 Seeds = Mapping[str, "Sequence[Array]"]
 """By the scope of a scatter node: where runners found it contested, once for each computation."""

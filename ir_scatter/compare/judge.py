@@ -44,7 +44,7 @@ from ir_scatter.ops.spec import Reduction
 from ir_scatter.runners.base import Execution, Outcome, Status, Tap, tap_of
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 Note = Comparison | Guarded | NotTapped
 """What there is to say of a tapped node."""

@@ -6,12 +6,11 @@ import numpy as np
 
 from ir_scatter.compare.result import Measure, Verdict, Worst
 from ir_scatter.compare.tolerance import Tolerance
-from ir_scatter.core.element_types import in_own_dtype
+from ir_scatter.core.arrays import in_own_dtype, kind
 from ir_scatter.core.shapes import show
-from ir_scatter.ops.general_kernels.base import kind
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 _ULP_LIMIT = 2**63 - 1
 _WITHOUT_SIGN = frozenset({"float8_e8m0fnu"})

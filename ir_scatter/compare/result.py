@@ -12,7 +12,7 @@ from ir_scatter.ops.spec import NEGATIVE_INDEX
 from ir_scatter.runners.base import OTHER_FORMAT, NodeFacts, Outcome, Status
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
     from ir_scatter.ops.spec import NEGATIVE_INDEX
 from ir_scatter.runners.base import Availability
 

@@ -44,7 +44,7 @@ from ir_scatter.reading import read
 from ir_scatter.runners.base import OTHER_FORMAT, NodeFacts, Outcome, Status, Tapped
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
     from ir_scatter.runners.base import Availability, Runner
 
     Feeds = Mapping[str, Array]

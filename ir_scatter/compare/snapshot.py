@@ -24,7 +24,7 @@ from ir_scatter.version import versions
 
 if TYPE_CHECKING:
     from ir_scatter.compare.result import Compared
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
     Told = Mapping[str, Any]
 

@@ -9,7 +9,7 @@ import numpy as np
 from ir_scatter.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.runners.base import Outcome, Status
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
     from ir_scatter.runners.base import Runner
 
 CASES = 2

@@ -12,6 +12,7 @@ from ir_scatter.compare.measure import are_equal, measure
 from ir_scatter.compare.result import Verdict
 from ir_scatter.compare.tolerance import EXACT
 from ir_scatter.convert.rewriter import Promises, Rewritten
+from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.errors import Error, NoInputs
 from ir_scatter.core.fragment import Fragment, NewConstant
 from ir_scatter.core.model import Node
@@ -22,7 +23,6 @@ from ir_scatter.inputs.constraints import IndexConstraint
 from ir_scatter.inputs.node import MOST_ELEMENTS, Given, Misfit, TooLarge, draw_inputs
 from ir_scatter.ops import targets
 from ir_scatter.ops.general import find_computed
-from ir_scatter.ops.general_kernels.base import Array, kind
 from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import IndexRange, OpSpec, Role
 from ir_scatter.rewrites.base import Rewrite, View

@@ -128,25 +128,3 @@ def dtype(element_type: ElementType) -> "np.dtype[np.generic] | None":
 
     custom = getattr(ml_dtypes, element_type.dtype_name, None)
     return None if custom is None else numpy.dtype(custom)
-
-
-def in_own_dtype(array: "np.ndarray[Any, np.dtype[Any]]") -> "np.ndarray[Any, np.dtype[Any]]":
-    """Return an array whose dtype is the object that `dtype` gives for its element type.
-
-    Unpickled arrays, swapped ones and those with a copy of a dtype have dtypes that are equal to
-    NumPy's own, or stand for the same numbers, but are not known as its own (`isbuiltin`).
-
-    Returns:
-        The array itself, a view of it, or a copy if the bytes must be swapped. An array of no element
-        type, or of text in native order, is returned as it is.
-    """
-    found = array.dtype
-    if found.isbuiltin == 1:
-        return array
-    row = _BY_DTYPE_NAME.get(found.name)
-    own: np.dtype[Any] | None = None if row is None else dtype(row)
-    if row is None and not found.isnative:
-        own = found.newbyteorder("=")
-    if own is None or own is found:
-        return array
-    return array.view(own) if own == found else array.astype(own)

@@ -14,8 +14,8 @@ from ir_scatter.core.model import Graph, Input, Node, Value
 from ir_scatter.core.tensors import Constant
 
 if TYPE_CHECKING:
+    from ir_scatter.core.arrays import Array
     from ir_scatter.core.element_types import ElementType
-    from ir_scatter.core.tensors import Array
 
 _PLACE = Location("")
 

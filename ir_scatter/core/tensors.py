@@ -8,17 +8,14 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.shapes import Shape, element_count
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-
+    from ir_scatter.core.arrays import Array
 
 FEW = 64
 """Up to so many numbers Python's own min, max and set are quicker than NumPy's calls."""

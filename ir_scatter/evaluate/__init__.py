@@ -8,8 +8,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from ir_scatter.core.arrays import Array
     from ir_scatter.core.model import Model
-    from ir_scatter.core.tensors import Array
     from ir_scatter.evaluate.certainty import DetailedResult
 
 

@@ -12,10 +12,10 @@ from typing import IO, Any
 
 import numpy as np
 
+from ir_scatter.core.arrays import Array, in_own_dtype, kind
 from ir_scatter.core.dataflow import GraphInput
-from ir_scatter.core.element_types import dtype, from_dtype, in_own_dtype
+from ir_scatter.core.element_types import dtype, from_dtype
 from ir_scatter.core.errors import BadFeed
-from ir_scatter.ops.general_kernels.base import Array, kind
 
 _HEADS = frozenset({b"P", b"\x93", b"\x80"})
 """How an npz, an npy and a pickle begin; NumPy takes anything else for a pickle."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy
 
-from ir_scatter.core.element_types import in_own_dtype
+from ir_scatter.core.arrays import in_own_dtype
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.shapes import show_numbers
 from ir_scatter.evaluate.operator import Case, run
@@ -26,7 +26,7 @@ from ir_scatter.ops.spec import Reduction
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,10 @@ import numpy as np
 from ir_scatter.analysis.constants import Facts, opset_number
 from ir_scatter.analysis.interpreter import Forward, Plan, Plans, Step, dataflow_of, failure, load, make_plans
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.core.arrays import Array, in_own_dtype
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.diagnostics import Location, Severity
-from ir_scatter.core.element_types import dtype, in_own_dtype
+from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import (
     BadFeed,
     BrokenModel,
@@ -28,7 +29,6 @@ from ir_scatter.core.tensors import Constant
 from ir_scatter.evaluate.operator import Case, make_case, read_array, run
 from ir_scatter.ops import general_kernels as plain
 from ir_scatter.ops.general import GeneralOp
-from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.reading import read

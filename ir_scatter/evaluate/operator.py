@@ -10,8 +10,9 @@ import numpy
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.core.arrays import in_own_dtype
 from ir_scatter.core.diagnostics import Location, Severity
-from ir_scatter.core.element_types import ElementType, from_dtype, in_own_dtype
+from ir_scatter.core.element_types import ElementType, from_dtype
 from ir_scatter.core.errors import IllegalCase, IllegalIndex, UsageError
 from ir_scatter.core.model import Graph, Input, Node, OpKey, Value
 from ir_scatter.core.shapes import show_numbers, with_article
@@ -25,8 +26,8 @@ from ir_scatter.rules import all_rules
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from ir_scatter.core.arrays import Array
     from ir_scatter.core.shapes import Shape
-    from ir_scatter.core.tensors import Array
     from ir_scatter.rules.base import Findings
 
 

@@ -11,9 +11,9 @@ from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import Shape
 
 if TYPE_CHECKING:
+    from ir_scatter.core.arrays import Array
     from ir_scatter.core.dataflow import Dataflow
     from ir_scatter.core.fragment import Patch
-    from ir_scatter.core.tensors import Array
     from ir_scatter.formats.text_edits import Edit
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ElementType
-from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.ops.spec import Kind, Layout, OpSpec, Reduction, Role
 
 

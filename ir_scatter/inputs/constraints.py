@@ -12,13 +12,13 @@ import numpy as np
 from ir_scatter.analysis.constants import opset_number
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.shapes import Bounds, Dim, Shape, agree, is_static
 from ir_scatter.evaluate.model import by_role, site_of
 from ir_scatter.inputs.provenance import NO_TERM, Cell
 from ir_scatter.ops import targets
 from ir_scatter.ops.constraints import Axis, Constraint, Meaning, Numbers
 from ir_scatter.ops.general import constraints_of
-from ir_scatter.ops.general_kernels.base import Array, kind
 from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer, windows
 from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role

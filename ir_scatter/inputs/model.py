@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ir_scatter.analysis.interpreter import Plan
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.errors import NoInputs, UsageError
 from ir_scatter.core.model import Model, collector_paused
@@ -21,7 +22,6 @@ from ir_scatter.evaluate.model import Program, Sketch, make_sketch
 from ir_scatter.inputs.constraints import IndexConstraint
 from ir_scatter.inputs.search import Run, Search
 from ir_scatter.inputs.sizes import Sizes, partial_shapes
-from ir_scatter.ops.general_kernels.base import Array
 
 PLAIN, EDGE = "plain", "edge"
 VALUES = (PLAIN, EDGE)

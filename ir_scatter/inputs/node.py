@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import NoInputs
 from ir_scatter.core.shapes import (
@@ -30,7 +31,6 @@ from ir_scatter.inputs.numbers import draw
 from ir_scatter.inputs.operator import draw_indices
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.ops import targets
-from ir_scatter.ops.general_kernels.base import Array, kind
 from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, Reduction, Role
 from ir_scatter.ops.targets import expected_updates
 

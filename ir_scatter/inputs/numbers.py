@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.errors import NoInputs
-from ir_scatter.ops.general_kernels.base import Array
 
 LARGEST = 8
 """No number that is drawn is larger, whichever its sign."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.errors import UsageError
 from ir_scatter.inputs.broken import WAYS, break_case
@@ -15,7 +16,6 @@ from ir_scatter.inputs.constraints import Use, by_lane, lanes_of
 from ir_scatter.inputs.numbers import clip_to_type, draw
 from ir_scatter.inputs.provenance import Terms
 from ir_scatter.inputs.solve import Solver
-from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.ops.spec import Attribute, IndexRange, IndicesLimit, Kind, Layout, OpSpec, Reduction, Role
 
 _LARGEST_RANK, _LARGEST_DIM = 4, 5

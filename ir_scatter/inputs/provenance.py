@@ -11,13 +11,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.errors import EvaluationFailed
 from ir_scatter.core.shapes import Shape
 from ir_scatter.core.shapes import static as static_shape
 from ir_scatter.ops.general import Arithmetic
-from ir_scatter.ops.general_kernels.base import Array
 
 NO_TERM = 0
 

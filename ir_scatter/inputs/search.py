@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ir_scatter.analysis.interpreter import Plan, load
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.errors import NoInputs
@@ -16,7 +17,6 @@ from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.inputs.solve import Solver
 from ir_scatter.inputs.trace import Inputs, TracingMachine, ports_of_positions, reads_shapes_only
 from ir_scatter.ops.general import GeneralOp
-from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.ops.lookup import Lookup
 
 _MENDS = 32

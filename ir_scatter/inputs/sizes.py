@@ -10,6 +10,7 @@ from itertools import combinations, count, zip_longest
 from math import gcd, prod
 
 from ir_scatter.analysis.interpreter import Step
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.core.shapes import Bounds, Dim, Shape, agree, narrow, show
@@ -18,7 +19,6 @@ from ir_scatter.inputs.constraints import Use, axis_of, reached
 from ir_scatter.inputs.trace import Stuck
 from ir_scatter.ops.constraints import Meaning
 from ir_scatter.ops.general import constraints_of, output_shapes
-from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer
 from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import IndicesLimit, Layout, Role

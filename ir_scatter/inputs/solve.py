@@ -5,9 +5,9 @@ from enum import Enum, auto
 
 import numpy as np
 
+from ir_scatter.core.arrays import Array
 from ir_scatter.inputs.constraints import Use, by_lane
 from ir_scatter.inputs.provenance import Terms
-from ir_scatter.ops.general_kernels.base import Array
 
 _TRIES = 16
 _MOST_TARGETS = 1 << 24

@@ -21,6 +21,7 @@ from ir_scatter.analysis.interpreter import (
     declared_scalar,
     part_of,
 )
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import BodyInput, Choice, GraphInput, Key, Repeat, Source
 from ir_scatter.core.errors import EvaluationFailed, UnreadableModel
 from ir_scatter.evaluate.model import compute_node
@@ -38,7 +39,6 @@ from ir_scatter.inputs.provenance import (
 )
 from ir_scatter.ops.constraints import Meaning
 from ir_scatter.ops.general import GeneralOp, constraints_of, output_shapes
-from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.ops.general_shapes import ShapesDiffer
 from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Reduction, Role

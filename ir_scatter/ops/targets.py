@@ -13,7 +13,7 @@ from ir_scatter.core.shapes import Bounds, Shape, concatenate, highest
 from ir_scatter.ops.spec import Layout
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 _FEW = 64
 """Up to so many numbers Python's own min, max and set are quicker than NumPy's calls."""

@@ -7,7 +7,7 @@ from ir_scatter.report.characters import as_document, dumps
 from ir_scatter.report.outputs_text import summarize
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 
 def render(outputs: "Mapping[str, Array]", *, versions: Mapping[str, str] | None = None) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.element_types import from_dtype
 from ir_scatter.core.shapes import show
-from ir_scatter.ops.general_kernels.base import Array, kind
 from ir_scatter.report.tables import Table, table_text
 
 

@@ -13,7 +13,7 @@ from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.refusals import Refusal
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 BY_SIGNATURE = SIGNATURE | REMEMBERED
 """What a rewrite may read whose new form serves other nodes as well."""

@@ -23,7 +23,7 @@ from ir_scatter.ops.general_kernels import UnsupportedCase, compute
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 I64 = ELEMENT_TYPES["i64"]
 BOOLEAN = ELEMENT_TYPES["boolean"]

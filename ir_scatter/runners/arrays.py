@@ -12,8 +12,8 @@ from typing import IO, Any
 
 import numpy as np
 
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
-from ir_scatter.ops.general_kernels.base import Array
 
 _ALIGNMENT = 64
 """Bytes; what vector instructions ask for at most."""

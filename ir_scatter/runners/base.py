@@ -11,7 +11,7 @@ from ir_scatter.core.model import Graph, Node
 from ir_scatter.core.shapes import static
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 PRECISIONS = ("default", "f16", "bf16", "f32")
 TIME_LIMIT = 300.0

@@ -28,7 +28,7 @@ from ir_scatter.runners.base import (
 )
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
     from ir_scatter.runners.transport import Answer, ChildTransport
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.shapes import Shape, agree, show
-from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.runners.transport import Failure
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ELEMENT_TYPES
-from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.runners.base import Execution, RunRequest, Tap, Tapped
 from ir_scatter.runners.transport import ON_DISK, Answer, Failure, Handler
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from ir_scatter.core.process import Process, Stopped
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 _SHARED_MEMORY = Path("/dev/shm")
 _LONGEST = 400

@@ -9,7 +9,7 @@ import pytest
 
 from ir_scatter.compare import request as jobs
 from ir_scatter.compare.request import Sources
-from ir_scatter.ops.general_kernels.base import Array
+from ir_scatter.core.arrays import Array
 from ir_scatter.runners.base import Outcome
 from tests.compare.fake import FakeRunner
 

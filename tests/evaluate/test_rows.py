@@ -8,9 +8,9 @@ import pytest
 from onnx import helper
 
 from ir_scatter import evaluate, evaluate_model
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.model import ONNX
 from ir_scatter.inputs import Case, random_case
-from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import OpSpec, Role
 from tests.rules.ir_text import IrText

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from ir_scatter.ops.general_kernels.base import Array
+from ir_scatter.core.arrays import Array
 from ir_scatter.runners.transport import Failure, Handler
 
 _STATE = {"answered": 0}

@@ -19,7 +19,7 @@ from ir_scatter.core.shapes import Shape, counted
 from ir_scatter.ops.scatter_onnx import SCATTER_ELEMENTS_18, SCATTER_ND_16, SCATTER_ND_18
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 Adapter = Callable[[AdaptedNode], None]
 """Changes a node; raises CannotAdapt if nothing means the same in the other version."""

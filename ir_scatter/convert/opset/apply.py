@@ -26,7 +26,7 @@ from ir_scatter.formats.onnx.index import FunctionKey, function_key, graphs_of, 
 from ir_scatter.formats.onnx.tensors import attribute_value
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 NodeKey = tuple[str, tuple[str, ...]]
 """Operator and outputs: within a graph, no other node has the same."""

@@ -21,7 +21,7 @@ from ir_scatter.core.tensors import Constant, Weights, decode
 from ir_scatter.formats.onnx.index import kind_of, text
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 SEEN_BY_INFERENCE = 256
 """Elements of a constant up to which shape inference sees it: it reads shapes, axes and the like."""

@@ -16,7 +16,7 @@ from ir_scatter.formats.openvino.layers import LayerParser, LayerText, PortText,
 from ir_scatter.formats.openvino.xml_text import Element, XmlText, parse_elements
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 CONST = b"const"
 PARAMETER = b"parameter"

@@ -27,7 +27,7 @@ from ir_scatter.formats.openvino.xml_text import (
 from ir_scatter.formats.text_edits import Edit, apply_edits, line_lead, removal
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 _LONGEST_ID = 18
 """OpenVINO reads ids as signed numbers of 64 bits."""

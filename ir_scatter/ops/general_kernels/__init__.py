@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.core.element_types import ElementType, in_own_dtype
+from ir_scatter.core.arrays import Array, in_own_dtype
+from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import OPENVINO
 from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.general import GeneralOp
-from ir_scatter.ops.general_kernels.base import Array, Case, Kernel, UnsupportedCase
+from ir_scatter.ops.general_kernels.base import Case, Kernel, UnsupportedCase
 
 __all__ = ["UnsupportedCase", "compute"]
 

@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.core.element_types import ElementType, in_own_dtype
+from ir_scatter.core.arrays import Array, in_own_dtype, kind
+from ir_scatter.core.element_types import ElementType, from_dtype
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.general_kernels.base import (
     BOOLEAN,
     NUMERIC,
-    Array,
     Case,
     Kernel,
     UnsupportedCase,
-    element_type,
-    kind,
     narrow,
     require_kind,
     require_same_type,
@@ -184,7 +182,7 @@ def change_type(array: Array, destination: np.dtype[Any], *, saturate: bool = Fa
     """
     if array.dtype == destination:
         return array
-    target = element_type(destination)
+    target = from_dtype(destination)
     if target is None or {kind(array), target.kind} & {"string", "complex"}:
         raise UnsupportedCase(f"no conversion from {array.dtype} to {destination}")
     plain = widen(array)

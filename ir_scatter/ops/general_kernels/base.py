@@ -7,16 +7,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ir_scatter.core.element_types import (
-    ElementType,
-    dtype,
-    from_dtype,
-)
+from ir_scatter.core.arrays import Array, kind
+from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import counted, show
 from ir_scatter.ops.attributes import Attributes
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 WHOLE = frozenset({"signed", "unsigned"})
 NUMERIC = WHOLE | {"float"}
@@ -149,17 +144,6 @@ class Case:
 
 Kernel: TypeAlias = Callable[[Case], Array | tuple[Array, ...]]
 """Gives the output, or all outputs if there are several; they may be views of the inputs."""
-
-
-def kind(array: Array) -> str:
-    """Return "float", "signed", "unsigned", "boolean", "complex" or "string"."""
-    found = element_type(array.dtype)
-    return "string" if found is None else found.kind
-
-
-def element_type(of: np.dtype[Any]) -> ElementType | None:
-    """Return the element type that a dtype holds, None for any that holds objects."""
-    return None if of.kind in "OUST" else from_dtype(of)
 
 
 def require_kind(kinds: frozenset[str], *arrays: Array) -> None:

@@ -10,9 +10,9 @@ from types import EllipsisType
 
 import numpy as np
 
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.shapes import counted, show, show_numbers
 from ir_scatter.ops.general_kernels.base import (
-    Array,
     Case,
     UnsupportedCase,
     normalize_axes,

@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 
+from ir_scatter.core.arrays import Array
+from ir_scatter.core.element_types import from_dtype
 from ir_scatter.ops.general_kernels.base import (
     BOOLEAN,
     NUMERIC,
-    Array,
     Case,
     Kernel,
     UnsupportedCase,
-    element_type,
     narrow,
     normalize_axes,
     normalize_axis,
@@ -54,7 +54,7 @@ def _reduced(case: Case, function: np.ufunc, gone: tuple[int, ...], keeps_rank: 
 
 def _neutral(data: Array, is_lowest: bool) -> Any:
     """Return what the largest (or smallest) of no elements is: infinity, or the type's bound."""
-    type = element_type(data.dtype)
+    type = from_dtype(data.dtype)
     assert type is not None
     if type.kind == "boolean":
         return not is_lowest

@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.shapes import counted, show
 from ir_scatter.ops.general_kernels.base import (
     BOOLEAN,
     NUMERIC,
     WHOLE,
-    Array,
     Case,
     Kernel,
     UnsupportedCase,
-    kind,
     normalize_axis,
     require_kind,
     require_same_type,

@@ -10,7 +10,7 @@ from ir_scatter.ops.kernels.targets import BLOCK, Targets, Task, checked, find_t
 from ir_scatter.ops.spec import Layout, Reduction
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 _FEWEST = 64
 """Fewer columns at a time than this are not worth their calls."""

@@ -30,7 +30,7 @@ from ir_scatter.ops.kernels.targets import Task, find_targets
 from ir_scatter.ops.spec import Reduction
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 _SUMS = frozenset({Reduction.SUM, Reduction.SUB, Reduction.MEAN})
 _COMPLEX_PRODUCT = 2 * 2**0.5

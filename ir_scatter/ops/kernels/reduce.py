@@ -10,7 +10,7 @@ from ir_scatter.ops.kernels.targets import BLOCK, Targets
 from ir_scatter.ops.spec import Reduction
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
     DType = numpy.dtype[Any]
 

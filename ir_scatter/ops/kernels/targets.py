@@ -15,7 +15,7 @@ from ir_scatter.ops.spec import Layout, Reduction
 from ir_scatter.ops.targets import BadIndices, outside
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
     Shape: TypeAlias = tuple[int, ...]
     Block: TypeAlias = tuple[slice | Array, int, Array]

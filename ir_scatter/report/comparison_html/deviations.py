@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ir_scatter.compare.measure import plain
-from ir_scatter.ops.general_kernels.base import kind
+from ir_scatter.core.arrays import kind
 
 if TYPE_CHECKING:
     from ir_scatter.compare.result import Comparison
     from ir_scatter.compare.tolerance import Tolerance
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 _PIECE = 1 << 20
 _SAMPLE = 2_000_000

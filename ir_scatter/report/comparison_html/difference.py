@@ -24,7 +24,7 @@ from ir_scatter.report.comparison_html.deviations import (
 from ir_scatter.report.comparison_html.matrix import subject_of
 
 if TYPE_CHECKING:
-    from ir_scatter.core.tensors import Array
+    from ir_scatter.core.arrays import Array
 
 
 _SHORTEN = "openvino:"

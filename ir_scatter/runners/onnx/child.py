@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from ir_scatter.ops.general_kernels.base import Array
+from ir_scatter.core.arrays import Array
 from ir_scatter.runners.base import RunRequest, Tap
 from ir_scatter.runners.feeds import Input, names_of_feeds
 from ir_scatter.runners.onnx.taps import add_taps, shape_model

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_onnx_number
 from ir_scatter.core.shapes import Bounds, Shape
 from ir_scatter.core.tensors import decode
-from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.runners.feeds import Input
 from ir_scatter.runners.onnx.child import OnnxEngine
 from ir_scatter.runners.tapping import handler_of

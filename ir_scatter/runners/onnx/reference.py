@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import from_onnx_number
 from ir_scatter.core.shapes import Bounds, Shape
-from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.runners.feeds import Input
 from ir_scatter.runners.onnx.child import OnnxEngine, read
 from ir_scatter.runners.tapping import handler_of

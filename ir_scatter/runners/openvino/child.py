@@ -10,7 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from ir_scatter.ops.general_kernels.base import Array
+from ir_scatter.core.arrays import Array
 from ir_scatter.runners.base import RunRequest, Tap
 from ir_scatter.runners.openvino.inputs import feeds_by_parameter, output_names, to_array, to_tensor
 from ir_scatter.runners.openvino.messages import failure

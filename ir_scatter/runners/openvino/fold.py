@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ir_scatter.ops.general_kernels.base import Array
+from ir_scatter.core.arrays import Array
 from ir_scatter.runners.openvino.child import OpenVinoEngine
 from ir_scatter.runners.openvino.inputs import to_array
 from ir_scatter.runners.openvino.messages import failure

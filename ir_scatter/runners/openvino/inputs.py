@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.tensors import decode
 from ir_scatter.formats import format_of
 from ir_scatter.formats.base import ONNX_FORMAT
-from ir_scatter.ops.general_kernels.base import Array
 from ir_scatter.runners import arrays
 from ir_scatter.runners.feeds import Input, names_of_feeds
 from ir_scatter.runners.openvino.places import partial_shape

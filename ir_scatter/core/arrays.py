@@ -1,0 +1,37 @@
+"""NumPy arrays, and what their elements are."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ir_scatter.core.element_types import dtype, from_dtype
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+def kind(array: Array) -> str:
+    """Return "float", "signed", "unsigned", "boolean", "complex" or "string"."""
+    found = from_dtype(array.dtype)
+    return "string" if found is None else found.kind
+
+
+def in_own_dtype(array: Array) -> Array:
+    """Return an array whose dtype is the object that `dtype` gives for its element type.
+
+    Unpickled arrays, swapped ones and those with a copy of a dtype have dtypes that are equal to
+    NumPy's own, or stand for the same numbers, but are not known as its own (`isbuiltin`).
+
+    Returns:
+        The array itself, a view of it, or a copy if the bytes must be swapped. An array of no element
+        type, or of text in native order, is returned as it is.
+    """
+    found = array.dtype
+    if found.isbuiltin == 1:
+        return array
+    row = None if found.kind in "OUST" else from_dtype(found)
+    own: np.dtype[Any] | None = None if row is None else dtype(row)
+    if row is None and not found.isnative:
+        own = found.newbyteorder("=")
+    if own is None or own is found:
+        return array
+    return array.view(own) if own == found else array.astype(own)
