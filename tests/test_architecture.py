@@ -33,7 +33,7 @@ IN_PYTHON = {
     "SCT908": "test_unreadable.py",
     "SCT909": "test_unreadable.py",
     "SCT933": "../formats/test_onnx_external.py",
-    "SCT934": "../formats/test_replacement_journal.py",
+    "SCT934": "../core/test_atomic_write.py",
     "SCT940": "../test_lint.py",
     "SCT941": "../formats/test_onnx_functions.py",
     "SCT999": "test_unreadable.py",

@@ -72,9 +72,9 @@ def read(
     Raises:
         UnreadableModel: with the reason and the place.
     """
-    from ir_scatter.core.atomic_write import identity_behind
+    from ir_scatter.core.atomic_write import identity
 
-    known = identity_behind(Path(path)) if data is None else None
+    known = identity(Path(path)) if data is None else None
     raw = _read_file(path) if data is None else data
     if not raw:
         raise UnreadableModel("empty-file", "the file is empty", Location(path))

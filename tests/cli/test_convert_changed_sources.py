@@ -10,7 +10,6 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from ir_scatter import convert
-from ir_scatter.core import atomic_write as replace_files
 from ir_scatter.core.errors import CannotWrite
 from tests.cli.conftest import Cli
 from tests.rules.ir_text import IrText
@@ -104,16 +103,16 @@ def test_files_that_change_while_they_are_copied(
     (tmp_path / "out").mkdir()
     (tmp_path / "other").mkdir()
     other, path = make(tmp_path / "other", True), make(tmp_path, False)
-    copy = replace_files._copy
+    copy = os.copy_file_range
 
-    def late(origin: int, file: int) -> int:
-        size = copy(origin, file)
+    def late(origin: int, file: int, size: int) -> int:
+        copied = copy(origin, file, size)
         for name in (weights, path.name):
             if (other.parent / name).exists():
                 (other.parent / name).replace(path.with_name(name))
-        return size
+        return copied
 
-    monkeypatch.setattr(replace_files, "_copy", late)
+    monkeypatch.setattr(os, "copy_file_range", late)
     result = cli("convert", path, "--to", target, "-o", tmp_path / "out" / path.name)
     assert (result.code, result.out) == (3, ""), result.err
     assert "it has changed meanwhile" in result.err
