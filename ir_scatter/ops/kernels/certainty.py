@@ -21,16 +21,14 @@ precision when it is scaled by that.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import numpy
+import numpy as np
 
+from ir_scatter.core.arrays import Array
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.ops.kernels.targets import Task, find_targets
 from ir_scatter.ops.spec import Reduction
-
-if TYPE_CHECKING:
-    from ir_scatter.core.arrays import Array
 
 _SUMS = frozenset({Reduction.SUM, Reduction.SUB, Reduction.MEAN})
 _COMPLEX_PRODUCT = 2 * 2**0.5
@@ -47,52 +45,51 @@ _LEVELS = 4
 """So many spacings, each half of the one before, are looked at for a drift: sums grow through them."""
 _RUN = 1 << 15
 """Updates that are looked at for a drift at a time, where no target has more."""
-_MAGNITUDE = numpy.int32(2**31 - 1)
+_MAGNITUDE = np.int32(2**31 - 1)
 """The bits of f32 without its sign."""
 _F64_DIGITS = 53
 
 
 def count_hits(
-    task: Task, data_shape: tuple[int, ...], indices: "Array | None", updates_shape: tuple[int, ...]
-) -> "Array":
+    task: Task, data_shape: tuple[int, ...], indices: Array | None, updates_shape: tuple[int, ...]
+) -> Array:
     """Count the updates of each element: i64, of the shape of data.
 
     Raises:
         IndexOutOfRange: an index is not legal.
     """
     targets = find_targets(task, data_shape, indices, updates_shape, all_updates=True)
-    counts = numpy.zeros(targets.rows, numpy.int64)
+    counts = np.zeros(targets.rows, np.int64)
     if targets.count and targets.width:
-        for _, base, rows in targets.blocks():
-            numpy.add.at(counts[base:], rows, 1)
-    hits: Array = numpy.repeat(counts, targets.width).reshape(data_shape)
-    return hits
+        for _, rows in targets.blocks():
+            np.add.at(counts, rows, 1)
+    return np.repeat(counts, targets.width).reshape(data_shape)
 
 
 def find_candidates(
     task: Task,
     shape: tuple[int, ...],
-    indices: "Array | None",
-    updates: "Array",
+    indices: Array | None,
+    updates: Array,
     position: tuple[int, ...],
-) -> "Array":
+) -> Array:
     """Return the updates that hit one element of data, in row-major order of legal indices."""
     targets = find_targets(task, shape, indices, updates.shape, all_updates=True)
     if not targets.count:
         return updates.reshape(-1)[:0].copy()
-    row, column = divmod(int(numpy.ravel_multi_index(position, shape)), targets.width)
+    row, column = divmod(int(np.ravel_multi_index(position, shape)), targets.width)
     values = updates.reshape(targets.count, targets.width)[:, column]
-    return numpy.concatenate([values[source][base + rows == row] for source, base, rows in targets.blocks()])
+    return np.concatenate([values[source][rows == row] for source, rows in targets.blocks()])
 
 
 def is_candidate(
     task: Task,
-    values: "Array",
-    indices: "Array | None",
-    updates: "Array",
+    values: Array,
+    indices: Array | None,
+    updates: Array,
     absolute: float = 0.0,
     relative: float = 0.0,
-) -> "Array":
+) -> Array:
     """Tell for each element of an output whether some update that hits it has this value.
 
     Args:
@@ -102,58 +99,44 @@ def is_candidate(
         updates: as given.
         absolute: how far the value of a number may be off.
         relative: how far it may be off in proportion to the update.
-
-    Returns:
-        Booleans of the shape of data.
     """
     targets = find_targets(task, values.shape, indices, updates.shape, all_updates=True)
-    found = numpy.zeros((targets.rows, targets.width), numpy.bool_)
+    found = np.zeros((targets.rows, targets.width), np.bool_)
     if targets.count and targets.width:
-        rows = numpy.ascontiguousarray(values).reshape(targets.rows, targets.width)
+        rows = np.ascontiguousarray(values).reshape(targets.rows, targets.width)
         source = updates.reshape(targets.count, targets.width)
-        for part, base, places in targets.blocks():
-            same = is_near(source[part], rows[base:][places], absolute, relative)
-            numpy.logical_or.at(found[base:], places, same)
+        for part, places in targets.blocks():
+            same = is_near(source[part], rows[places], absolute, relative)
+            np.logical_or.at(found, places, same)
     return found.reshape(values.shape)
 
 
-def is_near(new: "Array", old: "Array", absolute: float, relative: float) -> "Array":
+def is_near(new: Array, old: Array, absolute: float, relative: float) -> Array:
     """Tell where values are those of updates, NaN being one of them."""
-    with numpy.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
         same: Array = (new == old) | ((new != new) & (old != old))
         if absolute or relative:
-            distance = abs(old.astype(numpy.complex128) - new.astype(numpy.complex128))
-            same = same | (distance <= absolute + relative * abs(new).astype(numpy.float64))
+            distance = abs(old.astype(np.complex128) - new.astype(np.complex128))
+            same = same | (distance <= absolute + relative * abs(new).astype(np.float64))
     return same
 
 
 def contested_by_nan(
-    task: Task, data: "Array", indices: "Array | None", updates: "Array", values: "Array", hits: "Array"
-) -> "Array":
+    task: Task, data: Array, indices: Array | None, updates: Array, values: Array, hits: Array
+) -> Array:
     """Tell into which elements of a min or max both NaN and numbers go.
 
-    No document says what becomes of NaN there: what stays depends on the order of the operands.
-
-    Args:
-        task: what was computed.
-        data: as given.
-        indices: as given.
-        updates: as given.
-        values: what came out of it; every NaN that takes part goes on.
-        hits: how many updates hit each element.
-
-    Returns:
-        Booleans of the shape of data.
+    No document says what becomes of NaN there: what stays depends on the order of the operands. In
+    `values`, what came out of it, every NaN that takes part goes on.
     """
-    nowhere = numpy.zeros(data.shape, numpy.bool_)
+    nowhere = np.zeros(data.shape, np.bool_)
     if task.reduction not in {Reduction.MIN, Reduction.MAX} or data.dtype.kind in "biu":
         return nowhere
     is_nan = (values != values) & (hits > 0)
     if not is_nan.any():
         return nowhere
     every = replace(task, reduction=Reduction.SUM)
-    found: Array = is_nan & scatter(every, data == data, indices, updates == updates)
-    return found
+    return np.asarray(is_nan & scatter(every, data == data, indices, updates == updates))
 
 
 class Rounding(NamedTuple):
@@ -164,12 +147,12 @@ class Rounding(NamedTuple):
         error: f64: how far the computed values are from the exact ones, at most.
     """
 
-    bound: "Array"
-    error: "Array"
+    bound: Array
+    error: Array
 
 
 def rounding_bound(
-    task: Task, data: "Array", indices: "Array | None", updates: "Array", values: "Array", hits: "Array"
+    task: Task, data: Array, indices: Array | None, updates: Array, values: Array, hits: Array
 ) -> Rounding:
     """Bound the difference between the exact result and one computed in the element type.
 
@@ -179,22 +162,22 @@ def rounding_bound(
     """
     operands = _operands(task, data, indices, updates, hits)
     if operands is None:
-        return Rounding(numpy.zeros(data.shape), numpy.zeros(data.shape))
-    with numpy.errstate(all="ignore"):
+        return Rounding(np.zeros(data.shape), np.zeros(data.shape))
+    with np.errstate(all="ignore"):
         bound, exact = (_sum if task.reduction in _SUMS else _product)(operands)
-        bound = numpy.where((hits == 0) | numpy.isnan(bound), 0.0, bound * _SAFETY)
+        bound = np.where((hits == 0) | np.isnan(bound), 0.0, bound * _SAFETY)
         if operands.limits.digits == _F64_DIGITS:
             return Rounding(bound, bound)
-        error = numpy.abs(_wide(values) - exact)
-        is_known = numpy.isfinite(error) & (hits > 0)
-        error = numpy.where(is_known, error, numpy.where(hits == 0, 0.0, bound))
+        error = np.abs(_wide(values) - exact)
+        is_known = np.isfinite(error) & (hits > 0)
+        error = np.where(is_known, error, np.where(hits == 0, 0.0, bound))
         # What rounding once to a number beyond the greatest gives is not bounded by what is finite.
-        return Rounding(numpy.where(bound > 0, numpy.maximum(bound, error), 0.0), error * (bound > 0))
+        return Rounding(np.where(bound > 0, np.maximum(bound, error), 0.0), error * (bound > 0))
 
 
 def counted_bound(
-    task: Task, data: "Array", indices: "Array | None", updates: "Array", values: "Array", hits: "Array"
-) -> "Array":
+    task: Task, data: Array, indices: Array | None, updates: Array, values: Array, hits: Array
+) -> Array:
     """Bound the same difference by how many values there are, and how great.
 
     For a sum of n numbers it is n u / (1 - n u) times the sum of their magnitudes (Higham, Accuracy
@@ -203,19 +186,19 @@ def counted_bound(
     """
     operands = _operands(task, data, indices, updates, hits)
     if operands is None:
-        return numpy.zeros(data.shape)
+        return np.zeros(data.shape)
     limits, counts = operands.limits, operands.counts
-    with numpy.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
         if task.reduction not in _SUMS:
             bound = _counted_product(operands, _relative(counts, limits.unit * limits.factor))
         else:
-            total = operands.reduced(Reduction.SUM, lambda part: _finite(numpy.abs(part), 0.0))
-            bound = numpy.where(operands.has_other(), 0.0, _relative(counts, limits.unit) * total)
-            bound[total > limits.largest] = numpy.inf
+            total = operands.reduced(Reduction.SUM, lambda part: _finite(np.abs(part), 0.0))
+            bound = np.where(operands.has_other(), 0.0, _relative(counts, limits.unit) * total)
+            bound[total > limits.largest] = np.inf
         if task.reduction is Reduction.MEAN:
-            magnitude = _finite(numpy.abs(_wide(values)), 0.0)
-            bound = bound / numpy.maximum(counts, 1) + magnitude * limits.unit + limits.smallest
-        return numpy.where((hits == 0) | numpy.isnan(bound), 0.0, bound * _SAFETY)
+            magnitude = _finite(np.abs(_wide(values)), 0.0)
+            bound = bound / np.maximum(counts, 1) + magnitude * limits.unit + limits.smallest
+        return np.where((hits == 0) | np.isnan(bound), 0.0, bound * _SAFETY)
 
 
 class _Limits:
@@ -223,17 +206,16 @@ class _Limits:
 
     def __init__(self, info: Any, is_complex: bool) -> None:
         self.unit = float(info.eps) / 2
-        self.digits = 1 - round(float(numpy.log2(float(info.eps))))
+        self.digits = 1 - round(float(np.log2(float(info.eps))))
         self.largest = float(info.max)
         self.smallest = float(info.smallest_subnormal)
         self.normal = float(info.smallest_normal)
         self.factor = _COMPLEX_PRODUCT if is_complex else 1.0
 
-    def fits(self, sizes: "Array") -> "Array":
+    def fits(self, sizes: Array) -> Array:
         """Tell which whole numbers the significand holds; the sizes are computed in f64."""
         limit = 2.0**self.digits
-        fits: Array = sizes < limit if self.digits == _F64_DIGITS else sizes <= limit
-        return fits
+        return np.asarray(sizes < limit if self.digits == _F64_DIGITS else sizes <= limit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,35 +223,35 @@ class _Operands:
     """What takes part in a reduction: old and new values in f64 or complex128."""
 
     task: Task
-    old: "Array"
-    indices: "Array | None"
-    new: "Array"
-    counts: "Array"
+    old: Array
+    indices: Array | None
+    new: Array
+    counts: Array
     limits: _Limits
 
-    def reduced(self, reduction: Reduction, function: "Callable[[Array], Array]") -> "Array":
+    def reduced(self, reduction: Reduction, function: Callable[[Array], Array]) -> Array:
         """Reduce what a function makes of the operands."""
         task = replace(self.task, reduction=reduction)
         return scatter(task, function(self.old), self.indices, function(self.new))
 
-    def has_other(self) -> "Array":
+    def has_other(self) -> Array:
         """Tell into which elements an infinity or a NaN goes."""
-        return self.reduced(Reduction.SUM, lambda part: ~numpy.isfinite(part))
+        return self.reduced(Reduction.SUM, lambda part: ~np.isfinite(part))
 
-    def made(self, function: "Callable[[Array], Array]", sign: float = 1.0) -> "_Operands":
-        """Return what a function makes of the operands, new values times a sign."""
-        return replace(self, old=function(self.old), new=sign * function(self.new))
+    def made(self, function: Callable[[Array], Array]) -> "_Operands":
+        """Return what a function makes of the operands."""
+        return replace(self, old=function(self.old), new=function(self.new))
 
 
 def _operands(
-    task: Task, data: "Array", indices: "Array | None", updates: "Array", hits: "Array"
+    task: Task, data: Array, indices: Array | None, updates: Array, hits: Array
 ) -> _Operands | None:
     """Return what takes part in a reduction that rounds, None if it does not."""
     dtype = data.dtype
     is_floating = dtype.kind in "fc" if dtype.isbuiltin == 1 else "float" in dtype.name
     if not is_floating or task.reduction in {Reduction.NONE, Reduction.MIN, Reduction.MAX}:
         return None
-    finfo: Callable[[Any], Any] = numpy.finfo
+    finfo: Callable[[Any], Any] = np.finfo
     if dtype.isbuiltin != 1:
         import ml_dtypes
 
@@ -278,32 +260,29 @@ def _operands(
     return _Operands(task, _wide(data), indices, _wide(updates), hits + int(task.keeps_initial), limits)
 
 
-def _wide(array: "Array") -> "Array":
-    return array.astype(numpy.complex128 if array.dtype.kind == "c" else numpy.float64)
+def _wide(array: Array) -> Array:
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
-def _finite(array: "Array", other: float) -> "Array":
-    finite: Array = numpy.where(numpy.isfinite(array), array, other)
-    return finite
+def _finite(array: Array, other: float) -> Array:
+    return np.where(np.isfinite(array), array, other)
 
 
-def _relative(counts: "Array", unit: float) -> "Array":
+def _relative(counts: Array, unit: float) -> Array:
     """Return n u / (1 - n u), 1 or more where the bound says nothing."""
     share = counts * unit
-    relative: Array = numpy.where(share < 1, share / (1 - share), numpy.inf)
-    return relative
+    return np.where(share < 1, share / (1 - share), np.inf)
 
 
-def _lowest_bits(array: "Array") -> "Array":
+def _lowest_bits(array: Array) -> Array:
     """Return the power of two that is the last one in each number; infinity for 0."""
-    mantissas, exponents = numpy.frexp(array)
-    digits = (mantissas * 2.0**_F64_DIGITS).astype(numpy.int64)
-    lowest = numpy.ldexp((digits & -digits).astype(numpy.float64), exponents - _F64_DIGITS)
-    found: Array = numpy.where(array == 0, numpy.inf, lowest)
-    return found
+    mantissas, exponents = np.frexp(array)
+    digits = (mantissas * 2.0**_F64_DIGITS).astype(np.int64)
+    lowest = np.ldexp((digits & -digits).astype(np.float64), exponents - _F64_DIGITS)
+    return np.where(array == 0, np.inf, lowest)
 
 
-def _sum(operands: _Operands) -> "tuple[Array, Array]":
+def _sum(operands: _Operands) -> tuple[Array, Array]:
     """Bound a sum or mean, and return it as f64 makes it."""
     if operands.new.dtype.kind != "c":
         bound, total = _real_sum(operands)
@@ -312,69 +291,64 @@ def _sum(operands: _Operands) -> "tuple[Array, Array]":
             _real_sum(operands.made(lambda part: part.real)),
             _real_sum(operands.made(lambda part: part.imag)),
         )
-        bound, total = numpy.hypot(bound, other), total + 1j * imaginary
-    return numpy.where(operands.has_other() & ~numpy.isinf(bound), 0.0, bound), total
+        bound, total = np.hypot(bound, other), total + 1j * imaginary
+    return np.where(operands.has_other() & ~np.isinf(bound), 0.0, bound), total
 
 
-def _real_sum(operands: _Operands) -> "tuple[Array, Array]":
+def _real_sum(operands: _Operands) -> tuple[Array, Array]:
     task, limits, counts = operands.task, operands.limits, operands.counts
-    real = operands.made(lambda part: _finite(part, 0.0), -1.0 if task.reduction is Reduction.SUB else 1.0)
-    above = real.reduced(Reduction.SUM, lambda part: numpy.maximum(part, 0.0))
-    below = real.reduced(Reduction.SUM, lambda part: numpy.maximum(-part, 0.0))
+    real = operands.made(lambda part: _finite(part, 0.0))
+    if task.reduction is Reduction.SUB:
+        real = replace(real, new=-real.new)
+    above = real.reduced(Reduction.SUM, lambda part: np.maximum(part, 0.0))
+    below = real.reduced(Reduction.SUM, lambda part: np.maximum(-part, 0.0))
     lowest = real.reduced(Reduction.MIN, _lowest_bits)
-    greatest, total, steps = numpy.maximum(above, below), above - below, numpy.maximum(counts - 1, 0)
+    greatest, total, steps = np.maximum(above, below), above - below, np.maximum(counts - 1, 0)
     is_exact = limits.fits(greatest / lowest) | (steps == 0)
     share = steps * limits.unit
-    grown = numpy.where(is_exact, greatest, greatest * (1 + 2 * numpy.minimum(share, 1)))
-    half = numpy.maximum(limits.unit * numpy.exp2(numpy.frexp(grown)[1] - 1.0), limits.smallest)
-    bound = numpy.where(share <= 0.5, steps * half, numpy.inf)
+    grown = np.where(is_exact, greatest, greatest * (1 + 2 * np.minimum(share, 1)))
+    half = np.maximum(limits.unit * np.exp2(np.frexp(grown)[1] - 1.0), limits.smallest)
+    bound = np.where(share <= 0.5, steps * half, np.inf)
     is_many = (steps >= _MANY) & ~is_exact
     if is_many.any():
-        chance = _DEVIATIONS * half * numpy.sqrt(steps / 3)
-        both = numpy.hypot(chance, _MORE * _drift(real, is_many, half))
-        bound = numpy.where(is_many, numpy.minimum(bound, both), bound)
-    bound = numpy.where(is_exact, 0.0, bound)
+        chance = _DEVIATIONS * half * np.sqrt(steps / 3)
+        both = np.hypot(chance, _MORE * _drift(real, is_many, half))
+        bound = np.where(is_many, np.minimum(bound, both), bound)
+    bound = np.where(is_exact, 0.0, bound)
     if task.reduction is Reduction.MEAN:
-        divisors = numpy.maximum(counts, 1)
-        odd = divisors / _lowest_bits(divisors.astype(numpy.float64))
-        is_whole = is_exact & (numpy.fmod(total / lowest, odd) == 0)
+        divisors = np.maximum(counts, 1)
+        odd = divisors / _lowest_bits(divisors.astype(np.float64))
+        is_whole = is_exact & (np.fmod(total / lowest, odd) == 0)
         total, bound = total / divisors, bound / divisors
-        is_whole &= (total == 0) | (numpy.abs(total) >= limits.normal)
-        rounded = bound + limits.unit * (numpy.abs(total) + bound) + limits.smallest
-        bound = numpy.where(is_whole, 0.0, rounded)
-    return numpy.where(grown > limits.largest, numpy.inf, bound), total
+        is_whole &= (total == 0) | (np.abs(total) >= limits.normal)
+        rounded = bound + limits.unit * (np.abs(total) + bound) + limits.smallest
+        bound = np.where(is_whole, 0.0, rounded)
+    return np.where(grown > limits.largest, np.inf, bound), total
 
 
-def _drift(operands: _Operands, chosen: "Array", half: "Array") -> "Array":
+def _drift(operands: _Operands, chosen: Array, half: Array) -> Array:
     """Return what rounding errors of one direction may add up to, for chosen elements.
 
     The updates are sorted by target once, and then looked at in runs of whole targets that fit the caches.
-
-    Args:
-        operands: real and finite.
-        chosen: which elements of the output are wanted, at least one.
-        half: half the distance between numbers of the type where the greatest partial sum lies.
-
-    Returns:
-        f64 of the shape of data.
+    `half` is half the distance between numbers of the type where the greatest partial sum lies.
     """
     targets = find_targets(
         operands.task, chosen.shape, operands.indices, operands.new.shape, all_updates=True
     )
-    numbers = numpy.empty(targets.count, numpy.int64)
-    for source, base, hit in targets.blocks():
-        numbers[source] = hit + base
+    numbers = np.empty(targets.count, np.int64)
+    for source, hit in targets.blocks():
+        numbers[source] = hit
     form = targets.rows, targets.width
-    is_row_wanted: Array = numpy.any(chosen.reshape(form), axis=1)
+    is_row_wanted: Array = np.any(chosen.reshape(form), axis=1)
     updates, spacing = operands.new.reshape(targets.count, targets.width), 2 * half.reshape(form)
-    places = numpy.flatnonzero(is_row_wanted[numbers])
+    places = np.flatnonzero(is_row_wanted[numbers])
     bits = len(places).bit_length()
-    tagged = numpy.sort((numbers[places] << bits) | numpy.arange(len(places)))
+    tagged = np.sort((numbers[places] << bits) | np.arange(len(places)))
     rows, places = tagged >> bits, places[tagged & ((1 << bits) - 1)]
-    starts = numpy.flatnonzero(numpy.diff(rows, prepend=-1))
-    found = numpy.zeros(form)
-    cuts = [*numpy.flatnonzero(numpy.diff(starts // _RUN, prepend=-1)), len(starts)]
-    ends = numpy.append(starts, len(rows))
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    found = np.zeros(form)
+    cuts = [*np.flatnonzero(np.diff(starts // _RUN, prepend=-1)), len(starts)]
+    ends = np.append(starts, len(rows))
     for first, last in pairwise(cuts):
         run = slice(ends[first], ends[last])
         inner = starts[first:last] - ends[first]
@@ -382,91 +356,87 @@ def _drift(operands: _Operands, chosen: "Array", half: "Array") -> "Array":
         for left in range(0, targets.width, step):
             columns = slice(left, left + step)
             scaled = (updates[places[run], columns] / spacing[rows[run], columns]).T
-            begins = (numpy.arange(len(scaled))[:, None] * scaled.shape[1] + inner).reshape(-1)
+            begins = (np.arange(len(scaled))[:, None] * scaled.shape[1] + inner).reshape(-1)
             most = _most_errors(scaled.reshape(-1), begins)
             found[rows[starts[first:last]], columns] = most.reshape(len(scaled), -1).T
-    drift: Array = (found * spacing).reshape(chosen.shape)
-    return drift
+    return np.asarray((found * spacing).reshape(chosen.shape))
 
 
-def _most_errors(scaled: "Array", starts: "Array") -> "Array":
+def _most_errors(scaled: Array, starts: Array) -> Array:
     """Return the most that the errors of neighbours add up to, in spacings, whatever is neighbour of what.
 
-    Args:
-        scaled: updates divided by the spacing, those of one element one behind the other.
-        starts: where the updates of each element begin.
+    The updates are divided by the spacing, and those of one element one behind the other from its start on.
     """
-    is_start = numpy.zeros(len(scaled), numpy.int64)
+    is_start = np.zeros(len(scaled), np.int64)
     is_start[starts] = 1
-    elements = numpy.cumsum(is_start) << 32
+    elements = np.cumsum(is_start) << 32
     most = _range_of_sums(scaled, starts)
     # Sorted by element, and by what f32 and its bits know of the value, or of the magnitude.
-    codes = scaled.astype(numpy.float32).view(numpy.int32)
+    codes = scaled.astype(np.float32).view(np.int32)
     magnitudes = codes & _MAGNITUDE
-    for ranks in (numpy.where(codes < 0, -magnitudes, magnitudes), magnitudes):
-        by_rank = scaled[numpy.argsort(elements + ranks)]
-        most = numpy.maximum(most, _range_of_sums(by_rank, starts))
+    for ranks in (np.where(codes < 0, -magnitudes, magnitudes), magnitudes):
+        by_rank = scaled[np.argsort(elements + ranks)]
+        most = np.maximum(most, _range_of_sums(by_rank, starts))
     return most
 
 
-def _range_of_sums(scaled: "Array", starts: "Array") -> "Array":
+def _range_of_sums(scaled: Array, starts: Array) -> Array:
     """Return the most that errors add up to in one order: a sum goes through one spacing after the other."""
-    most = numpy.zeros(len(starts))
+    most = np.zeros(len(starts))
     for level in range(_LEVELS):
         finer = scaled * 2.0**level
-        errors = numpy.rint(finer) - finer
-        sums = numpy.cumsum(errors)
+        errors = np.rint(finer) - finer
+        sums = np.cumsum(errors)
         before = sums[starts] - errors[starts]
-        high = numpy.maximum(numpy.maximum.reduceat(sums, starts), before)
-        low = numpy.minimum(numpy.minimum.reduceat(sums, starts), before)
+        high = np.maximum(np.maximum.reduceat(sums, starts), before)
+        low = np.minimum(np.minimum.reduceat(sums, starts), before)
         most += (high - low) / 2.0**level
     return most
 
 
-def _product(operands: _Operands) -> "tuple[Array, Array | None]":
+def _product(operands: _Operands) -> tuple[Array, Array | None]:
     """Bound a product, and return the exact one where f64 is wide enough for it."""
     limits = operands.limits
     odd = operands.reduced(Reduction.PROD, _odd_parts)
     # A factor that is a power of two is not rounded, and the first of the others neither.
-    rounded = operands.reduced(Reduction.SUM, lambda part: (_odd_parts(part) > 1).astype(numpy.float64))
-    share = _relative(numpy.maximum(rounded - 1, 0), limits.unit * limits.factor)
-    bound = _counted_product(operands, numpy.where(limits.fits(odd), 0.0, share))
+    rounded = operands.reduced(Reduction.SUM, lambda part: (_odd_parts(part) > 1).astype(np.float64))
+    share = _relative(np.maximum(rounded - 1, 0), limits.unit * limits.factor)
+    bound = _counted_product(operands, np.where(limits.fits(odd), 0.0, share))
     if limits.digits == _F64_DIGITS:
         return bound, None
     return bound, operands.reduced(Reduction.PROD, lambda part: part)
 
 
-def _odd_parts(array: "Array") -> "Array":
+def _odd_parts(array: Array) -> Array:
     """Return the magnitudes divided by the last power of two in them; 1 for what has none.
 
     For complex numbers the magnitudes of both parts are added: that of a product is at most
     the product of those of its factors.
     """
     if array.dtype.kind == "c":
-        sizes = numpy.abs(array.real) + numpy.abs(array.imag)
-        lowest = numpy.minimum(_lowest_bits(array.real), _lowest_bits(array.imag))
+        sizes = np.abs(array.real) + np.abs(array.imag)
+        lowest = np.minimum(_lowest_bits(array.real), _lowest_bits(array.imag))
     else:
-        sizes, lowest = numpy.abs(array), _lowest_bits(array)
-    found: Array = numpy.where(numpy.isfinite(sizes) & (sizes > 0), sizes / lowest, 1.0)
-    return found
+        sizes, lowest = np.abs(array), _lowest_bits(array)
+    return np.where(np.isfinite(sizes) & (sizes > 0), sizes / lowest, 1.0)
 
 
-def _counted_product(operands: _Operands, share: "Array") -> "Array":
+def _counted_product(operands: _Operands, share: Array) -> Array:
     """Bound a product by a share of itself; one that underflows loses what the great factors make of it."""
     limits, counts = operands.limits, operands.counts
 
-    def nonzero(part: "Array") -> "Array":
-        sizes = _finite(numpy.abs(part), 1.0)
-        return numpy.where(sizes == 0, 1.0, sizes)
+    def nonzero(part: Array) -> Array:
+        sizes = _finite(np.abs(part), 1.0)
+        return np.where(sizes == 0, 1.0, sizes)
 
-    great = operands.reduced(Reduction.PROD, lambda part: numpy.maximum(nonzero(part), 1.0))
-    small = operands.reduced(Reduction.PROD, lambda part: numpy.minimum(nonzero(part), 1.0))
-    product = operands.reduced(Reduction.PROD, lambda part: _finite(numpy.abs(part), 1.0))
+    great = operands.reduced(Reduction.PROD, lambda part: np.maximum(nonzero(part), 1.0))
+    small = operands.reduced(Reduction.PROD, lambda part: np.minimum(nonzero(part), 1.0))
+    product = operands.reduced(Reduction.PROD, lambda part: _finite(np.abs(part), 1.0))
     may_underflow, may_overflow = small < limits.normal, great > limits.largest
     lost = counts * limits.smallest * limits.factor * great
     has_zero = operands.reduced(Reduction.SUM, lambda part: part == 0)
-    bound = numpy.where(has_zero, 0.0, share * product + numpy.where(may_underflow, lost, 0.0))
+    bound = np.where(has_zero, 0.0, share * product + np.where(may_underflow, lost, 0.0))
     other = operands.has_other()
     bound[other] = 0.0
-    bound[may_overflow | (other & may_underflow)] = numpy.inf
+    bound[may_overflow | (other & may_underflow)] = np.inf
     return bound

@@ -7,24 +7,22 @@ seen as a matrix of the same width.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-import numpy
+import numpy as np
 
+from ir_scatter.core.arrays import Array
 from ir_scatter.ops.spec import Layout, Reduction
 from ir_scatter.ops.targets import BadIndices, outside
 
-if TYPE_CHECKING:
-    from ir_scatter.core.arrays import Array
-
-    Shape: TypeAlias = tuple[int, ...]
-    Block: TypeAlias = tuple[slice | Array, int, Array]
-    """Which rows of the updates; a number of a row of the output; the target of each, counted from there."""
+Shape: TypeAlias = tuple[int, ...]
+Block: TypeAlias = tuple[slice | Array, Array]
+"""Which rows of the updates, and the target of each."""
 
 BLOCK = 1 << 16
 """Elements that are handled at a time: what fits the caches beside its targets."""
 
-_UNSIGNED = {size: numpy.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 """Seen without a sign a negative number is too great: one pass tells that all are in range."""
 
 
@@ -61,18 +59,17 @@ class Targets:
         rows: how many rows the output has.
         width: how many elements a row has.
         count: how many rows the updates have.
-        blocks: yields the blocks in row-major order of the indices; an array that it yields is good
-            until the next one. Raises IndexOutOfRange on the way.
+        blocks: yields the blocks in row-major order of the indices. Raises IndexOutOfRange on the way.
     """
 
     rows: int
     width: int
     count: int
-    blocks: "Callable[[], Iterator[Block]]"
+    blocks: Callable[[], Iterator[Block]]
 
 
 def find_targets(
-    task: Task, shape: "Shape", indices: "Array | None", updates_shape: "Shape", *, all_updates: bool = False
+    task: Task, shape: Shape, indices: Array | None, updates_shape: Shape, *, all_updates: bool = False
 ) -> Targets:
     """Return where the updates go; every index is checked before or while blocks are made.
 
@@ -97,34 +94,28 @@ def find_targets(
     return _slices(task, shape, numbers, only_last=task.reduction is Reduction.NONE and not all_updates)
 
 
-def whole_numbers(indices: "Array") -> "Array":
-    """Return indices in a native type that NumPy computes with: ml_dtypes' i4 and the like become i64."""
+def whole_numbers(indices: Array) -> Array:
+    """Return indices in a type that NumPy itself computes with: ml_dtypes' i4 and the like become i64."""
     if indices.dtype.isbuiltin == 1:
         return indices
-    return indices.astype(numpy.uint64 if indices.dtype.kind == "u" else numpy.int64)
+    return indices.astype(np.uint64 if indices.dtype.kind == "u" else np.int64)
 
 
-def checked(numbers: "Array", size: int, *, wraps: bool) -> "Array":
+def checked(numbers: Array, size: int, *, wraps: bool) -> Array:
     """Return index values on a dimension of some size counted from 0, after making sure that they are legal.
-
-    Returns:
-        `numbers` themselves, or a new array of i64 if some are negative.
 
     Raises:
         IndexOutOfRange: one of them is not legal.
     """
+    wide = numbers.astype(np.intp, copy=False)
     if numbers.size == 0 or int(numbers.view(_UNSIGNED[numbers.dtype.itemsize]).max()) < size:
-        return numbers
-    low, high = int(numbers.min()), int(numbers.max())
-    if high >= size or low < (-size if wraps else 0):
+        return wide
+    if int(numbers.max()) >= size or int(numbers.min()) < (-size if wraps else 0):
         raise IndexOutOfRange
-    if low >= 0:
-        return numbers
-    wide = numbers.astype(numpy.intp, copy=False)
-    return numpy.where(wide < 0, wide + size, wide)
+    return np.where(wide < 0, wide + size, wide)
 
 
-def find_illegal(task: Task, data: "Array", indices: "Array", updates: "Array") -> BadIndices | None:
+def find_illegal(task: Task, data: Array, indices: Array, updates: Array) -> BadIndices | None:
     """Find the index values that are not legal, None if all are."""
     if task.is_circular:
         return None
@@ -135,48 +126,28 @@ def find_illegal(task: Task, data: "Array", indices: "Array", updates: "Array") 
     return outside(whole_numbers(indices), [(-size if task.wraps else 0, size - 1) for size in sizes])
 
 
-def _elements(task: Task, shape: "Shape", indices: "Array") -> Targets:
+def _elements(task: Task, shape: Shape, indices: Array) -> Targets:
     """An index and the coordinates of its place off the axis make a flat offset."""
     axis, size = task.axis, shape[task.axis]
     stride = prod(shape[axis + 1 :])
     before = _offsets(indices.shape[:axis], shape[:axis]) * (size * stride)
     after = _offsets(indices.shape[axis + 1 :], shape[axis + 1 :])
     numbers = indices.reshape(len(before), indices.shape[axis], len(after))
-    is_regular = indices.shape[1:axis] == shape[1:axis]
 
-    def blocks() -> "Iterator[Block]":
-        start, pattern = 0, None
-        buffer = numpy.empty(min(BLOCK, indices.size), numpy.intp)
+    def blocks() -> Iterator[Block]:
+        start = 0
         for outer, middle, inner in _boxes(numbers.shape):
-            part = numbers[outer, middle, inner]
-            offsets = before[outer]
-            base = int(offsets[0]) if is_regular else 0
-            if pattern is None or not is_regular or len(after) > BLOCK:
-                pattern = _pattern(offsets - base, part.shape[1], after[inner])
-            rows = buffer[: part.size]
-            legal = checked(part.reshape(-1), size, wraps=task.wraps)
-            if stride != 1:
-                numpy.multiply(legal, stride, out=rows, dtype=numpy.intp, casting="unsafe")
-                legal = rows
-            numpy.add(legal, pattern[: part.size], out=rows, dtype=numpy.intp, casting="unsafe")
-            yield slice(start, start + part.size), base, rows
-            start += part.size
+            rows = checked(numbers[outer, middle, inner], size, wraps=task.wraps) * stride
+            rows += before[outer, None, None]
+            rows += after[inner]
+            yield slice(start, start + rows.size), rows.reshape(-1)
+            start += rows.size
 
     return Targets(prod(shape), 1, indices.size, blocks)
 
 
-def _pattern(before: "Array", count: int, after: "Array") -> "Array":
-    """Return what the places of a block add to its indices, flat."""
-    pattern = numpy.empty((len(before), count, len(after)), numpy.intp)
-    numpy.add(before[:, None, None], after, out=pattern)
-    return pattern.reshape(-1)
-
-
-def _boxes(shape: "Shape") -> Iterator[tuple[slice, slice, slice]]:
-    """Cut three dimensions into boxes of at most BLOCK elements, each a run in row-major order.
-
-    All but the last in a direction are of one size.
-    """
+def _boxes(shape: Shape) -> Iterator[tuple[slice, slice, slice]]:
+    """Cut three dimensions into boxes of at most BLOCK elements, each a run in row-major order."""
     outer, middle, inner = shape
     if outer * middle * inner == 0:
         return
@@ -189,85 +160,77 @@ def _boxes(shape: "Shape") -> Iterator[tuple[slice, slice, slice]]:
                 yield slice(i, i + thick), slice(j, j + high), slice(k, k + long)
 
 
-def _offsets(part: "Shape", whole: "Shape") -> "Array":
+def _offsets(part: Shape, whole: Shape) -> Array:
     """Return the flat offset in `whole` of each position of `part`, in row-major order."""
-    if part == whole:
-        return numpy.arange(prod(whole), dtype=numpy.intp)
-    offsets = numpy.zeros(1, numpy.intp)
+    offsets = np.zeros(1, np.intp)
     for count, size in zip(part, whole, strict=True):
-        offsets = (offsets[:, None] * size + numpy.arange(count)).reshape(-1)
+        offsets = (offsets[:, None] * size + np.arange(count)).reshape(-1)
     return offsets
 
 
-def _tuples(task: Task, shape: "Shape", indices: "Array") -> Targets:
+def _tuples(task: Task, shape: Shape, indices: Array) -> Targets:
     """Coordinates are digits of the number of a row."""
     depth, count = indices.shape[-1], prod(indices.shape[:-1])
     numbers = indices.reshape(count, depth)
-    if depth == 1:
-        rows = checked(numbers[:, 0], shape[0], wraps=task.wraps).astype(numpy.intp, copy=False)
-    else:
-        rows = numpy.zeros(count, numpy.intp)
-        for start in range(0, count, BLOCK):
-            block = rows[start : start + BLOCK]
-            for column, size in enumerate(shape[:depth]):
-                block *= size
-                part = checked(numbers[start : start + BLOCK, column], size, wraps=task.wraps)
-                block += part.astype(numpy.intp, copy=False)
 
-    def blocks() -> "Iterator[Block]":
+    def blocks() -> Iterator[Block]:
         for start in range(0, count, BLOCK):
-            yield slice(start, min(start + BLOCK, count)), 0, rows[start : start + BLOCK]
+            part = slice(start, min(start + BLOCK, count))
+            rows = np.zeros(part.stop - start, np.intp)
+            for column, size in enumerate(shape[:depth]):
+                rows *= size
+                rows += checked(numbers[part, column], size, wraps=task.wraps)
+            yield part, rows
 
     return Targets(prod(shape[:depth]), prod(shape[depth:]), count, blocks)
 
 
-def _slices(task: Task, shape: "Shape", indices: "Array", *, only_last: bool) -> Targets:
+def _slices(task: Task, shape: Shape, indices: Array, *, only_last: bool) -> Targets:
     """The indices are the rows of every block of data before the axis."""
     axis, size = task.axis, shape[task.axis]
     outer, width, count = prod(shape[:axis]), prod(shape[axis + 1 :]), indices.size
-    numbers = checked(indices.reshape(-1), size, wraps=task.wraps).astype(numpy.intp, copy=False)
+    numbers = checked(indices.reshape(-1), size, wraps=task.wraps)
     sources: Array | None = None
-    if only_last and count > size:
-        last = numpy.full(size, -1, numpy.int32 if count < 2**31 else numpy.int64)
-        last[numbers] = numpy.arange(count, dtype=last.dtype)
-        numbers = numpy.flatnonzero(last != -1)
+    if only_last and count > size and width < BLOCK:
+        last = np.full(size, -1)
+        last[numbers] = np.arange(count)
+        numbers = np.flatnonzero(last != -1)
         sources = last[numbers]
 
-    def blocks() -> "Iterator[Block]":
+    def blocks() -> Iterator[Block]:
         high = max(1, BLOCK // max(1, width))
         thick = max(1, high // max(1, len(numbers)))
         for i in range(0, outer, thick):
-            block = numpy.arange(i, min(i + thick, outer))[:, None]
+            block = np.arange(i, min(i + thick, outer))[:, None]
             for j in range(0, len(numbers), high):
-                targets = block * size + numbers[j : j + high]
+                targets = (block * size + numbers[j : j + high]).reshape(-1)
                 if sources is None:
-                    start = i * count + j
-                    yield slice(start, start + targets.size), 0, targets.reshape(-1)
+                    yield slice(i * count + j, i * count + j + targets.size), targets
                 else:
-                    yield (block * count + sources[j : j + high]).reshape(-1), 0, targets.reshape(-1)
+                    yield (block * count + sources[j : j + high]).reshape(-1), targets
 
     return Targets(outer * size, width, outer * count, blocks)
 
 
-def _sequence(task: Task, shape: "Shape", indices: "Array | None", updates_shape: "Shape") -> Targets:
+def _sequence(task: Task, shape: Shape, indices: Array | None, updates_shape: Shape) -> Targets:
     """A row of updates is for the start of its batch and its own place on the axis."""
     axis, size, new = task.axis, shape[task.axis], updates_shape[task.axis]
     middle, width = prod(shape[1:axis]), prod(shape[axis + 1 :])
     count = shape[0] * middle * new
-    starts: Array = numpy.zeros(shape[0], numpy.intp) if indices is None else indices
+    starts: Array = np.zeros(shape[0], np.intp) if indices is None else indices
     if task.is_circular:
         starts = starts % max(1, size)
     elif starts.size and (int(starts.min()) < 0 or int(starts.max()) > size - new):
         raise IndexOutOfRange
 
-    def blocks() -> "Iterator[Block]":
+    def blocks() -> Iterator[Block]:
         step = max(1, BLOCK // max(1, width))
         for start in range(0, count, step):
-            numbers = numpy.arange(start, min(start + step, count))
-            line, position = numpy.divmod(numbers, new)
+            numbers = np.arange(start, min(start + step, count))
+            line, position = np.divmod(numbers, new)
             position += starts[line // middle]
             if task.is_circular:
                 position %= size
-            yield slice(start, start + len(numbers)), 0, line * size + position
+            yield slice(start, start + len(numbers)), line * size + position
 
     return Targets(shape[0] * middle * size, width, count, blocks)
