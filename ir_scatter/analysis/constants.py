@@ -158,7 +158,7 @@ class Facts:
                 inputs,
                 node.attributes,
                 opset=opset_number(node),
-                output_types=[output.element_type for output in node.outputs],
+                output_count=len(node.outputs),
                 element_limit=min(self.max_elements, self._budget),
             )
         except plain.UnsupportedCase:

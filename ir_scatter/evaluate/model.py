@@ -82,7 +82,7 @@ def _compute_general(step: Step, op: GeneralOp, arrays: Sequence[Array | None]) 
             arrays,
             attributes,
             opset=opset_number(step.node),
-            output_types=[None] * len(step.outputs),
+            output_count=len(step.outputs),
             element_limit=MOST_ELEMENTS,
         )
     except plain.UnsupportedCase as error:

@@ -265,7 +265,7 @@ def test_general_operators(figures: Counter[str]) -> None:
             limits, reals = iinfo(kind), expected.astype(np.float64)
             has_room = limits.min <= reals.min(initial=0) and reals.max(initial=0) <= limits.max
             expected = expected if has_room else None
-        options: dict[str, Any] = {"opset": 18 if not domain else 8, "output_types": [None, None]}
+        options: dict[str, Any] = {"opset": 18 if not domain else 8, "output_count": 2}
         forms = [chance.choice(ANY_FORM) for _ in inputs]
         strange = [None if one is None else form(one) for one, form in zip(inputs, forms, strict=True)]
         changed = {

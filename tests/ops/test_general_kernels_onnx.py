@@ -170,7 +170,7 @@ def computed(example: Example) -> tuple[Any, ...]:
         inputs,
         example.attributes,
         opset=example.opset,
-        output_types=[None] * example.outputs,
+        output_count=example.outputs,
     )
 
 

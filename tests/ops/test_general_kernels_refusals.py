@@ -33,7 +33,7 @@ def run(
         arrays,
         attributes,
         opset=opset,
-        output_types=[None] * outputs,
+        output_count=outputs,
         element_limit=LIMIT,
     )
 
@@ -260,9 +260,7 @@ def test_nothing_but_a_refusal_comes_out(op: GeneralOp, domain: str, data: st.Da
     attributes = data.draw(st.dictionaries(names, WRITTEN, max_size=len(known)))
     opset = data.draw(st.sampled_from([None, 1, 8, 18, 28]))
     try:
-        outputs = compute(
-            op, domain, inputs, attributes, opset=opset, output_types=[None] * 2, element_limit=LIMIT
-        )
+        outputs = compute(op, domain, inputs, attributes, opset=opset, output_count=2, element_limit=LIMIT)
     except UnsupportedCase:
         return
     assert outputs

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.core.arrays import Array, in_own_dtype
-from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import OPENVINO
 from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.general import GeneralOp
@@ -33,7 +32,7 @@ def compute(
     attributes: Mapping[str, Any],
     *,
     opset: int | None,
-    output_types: Sequence[ElementType | None] = (),
+    output_count: int = 0,
     element_limit: int | None = None,
 ) -> tuple[Array, ...]:
     """Compute the outputs of an operator that has a kernel.
@@ -48,7 +47,7 @@ def compute(
         inputs: in the order of the document; None for an optional one that was left out.
         attributes: as written; text in an IR, Python values in ONNX, an array for a tensor.
         opset: the opset that the node belongs to, None if it has none.
-        output_types: one for each output, if it is known how many there are.
+        output_count: how many outputs the node has; 0 if that is not known.
         element_limit: the most elements that one output may have; None without a limit.
 
     Raises:
@@ -60,9 +59,7 @@ def compute(
             if unknown:
                 raise UnsupportedCase(f"attribute {unknown[0]} is not known")
             own = tuple(None if array is None else in_own_dtype(array) for array in inputs)
-            case = Case(
-                own, Attributes(attributes), domain != OPENVINO, opset, tuple(output_types), element_limit
-            )
+            case = Case(own, Attributes(attributes), domain != OPENVINO, opset, output_count, element_limit)
             if op.keeps_shape:
                 case.reserve(case.array(0).shape)
             found = _kernel(op.kernel_in(domain))(case)

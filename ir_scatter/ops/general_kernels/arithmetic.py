@@ -44,17 +44,62 @@ def variadic(function: Callable[[Array, Array], Any]) -> Kernel:
     return lambda case: _combined(case, function, case.arrays())
 
 
-def _combined(case: Case, function: Callable[[Array, Array], Any], arrays: Sequence[Array]) -> Array:
-    require_kind(NUMERIC, *arrays)
-    found_type = require_same_type(*arrays)
+def comparison(function: Callable[[Array, Array], Any]) -> Kernel:
+    """Make a kernel of a comparison of two arrays of one type."""
+    return lambda case: _combined(case, function, case.arrays(2), NUMERIC | BOOLEAN, np.dtype(np.bool_))
+
+
+def logical(function: Callable[[Array, Array], Any]) -> Kernel:
+    """Make a kernel of a function of two arrays of booleans."""
+    return lambda case: _combined(case, function, case.arrays(2), BOOLEAN)
+
+
+def _combined(
+    case: Case,
+    function: Callable[[Array, Array], Any],
+    arrays: Sequence[Array],
+    kinds: frozenset[str] = NUMERIC,
+    result: np.dtype[Any] | None = None,
+) -> Array:
+    require_kind(kinds, *arrays)
+    type = require_same_type(*arrays)
     case.reserve_elementwise(*arrays)
-    return narrow(reduce(function, map(widen, arrays)), found_type)
+    return narrow(reduce(function, map(widen, arrays)), result or type)
+
+
+def logical_not(case: Case) -> Array:
+    require_kind(BOOLEAN, case.array(0))
+    return np.asarray(np.logical_not(case.array(0)))
+
+
+def select(case: Case) -> Array:
+    """Choose by a condition; an IR's must broadcast to what the other two broadcast to."""
+    condition, chosen, other = case.arrays(3)
+    require_kind(BOOLEAN, condition)
+    require_same_type(chosen, other)
+    if not case.is_onnx:
+        np.broadcast_to(condition, np.broadcast_shapes(chosen.shape, other.shape))
+    case.reserve_elementwise(condition, chosen, other)
+    return np.asarray(np.where(condition, chosen, other))
 
 
 def divide(case: Case) -> Array:
     """Divide; whole numbers round down in an IR, and towards zero in ONNX or if `m_pythondiv` is false."""
     rounds_down = case.attributes.boolean("m_pythondiv", not case.is_onnx)
-    return _combined(case, floor_divide if rounds_down else truncate_divide, case.arrays(2))
+    return _combined(case, _floor_divide if rounds_down else _truncate_divide, case.arrays(2))
+
+
+def _floor_divide(left: Array, right: Array) -> Array:
+    _refuse_zero(left, right)
+    return np.asarray((np.divide if kind(left) == "float" else np.floor_divide)(left, right))
+
+
+def _truncate_divide(left: Array, right: Array) -> Array:
+    floors = _floor_divide(left, right)
+    if kind(left) == "float":
+        return floors
+    is_cut = (np.remainder(left, right) != 0) & ((left < 0) != (right < 0))
+    return np.asarray(floors + is_cut.astype(floors.dtype))
 
 
 def modulo(case: Case) -> Array:
@@ -65,7 +110,25 @@ def modulo(case: Case) -> Array:
     truncates = case.attributes.boolean("fmod", False)
     if case.is_onnx and not truncates and kind(case.array(0)) == "float" and not case.is_since(28):
         raise UnsupportedCase("fmod is 0, expected 1 for floating-point numbers")
-    return _combined(case, truncate_mod if truncates else floor_mod, case.arrays(2))
+    return _combined(case, truncate_mod if truncates else _floor_mod, case.arrays(2))
+
+
+def truncate_mod(left: Array, right: Array) -> Array:
+    """Return remainders with the sign of the dividend."""
+    _refuse_zero(left, right)
+    return np.asarray(np.fmod(left, right))
+
+
+def _floor_mod(left: Array, right: Array) -> Array:
+    _refuse_zero(left, right)
+    return np.asarray(np.remainder(left, right))
+
+
+def _refuse_zero(dividend: Array, divisor: Array) -> None:
+    """Refuse to divide whole numbers by zero; where there is nothing to divide, nothing is divided by it."""
+    is_divided = 0 not in np.broadcast_shapes(dividend.shape, divisor.shape)
+    if kind(dividend) != "float" and is_divided and not divisor.all():
+        raise UnsupportedCase("a whole number is divided by 0")
 
 
 def power(case: Case) -> Array:
@@ -89,45 +152,15 @@ def power(case: Case) -> Array:
     return narrow(np.power(wide_base, exact), base.dtype)
 
 
-def floor_divide(left: Array, right: Array) -> Array:
-    """Divide; round whole numbers down, and leave floating-point ones alone."""
-    _refuse_zero(left, right)
-    return np.asarray((np.divide if kind(left) == "float" else np.floor_divide)(left, right))
-
-
-def truncate_divide(left: Array, right: Array) -> Array:
-    """Divide; round whole numbers towards zero, and leave floating-point ones alone."""
-    floors = floor_divide(left, right)
-    if kind(left) == "float":
-        return floors
-    is_cut = (np.remainder(left, right) != 0) & ((left < 0) != (right < 0))
-    return np.asarray(floors + is_cut.astype(floors.dtype))
-
-
-def floor_mod(left: Array, right: Array) -> Array:
-    """Return remainders with the sign of the divisor."""
-    _refuse_zero(left, right)
-    return np.asarray(np.remainder(left, right))
-
-
-def truncate_mod(left: Array, right: Array) -> Array:
-    """Return remainders with the sign of the dividend."""
-    _refuse_zero(left, right)
-    return np.asarray(np.fmod(left, right))
-
-
 def floor(data: Array) -> Array:
-    """Round down; whole numbers stay."""
     return np.floor(data) if kind(data) == "float" else data
 
 
 def ceiling(data: Array) -> Array:
-    """Round up; whole numbers stay."""
     return np.ceil(data) if kind(data) == "float" else data
 
 
 def relu(data: Array) -> Array:
-    """Replace what is below zero by zero."""
     return np.asarray(np.maximum(data, np.zeros((), data.dtype)))
 
 
@@ -138,13 +171,6 @@ def square_root(data: Array) -> Array:
     if (data < 0).any() or (data > 2**52).any():
         raise UnsupportedCase("the root of a whole number below 0 or above 2**52")
     return np.floor(np.sqrt(data.astype(np.float64)) + 0.5)
-
-
-def _refuse_zero(dividend: Array, divisor: Array) -> None:
-    """Refuse to divide whole numbers by zero; where there is nothing to divide, nothing is divided by it."""
-    is_divided = 0 not in np.broadcast_shapes(dividend.shape, divisor.shape)
-    if kind(dividend) != "float" and is_divided and not divisor.all():
-        raise UnsupportedCase("a whole number is divided by 0")
 
 
 # From one element type to another.
@@ -185,24 +211,20 @@ def change_type(array: Array, destination: np.dtype[Any], *, saturate: bool = Fa
     target = from_dtype(destination)
     if target is None or {kind(array), target.kind} & {"string", "complex"}:
         raise UnsupportedCase(f"no conversion from {array.dtype} to {destination}")
-    plain = widen(array)
+    wide = widen(array)
     if target.kind == "boolean":
-        return np.asarray(plain != 0)
-    if target.kind != "float":
-        whole = _truncated(plain, target) if kind(array) == "float" else plain
-        return whole.astype(destination)
-    return _shortened(plain, target, destination, saturate)
-
-
-def _truncated(numbers: Array, target: ElementType) -> Array:
-    """Round floats towards zero; refuse what `target` cannot hold."""
-    whole = np.trunc(numbers.astype(np.float64))
-    is_signed = target.kind == "signed"
-    limit = 2.0 ** (target.bits - is_signed)
-    fits = (whole >= -limit * is_signed) & (whole < limit)
-    if not fits.all():
-        raise UnsupportedCase(f"{numbers[~fits].flat[0]} does not fit into {target.name}")
-    return whole.astype(np.int64 if is_signed else np.uint64)
+        return np.asarray(wide != 0)
+    if target.kind == "float":
+        return _shortened(wide, target, destination, saturate)
+    if kind(array) == "float":
+        wide = np.trunc(wide.astype(np.float64))
+        is_signed = target.kind == "signed"
+        limit = 2.0 ** (target.bits - is_signed)
+        fits = (wide >= -limit * is_signed) & (wide < limit)
+        if not fits.all():
+            raise UnsupportedCase(f"{wide[~fits].flat[0]} does not fit into {target.name}")
+        wide = wide.astype(np.int64 if is_signed else np.uint64)
+    return wide.astype(destination)
 
 
 def _shortened(numbers: Array, target: ElementType, destination: np.dtype[Any], saturate: bool) -> Array:
@@ -238,49 +260,45 @@ def number_range(case: Case) -> Array:
     for bound in bounds:
         if bound.size != 1 or bound.ndim > 1:
             raise UnsupportedCase(f"a bound has shape {show(bound.shape)}, expected a scalar")
-    start, stop, step = (bound.reshape(()) for bound in bounds)
+    bounds = [bound.reshape(()) for bound in bounds]
     if case.attributes.integer("stash_type", 1) != 1:
         raise UnsupportedCase("stash_type is not f32")
     is_written = "output_type" in case.attributes
     destination = case.dtype("output_type") if is_written else require_same_type(*bounds)
     require_kind(NUMERIC, np.empty(0, destination))
     if kind(np.empty(0, destination)) != "float":
-        return _whole_range(case, _whole(start), _whole(stop), _whole(step), destination)
+        return _whole_range(case, bounds, destination)
     longest, shortest = np.dtype(np.float64), np.dtype(np.float32)
     work = longest if not case.is_onnx or destination == longest else shortest
-    count = _count(start, stop, step, longest)
-    if count != _count(start, stop, step, longest if destination == longest else shortest):
+    count = _count(bounds, longest)
+    if count != _count(bounds, longest if destination == longest else shortest):
         raise UnsupportedCase(f"the number of elements depends on rounding: {count}, or one off")
     case.reserve((count,))
-    steps = np.arange(count, dtype=work) * widen(step).astype(work)
-    return change_type(widen(start).astype(work) + steps, destination)
+    start, _, step = (widen(bound).astype(work) for bound in bounds)
+    steps: Array = np.arange(count).astype(work)
+    return change_type(start + steps * step, destination)
 
 
-def _whole_range(case: Case, start: int, stop: int, step: int, destination: np.dtype[Any]) -> Array:
+def _whole_range(case: Case, bounds: Sequence[Array], destination: np.dtype[Any]) -> Array:
+    for bound in bounds:
+        if kind(bound) == "float" and not float(bound).is_integer():
+            raise UnsupportedCase(f"a bound is {float(bound)}, expected a whole number")
+        if int(np.array(int(bound)).astype(destination)) != int(bound):
+            raise UnsupportedCase(f"{int(bound)} does not fit into {destination}")
+    start, stop, step = map(int, bounds)
     if step == 0:
         raise UnsupportedCase("step is 0, expected any other number")
-    for number in (start, stop, step):
-        if int(np.array(number).astype(destination)) != number:
-            raise UnsupportedCase(f"{number} does not fit into {destination}")
     count = max(0, -((start - stop) // step))
     case.reserve((count,))
     offsets = np.arange(count, dtype=np.uint64) * np.uint64(step % 2**64)
     return (offsets + np.uint64(start % 2**64)).astype(destination)
 
 
-def _whole(bound: Array) -> int:
-    if kind(bound) != "float":
-        return int(bound)
-    number = float(bound)
-    if not number.is_integer():
-        raise UnsupportedCase(f"a bound is {number}, expected a whole number")
-    return int(number)
-
-
-def _count(start: Array, stop: Array, step: Array, work: np.dtype[Any]) -> int:
-    steps = float((widen(stop).astype(work) - widen(start).astype(work)) / widen(step).astype(work))
+def _count(bounds: Sequence[Array], work: np.dtype[Any]) -> int:
+    start, stop, step = (widen(bound).astype(work) for bound in bounds)
+    steps = float((stop - start) / step)
     if not isfinite(steps):
-        raise UnsupportedCase(f"step is {step}, expected finite bounds and a step that is not 0")
+        raise UnsupportedCase(f"step is {bounds[2]}, expected finite bounds and a step that is not 0")
     return max(0, ceil(steps))
 
 
@@ -304,11 +322,11 @@ def non_zero(case: Case) -> Array:
     data = widen(case.array(0))
     require_kind(NUMERIC | BOOLEAN, data)
     destination = case.dtype("output_type", "i64")
-    counted = np.asarray(data != 0)
-    case.reserve((data.ndim, int(np.count_nonzero(counted))))
+    is_counted = np.asarray(data != 0)
+    case.reserve((data.ndim, int(np.count_nonzero(is_counted))))
     if data.ndim == 0:
-        return np.zeros((0, int(counted)), destination)
-    return np.stack(np.nonzero(counted)).astype(destination)
+        return np.zeros((0, int(is_counted)), destination)
+    return np.stack(np.nonzero(is_counted)).astype(destination)
 
 
 def constant_of_shape(case: Case) -> Array:

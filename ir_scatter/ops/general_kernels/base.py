@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ir_scatter.core.arrays import Array, kind
-from ir_scatter.core.element_types import ElementType, dtype
+from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import counted, show
 from ir_scatter.ops.attributes import Attributes
@@ -33,14 +33,12 @@ class UnsupportedCase(Error):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Inputs and attributes of one node.
+    """Inputs and attributes of one node; an optional input that was left out is None.
 
     Attributes:
-        inputs: None for an optional input that was left out.
-        attributes: what is written at the node.
         is_onnx: whether the operator is ONNX's; otherwise it is OpenVINO's.
         opset: the number of the opset that defines the operator; None if it is not known.
-        output_types: what is known of the outputs' types; empty if nothing is.
+        output_count: how many outputs the node has; 0 if that is not known.
         element_limit: the most elements that an output may have; None without a limit.
     """
 
@@ -48,11 +46,10 @@ class Case:
     attributes: Attributes
     is_onnx: bool
     opset: int | None
-    output_types: tuple[ElementType | None, ...]
+    output_count: int
     element_limit: int | None
 
     def has(self, index: int) -> bool:
-        """Tell whether an input is there."""
         return index < len(self.inputs) and self.inputs[index] is not None
 
     def is_since(self, opset: int) -> bool:
@@ -60,7 +57,6 @@ class Case:
         return self.opset is not None and self.opset >= opset
 
     def array(self, index: int) -> Array:
-        """Return an input that must be there."""
         found = self.inputs[index] if index < len(self.inputs) else None
         if found is None:
             raise UnsupportedCase(f"input {index} is left out, expected a tensor")
@@ -81,12 +77,8 @@ class Case:
     ) -> list[int]:
         """Return the whole numbers of an attribute, if it is written, or of a one-dimensional input.
 
-        Args:
-            index: of the input.
-            name: of the attribute that other versions have instead.
-            default: what is said by leaving both out; None if that is illegal.
-            may_be_scalar: whether one number without a dimension is a list as well.
-            may_be_long: whether there may be more numbers than a tensor can have dimensions.
+        Without a default one of them must be there. The numbers of a list that `may_be_long` are not one
+        for each dimension of a tensor.
         """
         if name in self.attributes:
             return self.attributes.integers(name)
@@ -101,14 +93,13 @@ class Case:
         return [int(number) for number in array.reshape(-1)]
 
     def integer(self, index: int) -> int:
-        """Return the whole number of an input that holds one, of shape [] or [1]."""
         numbers = self.integers(index, may_be_scalar=True)
         if len(numbers) != 1:
             raise UnsupportedCase(f"input {index} holds {len(numbers)} numbers, expected 1")
         return numbers[0]
 
     def dtype(self, name: str, default: str | None = None) -> np.dtype[Any]:
-        """Return NumPy's type for the element type that an attribute says; refuse one without."""
+        """Return NumPy's type for the element type that an attribute says."""
         element_type = self.attributes.element_type(name, default)
         found = dtype(element_type)
         if found is None:
@@ -116,11 +107,7 @@ class Case:
         return found
 
     def reserve(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Return the shape of an output that is about to be allocated.
-
-        Raises:
-            UnsupportedCase: if a dimension is negative or the limit is exceeded.
-        """
+        """Return the shape of an output that is about to be allocated, if it may be."""
         wanted = tuple(shape)
         if len(wanted) > _LARGEST_RANK:
             raise UnsupportedCase(f"the output would have {len(wanted)} dimensions")
@@ -147,22 +134,19 @@ Kernel: TypeAlias = Callable[[Case], Array | tuple[Array, ...]]
 
 
 def require_kind(kinds: frozenset[str], *arrays: Array) -> None:
-    """Refuse arrays that hold anything else."""
     for array in arrays:
         if kind(array) not in kinds:
             raise UnsupportedCase(f"an input is {array.dtype}, expected {_WORDS[kinds]}")
 
 
 def require_same_type(*arrays: Array) -> np.dtype[Any]:
-    """Return the type that all arrays have; refuse them if they differ."""
-    dtypes = {array.dtype: None for array in arrays}
+    dtypes = dict.fromkeys(array.dtype for array in arrays)
     if len(dtypes) != 1:
         raise UnsupportedCase(f"the inputs are {', '.join(map(str, dtypes))}, expected one type")
     return arrays[0].dtype
 
 
 def normalize_axis(axis: int, rank: int) -> int:
-    """Count an axis from the front."""
     if not -rank <= axis < rank:
         expected = f"-{rank} to {rank - 1}" if rank else "none, the rank is 0"
         raise UnsupportedCase(f"axis is {axis}, expected {expected}")

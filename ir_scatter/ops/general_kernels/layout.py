@@ -132,14 +132,27 @@ def concat(case: Case) -> Array:
     return np.concatenate(arrays, axis)
 
 
-def openvino_split(case: Case) -> tuple[Array, ...]:
-    """Split into `num_splits` equal parts along the axis of input 1."""
-    data, count = case.array(0), case.attributes.integer("num_splits")
-    axis = normalize_axis(case.integer(1), data.ndim)
-    size = data.shape[axis]
-    if not 1 <= count <= size or size % count:
-        raise UnsupportedCase(f"num_splits is {count}, expected a divisor of {size}")
-    return _parts(data, axis, [size // count] * count)
+def split(case: Case) -> tuple[Array, ...]:
+    """Split into `num_splits` equal parts in an IR, and in ONNX into given lengths or equal parts.
+
+    There the lengths are an input or an attribute, the number of parts an attribute or, before
+    opset 18, the number of outputs; with the attribute the last part may be shorter.
+    """
+    data = case.array(0)
+    if not case.is_onnx:
+        axis, count = normalize_axis(case.integer(1), data.ndim), case.attributes.integer("num_splits")
+        size = data.shape[axis]
+        if not 1 <= count <= size or size % count:
+            raise UnsupportedCase(f"num_splits is {count}, expected a divisor of {size}")
+        return _parts(data, axis, [size // count] * count)
+    axis = normalize_axis(case.attributes.integer("axis", 0), data.ndim)
+    if "split" in case.attributes or case.has(1):
+        return _parts(data, axis, case.integers(1, "split", may_be_long=True))
+    size, count = data.shape[axis], case.attributes.integer("num_outputs", case.output_count)
+    if not 1 <= count <= max(size, 1) or (size % count and "num_outputs" not in case.attributes):
+        raise UnsupportedCase(f"{size} cannot be split into {counted(count, 'part')}")
+    part = -(-size // count)
+    return _parts(data, axis, [part] * (count - 1) + [size - part * (count - 1)])
 
 
 def variadic_split(case: Case) -> tuple[Array, ...]:
@@ -149,25 +162,6 @@ def variadic_split(case: Case) -> tuple[Array, ...]:
     if lengths.count(-1) == 1:
         lengths[lengths.index(-1)] = data.shape[axis] - sum(lengths) - 1
     return _parts(data, axis, lengths)
-
-
-def onnx_split(case: Case) -> tuple[Array, ...]:
-    """Split into given lengths, or into equal parts, the last of which may be shorter.
-
-    The lengths are an input or an attribute, the number of parts an attribute or, before
-    opset 18, the number of outputs.
-    """
-    data = case.array(0)
-    axis = normalize_axis(case.attributes.integer("axis", 0), data.ndim)
-    if "split" in case.attributes or case.has(1):
-        return _parts(data, axis, case.integers(1, "split", may_be_long=True))
-    may_be_uneven = "num_outputs" in case.attributes
-    count = case.attributes.integer("num_outputs", len(case.output_types))
-    size = data.shape[axis]
-    if not 1 <= count <= max(size, 1) or (size % count and not may_be_uneven):
-        raise UnsupportedCase(f"{size} cannot be split into {counted(count, 'part')}")
-    part = -(-size // count)
-    return _parts(data, axis, [part] * (count - 1) + [size - part * (count - 1)])
 
 
 def _parts(data: Array, axis: int, lengths: list[int]) -> tuple[Array, ...]:

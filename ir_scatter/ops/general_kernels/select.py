@@ -1,25 +1,12 @@
-"""Operators that choose elements: by indices, by a condition; and those that make conditions."""
+"""Operators that choose elements by indices."""
 
-from collections.abc import Callable
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.shapes import counted, show
-from ir_scatter.ops.general_kernels.base import (
-    BOOLEAN,
-    NUMERIC,
-    WHOLE,
-    Case,
-    Kernel,
-    UnsupportedCase,
-    normalize_axis,
-    require_kind,
-    require_same_type,
-    widen,
-)
+from ir_scatter.ops.general_kernels.base import WHOLE, Case, UnsupportedCase, normalize_axis, require_kind
 
 
 def gather(case: Case) -> Array:
@@ -42,17 +29,16 @@ def gather(case: Case) -> Array:
     before, after = prod(data.shape[batch_rank:axis]), prod(data.shape[axis + 1 :])
     blocks = data.reshape(batch, before, size, after)
     offsets = _offsets(indices).reshape(batch, prod(indices.shape[batch_rank:]))
-    outside = (offsets < -size) | (offsets >= size)
     wraps = case.is_onnx or case.is_since(8)
+    outside = (offsets < -size) | (offsets >= size)
     fills = wraps and not case.is_onnx and bool(outside.any())
     if fills and (kind(data) == "string" or size == 0):
         raise UnsupportedCase(f"an index is out of range, expected -{size} to {size - 1}")
     positions = _positions(np.where(outside, 0, offsets) if fills else offsets, size, wraps=wraps)
     if 0 in shape:
         return np.empty(shape, data.dtype)
-    rows = np.arange(len(blocks))[:, None, None]
-    columns = np.arange(before)[None, :, None]
-    found = blocks[rows, columns, positions[:, None, :]]
+    rows, columns = np.ogrid[:batch, :before]
+    found = blocks[rows[..., None], columns[..., None], positions[:, None, :]]
     if fills:
         found = np.where(outside[:, None, :, None], np.zeros((), data.dtype), found)
     return found.reshape(shape)
@@ -83,9 +69,7 @@ def gather_nd(case: Case) -> Array:
     found = np.empty(shape, data.dtype)
     if 0 not in shape:
         found = np.asarray(blocks[(np.arange(batch)[:, None], *coordinates)]).reshape(shape)
-    if wraps or batch_rank < 2:
-        return found
-    return found.reshape((batch, *shape[batch_rank:]))
+    return found if wraps or batch_rank < 2 else found.reshape((batch, *shape[batch_rank:]))
 
 
 def gather_elements(case: Case) -> Array:
@@ -101,7 +85,7 @@ def gather_elements(case: Case) -> Array:
     case.reserve(indices.shape)
     if indices.size == 0:
         return np.empty(indices.shape, data.dtype)
-    places = list(np.ogrid[tuple(slice(dim) for dim in indices.shape)])
+    places = list(np.ogrid[tuple(map(slice, indices.shape))])
     places[axis] = _positions(_offsets(indices), data.shape[axis], wraps=case.is_onnx)
     return np.asarray(data[tuple(places)])
 
@@ -130,38 +114,3 @@ def _positions(offsets: Array, size: int, *, wraps: bool) -> Array:
     if illegal.any():
         raise UnsupportedCase(f"an index is {offsets[illegal].flat[0]}, expected {lowest} to {size - 1}")
     return np.where(offsets < 0, offsets + size, offsets)
-
-
-def select(case: Case) -> Array:
-    """Choose by a condition; an IR's must broadcast to what the other two broadcast to."""
-    condition, chosen, other = case.arrays(3)
-    require_kind(BOOLEAN, condition)
-    require_same_type(chosen, other)
-    if not case.is_onnx:
-        np.broadcast_to(condition, np.broadcast_shapes(chosen.shape, other.shape))
-    case.reserve_elementwise(condition, chosen, other)
-    return np.asarray(np.where(condition, chosen, other))
-
-
-def comparison(function: Callable[[Array, Array], Any]) -> Kernel:
-    """Make a kernel of a comparison of two arrays of one type."""
-    return lambda case: _combined(case, function, NUMERIC | BOOLEAN)
-
-
-def logical(function: Callable[[Array, Array], Any]) -> Kernel:
-    """Make a kernel of a function of two arrays of booleans."""
-    return lambda case: _combined(case, function, BOOLEAN)
-
-
-def logical_not(case: Case) -> Array:
-    """Turn true into false and false into true."""
-    require_kind(BOOLEAN, case.array(0))
-    return np.asarray(np.logical_not(case.array(0)))
-
-
-def _combined(case: Case, function: Callable[[Array, Array], Any], kinds: frozenset[str]) -> Array:
-    left, right = case.arrays(2)
-    require_same_type(left, right)
-    require_kind(kinds, left)
-    case.reserve_elementwise(left, right)
-    return np.asarray(function(widen(left), widen(right)))
