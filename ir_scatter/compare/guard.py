@@ -7,12 +7,13 @@ an operator, or a model breaks a rule, as much is computed as can be.
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,8 @@ from ir_scatter.compare.contested import (
     whole,
 )
 from ir_scatter.compare.result import NUMPY, Guarded
-from ir_scatter.core.dataflow import Call, Choice, Dataflow, Key, Repeat, Source
+from ir_scatter.core.arrays import Array
+from ir_scatter.core.dataflow import Call, Choice, Key, Repeat
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import (
     BrokenModel,
@@ -56,14 +58,11 @@ from ir_scatter.evaluate.model import (
 )
 from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.lookup import Lookup, scatter_types
-from ir_scatter.ops.spec import Reduction, Role
+from ir_scatter.ops.spec import Role
 from ir_scatter.runners.base import Outcome, Status
 from ir_scatter.version import versions
 
-if TYPE_CHECKING:
-    from ir_scatter.core.arrays import Array
-
-Seeds = Mapping[str, "Sequence[Array]"]
+Seeds = Mapping[str, Sequence[Array]]
 """By the scope of a scatter node: where runners found it contested, once for each computation."""
 
 
@@ -122,14 +121,14 @@ class _Watcher(Forward[Marked]):
         self._sight = sight
         self._undecided: dict[Step, str] = {}
 
-    def lift(self, array: "Array") -> Marked:
+    def lift(self, array: Array) -> Marked:
         return Marked(array)
 
-    def array(self, cell: Marked) -> "Array":
+    def array(self, cell: Marked) -> Array:
         assert cell.array is not None
         return cell.array
 
-    def move(self, function: "Callable[..., Array]", *cells: Marked) -> Marked:
+    def move(self, function: Callable[..., Array], *cells: Marked) -> Marked:
         array = function(*map(self.array, cells))
         marks = [cell.open for cell in cells if cell.open is not None]
         if not marks:
@@ -162,24 +161,23 @@ class _Watcher(Forward[Marked]):
 
     def scatter(self, step: Step, cells: Sequence[Marked | None]) -> Marked:
         """Return the output of a scatter node, and enter what is to be said of its indices."""
-        site = site_of(step)
-        about = NUMPY, step.node.scope, str(site.spec.key), 0
+        scatter = site_of(step)
         try:
-            case = case_of_node(site, _arrays(cells))
+            case = case_of_node(scatter, _arrays(cells))
             result = detail(case)
         except Error as error:
             if isinstance(error, IllegalCase):
-                self._sight.add(Guarded.illegal(*about, error))
+                self._sight.add(Guarded.illegal(NUMPY, scatter, 0, error))
             raise failure(step, str(error), breaks_rule=isinstance(error, IllegalCase)) from error
         except MemoryError as error:
             raise failure(step, "there is not enough memory") from error
-        if count := int(np.count_nonzero(result.contested)):
-            is_nan = site.reduction is not Reduction.NONE
-            self._sight.add(Guarded.contested(*about, count, result.values.size, is_nan=is_nan))
-        marked = by_role(site.lookup, cells)
-        return Marked(result.values, scattered(step, case, result, marked, self.register))
+        if guarded := Guarded.contested(NUMPY, scatter, 0, result):
+            self._sight.add(guarded)
+        return Marked(
+            result.values, scattered(step, case, result, by_role(scatter.lookup, cells), self.register)
+        )
 
-    def watch(self, plan: Plan, arrays: "Sequence[Array]") -> list[Marked | None]:
+    def watch(self, plan: Plan, arrays: Sequence[Array]) -> list[Marked | None]:
         """Compute the main graph, and enter which of its outputs are open."""
         cells = self.run(plan, list(map(Marked, arrays)))
         self._sight.open = {
@@ -190,7 +188,7 @@ class _Watcher(Forward[Marked]):
         return cells
 
 
-def _arrays(cells: Sequence[Marked | None]) -> "list[Array | None]":
+def _arrays(cells: Sequence[Marked | None]) -> list[Array | None]:
     return [None if cell is None else cell.array for cell in cells]
 
 
@@ -239,11 +237,11 @@ class _Foresight(_Watcher):
         yield from ()  # no body is asked for
         if not isinstance(step.work, Call | Choice | Repeat):
             return self.compute(step, cells)
-        open = [cell is not None and cell.open is not None for cell in cells]
+        open = [number for number, cell in enumerate(cells) if cell is not None and cell.open is not None]
         why = f"what {step.node.type} {step.node.scope} computes depends on a contested element"
         return [
             Marked(None, whole(why, shape_of(step, number, None)) if depends else None)
-            for number, depends in enumerate(_Dependence(self.plans, self._seeds).outputs(step, open))
+            for number, depends in enumerate(_dependent(self.plans, step, open, self._seeds))
         ]
 
     def compute(self, step: Step, cells: list[Marked | None]) -> list[Marked | None]:
@@ -308,60 +306,64 @@ def _are_known(cells: Sequence[Marked | None]) -> bool:
     return all(cell is None or cell.array is not None for cell in cells)
 
 
-class _Dependence:
-    """Tells which outputs of nodes with bodies depend on open values, or on nodes that are contested."""
+def _dependent(plans: Plans, step: Step, open: Iterable[int], contested: Collection[str]) -> list[bool]:
+    """Tell of each output of a node whether it depends on open inputs, or on contested nodes in its bodies.
 
-    def __init__(self, plans: Plans, contested: Collection[str]) -> None:
-        self._plans, self._contested = plans, contested
-
-    def outputs(self, step: Step, open: Sequence[bool]) -> list[bool]:
-        """Tell it of each output of a node whose inputs are open or not."""
-        work = step.work
-        if isinstance(work, Repeat):
-            return self._repeat(step, work, open)
-        if isinstance(work, Call):
-            return self._call(step, work, open)
-        if isinstance(work, Choice) and not open[work.condition]:
-            branches = [self._call(step, branch, open) for branch in work.branches.values()]
-            return [any(pair) for pair in zip(*branches, strict=False)]
-        depends = any(open) or printed(step.node.scope, self._contested) is not None
-        return [depends] * len(step.outputs)
-
-    def _call(self, step: Step, call: Call, open: Sequence[bool]) -> list[bool]:
-        given = [outer is not None and open[outer] for outer in call.inputs]
-        found = self._body(step, call.body, given, open)
-        return [found[number] for number in call.outputs]
-
-    def _repeat(self, step: Step, loop: Repeat, open: Sequence[bool]) -> list[bool]:
-        """Go through the body until what one iteration hands to the next changes nothing any more."""
-        carried = {
-            number: input.successor
-            for number, input in enumerate(loop.inputs)
-            if input.source is Source.CARRIED and input.successor is not None
-        }
-        given = [input.outer is not None and open[input.outer] for input in loop.inputs]
-        while True:
-            found = self._body(step, loop.body, given, open)
-            more = [number for number, successor in carried.items() if found[successor] and not given[number]]
-            if not more:
-                break
-            for number in more:
-                given[number] = True
-        control = [open[number] for number in (loop.trips, loop.condition) if number is not None]
-        if any(control) or (loop.goes_on is not None and found[loop.goes_on]):
-            return [True] * len(step.outputs)
-        initial = {successor for number, successor in carried.items() if given[number]}
-        return [found[output.inner] or output.inner in initial for output in loop.outputs]
-
-    def _body(self, step: Step, body: Dataflow, given: Sequence[bool], open: Sequence[bool]) -> list[bool]:
-        """Tell it of each output of a body: of what it is given, and what it takes from outside."""
-        plan, outside = self._plans[body], dict(zip(step.inputs, open, strict=True))
-        known = {input.key: is_open for input, is_open in zip(plan.inputs, given, strict=True)}
-        known |= {key: outside[key] for key in plan.captured}
-        for inner in plan.steps:
-            inputs = [key is not None and known.get(key, False) for key in inner.inputs]
-            known |= zip(inner.outputs, self.outputs(inner, inputs), strict=False)
-        return [known.get(output.key, False) for output in plan.outputs]
+    Whatever a branch or a loop may do counts. Places are searched: inputs of steps (step, number), outputs
+    (step, ~number), all outputs of a step (step, None), and values in bodies (plan, key).
+    """
+    after = defaultdict[object, list[object]](list)
+    reached: list[object] = [(step, number) for number in open]
+    steps = [step]
+    for outer in steps:
+        work, every = outer.work, (outer, None)
+        after[every] += [(outer, ~number) for number in range(len(outer.outputs))]
+        if printed(outer.node.scope, contested) is not None:
+            reached.append(every)
+        deciding: Iterable[int | None] = range(len(outer.inputs))
+        calls: Iterable[Call | Repeat] = ()
+        if isinstance(work, Choice):
+            deciding, calls = [work.condition], work.branches.values()
+        elif isinstance(work, Repeat):
+            deciding, calls = [work.trips, work.condition], [work]
+        elif isinstance(work, Call):
+            deciding, calls = [], [work]
+        for number in deciding:
+            after[outer, number].append(every)
+        for call in calls:
+            plan = plans[call.body]
+            ins, outs = ([(plan, end.key) for end in ends] for ends in (plan.inputs, plan.outputs))
+            if isinstance(call, Call):
+                for given, place in zip(call.inputs, ins, strict=True):
+                    after[outer, given].append(place)
+                for number, inner in enumerate(call.outputs):
+                    after[outs[inner]].append((outer, ~number))
+            else:
+                for number, output in enumerate(call.outputs):
+                    after[outs[output.inner]].append((outer, ~number))
+                for input, place in zip(call.inputs, ins, strict=True):
+                    after[outer, input.outer].append(place)
+                    if input.successor is not None:  # what is never computed stays what it was
+                        after[place] += after[outs[input.successor]]
+                        after[outs[input.successor]].append(place)
+                if call.goes_on is not None:
+                    after[outs[call.goes_on]].append(every)
+            for number, key in enumerate(outer.inputs):
+                if key in plan.captured:
+                    after[outer, number].append((plan, key))
+            for inner_step in plan.steps:
+                for number, key in enumerate(inner_step.inputs):
+                    if key is not None:
+                        after[plan, key].append((inner_step, number))
+                for number, key in enumerate(inner_step.outputs):
+                    after[inner_step, ~number].append((plan, key))
+            steps += plan.steps
+    seen = set(reached)
+    while reached:
+        further = set(after[reached.pop()]) - seen
+        seen |= further
+        reached += further
+    return [(step, ~number) in seen for number in range(len(step.outputs))]
 
 
 # Beside the runners.
@@ -375,7 +377,7 @@ class Reference:
         self._nodes = frozenset(node.scope for node in model.walk(scatter_types(model.domain)))
         self._timed_out: Outcome | None = None
 
-    def start(self, feeds: "Mapping[str, Array]") -> Callable[[float], tuple[Outcome, Sight]]:
+    def start(self, feeds: Mapping[str, Array]) -> Callable[[float], tuple[Outcome, Sight]]:
         """Begin to compute, unless that took too long before.
 
         Returns:
@@ -396,7 +398,7 @@ class Reference:
 
         return finish
 
-    def foresee(self, feeds: "Mapping[str, Array]", seeds: Seeds, timeout: float) -> Mapping[str, OpenOutput]:
+    def foresee(self, feeds: Mapping[str, Array], seeds: Seeds, timeout: float) -> Mapping[str, OpenOutput]:
         """Return the outputs of which something is open, as far as that can be told of a model that fails.
 
         The time limit is for each of two ways: with what NumPy can compute, and without.
@@ -428,7 +430,7 @@ class Reference:
             return make_sketch(self._model)
         return None
 
-    def _compute(self, feeds: "Mapping[str, Array]", sight: Sight) -> Outcome:
+    def _compute(self, feeds: Mapping[str, Array], sight: Sight) -> Outcome:
         start, program = time.perf_counter(), self._program
         if isinstance(program, Error):
             if self._sketch is not None:

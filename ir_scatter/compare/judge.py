@@ -3,15 +3,18 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.compare.contested import OpenOutput, excused
+from ir_scatter.compare.guard import Reference, Sight
 from ir_scatter.compare.measure import are_equal, measure, plain
 from ir_scatter.compare.result import (
     NEVER,
@@ -34,17 +37,14 @@ from ir_scatter.compare.tolerance import (
     computed_bits,
     default_tolerance,
 )
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.errors import Error, IllegalCase
 from ir_scatter.core.model import Model
-from ir_scatter.evaluate.certainty import detail
+from ir_scatter.evaluate.certainty import DetailedResult, detail
 from ir_scatter.evaluate.model import case_of_node
-from ir_scatter.evaluate.operator import Case
 from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.ops.spec import Reduction
-from ir_scatter.runners.base import Execution, Outcome, Status, Tap, tap_of
-
-if TYPE_CHECKING:
-    from ir_scatter.core.arrays import Array
+from ir_scatter.runners.base import OTHER_FORMAT, Execution, Outcome, Status, Tap, tap_of
 
 Note = Comparison | Guarded | NotTapped
 """What there is to say of a tapped node."""
@@ -84,7 +84,7 @@ def compare_outputs(
             size = subject.outputs[name].size
             found = Measure(Verdict.MISMATCH, size, size, remark="is missing in the reference")
         else:
-            found = _measured(name, got, expected, precision, tolerances, open, open_in_reference or open)
+            found = _measured(name, got, expected, precision, tolerances, open, open_in_reference)
         yield _of_output(name, case, subject.runner, reference.runner, found, got, expected)
 
 
@@ -103,15 +103,21 @@ def compare_runs(outcome: Outcome, case: int) -> Iterator[Comparison]:
 
 
 def _measured(
-    name: str, got: "Array | None", expected: "Array", precision: str, tolerances: Tolerances, *open: Open
+    name: str,
+    got: Array | None,
+    expected: Array,
+    precision: str,
+    tolerances: Tolerances,
+    open: Open = dict,
+    open_in_reference: Open | None = None,
 ) -> Measure:
     """Return how an output differs from another, where it is not left open in the models of both."""
     if got is None:
         return Measure(Verdict.MISMATCH, expected.size, expected.size, remark="is missing")
     found = measure(got, expected, tolerances.find(name) or default_tolerance(expected, precision))
-    if found.verdict is not Verdict.MISMATCH or not open:
+    if found.verdict is not Verdict.MISMATCH:
         return found
-    return excused(found, got, expected, open[0]().get(name), open[-1]().get(name))
+    return excused(found, got, expected, open().get(name), (open_in_reference or open)().get(name))
 
 
 def _of_output(
@@ -120,14 +126,13 @@ def _of_output(
     subject: str,
     reference: str,
     found: Measure,
-    got: "Array | None",
-    expected: "Array | None",
+    got: Array | None,
+    expected: Array | None,
     *,
     tapped: bool = False,
 ) -> Comparison:
-    return Comparison(
-        Level.MODEL, None, name, case, subject, reference, found, got=got, expected=expected, tapped=tapped
-    )
+    one = Comparison(Level.MODEL, None, name, case, subject, reference, found, tapped=tapped)
+    return one if found.verdict is Verdict.EQUAL else replace(one, got=got, expected=expected)
 
 
 # Scatter nodes, on the inputs that their runner gave them.
@@ -153,103 +158,24 @@ def tolerance_names(scatter: ScatterNode) -> tuple[str, ...]:
     return output_of(scatter), scatter.node.name, scatter.node.scope
 
 
-class NodeJudge:
-    """Holds what came out of taps against NumPy on the same inputs.
-
-    Attributes:
-        contested: by the number of the inputs, the nodes whose result the document leaves open: where
-            that is in each of their computations.
-    """
-
-    def __init__(self, nodes: Mapping[Tap, ScatterNode], tolerances: Tolerances) -> None:
-        self._nodes = {(tap.scope, tap.output, tap.callers): scatter for tap, scatter in nodes.items()}
-        self._tolerances = tolerances
-        self.contested: dict[int, dict[str, list[Array]]] = {}
-
-    def judge(self, run: Outcome, case: int) -> list[Note]:
-        """Return what is to be said of every computation of every node in a run with taps.
-
-        One that NumPy has nothing to say of is a comparison of the runner with itself.
-        """
-        found: list[Note] = []
-        for tapped in run.tapped:
-            scatter = self._nodes.get((tapped.tap.scope, tapped.tap.output, tapped.tap.callers))
-            if scatter is None:
-                continue
-            if tapped.problem or not tapped.executions:
-                found.append(NotTapped(run.runner, tapped.tap.scope, tapped.problem or NEVER))
-            for execution in tapped.executions:
-                found += self._judged(scatter, execution, run, case)
-        return found
-
-    def _judged(self, scatter: ScatterNode, execution: Execution, run: Outcome, case: int) -> Iterator[Note]:
-        scope, operator, runner = scatter.node.scope, str(scatter.spec.key), run.runner
-        said = Comparison(
-            Level.NODE,
-            scope,
-            output_of(scatter),
-            case,
-            runner,
-            NUMPY,
-            Measure(Verdict.NONDETERMINISTIC),
-            execution.place,
-            operator,
-            execution.output,
-            None,
-            execution.inputs,
-            caller=execution.caller,
-        )
-        try:
-            computed = case_of_node(scatter, execution.inputs)
-            found, expected, contested = self._measured(scatter, execution.output, computed, run.precision)
-        except IllegalCase as error:
-            yield Guarded.illegal(runner, scope, operator, case, error)
-            return
-        except Error as error:
-            yield NotTapped(runner, scope, str(error))
-            yield replace(said, reference=runner)
-            return
-        if contested is not None:
-            self._keep(case, scope, contested)
-            count = int(np.count_nonzero(contested))
-            is_nan = scatter.reduction is not Reduction.NONE
-            yield Guarded.contested(runner, scope, operator, case, count, expected.size, is_nan=is_nan)
-        yield without_equal(replace(said, measure=found, expected=expected))
-
-    def _keep(self, case: int, scope: str, contested: "Array") -> None:
-        seen = self.contested.setdefault(case, {}).setdefault(scope, [])
-        if not any(np.array_equal(contested, one) for one in seen):
-            seen.append(contested)
-
-    def _measured(
-        self, scatter: ScatterNode, got: "Array", case: Case, precision: str
-    ) -> "tuple[Measure, Array, Array | None]":
-        """Return how an output differs, what was expected, and where it is contested, None for nowhere."""
-        asked = self._tolerances.find(*tolerance_names(scatter))
-        expected = detail(case)
-        values = expected.values
-        contested = expected.contested if expected.contested.any() else None
-        tolerance = asked or default_tolerance(values, precision, is_node=True)
-        if scatter.reduction is not Reduction.NONE and are_equal(got, values):
-            return Measure(Verdict.EQUAL, values.size, tolerance=tolerance), values, contested
-        is_comparable = got.shape == values.shape and got.dtype == values.dtype
-        bits = FRACTION_BITS.get(values.dtype.name)
-        rounding = 1.0 if bits is None else float(np.exp2(bits - computed_bits(bits, precision)))
-        found = measure(
-            got,
-            values,
-            tolerance,
-            bound=None if asked else expected.bound_from_values(rounding),
-            contested=expected.allows(got, tolerance.absolute, tolerance.relative) if is_comparable else None,
-        )
-        return found, values, contested
-
-
-def without_equal(one: Comparison) -> Comparison:
-    """Let go of arrays that are equal: nobody will look at them."""
-    if one.measure.verdict is not Verdict.EQUAL:
-        return one
-    return replace(one, got=None, expected=None, inputs=())
+def _measured_node(
+    expected: DetailedResult, got: Array, scatter: ScatterNode, precision: str, tolerances: Tolerances
+) -> Measure:
+    """Return how the output of a node differs from its document, which may allow more than one value."""
+    asked, values = tolerances.find(*tolerance_names(scatter)), expected.values
+    tolerance = asked or default_tolerance(values, precision, is_node=True)
+    if scatter.reduction is not Reduction.NONE and are_equal(got, values):
+        return Measure(Verdict.EQUAL, values.size, tolerance=tolerance)
+    is_comparable = got.shape == values.shape and got.dtype == values.dtype
+    bits = FRACTION_BITS.get(values.dtype.name)
+    rounding = 1.0 if bits is None else float(np.exp2(bits - computed_bits(bits, precision)))
+    return measure(
+        got,
+        values,
+        tolerance,
+        bound=None if asked else expected.bound_from_values(rounding),
+        contested=expected.allows(got, tolerance.absolute, tolerance.relative) if is_comparable else None,
+    )
 
 
 def merge_repeats(runs: Sequence[Sequence[Note]]) -> list[Note]:
@@ -268,19 +194,15 @@ def merge_repeats(runs: Sequence[Sequence[Note]]) -> list[Note]:
             key = (one.reference, one.node, one.tensor, one.place, one.caller)
             same.setdefault((*key, count[key]), []).append(one)
             count[key] += 1
+    order = list(Verdict)
     for found in same.values():
         if found[0].subject == found[0].reference:
             rest += _changed(found)
-        else:
-            rest.append(_worst(found))
+            continue
+        worst = max(found, key=lambda one: (order.index(one.measure.verdict), one.measure.mismatched))
+        wrong = sum(one.measure.verdict is Verdict.MISMATCH for one in found)
+        rest.append(replace(worst, wrong_runs=(wrong, len(found))) if 0 < wrong < len(found) else worst)
     return rest
-
-
-def _worst(found: Sequence[Comparison]) -> Comparison:
-    order = list(Verdict)
-    worst = max(found, key=lambda one: (order.index(one.measure.verdict), one.measure.mismatched))
-    wrong = sum(one.measure.verdict is Verdict.MISMATCH for one in found)
-    return replace(worst, wrong_runs=(wrong, len(found))) if 0 < wrong < len(found) else worst
 
 
 def _changed(found: Sequence[Comparison]) -> list[Comparison]:
@@ -301,28 +223,26 @@ def _changed(found: Sequence[Comparison]) -> list[Comparison]:
 # All runs of one case, and who is wrong.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Changed:
-    """An output that is not the same with taps as without: the same runner on the same inputs.
-
-    Attributes:
-        plain: the run without taps.
-        output: its name.
-        without: what it is without taps.
-        tapped: what it is with them; None if it is missing then.
-    """
+class _Change(NamedTuple):
+    """An output that is not the same with taps as without: the same runner on the same inputs."""
 
     plain: Outcome
     output: str
-    without: "Array"
-    tapped: "Array | None"
+    without: Array
+    tapped: Array | None
 
 
-class CaseJudge:
-    """Judges what runners make of one model for one set of inputs; tapped nodes while the next one runs.
+@dataclass(eq=False)
+class Case:
+    """What runners make of one model for one set of inputs; tapped nodes are judged while the next one runs.
 
     Attributes:
         number: of the inputs.
+        nodes: the scatter nodes of the model.
+        reference: NumPy.
+        sight: what NumPy saw of these inputs; None if it was not asked.
+        contested: the nodes whose result the document leaves open: where, in each of their computations.
+        tap: taps the nodes of a runner, to see what is contested where NumPy cannot tell.
         runs: of each runner, those with taps only if they are to be kept.
         notes: what is said of nodes.
         outputs: the comparisons of outputs.
@@ -330,16 +250,30 @@ class CaseJudge:
         remarks: what else there is to say.
     """
 
-    def __init__(self, number: int, nodes: NodeJudge, settings: Settings, open: Open) -> None:
-        self.number, self._nodes, self._settings, self._open = number, nodes, settings, open
-        self.runs: list[Runs] = []
-        self.notes: list[Note] = []
-        self.outputs: list[Comparison] = []
-        self.outliers: list[Outlier] = []
-        self.remarks: list[str] = []
-        self._changes: list[Changed] = []
+    number: int
+    feeds: Mapping[str, Array]
+    nodes: Mapping[Tap, ScatterNode]
+    reference: Reference
+    settings: Settings
+    sight: Sight | None = None
+    contested: dict[str, list[Array]] = field(default_factory=dict)
+    tap: Callable[[], Iterable[Outcome]] | None = None
+    runs: list[Runs] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    outputs: list[Comparison] = field(default_factory=list)
+    outliers: list[Outlier] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._nodes = {(tap.scope, tap.output, tap.callers): scatter for tap, scatter in self.nodes.items()}
+        self._changes: list[_Change] = []
         self._executor = ThreadPoolExecutor(1)
         self._judged: list[list[Future[list[Note]]]] = []
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """Return the runs without taps."""
+        return [one.plain for one in self.runs]
 
     def take(self, plain: Outcome, tapped: Iterable[Outcome]) -> None:
         """Take the runs of one runner as they come."""
@@ -348,50 +282,114 @@ class CaseJudge:
             for name, without in plain.outputs.items() if run.runs else ():
                 got = run.outputs.get(name)
                 if got is None or not any(are_equal(got, one[name]) for one in plain.runs if name in one):
-                    self._changes.append(Changed(plain, name, without, got))
+                    self._changes.append(_Change(plain, name, without, got))
             known = replace(run, precision=plain.precision)
-            judged.append(self._executor.submit(self._nodes.judge, known, self.number))
-            if self._settings.keeps_runs:
+            judged.append(self._executor.submit(self.judge, known))
+            if self.settings.keeps_runs:
                 kept.append(known)
         self._judged.append(judged)
         self.runs.append(Runs(plain, tuple(kept)))
 
-    def judge_nodes(self) -> None:
+    def judge(self, run: Outcome) -> list[Note]:
+        """Return what is to be said of every computation of every node in a run with taps.
+
+        One that NumPy has nothing to say of is a comparison of the runner with itself.
+        """
+        found: list[Note] = []
+        for tapped in run.tapped:
+            scatter = self._nodes.get((tapped.tap.scope, tapped.tap.output, tapped.tap.callers))
+            if scatter is None:
+                continue
+            if tapped.problem or not tapped.executions:
+                found.append(NotTapped(run.runner, tapped.tap.scope, tapped.problem or NEVER))
+            for execution in tapped.executions:
+                found += self._judged_node(scatter, execution, run)
+        return found
+
+    def _judged_node(self, scatter: ScatterNode, execution: Execution, run: Outcome) -> Iterator[Note]:
+        scope, runner, got = scatter.node.scope, run.runner, execution.output
+        one = Comparison(
+            Level.NODE,
+            scope,
+            output_of(scatter),
+            self.number,
+            runner,
+            NUMPY,
+            Measure(Verdict.NONDETERMINISTIC),
+            execution.place,
+            str(scatter.spec.key),
+            caller=execution.caller,
+        )
+        try:
+            expected = detail(case_of_node(scatter, execution.inputs))
+        except IllegalCase as error:
+            yield Guarded.illegal(runner, scatter, self.number, error)
+            return
+        except Error as error:
+            yield NotTapped(runner, scope, str(error))
+            yield replace(one, reference=runner, got=got, inputs=execution.inputs)
+            return
+        if guarded := Guarded.contested(runner, scatter, self.number, expected):
+            yield guarded
+            seen = self.contested.setdefault(scope, [])
+            if not any(np.array_equal(expected.contested, other) for other in seen):
+                seen.append(expected.contested)
+        one = replace(
+            one, measure=_measured_node(expected, got, scatter, run.precision, self.settings.tolerances)
+        )
+        is_equal = one.measure.verdict is Verdict.EQUAL
+        yield one if is_equal else replace(one, got=got, expected=expected.values, inputs=execution.inputs)
+
+    def finish_judging(self) -> None:
         """Say of nodes what was found out meanwhile, once what holds of several runs."""
         for judged in self._judged:
             self.notes += merge_repeats([one.result() for one in judged])
 
     @property
-    def outcomes(self) -> list[Outcome]:
-        """Return the runs without taps."""
-        return [one.plain for one in self.runs]
+    def lacks_numpy(self) -> bool:
+        """Tell whether NumPy must look though nobody named it.
 
-    @property
-    def is_changed(self) -> bool:
-        """Tell whether taps changed an output by more than rounding."""
+        It must where taps changed an output by more than rounding, and at indices that runners did not show.
+        """
+        for one in self.outcomes:
+            if one.status not in {Status.OK, Status.UNAVAILABLE} and one.reason != OTHER_FORMAT:
+                return True
+        if any(isinstance(one, NotTapped) and one.reason != NEVER for one in self.notes):
+            return True
         found = (self._measured(one, one.tapped, one.without) for one in self._changes)
         return any(one.verdict is Verdict.MISMATCH for one in found)
 
-    def _measured(self, one: Changed, got: "Array | None", expected: "Array", *open: Open) -> Measure:
-        return _measured(one.output, got, expected, one.plain.precision, self._settings.tolerances, *open)
+    @cached_property
+    def open(self) -> Mapping[str, OpenOutput]:
+        """The outputs of which the document leaves something open, by name."""
+        if self.sight is None and (self.tap is not None or self.contested):
+            with suppress(Error):
+                _, self.sight = self.reference.start(self.feeds)(self.settings.timeout)
+        sight = self.sight or Sight()
+        if sight.open is not None:
+            return sight.open
+        for tapped in () if self.tap is None else self.tap():
+            self.judge(tapped)
+        if not self.contested and not sight.contested:
+            return {}
+        return self.reference.foresee(self.feeds, self.contested, self.settings.timeout)
+
+    def _measured(self, one: _Change, got: Array | None, expected: Array, open: Open = dict) -> Measure:
+        return _measured(one.output, got, expected, one.plain.precision, self.settings.tolerances, open)
 
     def compare_all(self) -> None:
         """Compare outputs: with NumPy if it computed the model, or else with the first that did."""
         ran = [one for one in self.outcomes if one.status is Status.OK]
         ran.sort(key=lambda one: not one.runner.endswith(NUMPY))
-        self.compare(
-            (subject, reference)
-            for reference, subject in combinations(ran, 2)
-            if self._settings.pairwise or reference is ran[0]
-        )
+        for reference, subject in combinations(ran, 2):
+            if self.settings.pairwise or reference is ran[0]:
+                self.compare(subject, reference)
         for outcome in self.outcomes:
             self.outputs += compare_runs(outcome, self.number)
 
-    def compare(self, pairs: Iterable[tuple[Outcome, Outcome]]) -> None:
-        for subject, reference in pairs:
-            self.outputs += compare_outputs(
-                subject, reference, self.number, self._settings.tolerances, self._open
-            )
+    def compare(self, subject: Outcome, reference: Outcome) -> None:
+        tolerances = self.settings.tolerances
+        self.outputs += compare_outputs(subject, reference, self.number, tolerances, lambda: self.open)
 
     def find_outliers(self) -> None:
         """Name the runner that says something else where three or more say something.
@@ -407,12 +405,11 @@ class CaseJudge:
                 by_tensor.setdefault(place, []).append(one)
         found: dict[tuple[object, ...], Outlier] = {}
         for key, same in by_tensor.items():
-            outlier = self._outlier(same, {one.runner: one for one in self.outcomes})
-            if outlier is not None:
+            if outlier := self._outlier(same):
                 found.setdefault(key[:3], outlier)
         self.outliers += found.values()
 
-    def _outlier(self, found: Sequence[Comparison], outcomes: Mapping[str, Outcome]) -> Outlier | None:
+    def _outlier(self, found: Sequence[Comparison]) -> Outlier | None:
         first, reference = found[0], found[0].reference
         verdicts = {one.subject: one.measure.verdict for one in found if one.reference == reference}
         wrong = [name for name, verdict in verdicts.items() if verdict is Verdict.MISMATCH]
@@ -425,82 +422,85 @@ class CaseJudge:
             message = f"{names} {verb} from what {_listed([reference, *right])} say"
         elif first.level is Level.NODE:
             message = f"{names} all differ from {reference}"
-        elif self._agree([outcomes[name] for name in wrong if name in outcomes], first.tensor):
+        elif self._agree(wrong, first.tensor):
             runners, message = (reference,), f"{names} agree with each other against {reference}"
         else:
             message = f"{names} differ from {reference}, and from each other"
-        message += _by_document(found) if reference.endswith(NUMPY) else ""
+        worst = next((one.measure.worst for one in found if one.measure.verdict is Verdict.MISMATCH), None)
+        if reference.endswith(NUMPY) and worst is not None:
+            is_open = worst.expected != worst.expected  # no document says what becomes of NaN in a reduction
+            source = "as NumPy computes it" if is_open else "by the document"
+            message += f": {source} {list(worst.index)} is {shown(worst.expected)}, not {shown(worst.got)}"
         return Outlier(first.level, first.node, first.tensor, self.number, runners, message)
 
-    def _agree(self, outcomes: Sequence[Outcome], tensor: str) -> bool:
+    def _agree(self, names: Sequence[str], tensor: str) -> bool:
+        outcomes = [one for one in self.outcomes if one.runner in names]
         first = outcomes[0].outputs.get(tensor) if outcomes else None
         if first is None:
             return False
         precision = coarser(*(one.precision for one in outcomes))
         others = (one.outputs.get(tensor) for one in outcomes[1:])
-        found = (_measured(tensor, got, first, precision, self._settings.tolerances) for got in others)
+        found = (_measured(tensor, got, first, precision, self.settings.tolerances) for got in others)
         return all(one.verdict is not Verdict.MISMATCH for one in found)
 
-    def explain(self, numpy: Outcome | None) -> None:
+    def explain_changes(self, numpy: Outcome | None) -> None:
         """Say of outputs that taps changed whether it is rounding, and if not, which of the two is wrong.
 
         NumPy tells, or else the nodes if all are right when they are tapped; of each output of a runner
         one thing is said.
         """
         document = {} if numpy is None or numpy.status is not Status.OK else numpy.outputs
+        known = {(one.subject, one.tensor, one.reference) for one in self.outputs}
         done: set[tuple[str, str]] = set()
-        for one in self._changes:
-            runner, name, without, tapped = one.plain.runner, one.output, one.without, one.tapped
+        for change in self._changes:
+            (ran, name, without, tapped), end = change, ""
+            runner, right = ran.runner, document.get(name)
             if (runner, name) in done:
                 continue
-
-            def told(got: "Array | None", expected: "Array", one: Changed = one) -> Measure:
-                return self._measured(one, got, expected, self._open)
-
-            found = told(tapped, without)
+            tell = partial(self._measured, change, open=lambda: self.open)
+            found = tell(tapped, without)
             if found.verdict is not Verdict.MISMATCH:
-                self.remarks.append(_rounding(one, is_open=found.verdict is Verdict.CONTESTED))
+                is_open = found.verdict is Verdict.CONTESTED
+                self.remarks.append(
+                    _rounding(change, "indices repeat before it" if is_open else "fusions differ")
+                )
                 continue
             done.add((runner, name))
             if tapped is None:
                 found = replace(found, remark="is missing when nodes are tapped")
-            said = replace(found, verdict=Verdict.NONDETERMINISTIC)
-            comparison = _of_output(name, self.number, runner, runner, said, tapped, without, tapped=True)
-            right, end = document.get(name), ""
+            make = partial(_of_output, name, self.number, runner)
+            comparison = make(
+                runner, replace(found, verdict=Verdict.NONDETERMINISTIC), tapped, without, tapped=True
+            )
             if right is not None:
-                of_tapped, of_plain = told(tapped, right), told(without, right)
-                is_wrong = [each.verdict is Verdict.MISMATCH for each in (of_tapped, of_plain)]
+                of_plain = tell(without, right)
+                is_wrong = [one.verdict is Verdict.MISMATCH for one in (tell(tapped, right), of_plain)]
                 if not any(is_wrong):
-                    self.remarks.append(_rounding(one, is_open=False))
+                    self.remarks.append(_rounding(change, "fusions differ"))
                     continue
                 if is_wrong[1]:
                     assert numpy is not None
-                    comparison = _of_output(name, self.number, runner, numpy.runner, of_plain, without, right)
+                    comparison = make(numpy.runner, of_plain, without, right)
                 if found.worst is not None and len(found.worst.index) == right.ndim:
                     end = f"; by the document it is {shown(plain(right[found.worst.index]))}"
                 words = ["wrong" if wrong else "right" for wrong in is_wrong]
                 end += f": {words[0]} with taps, {words[1]} without"
             elif tapped is not None and self._are_nodes_right(runner):
-                said = told(without, tapped)
-                comparison = _of_output(name, self.number, runner, runner, said, without, tapped, tapped=True)
+                comparison = make(runner, tell(without, tapped), without, tapped, tapped=True)
                 end = "; with taps every scatter node is right"
-            self._contradicts(comparison, found, end)
-
-    def _contradicts(self, comparison: Comparison, found: Measure, end: str) -> None:
-        """Enter how a runner contradicts itself, unless the same is said already."""
-        runner, name, reference = comparison.subject, comparison.tensor, comparison.reference
-        known = {(one.subject, one.tensor, one.reference) for one in self.outputs}
-        if reference == runner or (runner, name, reference) not in known:
-            self.outputs.append(comparison)
-        how = f": {found.remark}"
-        if found.worst is not None:
-            place = f"{list(found.worst.index)} is " if found.worst.index else "it is "
-            how = f": {place}{shown(found.worst.got)} with taps and {shown(found.worst.expected)} without"
-        message = f"{runner} contradicts itself when nodes are tapped{how}{end}"
-        if any(one.node is None and one.tensor == name and runner in one.runners for one in self.outliers):
-            self.remarks.append(message)
-        else:
-            self.outliers.append(Outlier(Level.MODEL, None, name, self.number, (runner,), message))
+            if comparison.reference == runner or (runner, name, comparison.reference) not in known:
+                self.outputs.append(comparison)
+            how = f": {found.remark}"
+            if found.worst is not None:
+                place = f"{list(found.worst.index)} is " if found.worst.index else "it is "
+                how = f": {place}{shown(found.worst.got)} with taps and {shown(found.worst.expected)} without"
+            message = f"{runner} contradicts itself when nodes are tapped{how}{end}"
+            if any(
+                one.node is None and one.tensor == name and runner in one.runners for one in self.outliers
+            ):
+                self.remarks.append(message)
+            else:
+                self.outliers.append(Outlier(Level.MODEL, None, name, self.number, (runner,), message))
 
     def _are_nodes_right(self, runner: str) -> bool:
         """Tell whether every scatter node was judged when it was tapped, and none is wrong."""
@@ -516,15 +516,6 @@ def comparisons_in(notes: Sequence[Note]) -> list[Comparison]:
     return [one for one in notes if isinstance(one, Comparison)]
 
 
-def _by_document(found: Sequence[Comparison]) -> str:
-    worst = next((one.measure.worst for one in found if one.measure.verdict is Verdict.MISMATCH), None)
-    if worst is None:
-        return ""
-    is_open = worst.expected != worst.expected  # no document says what becomes of NaN in a reduction
-    source = "as NumPy computes it" if is_open else "by the document"
-    return f": {source} {list(worst.index)} is {shown(worst.expected)}, not {shown(worst.got)}"
-
-
 def shown(element: object) -> str:
     return f"{element:.9g}" if isinstance(element, float) else str(element)
 
@@ -533,10 +524,9 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
-def _rounding(one: Changed, *, is_open: bool) -> str:
+def _rounding(change: _Change, why: str) -> str:
     """Return what is said of a change that is no verdict."""
-    assert one.tapped is not None
-    found = measure(one.tapped, one.without, EXACT)
-    why = "indices repeat before it" if is_open else "fusions differ"
+    assert change.tapped is not None
+    found = measure(change.tapped, change.without, EXACT)
     how = found.remark or f"by up to {found.max_abs:.3g}"
-    return f"{one.plain.runner}: output {one.output} changes {how} when nodes are tapped: {why}"
+    return f"{change.plain.runner}: output {change.output} changes {how} when nodes are tapped: {why}"

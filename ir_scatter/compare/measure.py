@@ -1,23 +1,20 @@
 """How far two tensors are apart, element by element."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ir_scatter.compare.result import Measure, Verdict, Worst
 from ir_scatter.compare.tolerance import Tolerance
-from ir_scatter.core.arrays import in_own_dtype, kind
+from ir_scatter.core.arrays import Array, in_own_dtype, kind
 from ir_scatter.core.shapes import show
-
-if TYPE_CHECKING:
-    from ir_scatter.core.arrays import Array
 
 _ULP_LIMIT = 2**63 - 1
 _WITHOUT_SIGN = frozenset({"float8_e8m0fnu"})
 _INEXACT = frozenset({"float", "complex"})
 
 
-def are_equal(got: "Array", expected: "Array") -> bool:
+def are_equal(got: Array, expected: Array) -> bool:
     """Tell whether two arrays have the same type, shape and bits, all NaN being the same."""
     got, expected = in_own_dtype(got), in_own_dtype(expected)
     if got.shape != expected.shape or got.dtype != expected.dtype:
@@ -30,12 +27,12 @@ def are_equal(got: "Array", expected: "Array") -> bool:
 
 
 def measure(
-    got: "Array",
-    expected: "Array",
+    got: Array,
+    expected: Array,
     tolerance: Tolerance,
     *,
-    bound: "Array | None" = None,
-    contested: "Array | None" = None,
+    bound: Array | None = None,
+    contested: Array | None = None,
 ) -> Measure:
     """Compare two tensors.
 
@@ -97,14 +94,14 @@ def plain(element: Any) -> Any:
     return int(element) if kind(np.asarray(element)) in {"signed", "unsigned"} else float(element)
 
 
-def _bits(array: "Array") -> "Array":
+def _bits(array: Array) -> Array:
     """Return numbers seen as whole ones, which are compared at once."""
     flat = np.ascontiguousarray(array).reshape(-1)
     size = flat.dtype.itemsize
     return flat.view(f"u{size}") if size in {1, 2, 4, 8} else flat.view(np.uint8)
 
 
-def _same_bits(got: "Array", expected: "Array") -> "Array":
+def _same_bits(got: Array, expected: Array) -> Array:
     """Tell where two arrays have the same bits, or both are NaN."""
     if kind(got) not in _INEXACT:
         return np.asarray(got == expected)
@@ -113,7 +110,7 @@ def _same_bits(got: "Array", expected: "Array") -> "Array":
         return np.asarray(same | ((got != got) & (expected != expected)))
 
 
-def _real(array: "Array") -> "Array":
+def _real(array: Array) -> Array:
     """Return what has a sign: f8 and bf16 as f32, the real part of a complex number."""
     if array.dtype.kind == "c":
         real: Array = array.real
@@ -121,7 +118,7 @@ def _real(array: "Array") -> "Array":
     return array if array.dtype.kind == "f" else array.astype(np.float32)
 
 
-def _wide(array: "Array") -> "Array":
+def _wide(array: Array) -> Array:
     """Return numbers in a type in which their differences can be said."""
     if array.dtype.kind == "c":
         return array.astype(np.complex128)
@@ -130,7 +127,7 @@ def _wide(array: "Array") -> "Array":
     return array if array.dtype.kind in "iu" else array.astype(np.int64)
 
 
-def _distance(left: "Array", right: "Array") -> "Array":
+def _distance(left: Array, right: Array) -> Array:
     """Return the absolute difference as f64; infinite where one is NaN or only one is infinite."""
     if left.dtype.kind in "iu":
         greater, smaller = np.maximum(left, right), np.minimum(left, right)
@@ -140,7 +137,7 @@ def _distance(left: "Array", right: "Array") -> "Array":
     return np.asarray(np.where(np.isnan(distance), np.where(left == right, 0.0, np.inf), distance))
 
 
-def _ulps(got: "Array", expected: "Array") -> int:
+def _ulps(got: Array, expected: Array) -> int:
     """Return the greatest number of representable values between two of some elements."""
     if got.dtype.kind == "c":
         return 0
@@ -152,7 +149,7 @@ def _ulps(got: "Array", expected: "Array") -> int:
     return min(int(_distance(left, right).max()), _ULP_LIMIT)
 
 
-def _ordered(array: "Array") -> "Array":
+def _ordered(array: Array) -> Array:
     """Number the values of a floating-point type in their order; both zeros are 0."""
     size = array.dtype.itemsize
     if array.dtype.name in _WITHOUT_SIGN:
@@ -162,14 +159,14 @@ def _ordered(array: "Array") -> "Array":
     return np.where(bits < 0, np.int64(least) - bits, bits)
 
 
-def _worst(got: "Array", expected: "Array", shown: "Array", distance: "Array") -> Worst:
+def _worst(got: Array, expected: Array, shown: Array, distance: Array) -> Worst:
     """Return the element that is farthest off among those that are shown."""
     ranked = np.where(shown, distance.astype(np.float64), -1.0)
     place = np.unravel_index(int(np.argmax(ranked)), got.shape)
     return Worst(tuple(int(part) for part in place), plain(got[place]), plain(expected[place]))
 
 
-def _specials(got: "Array", expected: "Array") -> dict[str, Any]:
+def _specials(got: Array, expected: Array) -> dict[str, Any]:
     if kind(got) not in _INEXACT:
         return {}
     with np.errstate(all="ignore"):

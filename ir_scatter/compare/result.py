@@ -3,18 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+import numpy as np
+
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.compare.tolerance import EXACT, Tolerance, Tolerances
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.errors import IllegalCase, IllegalIndex
 from ir_scatter.core.shapes import Shape, counted
-from ir_scatter.ops.spec import NEGATIVE_INDEX
-from ir_scatter.runners.base import OTHER_FORMAT, NodeFacts, Outcome, Status
-
-if TYPE_CHECKING:
-    from ir_scatter.core.arrays import Array
-    from ir_scatter.ops.spec import NEGATIVE_INDEX
-from ir_scatter.runners.base import Availability
+from ir_scatter.evaluate.certainty import DetailedResult
+from ir_scatter.ops.spec import NEGATIVE_INDEX, Reduction
+from ir_scatter.runners.base import OTHER_FORMAT, Availability, NodeFacts, Outcome, Status
 
 NUMPY = "numpy"
 """The evaluator, by the name that it has among runners."""
@@ -121,20 +121,14 @@ class Comparison:
     """One tensor of one runner, held against that of another, or of another of its own runs.
 
     Attributes:
-        level: what is compared.
         node: the scope of the node as `validate` prints it; None at level model.
         tensor: the name of the output.
         case: the number of the inputs.
-        subject: the runner that is judged.
-        reference: the runner that it is held against.
-        measure: how they differ.
         place: the iteration of each loop around the node, the outermost first.
         operator: of the node, "ScatterUpdate-3"; "" at level model.
-        got: the subject's tensor, for reports; equal tensors are not kept.
-        expected: the reference's tensor.
+        got: the subject's tensor, for reports; neither it nor `expected` and `inputs` are kept if equal.
         inputs: the node's inputs, by number; empty at level model.
         subject_model: where two models are compared, that of the subject.
-        reference_model: and that of the reference.
         caller: for a node of a function the scope of the node that called it.
         tapped: whether one of two runs of the same runner that are compared had taps.
         wrong_runs: of a node that was computed several times, in how many runs it was wrong, of how many;
@@ -150,9 +144,9 @@ class Comparison:
     measure: Measure
     place: tuple[int, ...] = ()
     operator: str = ""
-    got: "Array | None" = field(default=None, repr=False)
-    expected: "Array | None" = field(default=None, repr=False)
-    inputs: "tuple[Array | None, ...]" = field(default=(), repr=False)
+    got: Array | None = field(default=None, repr=False)
+    expected: Array | None = field(default=None, repr=False)
+    inputs: tuple[Array | None, ...] = field(default=(), repr=False)
     subject_model: str = ""
     reference_model: str = ""
     caller: str = ""
@@ -166,9 +160,6 @@ class Guarded:
 
     Attributes:
         runner: who gave them to it.
-        node: its scope.
-        operator: "ScatterUpdate-3".
-        case: the number of the inputs.
         kind: "out-of-range", "negative", "repeated", "illegal", or "nan" where it meets numbers.
         message: what is, then what was expected.
         is_illegal: False for repeated ones and NaN, which only leave open which value stays.
@@ -183,25 +174,25 @@ class Guarded:
     is_illegal: bool = True
 
     @classmethod
-    def illegal(cls, runner: str, node: str, operator: str, case: int, error: IllegalCase) -> Self:
+    def illegal(cls, runner: str, scatter: ScatterNode, case: int, error: IllegalCase) -> Self:
         kind = "illegal"
         if isinstance(error, IllegalIndex):
             kind = "negative" if error.code == NEGATIVE_INDEX else "out-of-range"
-        return cls(runner, node, operator, case, kind, str(error))
+        return cls(runner, scatter.node.scope, str(scatter.spec.key), case, kind, str(error))
 
     @classmethod
-    def contested(
-        cls, runner: str, node: str, operator: str, case: int, count: int, total: int, *, is_nan: bool
-    ) -> Self:
-        """Say in how many elements of how many the document leaves open which value stays.
-
-        That is because NaN and numbers meet in a min or max, or updates without a reduction.
-        """
-        elements = f"{counted(count, 'element')} of {total}"
+    def contested(cls, runner: str, scatter: ScatterNode, case: int, found: DetailedResult) -> Self | None:
+        """Say of how many elements the document leaves open which value stays; None if of none."""
+        count = int(np.count_nonzero(found.contested))
+        if not count:
+            return None
+        kind, elements = "repeated", f"{counted(count, 'element')} of {found.values.size}"
         message = f"several updates meet in {elements} without a reduction"
-        if is_nan:
+        if scatter.reduction is not Reduction.NONE:
+            kind = "nan"
             message = f"NaN and numbers meet in {elements}, and no document says which one stays"
-        return cls(runner, node, operator, case, "nan" if is_nan else "repeated", message, is_illegal=False)
+        operator = str(scatter.spec.key)
+        return cls(runner, scatter.node.scope, operator, case, kind, message, is_illegal=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +200,6 @@ class Outlier:
     """The one of three or more runners that says something else, or one that contradicts itself.
 
     Attributes:
-        level: where.
-        node: the scope of the node; None at level model.
-        tensor: the output.
-        case: the number of the inputs.
         runners: those that depart from the rest; of two camps none is odd, and both are named.
         message: the sentence for people.
     """
@@ -243,8 +230,6 @@ class Settings:
         cases: on how many inputs; those that are given are the first.
         repeat: how often each runner runs each of them, without taps and with them.
         values: "plain" or "edge".
-        input_shapes: shapes for inputs of the model by name.
-        tolerances: how far elements may be apart.
         precision: what runners should compute in.
         pairwise: whether every pair of runners is compared at level model.
         timeout: in seconds, for each run.
@@ -281,7 +266,6 @@ class Compared:
 
     Attributes:
         model: the path; of two models the first.
-        settings: what was wanted.
         outcomes: one for each runner, the first that was not ok if there is one; without outputs.
         comparisons: of outputs, then of nodes.
         guarded: what is to be said of indices.
@@ -307,12 +291,12 @@ class Compared:
     not_tapped: tuple[NotTapped, ...] = ()
     remarks: tuple[str, ...] = ()
     facts: Mapping[str, tuple[NodeFacts, ...]] = field(default_factory=dict)
-    feeds: "tuple[Mapping[str, Array], ...]" = ()
+    feeds: tuple[Mapping[str, Array], ...] = ()
     runs: tuple[tuple[Runs, ...], ...] = ()
     other: str = ""
     types: Mapping[str, str] = field(default_factory=dict)
     operators: Mapping[str, str] = field(default_factory=dict)
-    devices: "Mapping[str, Availability]" = field(default_factory=dict)
+    devices: Mapping[str, Availability] = field(default_factory=dict)
     about: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

@@ -2,25 +2,20 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from ir_scatter.analysis.interpreter import dataflow_of
-from ir_scatter.compare.contested import OpenOutput
-from ir_scatter.compare.guard import Reference, Sight
+from ir_scatter.compare.guard import Reference
 from ir_scatter.compare.judge import (
-    CaseJudge,
-    NodeJudge,
+    Case,
     Note,
     compare_outputs,
     compare_runs,
     comparisons_in,
     nodes_by_tap,
     tolerance_names,
-    without_equal,
 )
 from ir_scatter.compare.result import (
     NEVER,
@@ -36,18 +31,15 @@ from ir_scatter.compare.result import (
 )
 from ir_scatter.compare.snapshot import load
 from ir_scatter.compare.tolerance import PRECISION_BITS, coarser
-from ir_scatter.core.errors import BadFeed, Error
-from ir_scatter.core.model import Model, Node
+from ir_scatter.core.arrays import Array
+from ir_scatter.core.errors import BadFeed
+from ir_scatter.core.model import Model
 from ir_scatter.evaluate.model import check_feeds
 from ir_scatter.inputs.model import make_feeds
 from ir_scatter.reading import read
-from ir_scatter.runners.base import OTHER_FORMAT, NodeFacts, Outcome, Status, Tapped
+from ir_scatter.runners.base import Availability, NodeFacts, Outcome, Runner, Status, Tapped
 
-if TYPE_CHECKING:
-    from ir_scatter.core.arrays import Array
-    from ir_scatter.runners.base import Availability, Runner
-
-    Feeds = Mapping[str, Array]
+Feeds = Mapping[str, Array]
 
 UNANSWERED = "the runner gave no answer for it"
 """Why a node has no level of its own that was asked for, and of which nothing came."""
@@ -65,7 +57,7 @@ def compare(
     settings: Settings,
     *,
     with_numpy: bool = True,
-    feeds: "Feeds | None" = None,
+    feeds: Feeds | None = None,
 ) -> Compared:
     """Run a model on NumPy and on runners, compare outputs, and every scatter node for itself.
 
@@ -110,23 +102,18 @@ def compare_against(
         _demand_fit(feeds, model, f"with the inputs of {snapshot.model} that were saved")
     session = _Session(model, runners, settings, with_numpy=with_numpy)
     for number, (feeds, old) in enumerate(zip(snapshot.feeds, snapshot.runs, strict=True)):
-        new = session.run_case(number, feeds) if runners or with_numpy else ()
-        session.judge_saved(number, feeds, old, new)
+        session.judge_saved(old, session.run_case(number, feeds))
     session.facts |= snapshot.facts
-    session.remarks[f"saved results of {snapshot.model}, from {folder}"] = None
+    session.remarks.append(f"saved results of {snapshot.model}, from {folder}")
     return session.result(snapshot.feeds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
-    """What one runner makes of two models.
+    """What one runner makes of two models on the same inputs.
 
-    Attributes:
-        case: the number of the inputs.
-        before: of the first model.
-        after: of the second.
-        comparisons: of the outputs of the second with those of the first, if it ran both, and of its
-            runs of each model with each other.
+    The comparisons are those of the outputs of the second with those of the first, if it ran both, and of
+    its runs of each model with each other.
     """
 
     case: int
@@ -139,7 +126,7 @@ def run_both(
     models: Sequence[Model],
     runners: "Sequence[Runner]",
     settings: Settings,
-    cases: "Iterable[Feeds]",
+    cases: Iterable[Feeds],
     *,
     with_numpy: bool = False,
 ) -> Iterator[Pair]:
@@ -157,22 +144,29 @@ def run_both(
     Raises:
         BadFeed: the second model does not take the inputs of the first.
     """
-    sides = [_Session(model, runners, settings, with_numpy=with_numpy) for model in models]
+    sessions = [_Session(model, runners, settings, with_numpy=with_numpy) for model in models]
     asked: list[Runner | None] = [*([None] if with_numpy else ()), *runners]
-    for number, case in enumerate(cases):
-        feeds = case, _fitting(case, models)
+    paths = [model.path for model in models]
+    for number, feeds in enumerate(cases):
+        given = feeds, _fitting(feeds, models)
+        sides = [session.case(number, own) for session, own in zip(sessions, given, strict=True)]
         for runner in asked:
-            before = sides[0].run(runner, number, feeds[0])
-            after = before if before.status is Status.UNAVAILABLE else sides[1].run(runner, number, feeds[1])
+            outcomes: list[Outcome] = []
+            for place, session in enumerate(sessions):
+                tap = None if runner is None else partial(session.run_with_taps, runner, sides[place], 1)
+                sides[place] = replace(sides[place], tap=tap)
+                is_missing = outcomes and outcomes[0].status is Status.UNAVAILABLE
+                outcomes.append(outcomes[0] if is_missing else session.run(runner, sides[place]))
+            before, after = outcomes
             found: list[Comparison] = []
             if before.status is Status.OK and after.status is Status.OK:
-                open_before, open = (partial(side.open_outputs, number, runner) for side in sides)
-                for one in compare_outputs(after, before, number, settings.tolerances, open, open_before):
-                    found.append(replace(one, subject_model=models[1].path, reference_model=models[0].path))
-            for model, outcome in zip(models, (before, after), strict=True):
+                opens = [partial(getattr, side, "open") for side in reversed(sides)]
+                for one in compare_outputs(after, before, number, settings.tolerances, *opens):
+                    found.append(replace(one, subject_model=paths[1], reference_model=paths[0]))
+            for path, outcome in zip(paths, outcomes, strict=True):
                 for one in compare_runs(outcome, number):
-                    found.append(replace(one, subject_model=model.path, reference_model=model.path))
-            yield Pair(number, before, after, tuple(map(without_equal, found)))
+                    found.append(replace(one, subject_model=path, reference_model=path))
+            yield Pair(number, before, after, tuple(found))
 
 
 def compare_two(
@@ -181,7 +175,7 @@ def compare_two(
     settings: Settings,
     *,
     with_numpy: bool = True,
-    feeds: "Feeds | None" = None,
+    feeds: Feeds | None = None,
 ) -> Compared:
     """Run two models on the same inputs and compare their outputs; see `run_both`.
 
@@ -201,21 +195,19 @@ def compare_two(
             remarks |= dict.fromkeys(f"{outcome.runner}: {remark}" for remark in outcome.remarks)
             if outcome.status not in {Status.OK, Status.UNAVAILABLE}:
                 outcome = replace(outcome, message=f"{model.path}: {outcome.message}".removesuffix(": "))
-            outcomes[outcome.runner] = _worse(outcomes.get(outcome.runner), outcome)
-    return _explained(
-        Compared(
-            models[0].path,
-            settings,
-            tuple(outcomes.values()),
-            tuple(comparisons),
-            remarks=tuple(remarks),
-            feeds=cases,
-            other=models[1].path,
-        )
+            _enter(outcomes, outcome)
+    found = Compared(
+        models[0].path,
+        settings,
+        tuple(outcomes.values()),
+        tuple(comparisons),
+        feeds=cases,
+        other=models[1].path,
     )
+    return _explained(replace(found, remarks=tuple(remarks)))
 
 
-def make_cases(model: Model, settings: Settings, given: "Feeds | None" = None) -> "Iterator[Feeds]":
+def make_cases(model: Model, settings: Settings, given: Feeds | None = None) -> Iterator[Feeds]:
     """Return the inputs of each case: those that were given are the first.
 
     Raises:
@@ -235,37 +227,37 @@ class _Session:
         self, model: Model, runners: "Sequence[Runner]", settings: Settings, *, with_numpy: bool
     ) -> None:
         self.path, self.runners, self.settings, self.with_numpy = model.path, runners, settings, with_numpy
-        self.reference = Reference(model)
-        self.nodes = nodes_by_tap(model)
-        self.judge = NodeJudge(self.nodes, settings.tolerances)
+        self.reference, self.nodes = Reference(model), nodes_by_tap(model)
         self.outcomes: dict[str, Outcome] = {}
         self.outputs: list[Comparison] = []
         self.notes: list[Note] = []
         self.outliers: list[Outlier] = []
-        self.remarks: dict[str, None] = {}
+        self.remarks: list[str] = []
         self.facts: dict[str, tuple[NodeFacts, ...]] = {}
         self.devices: dict[str, Availability] = {}
         self.about: dict[str, tuple[str, ...]] = {}
         self.runs: dict[int, tuple[Runs, ...]] = {}
-        self._feeds: dict[int, Feeds] = {}
-        self._sights: dict[int, Sight] = {}
-        self._open: dict[tuple[int, str], Mapping[str, OpenOutput]] = {}
         self._hopeless: dict[str, Outcome] = {}
-        self._precisions: dict[str, str] = {}
 
-    # What runs.
+    def case(self, number: int, feeds: Feeds) -> Case:
+        return Case(number, feeds, self.nodes, self.reference, self.settings)
 
-    def run(self, runner: "Runner | None", number: int, feeds: "Feeds", *, profile: bool = False) -> Outcome:
+    def run(self, runner: "Runner | None", case: Case, *, profile: bool = False) -> Outcome:
         """Run one runner without taps, or NumPy."""
-        self._feeds[number] = feeds
+        settings = self.settings
         if runner is None:
-            outcome, self._sights[number] = self.reference.start(feeds)(self.settings.timeout)
+            outcome, case.sight = self.reference.start(case.feeds)(settings.timeout)
             return outcome
         if runner.name in self._hopeless:
             return self._hopeless[runner.name]
         try:
             found = runner.run(
-                self.path, feeds, repeat=self.settings.repeat, profile=profile, **self._options
+                self.path,
+                case.feeds,
+                repeat=settings.repeat,
+                profile=profile,
+                precision=settings.precision,
+                timeout=settings.timeout,
             )
         except BadFeed as error:  # the feeds fit the model: this is between the runner and itself
             return Outcome(runner.name, Status.REFUSED, str(error))
@@ -276,34 +268,17 @@ class _Session:
             self._hopeless[runner.name] = found
         return found
 
-    def _run_with_profile(self, runner: "Runner", number: int, feeds: "Feeds") -> Outcome:
-        """Run one runner without taps, and learn what it is and what it made of the nodes."""
-        plain = self.run(runner, number, feeds, profile=True)
-        if plain.facts and runner.name not in self.facts:
-            names = {
-                name: scatter.node.scope
-                for scatter in self.nodes.values()
-                for name in tolerance_names(scatter)
-            }
-            self.facts[runner.name] = facts_about(plain.facts, names)
-            self._precisions[runner.name] = computed_in(plain.facts)
-        if plain.precision == "default":
-            plain = replace(plain, precision=self._precisions.get(runner.name) or plain.precision)
-        self._note(plain)
-        if plain.status is Status.OK:
-            if self.settings.describes and runner.name not in self.devices:
-                self.devices[runner.name] = runner.availability()
-            remarks: tuple[str, ...] = getattr(runner, "remarks", ())
-            if remarks:
-                self.about[runner.name] = remarks
-        return plain
-
-    def _run_with_taps(self, runner: "Runner", feeds: "Feeds", times: int) -> Iterator[Outcome]:
+    def run_with_taps(self, runner: "Runner", case: Case, times: int) -> Iterator[Outcome]:
         """Run one runner with taps until it fails; of each tap there is an answer."""
-        taps = tuple(self.nodes)
+        taps, settings = tuple(self.nodes), self.settings
         for _ in range(times if taps else 0):
             found = runner.run(
-                self.path, feeds, taps=taps, tap_memory=self.settings.tap_memory, **self._options
+                self.path,
+                case.feeds,
+                taps=taps,
+                tap_memory=settings.tap_memory,
+                precision=settings.precision,
+                timeout=settings.timeout,
             )
             self._note(found)
             is_failed, reason = found.status is not Status.OK, UNANSWERED
@@ -316,105 +291,88 @@ class _Session:
             if is_failed:
                 return
 
-    @property
-    def _options(self) -> dict[str, Any]:
-        return {"precision": self.settings.precision, "timeout": self.settings.timeout}
-
     def _note(self, outcome: Outcome) -> None:
-        for remark in outcome.remarks:
-            self.remarks[f"{outcome.runner}: {remark}"] = None
+        self.remarks += [f"{outcome.runner}: {remark}" for remark in outcome.remarks]
 
-    def open_outputs(self, number: int, runner: "Runner | None" = None) -> Mapping[str, OpenOutput]:
-        """Return the outputs of which the document leaves something open for the inputs of a case.
-
-        Args:
-            number: of the case.
-            runner: taps its nodes if NumPy cannot tell; None if what there is to see was seen.
-        """
-        key = number, "" if runner is None else runner.name
-        if key not in self._open:
-            self._open[key] = self._find_open(number, runner)
-        return self._open[key]
-
-    def _find_open(self, number: int, runner: "Runner | None") -> Mapping[str, OpenOutput]:
-        feeds, timeout = self._feeds[number], self.settings.timeout
-        if number not in self._sights and (runner is not None or number in self.judge.contested):
-            with suppress(Error):
-                _, self._sights[number] = self.reference.start(feeds)(timeout)
-        sight = self._sights.get(number, Sight())
-        if sight.open is not None:
-            return sight.open
-        for tapped in () if runner is None else self._run_with_taps(runner, feeds, 1):
-            self.judge.judge(tapped, number)
-        seeds = self.judge.contested.get(number, {})
-        return self.reference.foresee(feeds, seeds, timeout) if seeds or sight.contested else {}
-
-    # What is said of it.
-
-    def run_case(self, number: int, feeds: "Feeds") -> list[Outcome]:
+    def run_case(self, number: int, feeds: Feeds) -> Case:
         """Run all on one set of inputs; NumPy computes and judges while the others run."""
-        self._feeds[number] = feeds
-        case = self._case(number)
+        case = self.case(number, feeds)
         finish = self.reference.start(feeds) if self.with_numpy else None
         for runner in self.runners:
-            plain = self._run_with_profile(runner, number, feeds)
+            plain = self.run(runner, case, profile=True)
+            self._learn(runner, plain)
+            if plain.precision == "default":
+                plain = replace(plain, precision=computed_in(plain.facts) or plain.precision)
             times = self.settings.repeat if plain.status is Status.OK else 0
-            case.take(plain, self._run_with_taps(runner, feeds, times))
-        case.judge_nodes()
+            case.take(plain, self.run_with_taps(runner, case, times))
+        case.finish_judging()
         numpy = None
-        if finish is None and (case.is_changed or _is_guard_wanted(case)):
+        if finish is None and case.lacks_numpy:
             finish = self.reference.start(feeds)
         if finish is not None:
-            numpy, self._sights[number] = finish(self.settings.timeout)
-            case.notes[:0] = self._sights[number].in_case(number)
+            numpy, case.sight = finish(self.settings.timeout)
+            case.notes[:0] = case.sight.in_case(number)
             if self.with_numpy:
                 case.runs.insert(0, Runs(numpy))
         case.compare_all()
         self._enter(case, numpy)
-        return case.outcomes
+        return case
 
-    def judge_saved(self, number: int, feeds: "Feeds", runs: Sequence[Runs], new: Sequence[Outcome]) -> None:
+    def _learn(self, runner: "Runner", plain: Outcome) -> None:
+        """Note what a runner is, and what it made of the nodes."""
+        self._note(plain)
+        if plain.facts and runner.name not in self.facts:
+            scatters = self.nodes.values()
+            scopes = {name: one.node.scope for one in scatters for name in tolerance_names(one)}
+            self.facts[runner.name] = facts_about(plain.facts, scopes)
+        if plain.status is Status.OK:
+            if self.settings.describes and runner.name not in self.devices:
+                self.devices[runner.name] = runner.availability()
+            if remarks := getattr(runner, "remarks", ()):
+                self.about[runner.name] = remarks
+
+    def judge_saved(self, runs: Sequence[Runs], new: Case) -> None:
         """Judge what was saved, and compare its outputs with those of today, or with each other."""
-        self._feeds[number] = feeds
-        self._open.clear()  # runners may have seen more contested nodes then
-        case = self._case(number)
+        case = replace(new, runs=[], notes=[], outputs=[], outliers=[], remarks=[])
         for one in runs:
             case.take(one.plain, one.tapped)
-        case.judge_nodes()
-        if not new:
+        case.finish_judging()
+        if not new.runs:
             case.compare_all()
         numpy = next((one for one in case.outcomes if one.runner.endswith(NUMPY)), None)
         self._enter(case, numpy)
-        if new:
-            both = self._case(number)
-            both.compare(_old_and_new(new, case.outcomes))
-            self.outputs += map(without_equal, both.outputs)
+        case.outputs.clear()
+        for subject, reference in _old_and_new(new.outcomes, case.outcomes) if new.runs else ():
+            case.compare(subject, reference)
+        self.outputs += case.outputs
 
-    def _case(self, number: int) -> CaseJudge:
-        return CaseJudge(number, self.judge, self.settings, partial(self.open_outputs, number))
-
-    def _enter(self, case: CaseJudge, numpy: Outcome | None) -> None:
-        for outcome in case.outcomes:
-            self.outcomes[outcome.runner] = _worse(self.outcomes.get(outcome.runner), outcome)
+    def _enter(self, case: Case, numpy: Outcome | None) -> None:
         case.find_outliers()
-        case.explain(numpy)
-        self.outputs += map(without_equal, case.outputs)
+        case.explain_changes(numpy)
+        for outcome in case.outcomes:
+            _enter(self.outcomes, outcome)
+        self.outputs += case.outputs
         self.notes += case.notes
-        if self.settings.keeps_runs:
-            self.runs.setdefault(case.number, tuple(case.runs))
         self.outliers += case.outliers
-        self.remarks |= dict.fromkeys(case.remarks)
+        self.remarks += case.remarks
+        if self.settings.keeps_runs and case.runs:
+            self.runs.setdefault(case.number, tuple(case.runs))
         if any(isinstance(one, Guarded) and one.is_illegal for one in case.notes):
             for runner in self.runners:  # some plugins write outside of their memory then
                 runner.close()
 
-    def result(self, cases: "Sequence[Feeds]") -> Compared:
+    def result(self, cases: Sequence[Feeds]) -> Compared:
         nodes = comparisons_in(self.notes)
         judged = {(one.subject, one.node) for one in nodes}
         missing: dict[tuple[str, str], NotTapped] = {}
         for one in self.notes:
             if isinstance(one, NotTapped):
                 missing.setdefault((one.runner, one.node), one)
+        types = {}
+        for scatter in self.nodes.values():
+            outputs = scatter.node.outputs
+            known = outputs[0].element_type if outputs else None
+            types[scatter.node.scope] = "" if known is None else known.name
         return _explained(
             Compared(
                 self.path,
@@ -424,32 +382,23 @@ class _Session:
                 tuple(dict.fromkeys(one for one in self.notes if isinstance(one, Guarded))),
                 tuple(self.outliers),
                 tuple(one for key, one in missing.items() if one.reason != NEVER or key not in judged),
-                tuple(self.remarks),
+                tuple(dict.fromkeys(self.remarks)),
                 self.facts,
                 tuple(cases),
                 tuple(self.runs.values()),
-                types={tap.scope: _type(scatter.node) for tap, scatter in self.nodes.items()},
-                operators={tap.scope: str(scatter.spec.key) for tap, scatter in self.nodes.items()},
+                types=types,
+                operators={one.node.scope: str(one.spec.key) for one in self.nodes.values()},
                 devices=self.devices,
                 about=self.about,
             )
         )
 
 
-def _is_guard_wanted(case: CaseJudge) -> bool:
-    """Tell whether NumPy must look at indices itself, as runners did not show all of them."""
-    is_failed = any(
-        one.status not in {Status.OK, Status.UNAVAILABLE} and one.reason != OTHER_FORMAT
-        for one in case.outcomes
-    )
-    return is_failed or any(isinstance(one, NotTapped) and one.reason != NEVER for one in case.notes)
-
-
-def _worse(known: Outcome | None, found: Outcome) -> Outcome:
-    """Return the outcome that is told of a runner: the first that was not ok; without its arrays."""
-    if known is not None and (known.status is not Status.OK or found.status is Status.OK):
-        return known
-    return replace(found, runs=(), tapped=(), facts=())
+def _enter(outcomes: dict[str, Outcome], found: Outcome) -> None:
+    """Enter what is told of a runner: the first outcome that was not ok; without its arrays."""
+    known = outcomes.get(found.runner)
+    if known is None or (known.status is Status.OK and found.status is not Status.OK):
+        outcomes[found.runner] = replace(found, runs=(), tapped=(), facts=())
 
 
 def _explained(found: Compared) -> Compared:
@@ -479,7 +428,7 @@ def _old_and_new(new: Sequence[Outcome], old: Sequence[Outcome]) -> Iterator[tup
             yield outcome, reference
 
 
-def _fitting(feeds: "Feeds", models: Sequence[Model]) -> "Feeds":
+def _fitting(feeds: Feeds, models: Sequence[Model]) -> Feeds:
     """Return the feeds of the first model by names that the second model knows."""
     first, second = (dataflow_of(model).inputs for model in models)
     known = {name for input in second for name in input.names}
@@ -491,16 +440,11 @@ def _fitting(feeds: "Feeds", models: Sequence[Model]) -> "Feeds":
     return renamed
 
 
-def _demand_fit(feeds: "Feeds", model: Model, whose: str) -> None:
+def _demand_fit(feeds: Feeds, model: Model, whose: str) -> None:
     try:
         check_feeds(dataflow_of(model).inputs, feeds)
     except BadFeed as error:
         raise BadFeed(f"{model.path}, {whose}: {error}") from None
-
-
-def _type(node: Node) -> str:
-    found = node.outputs[0].element_type if node.outputs else None
-    return "" if found is None else found.name
 
 
 def computed_in(facts: Sequence[NodeFacts]) -> str:

@@ -2,14 +2,11 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from ir_scatter.core.arrays import Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ _DEEP, _SHALLOW = 1024, 32
 _SAMPLE = 1 << 16
 
 
-def default_tolerance(array: "Array", precision: str = "", *, is_node: bool = False) -> Tolerance:
+def default_tolerance(array: Array, precision: str = "", *, is_node: bool = False) -> Tolerance:
     """Return what is allowed where nobody asked for anything else.
 
     Whole numbers, booleans and strings must be equal. Of a node, beside what rounding makes of its
@@ -73,7 +70,7 @@ def coarser(*precisions: str) -> str:
     return min(precisions, key=lambda word: PRECISION_BITS.get(word, 99))
 
 
-def _middling(array: "Array") -> float:
+def _middling(array: Array) -> float:
     """Return the median magnitude of the elements that are finite and not 0; of many a sample."""
     flat = array.reshape(-1)
     flat = flat[:: max(flat.size // _SAMPLE, 1)]

@@ -18,7 +18,7 @@ import pytest
 from ir_scatter import runners
 from ir_scatter.compare import run
 from ir_scatter.compare.guard import Reference
-from ir_scatter.compare.judge import NodeJudge
+from ir_scatter.compare.judge import Case
 from ir_scatter.compare.result import Level, Settings, Verdict
 from tests.benchmarks.networks import Network, Port
 
@@ -64,7 +64,7 @@ class Stopwatch:
             (run, "make_cases"),
             (run, "nodes_by_tap"),
             (Reference, "_compute"),
-            (NodeJudge, "_judged"),
+            (Case, "_judged_node"),
         ):
             monkeypatch.setattr(owner, name, self._timed(getattr(owner, name)))
 
