@@ -85,7 +85,7 @@ def _run(options: dict[str, Any]) -> int:
         click.echo(render("conversion", "text", done), nl=False, err=True)
     else:
         report("conversion", options["format"], done)
-    if done.is_refused:
+    if done.conversion.refused:
         return exits.FINDINGS
     return exits.RUNTIME if done.failed_devices else exits.OK
 

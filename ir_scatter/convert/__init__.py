@@ -52,5 +52,13 @@ def convert(
     from ir_scatter.convert.pipeline import run
 
     return run(
-        model, assume, keep_negative_indices, verify, seed, to=to, sources=sources, nodes=nodes, opset=opset
+        model,
+        to,
+        sources=sources,
+        nodes=nodes,
+        opset=opset,
+        assume=assume,
+        keeps_negative=keep_negative_indices,
+        cases=verify,
+        seed=seed,
     )

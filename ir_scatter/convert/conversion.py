@@ -1,6 +1,7 @@
 """What a conversion came to: what is rewritten, what is refused and why, what was proven."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +13,7 @@ from ir_scatter.core.shapes import counted
 from ir_scatter.formats import FORMATS
 
 if TYPE_CHECKING:
-    from ir_scatter.convert.opset.apply import Move
+    from ir_scatter.convert.opset.move import Move
     from ir_scatter.convert.output import Files
 
 
@@ -37,22 +38,18 @@ class Converted(NamedTuple):
 
     @property
     def patch(self) -> Patch | None:
-        """The node and what replaces it, None if nothing does."""
         return None if self.fragment is None else Patch(self.node, self.fragment)
 
     @property
     def name(self) -> str:
-        """The name of the node."""
         return self.node.name
 
     @property
     def location(self) -> Location:
-        """Where the node stands."""
         return self.node.location
 
     @property
     def is_safe(self) -> bool:
-        """Tell whether nothing had to be promised."""
         return not self.assumptions
 
 
@@ -87,12 +84,10 @@ class Verified(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the node."""
         return self.node.name
 
     @property
     def location(self) -> Location:
-        """Where the node stands."""
         return self.node.location
 
 
@@ -125,8 +120,8 @@ class Conversion:
 
     @property
     def patches(self) -> tuple[Patch, ...]:
-        """The new nodes."""
-        return tuple([one.patch for one in self.converted if one.patch is not None])
+        """The nodes that are replaced, and what replaces them."""
+        return tuple(filter(None, [one.patch for one in self.converted]))
 
     @property
     def is_whole(self) -> bool:
@@ -155,9 +150,10 @@ class Conversion:
 
         if self.is_empty:
             return make_files(self.model, None, b"", path)
-        move = self.move.apply if self.move else None
         with collector_paused():
-            written = FORMATS[self.model.format].write(self.model, self.patches, move)
+            written = FORMATS[self.model.format].write(
+                self.model, self.patches, self.move.apply if self.move else None
+            )
         return make_files(self.model, written.content, written.appended, path)
 
     def write(self, path: "str | Path", *, overwrite: bool = False, partial: bool = False) -> tuple[str, ...]:
@@ -202,3 +198,24 @@ class Conversion:
         if move is not None and move.changed:
             lines.append(f"~{move.changed} other nodes written as opset {move.opset} has them\n")
         return "".join(lines)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Done:
+    """What came of one call of `convert`.
+
+    Attributes:
+        conversion: what was rewritten and refused.
+        written: the file that was written, None if none was.
+        remarks: what else there is to say.
+        devices: on how many inputs both models gave the same there.
+        failed_devices: runners that could not tell, and why.
+        diff: the changes as text, if they were asked for.
+    """
+
+    conversion: Conversion
+    written: str | None = None
+    remarks: tuple[str, ...] = ()
+    devices: Mapping[str, int] = field(default_factory=dict)
+    failed_devices: Mapping[str, str] = field(default_factory=dict)
+    diff: str | None = None

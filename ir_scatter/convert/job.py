@@ -1,13 +1,14 @@
 """One call of `convert`, from the path of a model to the files that are written."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ir_scatter import runners
 from ir_scatter.convert import convert
-from ir_scatter.convert.conversion import Conversion, Converted, Refused
+from ir_scatter.convert.conversion import Conversion, Converted, Done, Refused
 from ir_scatter.convert.output import Files, commit, demand_destination, is_ir_path
 from ir_scatter.core.atomic_write import finish_reading
 from ir_scatter.core.diagnostics import Location
@@ -47,34 +48,8 @@ class Job:
     with_diff: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Done:
-    """What came of it.
-
-    Attributes:
-        conversion: what was rewritten and refused.
-        written: the file that was written, None if none was.
-        remarks: what else there is to say.
-        devices: on how many inputs both models gave the same there.
-        failed_devices: runners that could not tell, and why.
-        diff: the changes as text, if they were asked for.
-    """
-
-    conversion: Conversion
-    written: str | None = None
-    remarks: tuple[str, ...] = ()
-    devices: Mapping[str, int] = field(default_factory=dict)
-    failed_devices: Mapping[str, str] = field(default_factory=dict)
-    diff: str | None = None
-
-    @property
-    def is_refused(self) -> bool:
-        """Tell whether something that was meant is not converted."""
-        return bool(self.conversion.refused)
-
-
 def run_job(job: Job) -> Done:
-    """Convert a model and write it.
+    """Convert a model, verify it on devices and write it.
 
     Raises:
         UsageError: an option does not exist, or a file is in the way.
@@ -86,7 +61,7 @@ def run_job(job: Job) -> Done:
     if job.source == "-":
         raise UsageError("standard input cannot be converted, expected the path of a model")
     is_read_only = job.is_dry or job.output is None
-    finished = () if is_read_only else finish_reading(Path(job.source))  # what a killed run did not get to
+    remarks = () if is_read_only else finish_reading(Path(job.source))  # what a killed run did not get to
     model = read(job.source)
     becomes_ir = job.output is not None and model.format != IR and is_ir_path(job.output)
     if becomes_ir and job.options.get("opset") is not None:
@@ -94,56 +69,44 @@ def run_job(job: Job) -> Done:
     if job.output is not None and not job.in_place:
         is_ir = becomes_ir or model.format == IR
         demand_destination(model, job.output, is_ir=is_ir, overwrite=job.overwrite or job.is_dry)
-    if not becomes_ir:
-        done = _finish(job, convert(model, **job.options))
-    else:
+    with ExitStack() as opened:
+        if not becomes_ir:
+            return _finished(job, Done(convert(model, **job.options), remarks=remarks))
         from ir_scatter.convert.to_ir import exported
 
-        with exported(model, job.options, partial=job.partial) as found:
-            if found.is_exported:
-                done = _finish(job, found.conversion, found.remarks, found.before)
-            else:
-                done = Done(found.conversion)
-    return replace(done, remarks=finished + done.remarks)
+        found, before = opened.enter_context(exported(model, job.options, partial=job.partial))
+        found = replace(found, remarks=remarks + found.remarks)
+        return found if found.conversion.model.format != IR else _finished(job, found, before)
 
 
-def _finish(
-    job: Job, conversion: Conversion, remarks: tuple[str, ...] = (), before: str | None = None
-) -> Done:
+def _finished(job: Job, done: Done, before: str | None = None) -> Done:
     """Verify a conversion on devices and write it.
 
     Args:
         job: what the caller wants.
-        conversion: what there is to write.
-        remarks: what else there is to say.
+        done: what there is to write.
         before: the model that devices are to run before, if that is not the source.
     """
-    files, diff, devices, failed = None, None, dict[str, int](), dict[str, str]()
-    if job.is_dry or job.with_diff or _is_wanted(job, conversion):
-        conversion, files = _with_files(conversion, Path(job.output or job.source))
+    files = None
+    if job.is_dry or job.with_diff or job.partial or done.conversion.is_whole:
+        conversion, files = _with_files(done.conversion, Path(job.output or job.source))
+        done = replace(done, conversion=conversion)
     if files is None:
-        if job.partial:
-            remarks += ("not even a part can be written",)
-        return Done(conversion, None, remarks)
+        more = ("not even a part can be written",) if job.partial else ()
+        return replace(done, remarks=done.remarks + more)
     if job.with_diff:
-        diff = conversion.diff()
+        done = replace(done, diff=conversion.diff())
     is_same = conversion.is_empty and conversion.origin is None
-    if job.devices and _is_wanted(job, conversion) and not is_same:
+    if job.devices and (job.partial or conversion.is_whole) and not is_same:
         from ir_scatter.convert.on_devices import verify_on
 
-        found = verify_on(conversion, job.devices, before)
-        conversion, devices, failed = found.conversion, dict(found.equal), dict(found.failed)
-        remarks += found.remarks
-    written = None
-    if job.output is not None and not job.is_dry and not failed and _is_wanted(job, conversion):
-        finished = commit(files, Path(job.output), overwrite=job.overwrite or job.in_place)
-        written = job.output if files.outputs else None
-        remarks += files.remarks + finished
-    return Done(conversion, written, remarks, devices, failed, diff)
-
-
-def _is_wanted(job: Job, conversion: Conversion) -> bool:
-    return conversion.is_whole or job.partial
+        done = verify_on(done, job.devices, before)
+    is_wanted = (job.partial or done.conversion.is_whole) and not done.failed_devices
+    if job.output is None or job.is_dry or not is_wanted:
+        return done
+    finished = commit(files, Path(job.output), overwrite=job.overwrite or job.in_place)
+    written = job.output if files.outputs else None
+    return replace(done, written=written, remarks=done.remarks + files.remarks + finished)
 
 
 def _with_files(conversion: Conversion, path: Path) -> tuple[Conversion, Files | None]:
@@ -159,48 +122,38 @@ def _with_files(conversion: Conversion, path: Path) -> tuple[Conversion, Files |
         return conversion, conversion.files(path)
     except NotEditable as error:
         whole = Refused(Reason.NOT_EDITABLE, str(error), "", Location(conversion.model.path))
+
+    def problem(nodes: Sequence[Converted]) -> str:
+        try:
+            replace(conversion, converted=tuple(nodes)).files(Path(conversion.model.path))
+        except NotEditable as error:
+            return str(error)
+        return ""
+
     nodes = [one for one in conversion.converted if one.fragment is not None]
-    bad = _bad_nodes(conversion, nodes) if conversion.move is None else {}
-    rest = [one for one in nodes if one not in bad]
-    if not bad or not rest or _problem(conversion, rest):
+    bad: dict[Converted, str] = {}
+    parts, trials = [nodes] if conversion.move is None else [], 0
+    while parts:  # the bad half of a bad part
+        part, trials = parts.pop(), trials + 1
+        why, middle = problem(part), len(part) // 2
+        if why and middle:
+            parts += [part[middle:], part[:middle]]
+        elif why:
+            bad[part[0]] = why
+        if trials == _TRIALS:
+            bad, parts = {}, []
+    good = [one for one in nodes if one not in bad]
+    if not bad or not good or problem(good):
         return replace(conversion, refused=(*conversion.refused, whole)), None
     scopes = {one.location.scope for one in bad}
+    refused = [
+        Refused(Reason.NOT_EDITABLE, why, one.name, one.location, one.source, one.target, one.node.type)
+        for one, why in bad.items()
+    ]
     partly = replace(
         conversion,
         converted=tuple(one for one in conversion.converted if one not in bad),
         verified=tuple(one for one in conversion.verified if one.location.scope not in scopes),
-        refused=(*conversion.refused, *(_not_editable(one, problem) for one, problem in bad.items())),
+        refused=(*conversion.refused, *refused),
     )
     return partly, partly.files(path)
-
-
-def _bad_nodes(conversion: Conversion, nodes: Sequence[Converted]) -> dict[Converted, str]:
-    """Return the nodes that cannot be edited, and why; none if there are more than are looked for."""
-    bad: dict[Converted, str] = {}
-    parts = [nodes]
-    for _ in range(_TRIALS):
-        if not parts:
-            return bad
-        part = parts.pop()
-        problem = _problem(conversion, part)
-        if problem and len(part) == 1:
-            bad[part[0]] = problem
-        elif problem:
-            middle = len(part) // 2
-            parts += [part[middle:], part[:middle]]
-    return {}
-
-
-def _problem(conversion: Conversion, nodes: Sequence[Converted]) -> str:
-    """Return why nodes cannot be edited, "" if they can."""
-    try:
-        replace(conversion, converted=tuple(nodes)).files(Path(conversion.model.path))
-    except NotEditable as error:
-        return str(error)
-    return ""
-
-
-def _not_editable(one: Converted, problem: str) -> Refused:
-    return Refused(
-        Reason.NOT_EDITABLE, problem, one.name, one.location, one.source, one.target, one.node.type
-    )

@@ -1,5 +1,6 @@
 """What is written: the model with its changes and the files of weights beside it; and where it may be."""
 
+import filecmp
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -12,7 +13,6 @@ from ir_scatter.core.model import Model
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import IR
 
-_CHUNK = 1 << 20
 _IR_SUFFIX = FORMATS[IR].suffix
 
 
@@ -55,20 +55,15 @@ def make_files(model: Model, content: bytes | None, appended: bytes, path: Path)
         is_there = file.problem is None
         if appended or (is_there and not _is_same(file.path, copy)):
             outputs.append(Output(copy, appended, file.path if is_there else None, file.size, sources))
-            folders |= dict.fromkeys(_way(path.parent, Path(file.location).parent))
+            folder = path.parent
+            for part in Path(file.location).parent.parts:  # `a/..` leads through `a`
+                folder = folder / part
+                folders |= {} if part == os.pardir else {folder: None}
         if file.problem and not (is_in_place and file.path == source.parent / file.location):
             remarks.append(file.problem)
     if content is not None or not _is_same(source, path):
         outputs.append(Output(path, content or b"", None if content else source, sources=sources))
     return Files(tuple(outputs), tuple(folders), tuple(remarks))
-
-
-def _way(folder: Path, inside: Path) -> Iterator[Path]:
-    """Yield the folders on the way to one inside of another; `a/..` leads through `a`."""
-    for part in inside.parts:
-        folder = folder / part
-        if part != os.pardir:
-            yield folder
 
 
 def commit(files: Files, path: Path, *, overwrite: bool) -> tuple[str, ...]:
@@ -83,36 +78,24 @@ def commit(files: Files, path: Path, *, overwrite: bool) -> tuple[str, ...]:
         UsageError: a file exists.
         CannotWrite: a file cannot be written; nothing was changed.
     """
-    outputs = files.outputs if overwrite else _demand_free(files.outputs, path)
+    outputs = []
+    for output in files.outputs:
+        if overwrite or not os.path.lexists(output.path):
+            outputs.append(output)
+        elif output.path == path or not _is_copy(output):
+            raise UsageError(f"{output.path} exists, expected a path that is free, or to overwrite it")
     with _folders(files.folders):
         return replace_files(outputs)
 
 
-def _demand_free(outputs: Sequence[Output], path: Path) -> list[Output]:
-    """Return the files that are to be written: those beside the model may be there if they are the same."""
-    wanted = []
-    for output in outputs:
-        if not os.path.lexists(output.path):
-            wanted.append(output)
-        elif output.path == path or not _is_copy(output):
-            raise UsageError(f"{output.path} exists, expected a path that is free, or to overwrite it")
-    return wanted
-
-
 def _is_copy(output: Output) -> bool:
-    """Tell whether a file holds already what is to be written."""
+    """Tell whether a file beside the model holds already what is to be written."""
     if output.copied is None or output.content or not output.path.is_file():
         return False
     try:
-        with output.copied.open("rb") as left, output.path.open("rb") as right:
-            if os.fstat(left.fileno()).st_size != os.fstat(right.fileno()).st_size:
-                return False
-            while piece := left.read(_CHUNK):
-                if piece != right.read(_CHUNK):
-                    return False
+        return filecmp.cmp(output.copied, output.path, shallow=False)
     except OSError:
         return False
-    return True
 
 
 @contextmanager
@@ -147,7 +130,6 @@ def source_files(model: Model) -> list[Path]:
 
 
 def is_ir_path(output: str) -> bool:
-    """Tell whether a path is that of an IR."""
     return output.lower().endswith(_IR_SUFFIX)
 
 

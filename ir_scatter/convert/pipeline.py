@@ -1,90 +1,289 @@
-"""Takes every node that is meant through planning, rewriting and proof."""
+"""Which nodes are to become what, and in which opset; each of them through rewriting and proof."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple, TypeAlias
 
-from ir_scatter.analysis.conditions import Condition
+from ir_scatter.analysis.conditions import Condition, judge
+from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
+from ir_scatter.analysis.signature import signature
 from ir_scatter.convert.conversion import Conversion, Converted, Refused, Verified
 from ir_scatter.convert.output import source_files
-from ir_scatter.convert.request import Task, make_plan, moved
-from ir_scatter.convert.rewriter import Promises, Rewriter, Rewritten
+from ir_scatter.convert.rewriter import Rewriter, Rewritten
+from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel, UsageError
-from ir_scatter.core.model import Model, collector_paused
+from ir_scatter.core.model import ONNX, OPENVINO, Function, Model, Node, OpKey, collector_paused
+from ir_scatter.ops.lookup import SPECS, find, scatter_types
+from ir_scatter.ops.scatter_onnx import LATEST_OPSET
+from ir_scatter.ops.spec import OpSpec
 from ir_scatter.reading import read
+from ir_scatter.rewrites import all_rewrites, leads_to
+from ir_scatter.rewrites.base import Promises
 from ir_scatter.rewrites.refusals import Reason, Refusal
 
-if TYPE_CHECKING:
-    from ir_scatter.convert.proof import Proven
+_DIALECTS = {ONNX: "ONNX", OPENVINO: "OpenVINO"}
+
+
+class _Candidate(NamedTuple):
+    """One scatter node as the file holds it.
+
+    Attributes:
+        node: in a function that of the definition.
+        sites: the node seen by role, once for each signature of the function that it is in; where
+            they do not look alike, what is known whatever the signature comes first.
+    """
+
+    node: Node
+    sites: tuple[ScatterNode, ...]
+
+    @property
+    def spec(self) -> OpSpec | None:
+        """Its row, None if its opset does not contain it."""
+        return self.sites[0].lookup.spec
+
+    @property
+    def key(self) -> OpKey | None:
+        return None if self.spec is None else self.spec.key
+
+
+_Task: TypeAlias = tuple[_Candidate, OpSpec, int | None]
+"""A node, the row that is wanted, and the opset that its new nodes belong to; None in an IR."""
 
 
 def run(
-    model: "Model | str | Path",
+    model: Model | str | Path,
+    to: str | None,
+    *,
+    sources: Collection[str],
+    nodes: Sequence[str],
+    opset: int | None,
     assume: Iterable[str],
     keeps_negative: bool,
     cases: int,
     seed: int,
-    **meant: Any,
 ) -> Conversion:
-    """Convert a model; see `ir_scatter.convert`, and `make_plan` for what is meant."""
-    promises = Promises(frozenset(map(_condition, assume)), keeps_negative)
+    """Convert a model; see `ir_scatter.convert`."""
+    for text in (assume := tuple(assume)):
+        if text not in list(Condition):
+            raise UsageError(f"{text!r} cannot be assumed, expected one of {', '.join(Condition)}")
+    promises = Promises(frozenset(map(Condition, assume)), keeps_negative)
     converted, refused, verified = list[Converted](), list[Refused](), list[Verified]()
-    proofs: dict[Rewritten, Proven | Refusal] = {}  # nodes that look the same are proven once
+    proofs: dict[Rewritten, int | Refusal] = {}  # nodes that look the same are proven once
     with collector_paused():
         known = read(model) if isinstance(model, str | Path) else model
         with suppress(UnreadableModel):  # said when the model is written
             source_files(known)  # what is copied later must still be the same as now
         rewriter = Rewriter(known, promises)
-        plan = make_plan(rewriter, **meant)
-        for task in plan.tasks:
-            node, key, target = task.candidate.node, task.candidate.key, task.target.key
-            outcome = rewriter.rewrite(task.candidate.sites, task.target, task.opset)
+        tasks, final = _plan(rewriter, to, sources, nodes, opset)
+        for (node, sites), target, own in tasks:
+            outcome = rewriter.rewrite(sites, target, own)
             if isinstance(outcome, Rewritten) and cases > 0:
+                from ir_scatter.convert.proof import prove
+
                 if outcome not in proofs:
-                    proofs[outcome] = _prove(rewriter, task, outcome, cases, seed)
+                    proofs[outcome] = prove(rewriter, sites[0], outcome, own, cases, seed)
                 proof = proofs[outcome]
                 if isinstance(proof, Refusal):
                     outcome = proof
                 else:
-                    verified.append(Verified(node, proof.cases))
+                    verified.append(Verified(node, proof))
+            spec = sites[0].lookup.spec
+            key = None if spec is None else spec.key
             if isinstance(outcome, Refusal):
-                place = node.location
-                refused.append(
-                    Refused(outcome.code, outcome.message, node.name, place, key, target, node.type)
-                )
+                why, place = (outcome.code, outcome.message), node.location
+                refused.append(Refused(*why, node.name, place, key, target.key, node.type))
             elif outcome is not None:
-                assert key is not None
                 names = tuple([rewrite.name for rewrite in outcome.way])
-                converted.append(Converted(node, key, target, names, outcome.assumptions, outcome.fragment))
-        if refused and plan.move is not None:  # those that are left move as they are
-            plan = moved(plan.tasks, known, plan.move.opset, [one.node for one in converted])
+                converted.append(
+                    Converted(node, key, target.key, names, outcome.assumptions, outcome.fragment)
+                )
+        move = None
+        if final is not None:
+            from ir_scatter.convert.opset.move import plan_move
+
+            # Nodes that are converted become nodes of the opset by themselves, others move as they are.
+            move = plan_move(known, final, ignore=[one.node for one in converted])
     told = {one.location.scope for one in refused}
-    refused += [one for one in plan.obstacles if one.location.scope not in told]
-    return Conversion(known, tuple(converted), tuple(refused), tuple(verified), plan.move, seed)
+    for scope, type, reason in move.obstacles if move is not None else ():
+        message = reason if reason.startswith(type) else f"{type}: {reason}"
+        place = Location(known.path, scope=scope)
+        if scope not in told:
+            refused.append(Refused(Reason.OPSET, message, scope.rpartition("/")[2], place, type=type))
+    return Conversion(known, tuple(converted), tuple(refused), tuple(verified), move, seed)
 
 
-def _prove(rewriter: Rewriter, task: Task, outcome: Rewritten, cases: int, seed: int) -> "Proven | Refusal":
-    """Compare both forms; those of a node like it where its own inputs are too large."""
-    from ir_scatter.convert.proof import prove
-    from ir_scatter.convert.smaller import smaller
-    from ir_scatter.inputs.node import TooLarge
+def _plan(
+    rewriter: Rewriter, to: str | None, sources: Collection[str], nodes: Sequence[str], opset: int | None
+) -> tuple[list[_Task], int | None]:
+    """Return what becomes of scatter nodes, and the opset that an ONNX model moves to; None if it stays.
 
-    site = task.candidate.sites[0]
-    try:
-        return prove(outcome, site, rewriter.promises, cases, seed)
-    except TooLarge as error:
-        problem = Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
-    like = smaller(rewriter, site, outcome, task.opset)
-    try:
-        return prove(like.rewritten, like.site, like.promises, cases, seed) if like else problem
-    except TooLarge:
-        return problem
+    Raises:
+        UsageError: a name, an operator or an opset does not exist.
+    """
+    model = rewriter.model
+    if opset is not None and model.domain != ONNX:
+        raise UsageError("an opset is chosen for ONNX models only: each layer of an IR has its own")
+    found = _candidates(rewriter)
+    if nodes:
+        found = _matching(found, nodes)
+    if sources:
+        keys = _find_sources(model, sources)
+        found = [one for one in found if one.key in keys]
+    rows = _find_targets(model, to) if to is not None else None
+    is_explicit = bool(sources or nodes)
+    specs = {one.key: one.spec for one in found}
+    wanted = {key: _rows_for(spec, rows, is_explicit=is_explicit) for key, spec in specs.items()}
+    meant = [one for one in found if wanted[one.key] is not None]
+    if model.domain != ONNX:
+        return [(one, (wanted[one.key] or ())[-1], None) for one in meant], None
+
+    if opset is not None and not 1 <= opset <= LATEST_OPSET:
+        raise UsageError(f"the opset is {opset}, expected 1 to {LATEST_OPSET}")
+    current, final = model.opset_imports.get(ONNX), opset
+    possible = list({row.key: row for several in wanted.values() for row in several or ()}.values())
+    opsets = {number for row in possible for number in row.opsets if isinstance(number, int)}
+    if opset is not None and opsets and opset not in opsets:
+        names = " and ".join(_names(possible))
+        raise UsageError(f"opset {opset} has no {names}, expected opset {min(opsets)} to {max(opsets)}")
+    if opset is None and current is not None and opsets and current not in opsets:
+        final = min(opsets, key=lambda number: (abs(number - current), number))
+        if final > current:
+            from ir_scatter.convert.opset.move import lowest_opset
+
+            final = lowest_opset(model, final, ignore=[one.node for one in meant]) or final
+    if current is None or final == current:
+        final = None
+    tasks = list[_Task]()
+    for one in meant if final is None else found:  # in another opset a version may change, meant or not
+        own, several = one.node.opset if final is None else final, wanted[one.key]
+        if not isinstance(own, int):
+            continue
+        if several is None:
+            lookup = find(one.node.domain, one.node.type, own)
+            several = [lookup.spec] if lookup is not None and lookup.spec is not None else []
+        target = next((row for row in several if own in row.opsets), several[-1] if several else None)
+        if target is not None and target.key != one.key:
+            tasks.append((one, target, own))
+    return tasks, final
 
 
-def _condition(text: str) -> Condition:
-    try:
-        return Condition(text)
-    except ValueError:
-        known = ", ".join(Condition)
-        raise UsageError(f"{text!r} cannot be assumed, expected one of {known}") from None
+def _rows_for(
+    spec: OpSpec | None, rows: Sequence[OpSpec] | None, *, is_explicit: bool
+) -> Sequence[OpSpec] | None:
+    """Return the rows that nodes of a row may become; None if they are not concerned.
+
+    Where nothing is asked for, a deprecated operator becomes what replaces it.
+    """
+    if rows is None:
+        if spec is None or spec.deprecated_by is None:
+            return None
+        type = spec.deprecated_by[:2]
+        return next((_family(row) for row in _targets() if row.key[:2] == type), None)
+    is_meant = is_explicit or spec is None or any(leads_to(spec.key, row.key) for row in rows)
+    return rows if is_meant else None
+
+
+# The scatter nodes of a model
+
+
+def _candidates(rewriter: Rewriter) -> list[_Candidate]:
+    """Return every scatter node, in the order of the file."""
+    model = rewriter.model
+    found = [_Candidate(site.node, (site,)) for site in scatter_nodes(model.graph, rewriter.check.facts)]
+    for function in model.functions:
+        found += _of_function(rewriter, function)
+    return found
+
+
+def _of_function(rewriter: Rewriter, function: Function) -> Iterator[_Candidate]:
+    types = scatter_types(rewriter.model.domain)
+    walks = [list(instance.walk(types)) for instance in function.instances]
+    for number, node in enumerate(function.definition.walk(types)):
+        own = rewriter.site(node)
+        sites = [rewriter.site(walk[number]) for walk in walks if number < len(walk)]
+        known = [site for site in sites if site is not None]
+        if own is None:
+            continue
+        if not known or any(_looks(site) != _looks(known[0]) for site in known):
+            known.insert(0, own)
+        yield _Candidate(node, tuple(known))
+
+
+def _looks(site: ScatterNode) -> object:
+    """Return what decides the form of a node; what is not known to be like another one is like no other."""
+    key = signature(site)
+    if key is None:
+        return site
+    array, proven = site.index_array, [judge(condition, site) for condition in Condition]
+    return key, None if array is None else array.tobytes(), proven
+
+
+def _matching(found: Sequence[_Candidate], patterns: Sequence[str]) -> list[_Candidate]:
+    """Return the nodes that a pattern names: literally, or else as a glob."""
+    names = [(one.node.name, one.node.scope) for one in found]
+    chosen: set[int] = set()
+    for pattern in patterns:
+        named = [at for at, both in enumerate(names) if pattern in both]
+        named = named or [
+            at for at, both in enumerate(names) if any(fnmatchcase(name, pattern) for name in both)
+        ]
+        if not named:
+            raise UsageError(f"no scatter node is named {pattern!r}; `ir-scatter inspect` lists them")
+        chosen.update(named)
+    return [found[at] for at in sorted(chosen)]
+
+
+# Operators by the names that users write
+
+
+@cache
+def _targets() -> tuple[OpSpec, ...]:
+    """Return the rows that some rewrite leads to."""
+    return tuple({rewrite.target.key: rewrite.target for rewrite in all_rewrites()}.values())
+
+
+def _find_targets(model: Model, text: str) -> tuple[OpSpec, ...]:
+    """Return the rows that a target names, oldest first; in an IR, which takes any of them, the newest."""
+    known = [spec for spec in _targets() if _is_named(spec.key, text)]
+    fitting = [spec for spec in known if spec.key.domain == model.domain]
+    if fitting:
+        fitting.sort(key=lambda row: row.key.version)
+        return tuple(fitting if model.domain == ONNX else fitting[-1:])
+    names = [str(key) for key in sorted(spec.key for spec in _targets()) if key.domain == model.domain]
+    what = f"is no target in {_DIALECTS[model.domain]}" if known else "is no target"
+    raise UsageError(f"{text!r} {what}, expected one of {', '.join(names)}, or one without its version")
+
+
+def _find_sources(model: Model, texts: Collection[str]) -> frozenset[OpKey]:
+    keys = sorted(key for key in SPECS if key.domain == model.domain)
+    found: set[OpKey] = set()
+    for text in texts:
+        named = {key for key in keys if _is_named(key, text)}
+        if not named:
+            raise UsageError(
+                f"{text!r} is no scatter operator of {_DIALECTS[model.domain]}, expected one of "
+                f"{', '.join(map(str, keys))}, or one without its version"
+            )
+        found |= named
+    return frozenset(found)
+
+
+def _is_named(key: OpKey, text: str) -> bool:
+    return text.lower() in {str(key).lower(), key.type.lower()}
+
+
+def _names(rows: Sequence[OpSpec]) -> list[str]:
+    """Return the names of rows; the type alone if all its versions are among them."""
+    keys = {row.key for row in rows}
+    is_whole = [keys >= {other.key for other in _family(row)} for row in rows]
+    names = [row.key.type if whole else str(row.key) for row, whole in zip(rows, is_whole, strict=True)]
+    return list(dict.fromkeys(names))
+
+
+def _family(spec: OpSpec) -> tuple[OpSpec, ...]:
+    lookup = find(spec.key.domain, spec.key.type, spec.opsets[0])
+    assert lookup is not None
+    return lookup.family

@@ -1,22 +1,22 @@
 """Old form against new, on generated legal inputs of the node's own shapes and types."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
-from ir_scatter.analysis.conditions import Condition
+from ir_scatter.analysis.conditions import Condition, Verdict
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.compare import result
 from ir_scatter.compare.measure import are_equal, measure
-from ir_scatter.compare.result import Verdict
 from ir_scatter.compare.tolerance import EXACT
-from ir_scatter.convert.rewriter import Promises, Rewritten
+from ir_scatter.convert.rewriter import Rewriter, Rewritten, fragment_of
 from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.errors import Error, NoInputs
 from ir_scatter.core.fragment import Fragment, NewConstant
-from ir_scatter.core.model import Node
-from ir_scatter.core.shapes import counted, show_numbers
+from ir_scatter.core.model import Node, Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, counted, show_numbers
 from ir_scatter.evaluate import evaluate_detailed
 from ir_scatter.evaluate.model import compute_node
 from ir_scatter.inputs.constraints import IndexConstraint
@@ -24,31 +24,45 @@ from ir_scatter.inputs.node import MOST_ELEMENTS, Given, Misfit, TooLarge, draw_
 from ir_scatter.ops import targets
 from ir_scatter.ops.general import find_computed
 from ir_scatter.ops.lookup import find
-from ir_scatter.ops.spec import IndexRange, OpSpec, Role
-from ir_scatter.rewrites.base import Rewrite, View
+from ir_scatter.ops.spec import IndexRange, Role
+from ir_scatter.rewrites.base import Promises, View
 from ir_scatter.rewrites.refusals import Reason, Refusal
 
-
-@dataclass(frozen=True, slots=True)
-class Proven:
-    """A node whose old and new form gave the same on so many cases."""
-
-    cases: int
+_SMALL = 8
+"""Dimensions up to here are no large ones."""
 
 
 def prove(
-    rewritten: Rewritten, site: ScatterNode, promises: Promises, cases: int, seed: int
-) -> "Proven | Refusal":
-    """Compute both forms and compare them.
+    rewriter: Rewriter, site: ScatterNode, rewritten: Rewritten, opset: int | None, cases: int, seed: int
+) -> int | Refusal:
+    """Return on how many cases both forms give the same.
 
     Elements that more than one update writes without a reduction must be one of the candidates;
-    floating-point reductions may differ by what rounding in another order makes of them.
-
-    Raises:
-        TooLarge: the node's own inputs would take too much memory.
+    floating-point reductions may differ by what rounding in another order makes of them. Where the node's
+    own inputs would take too much memory, a node with smaller ones stands for it.
     """
-    random, constraint = np.random.default_rng(seed), _constraint(rewritten.way, site, promises)
-    done = elements = 0
+    try:
+        return _prove(rewriter, site, rewritten, cases, seed)
+    except TooLarge as error:
+        problem = Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
+    view, promises = View(site, rewriter.promises), rewriter.promises
+    proven = {condition for condition in Condition if view.proof(condition).verdict is Verdict.PROVEN}
+    other = Rewriter(rewriter.model, replace(promises, conditions=promises.conditions | proven))
+    like = other.site(_with_unknown_sizes(site).nodes[0])
+    assert like is not None
+    form = other.along(like, rewritten.way, opset)
+    try:
+        return problem if isinstance(form, Refusal) else _prove(other, like, form, cases, seed)
+    except TooLarge:
+        return problem
+
+
+def _prove(
+    rewriter: Rewriter, site: ScatterNode, rewritten: Rewritten, cases: int, seed: int
+) -> int | Refusal:
+    promises = rewriter.promises
+    constraint = _constraint(rewritten, View(site, promises))
+    random, done, elements = np.random.default_rng(seed), 0, 0
     for number in range(cases):
         if done and elements > MOST_ELEMENTS:
             break  # large nodes get one case
@@ -61,36 +75,59 @@ def prove(
             raise
         except NoInputs as error:
             return Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
-        difference = _difference(rewritten.fragment, site, given, wraps=promises.keeps_negative)
+        difference = _difference(rewritten.fragment, site, given, promises)
         if difference:
             return Refusal(Reason.NOT_EQUAL, f"{difference} (case {done} of seed {seed})")
         done += 1
         elements += given.data.size
-    return Proven(done)
+    return done
 
 
-def _constraint(way: Sequence[Rewrite], site: ScatterNode, promises: Promises) -> IndexConstraint:
+def _constraint(rewritten: Rewritten, view: View) -> IndexConstraint:
     """Return what the rewrites rely on."""
-    view = View(site, promises.conditions, promises.keeps_negative)
-    wanted = {condition for rewrite in way for condition in rewrite.requires(view, rewrite.target)}
-    is_unique, are_equal = Condition.UNIQUE in wanted, Condition.EQUAL in wanted
-    return IndexConstraint(is_unique, not view.may_be_negative, are_equal)
+    wanted = {condition for rewrite in rewritten.way for condition in rewrite.requires(view, rewrite.target)}
+    return IndexConstraint(
+        are_unique=Condition.UNIQUE in wanted,
+        are_non_negative=not view.may_be_negative,
+        are_equal=Condition.EQUAL in wanted,
+    )
 
 
-def _difference(fragment: Fragment, site: ScatterNode, given: Given, *, wraps: bool) -> str:
+def _with_unknown_sizes(site: ScatterNode) -> Fragment:
+    """Return a node like another one whose inputs are no constants, and whose sizes are small or unknown."""
+
+    def unknown(shape: Shape) -> Shape:
+        if shape is None:
+            return None
+        return tuple(dim if isinstance(dim, int) and dim <= _SMALL else UNKNOWN_DIM for dim in shape)
+
+    shapes = {Role.DATA: site.data_shape, Role.INDICES: site.indices_shape}
+    shapes[Role.UPDATES] = site.updates.shape if site.updates else None
+    given, known = list[Value | None](), dict[int, Value]()
+    for port, input in zip(site.spec.ports, site.node.inputs, strict=False):
+        value = input.value
+        if value is not None and id(value) not in known:
+            is_other = port.role in shapes
+            shape = unknown(shapes.get(port.role))
+            known[id(value)] = Value("input", value.element_type, shape) if is_other else value
+        given.append(None if value is None else known[id(value)])
+    return fragment_of(site, given, unknown(site.data_shape))
+
+
+def _difference(fragment: Fragment, site: ScatterNode, given: Given, promises: Promises) -> str:
     """Return how the new form differs from the old one, "" if it does not."""
-    spec = site.spec
     try:
-        expected = evaluate_detailed(str(spec.key), **given.arguments)
-        found = run_fragment(fragment, given.inputs, wraps=wraps)
+        expected = evaluate_detailed(str(site.spec.key), **given.arguments)
+        found = run_fragment(fragment, given.inputs, wraps=promises.keeps_negative)
     except Error as error:
         return f"could not be computed: {error}"
     if are_equal(found, expected.values):
         return ""
     differs = measure(found, expected.values, EXACT, bound=2 * expected.rounding_bound)
-    if differs.verdict is Verdict.MISMATCH and not differs.remark and expected.contested.any():
+    wrong = result.Verdict.MISMATCH
+    if differs.verdict is wrong and not differs.remark and expected.contested.any():
         differs = measure(found, expected.values, EXACT, contested=expected.allows(found))
-    if differs.verdict is not Verdict.MISMATCH:
+    if differs.verdict is not wrong:
         return ""
     if differs.worst is None:
         return f"the new form {differs.remark}"
@@ -121,31 +158,25 @@ def run_fragment(fragment: Fragment, inputs: Sequence[Array | None], *, wraps: b
                 known[id(value)] = value.constant.array
             arrays.append(None if value is None else known[id(value)])
         known[id(new.output)] = _run(node, arrays, wraps=wraps)
-    result = known[id(fragment.result.output)]
-    assert result is not None
-    return result
+    found = known[id(fragment.result.output)]
+    assert found is not None
+    return found
 
 
-def _run(node: Node, arrays: Sequence[Array | None], *, wraps: bool) -> Array:
+def _run(node: Node, arrays: list[Array | None], *, wraps: bool) -> Array:
     lookup = find(node.domain, node.type, node.opset)
-    if wraps and lookup is not None and lookup.spec is not None:
-        arrays = _from_front(lookup.spec, arrays)
+    spec = lookup.spec if lookup is not None and wraps else None
+    number = spec.port_index(Role.INDICES) if spec is not None else None
+    if spec is not None and number is not None and spec.index_range is IndexRange.NON_NEGATIVE:
+        data, indices = arrays[spec.port_index(Role.DATA) or 0], arrays[number]
+        assert data is not None
+        assert indices is not None
+        if kind(indices) == "signed":
+            axis = spec.port_index(Role.AXIS)
+            at = None if axis is None else arrays[axis]
+            sizes = data.shape[: indices.shape[-1]] if at is None else data.shape[int(at.reshape(-1)[0])]
+            arrays = [*arrays[:number], targets.from_front(indices, sizes), *arrays[number + 1 :]]
     work = lookup or find_computed(node.domain, node.type)
     assert work is not None
     (found,) = compute_node(Step(node, (), ("output",), work, ()), arrays)
     return found
-
-
-def _from_front(spec: OpSpec, arrays: Sequence[Array | None]) -> Sequence[Array | None]:
-    """Return the inputs of a scatter node with indices counted from the front, if the text demands it."""
-    number, axis = spec.port_index(Role.INDICES), spec.port_index(Role.AXIS)
-    if spec.index_range is not IndexRange.NON_NEGATIVE or number is None:
-        return arrays
-    data, indices = arrays[spec.port_index(Role.DATA) or 0], arrays[number]
-    assert data is not None
-    assert indices is not None
-    if kind(indices) != "signed":
-        return arrays
-    at = None if axis is None else arrays[axis]
-    sizes = data.shape[: indices.shape[-1]] if at is None else data.shape[int(at.reshape(-1)[0])]
-    return [*arrays[:number], targets.from_front(indices, sizes), *arrays[number + 1 :]]

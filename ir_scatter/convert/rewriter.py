@@ -7,7 +7,7 @@ from functools import partial
 from typing import TypeAlias
 
 from ir_scatter.analysis.conditions import Condition, Proof, Verdict
-from ir_scatter.analysis.scatter_node import Operand, ScatterNode
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.diagnostics import Diagnostic, Severity
 from ir_scatter.core.fragment import Fragment, NewNode
 from ir_scatter.core.model import Model, Node, Value
@@ -15,16 +15,13 @@ from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, agree, narrow, show
 from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import Layout, OpSpec, Role
 from ir_scatter.rewrites import leads_to, route
-from ir_scatter.rewrites.base import BY_SIGNATURE, Rewrite, View
+from ir_scatter.rewrites.base import BY_SIGNATURE, Promises, Rewrite, View
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.pieces import is_strict
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.negative_index import negative_index
 from ir_scatter.validate import Check
-
-_SMALL = 8
-"""Dimensions up to here are no large ones."""
 
 KEPT_NEGATIVE = "negative-indices-kept"
 """How the report records that negative indices were vouched for."""
@@ -34,19 +31,6 @@ _Answers: TypeAlias = tuple[tuple[Condition, Proof], ...]
 
 _SETTLED_BY_GROUP = {Condition.NON_NEGATIVE, Condition.UNIQUE, Condition.FULL}
 """Conditions that nodes of one group meet alike, if their indices have no faults or are the same."""
-
-
-@dataclass(frozen=True, slots=True)
-class Promises:
-    """What the user vouches for.
-
-    Attributes:
-        conditions: those named with `--assume`.
-        keeps_negative: whether negative indices may reach a target that forbids them.
-    """
-
-    conditions: frozenset[Condition] = frozenset()
-    keeps_negative: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,15 +83,20 @@ class Rewriter:
         """
         self._judged.clear()
         self._numbers_of.clear()
-        site, way = sites[0], self._way(sites[0], target, opset) or ()
-        group = self.check.groups.of(site) if len(sites) == 1 and self._is_grouped(way) else None
+        site, way = sites[0], _way(sites[0], target, opset) or ()
+        is_grouped = not self.check.of_each and all(rewrite.reads <= BY_SIGNATURE for rewrite in way)
+        group = self.check.groups.of(site) if len(sites) == 1 and is_grouped else None
         if group is None:
             return self._closely(sites, target, opset)
         faults = site.index_array if group.has_faults(site) else None
         numbers = None if faults is None else (faults.dtype.str, faults.tobytes())
         known = self._known[group, target.key, opset, numbers]
         for answers, outcome in known:
-            view = self._view(self._first_step(site)) if answers else None
+            view = None
+            if answers:
+                first = self.site(as_fragment(site).nodes[0])
+                assert first is not None
+                view = self._view(first)
             if view is None or all(view.proof(condition) == proof for condition, proof in answers):
                 return outcome
         outcome = self._closely(sites, target, opset)
@@ -116,17 +105,6 @@ class Rewriter:
             known.append((answers, outcome))
         return outcome
 
-    def _is_grouped(self, way: tuple[Rewrite, ...]) -> bool:
-        """Tell whether neither rules nor rewrites read more than what nodes have in common."""
-        return not self.check.of_each and all(rewrite.reads <= BY_SIGNATURE for rewrite in way)
-
-    def _way(self, site: ScatterNode, target: OpSpec, opset: int | None) -> tuple[Rewrite, ...] | None:
-        """Return the rewrites to be applied, () if the node is what it should be; None if none lead there."""
-        spec = site.lookup.spec
-        if spec is None or (spec.key == target.key and not leads_to(target.key, target.key)):
-            return ()
-        return route(spec.key, target.key, opset)
-
     def _closely(
         self, sites: Sequence[ScatterNode], target: OpSpec, opset: int | None
     ) -> "Rewritten | Refusal | None":
@@ -134,10 +112,13 @@ class Rewriter:
         found: list[Diagnostic] = []
         for site in sites:
             if site.lookup.spec is None:
-                return Refusal(Reason.BREAKS_RULES, f"{site.lookup.type} is not in {_opset(site.node)}")
-            open_input = _open_input(site)
-            if open_input:
-                return Refusal(Reason.BREAKS_RULES, open_input)
+                own = site.node.opset
+                where = own if isinstance(own, str) else f"opset {own}"
+                return Refusal(Reason.BREAKS_RULES, f"{site.lookup.type} is not in {where}")
+            for number, (port, given) in enumerate(zip(site.spec.ports, site.node.inputs, strict=False)):
+                if given.is_present and given.value is None:  # the file is at fault, not the node
+                    message = f"input {number}, {port.name}, comes from nothing that exists"
+                    return Refusal(Reason.BREAKS_RULES, message)
             found += self.check.node(site, site.node.graph)
         for diagnostic in found:
             if diagnostic.severity is Severity.ERROR:
@@ -145,7 +126,7 @@ class Rewriter:
         for problem in filter(None, map(_contradiction, sites)):
             return Refusal(Reason.BREAKS_RULES, problem)
         site = sites[0]
-        way = self._way(site, target, opset)
+        way = _way(site, target, opset)
         if way is None:
             return Refusal(Reason.NO_ROUTE, f"no rewrite leads from {site.spec.key} to {target.key}")
         if not way or way[0].is_done(self._view(site), way[0].target):
@@ -153,26 +134,17 @@ class Rewriter:
         return self.along(site, way, opset, found)
 
     def _view(self, site: ScatterNode) -> View:
-        conditions, keeps_negative = self.promises.conditions, self.promises.keeps_negative
-        return View(site, conditions, keeps_negative, judged=self._judged, numbers_of=self._numbers_of)
-
-    def _first_step(self, site: ScatterNode) -> ScatterNode:
-        found = self.site(start(site).nodes[0])
-        assert found is not None
-        return found
+        return View(site, self.promises, judged=self._judged, numbers_of=self._numbers_of)
 
     def along(
         self, site: ScatterNode, way: tuple[Rewrite, ...], opset: int | None, found: Sequence[Diagnostic] = ()
     ) -> Rewritten | Refusal:
-        """Rewrite a node by these rewrites.
+        """Rewrite a node by these rewrites, one after the other.
 
-        Args:
-            site: the node.
-            way: the rewrites, one after the other.
-            opset: that of the ONNX model that is written.
-            found: what rules have against the node as it is.
+        New nodes may not break a rule that the node as it is does not break; `found` is what rules have
+        against that.
         """
-        fragment, assumptions = start(site), set[str]()
+        fragment, assumptions = as_fragment(site), set[str]()
         for rewrite in way:
             for node in fragment.nodes:
                 lookup = find(node.domain, node.type, node.opset)
@@ -184,28 +156,25 @@ class Rewriter:
                     return other
                 fragment = fragment.substituted(node, other)
                 assumptions.update(view.relied_on)
-        if self.promises.keeps_negative and self._relies_on_sign(site, way):
-            assumptions.add(KEPT_NEGATIVE)
         known = {diagnostic.code for diagnostic in found}
-        broken = self._broken(
-            fragment, known | {negative_index.code} if self.promises.keeps_negative else known
-        )
-        return broken or Rewritten(fragment, way, tuple(sorted(assumptions)), bool(self._numbers_of))
-
-    def _relies_on_sign(self, site: ScatterNode, way: tuple[Rewrite, ...]) -> bool:
-        return any(is_strict(rewrite.target) for rewrite in way) and self._view(site).may_be_negative
-
-    def _broken(self, fragment: Fragment, known: set[str]) -> Refusal | None:
-        """Refuse new nodes that break a rule which the old one does not break."""
-        for node in fragment.nodes:
-            site = self.site(node)
-            if site is None:
-                continue
-            for diagnostic in self.check.node(site, fragment):
+        if self.promises.keeps_negative:
+            known.add(negative_index.code)
+            if any(is_strict(rewrite.target) for rewrite in way) and self._view(site).may_be_negative:
+                assumptions.add(KEPT_NEGATIVE)
+        for new in filter(None, map(self.site, fragment.nodes)):
+            for diagnostic in self.check.node(new, fragment):
                 if diagnostic.severity is not Severity.NOTE and diagnostic.code not in known:
                     message = f"the new node would break {diagnostic.code}: {diagnostic.message}"
                     return Refusal(Reason.TARGET_BREAKS_RULES, message)
-        return None
+        return Rewritten(fragment, way, tuple(sorted(assumptions)), bool(self._numbers_of))
+
+
+def _way(site: ScatterNode, target: OpSpec, opset: int | None) -> tuple[Rewrite, ...] | None:
+    """Return the rewrites to be applied, () if the node is what it should be; None if none lead there."""
+    spec = site.lookup.spec
+    if spec is None or (spec.key == target.key and not leads_to(target.key, target.key)):
+        return ()
+    return route(spec.key, target.key, opset)
 
 
 def _contradiction(site: ScatterNode) -> str:
@@ -214,47 +183,32 @@ def _contradiction(site: ScatterNode) -> str:
     A rule holds an input against data. Where the rank of data, or of indices, is only known when the model
     runs, the other inputs may still tell that no such model can run: there is nothing to rewrite then.
     """
-    data, source = site.data, site.spec.axis
-    found = _of_same_rank(site)
-    if data is None or found is None or found.shape is None:
-        return ""
-    rank = len(found.shape)
-    told = f"{found.port.name} is {show(found.shape)} of rank {rank}"
-    if rank < data.port.min_rank:
-        return f"{told}, expected rank {data.port.min_rank} at least, like {data.port.name}"
-    if data.shape is not None and rank != len(data.shape):
-        return f"{told}, expected rank {len(data.shape)} like {data.port.name}"
-    axis = site.written_axis
-    if axis is None or source is None:
-        return ""
-    is_legal = -rank <= axis < rank and axis % rank not in source.excluded
-    return "" if is_legal else f"{told}, so that axis {axis} is none of {data.port.name}"
-
-
-def _of_same_rank(site: ScatterNode) -> Operand | None:
-    """Return an input whose rank is known and must be that of data."""
+    data, source, axis = site.data, site.spec.axis, site.written_axis
     same = {Layout.ELEMENTS: (site.indices, site.updates), Layout.SEQUENCE: (site.updates,)}
-    operands = same.get(site.spec.layout, ())
-    return next((operand for operand in operands if operand and operand.shape is not None), None)
-
-
-def _open_input(site: ScatterNode) -> str:
-    """Say which input comes from nothing that exists, "" if none does: the file is at fault, not the node."""
-    for number, (port, given) in enumerate(zip(site.spec.ports, site.node.inputs, strict=False)):
-        if given.is_present and given.value is None:
-            return f"input {number}, {port.name}, comes from nothing that exists"
+    for operand in same.get(site.spec.layout, ()):  # the first whose rank is known: it is that of data
+        if data is None or operand is None or operand.shape is None:
+            continue
+        rank = len(operand.shape)
+        told = f"{operand.port.name} is {show(operand.shape)} of rank {rank}"
+        if rank < data.port.min_rank:
+            return f"{told}, expected rank {data.port.min_rank} at least, like {data.port.name}"
+        if data.shape is not None and rank != len(data.shape):
+            return f"{told}, expected rank {len(data.shape)} like {data.port.name}"
+        if axis is None or source is None or (-rank <= axis < rank and axis % rank not in source.excluded):
+            return ""
+        return f"{told}, so that axis {axis} is none of {data.port.name}"
     return ""
 
 
-def _opset(node: Node) -> str:
-    """Return an opset as its dialect says it: "opset2", "opset 8"."""
-    return node.opset if isinstance(node.opset, str) else f"opset {node.opset}"
-
-
 def _apply(rewrite: Rewrite, view: View, opset: int | None) -> Fragment | Refusal:
-    lost = _lost_attribute(rewrite, view)
-    if lost is not None:
-        return lost
+    spec, site = rewrite.source, view.site
+    for name in site.node.attributes:
+        row = spec.attribute(name)
+        if row is None:
+            message = f"{name} is no attribute of {spec.key}, so that it is not known what it means"
+            return Refusal(Reason.ATTRIBUTE_LOST, message)
+        if name not in rewrite.carries and site.attribute(name) != row.default:
+            return Refusal(Reason.ATTRIBUTE_LOST, f"{name} is {site.attribute(name)}, which is lost")
     for condition in rewrite.requires(view, rewrite.target):
         if view.holds(condition):
             continue
@@ -263,54 +217,16 @@ def _apply(rewrite: Rewrite, view: View, opset: int | None) -> Fragment | Refusa
             return Refusal(Reason.CONDITION_VIOLATED, f"{proof.reason}, expected {what}")
         message = f"{what} are not known; --assume {condition} promises them"
         return Refusal(Reason.CONDITION_UNKNOWN, message)
-    given = [port.value for port in view.site.node.inputs]
-    build = Builder(given, view.site.node.domain, opset)
+    build = Builder([port.value for port in site.node.inputs], site.node.domain, opset)
     result = rewrite.build(view, build, rewrite.target)
     return result if isinstance(result, Refusal) else build.fragment(result)
 
 
-def _lost_attribute(rewrite: Rewrite, view: View) -> Refusal | None:
-    """Refuse an attribute that says something and that the rewrite does not take care of."""
-    spec = rewrite.source
-    for name in view.site.node.attributes:
-        row = spec.attribute(name)
-        if row is None:
-            message = f"{name} is no attribute of {spec.key}, so that it is not known what it means"
-            return Refusal(Reason.ATTRIBUTE_LOST, message)
-        if name not in rewrite.carries and view.site.attribute(name) != row.default:
-            return Refusal(Reason.ATTRIBUTE_LOST, f"{name} is {view.site.attribute(name)}, which is lost")
-    return None
+def as_fragment(site: ScatterNode) -> Fragment:
+    """Return the node itself as a fragment, its inputs with the best that is known of them.
 
-
-# The node itself as a fragment, which rewrites begin with
-
-
-def start(site: ScatterNode) -> Fragment:
-    """Return the node itself as a fragment, its inputs with the best that is known of them."""
-    node, given = site.node, list[Value | None]()
-    known: dict[int, Value] = {}
-    shapes = _shapes(site)
-    for number, port in enumerate(node.inputs):
-        value = port.value
-        if value is not None and id(value) not in known:
-            shape = shapes.get(number, site.facts.shape(value))
-            known[id(value)] = Value(
-                value.name,
-                value.element_type or port.stored_type,
-                shape,
-                partial(getattr, value, "producer"),
-                value.output,
-                value.constant,
-                producer_type=value.producer_type,
-                is_input=value.is_input,
-            )
-            site.facts.trust(known[id(value)])
-        given.append(None if value is None else known[id(value)])
-    return _fragment(site, given, site.data_shape)
-
-
-def _shapes(site: ScatterNode) -> dict[int, Shape]:
-    """Return the shapes of inputs by number; those of elements tell of each other."""
+    The shapes of elements tell of each other.
+    """
     operands = {role: site.operand(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)}
     found = {role: one.shape for role, one in operands.items() if one is not None}
     if site.spec.layout is Layout.ELEMENTS:
@@ -321,35 +237,30 @@ def _shapes(site: ScatterNode) -> dict[int, Shape]:
         if ranks:
             unknown = (UNKNOWN_DIM,) * ranks[0]
             found = {role: unknown if dims is None else dims for role, dims in found.items()}
-    return {one.index: found[role] for role, one in operands.items() if one is not None}
-
-
-def with_unknown_sizes(site: ScatterNode) -> Fragment:
-    """Return a node like another one whose inputs are no constants, and whose sizes are small or unknown."""
-    given = list[Value | None]()
-    shapes = {Role.DATA: site.data_shape, Role.INDICES: site.indices_shape}
-    shapes[Role.UPDATES] = site.updates.shape if site.updates else None
-    known: dict[int, Value] = {}
-    for port, input in zip(site.spec.ports, site.node.inputs, strict=False):
-        value = input.value
+    shapes = {one.index: found[role] for role, one in operands.items() if one is not None}
+    given, known = list[Value | None](), dict[int, Value]()
+    for number, port in enumerate(site.node.inputs):
+        value = port.value
         if value is not None and id(value) not in known:
-            shape = shapes.get(port.role)
-            is_kept = port.role not in shapes
-            known[id(value)] = value if is_kept else Value("input", value.element_type, _unknown(shape))
+            known[id(value)] = Value(
+                value.name,
+                value.element_type or port.stored_type,
+                shapes.get(number, site.facts.shape(value)),
+                partial(getattr, value, "producer"),
+                value.output,
+                value.constant,
+                producer_type=value.producer_type,
+                is_input=value.is_input,
+            )
+            site.facts.trust(known[id(value)])
         given.append(None if value is None else known[id(value)])
-    return _fragment(site, given, _unknown(site.data_shape))
+    return fragment_of(site, given, site.data_shape)
 
 
-def _fragment(site: ScatterNode, given: Sequence[Value | None], shape: Shape) -> Fragment:
-    """Return the node with these inputs; its output has this shape."""
+def fragment_of(site: ScatterNode, given: Sequence[Value | None], shape: Shape) -> Fragment:
+    """Return a node like this one as a fragment, with these inputs and this shape of its output."""
     node, data = site.node, site.data
     output = Value("output", data.element_type if data else None, shape)
     assert node.opset is not None
     new = NewNode("scatter", node.domain, node.type, node.opset, tuple(given), node.attributes, output)
     return Fragment(given, [new])
-
-
-def _unknown(shape: Shape) -> Shape:
-    if shape is None:
-        return None
-    return tuple(dim if isinstance(dim, int) and dim <= _SMALL else UNKNOWN_DIM for dim in shape)

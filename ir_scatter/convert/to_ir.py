@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ir_scatter.compare.guard import Reference
 from ir_scatter.convert import convert
-from ir_scatter.convert.conversion import Conversion, Converted, Refused
+from ir_scatter.convert.conversion import Conversion, Converted, Done, Refused
 from ir_scatter.convert.on_devices import against_numpy, constraints_of
+from ir_scatter.convert.opset.adapters import agreed_opset
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.errors import Error, UnreadableModel
 from ir_scatter.core.model import Model, Node
@@ -22,6 +23,7 @@ from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.rules import by_code
 from ir_scatter.runners.base import Status
+from ir_scatter.runners.openvino.questions import export
 from ir_scatter.validate import validate
 
 _CASES = 3
@@ -31,24 +33,8 @@ _TIME_LIMIT = 600.0
 """In seconds, for NumPy to compute a model once."""
 
 
-class Exported(NamedTuple):
-    """What came of an ONNX model as an IR.
-
-    Attributes:
-        conversion: of the IR.
-        is_exported: whether there is an IR; without one, the conversion says what is refused.
-        remarks: what else there is to say.
-        before: the model that OpenVINO has read, if that means the same as the source in another opset.
-    """
-
-    conversion: Conversion
-    is_exported: bool
-    remarks: tuple[str, ...] = ()
-    before: str | None = None
-
-
 @contextmanager
-def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iterator[Exported]:
+def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iterator[tuple[Done, str | None]]:
     """Convert an ONNX model to an IR, which is there as long as this is open, and then its nodes.
 
     Operators that OpenVINO does not read are rewritten in ONNX before.
@@ -58,57 +44,73 @@ def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iter
         options: those of `convert`.
         partial: whether to export although a node is refused.
 
+    Yields:
+        What came of it, of an IR or of the model itself if there is none; and the model that OpenVINO has
+        read, if that means the same as the source in another opset.
+
     Raises:
         UsageError: an option does not fit.
         UnreadableModel: OpenVINO cannot read the model.
     """
     # What breaks a rule has no documented result: OpenVINO might give it one of its own.
     broken = tuple(
-        _refused(one, Reason.BREAKS_RULES, f"breaks {one.code}: {one.message}")
+        replace(_refused(one, "breaks", Reason.BREAKS_RULES), type=one.node.type if one.node else "")
         for one in validate(model)
         if one.severity is Severity.ERROR and by_code()[one.code].is_legality
     )
     if broken and not partial:
-        yield Exported(Conversion(model, refused=broken, origin=model.path), is_exported=False)
+        yield Done(Conversion(model, refused=broken, origin=model.path)), None
         return
     first = _readable_by_openvino(model, options)
     if first is not None and first.refused:
-        yield Exported(first, is_exported=False)
+        yield Done(first), None
         return
     with tempfile.TemporaryDirectory() as folder:
-        source, ir = _export(model, first, Path(folder))
+        path, source = Path(model.path), model
+        if first is not None:
+            path = Path(folder) / "source" / "model.onnx"
+            path.parent.mkdir()
+            first.write(path)
+        problem = export(str(path.resolve()), f"{folder}/model.xml")
+        if problem:
+            message = f"OpenVINO cannot read it: {problem}"
+            raise UnreadableModel("unreadable-file", message, Location(model.path))
+        if first is not None:
+            source = read(path)
+        ir = read(f"{folder}/model.xml")
         found = convert(ir, **options)
-        refused = (*broken, *_findings(ir), *found.refused)
+        against = [
+            _refused(one, "the IR breaks", Reason.TARGET_BREAKS_RULES)
+            for one in validate(ir)
+            if one.severity is Severity.ERROR
+        ]
+        refused = (*broken, *against, *found.refused)
         remarks: tuple[str, ...] = ()
         if not refused and options["verify"]:
-            kept = {} if first is None else constraints_of(first)
-            problem, remarks = _compare(tuple(dict.fromkeys((model, source))), ir, options["seed"], kept)
+            constraints = {} if first is None else constraints_of(first)
+            problem, remarks = _compare(
+                tuple(dict.fromkeys((model, source))), ir, options["seed"], constraints
+            )
             if problem:
                 refused = (Refused(Reason.NOT_EQUAL, problem, "", Location(model.path)),)
-        listed = _listed(model, ir, found)
-        verified = (*(first.verified if first else ()), *found.verified)
-        conversion = replace(found, converted=listed, refused=refused, verified=verified, origin=model.path)
+        conversion = replace(
+            found,
+            converted=_listed(model, ir, found),
+            refused=refused,
+            verified=(*(first.verified if first else ()), *found.verified),
+            origin=model.path,
+        )
         is_moved = first is not None and first.move is not None
-        yield Exported(conversion, True, remarks, source.path if is_moved else None)
+        yield Done(conversion, remarks=remarks), source.path if is_moved else None
 
 
-def _refused(found: Diagnostic, code: Reason, message: str, *, with_type: bool = True) -> Refused:
-    name, type = (found.node.name, found.node.type) if found.node else ("", "")
-    return Refused(code, message, name, found.location, type=type if with_type else "")
-
-
-def _findings(ir: Model) -> Iterator[Refused]:
-    """Yield what `validate` has against the IR."""
-    for one in validate(ir):
-        if one.severity is Severity.ERROR:
-            message = f"the IR breaks {one.code}: {one.message}"
-            yield _refused(one, Reason.TARGET_BREAKS_RULES, message, with_type=False)
+def _refused(found: Diagnostic, verb: str, code: Reason) -> Refused:
+    name = found.node.name if found.node else ""
+    return Refused(code, f"{verb} {found.code}: {found.message}", name, found.location)
 
 
 def _readable_by_openvino(model: Model, options: Mapping[str, Any]) -> Conversion | None:
     """Rewrite what OpenVINO does not read, reads wrongly, or what is no longer legal; None without any."""
-    from ir_scatter.convert.opset.adapters import agreed_opset
-
     keys = [*(spec.key for spec in TENSOR_SCATTER), *(spec.key for spec in SPECS.values() if spec.is_removed)]
     rows = (find(one.domain, one.type, one.opset) for one in model.definitions(scatter_types(model.domain)))
     wanted = {name: options[name] for name in ("assume", "verify", "seed")}
@@ -118,22 +120,6 @@ def _readable_by_openvino(model: Model, options: Mapping[str, Any]) -> Conversio
     if any(row is not None and row.spec is not None and row.spec.key in keys for row in rows):
         return convert(model, SCATTER_ELEMENTS[-1].key.type, sources=tuple(map(str, keys)), **wanted)
     return None if agreed is None else convert(model, **wanted)
-
-
-def _export(model: Model, first: Conversion | None, folder: Path) -> tuple[Model, Model]:
-    """Return what OpenVINO has read, and the IR that it has written."""
-    from ir_scatter.runners.openvino.questions import export
-
-    source, target = Path(model.path), folder / "model.xml"
-    if first is not None:
-        source = folder / "source" / "model.onnx"
-        source.parent.mkdir()
-        first.write(source)
-    problem = export(str(source.resolve()), str(target))
-    if problem:
-        message = f"OpenVINO cannot read it: {problem}"
-        raise UnreadableModel("unreadable-file", message, Location(model.path))
-    return read(source) if first is not None else model, read(target)
 
 
 def _compare(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ir_scatter.convert.job import Done
+from ir_scatter.convert.conversion import Done
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.report.characters import as_document, dumps
 from ir_scatter.report.conversion_text import source_of

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ir_scatter.convert.conversion import Converted, Refused
-from ir_scatter.convert.job import Done
+from ir_scatter.convert.conversion import Converted, Done, Refused
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.shapes import counted
 from ir_scatter.report.characters import visible

@@ -19,6 +19,14 @@ BY_SIGNATURE = SIGNATURE | REMEMBERED
 """What a rewrite may read whose new form serves other nodes as well."""
 
 
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """What the user vouches for: conditions, and whether negative indices may reach what forbids them."""
+
+    conditions: frozenset[Condition] = frozenset()
+    keeps_negative: bool = False
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
     """One scatter node, and what is known and promised of it.
@@ -28,16 +36,14 @@ class View:
 
     Attributes:
         site: the node.
-        promises: conditions that the user vouches for.
-        keeps_negative: whether the user vouches for negative indices where the target forbids them.
+        promises: what the user vouches for.
         relied_on: promises that something was built on.
         judged: the conditions that anybody has asked for, and what was answered first.
         numbers_of: inputs whose numbers, not only what holds for them, the rewritten form is made of.
     """
 
     site: ScatterNode
-    promises: frozenset[Condition] = frozenset()
-    keeps_negative: bool = False
+    promises: Promises = Promises()
     relied_on: set[Condition] = field(default_factory=set)
     judged: dict[Condition, Proof] = field(default_factory=dict)
     numbers_of: set[Role] = field(default_factory=set)
@@ -54,7 +60,7 @@ class View:
     def holds(self, condition: Condition) -> bool:
         """Tell whether a condition is proven, or unknown and promised."""
         verdict = self.proof(condition).verdict
-        if verdict is Verdict.UNKNOWN and condition in self.promises:
+        if verdict is Verdict.UNKNOWN and condition in self.promises.conditions:
             self.relied_on.add(condition)
             return True
         return verdict is Verdict.PROVEN

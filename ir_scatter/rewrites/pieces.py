@@ -107,7 +107,7 @@ def is_strict(target: OpSpec) -> bool:
 
 def must_be_non_negative(view: View, target: OpSpec) -> bool:
     """Tell whether indices have to be counted from the front for a target."""
-    return is_strict(target) and not view.keeps_negative and view.may_be_negative
+    return is_strict(target) and not view.promises.keeps_negative and view.may_be_negative
 
 
 def counts_from_end(view: View, build: Builder) -> bool:

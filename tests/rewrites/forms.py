@@ -8,13 +8,13 @@ import numpy as np
 from ir_scatter.analysis.conditions import Condition
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.proof import run_fragment
-from ir_scatter.convert.rewriter import Promises, Rewriter, Rewritten
+from ir_scatter.convert.rewriter import Rewriter, Rewritten
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.model import ONNX, OPENVINO, Input, Model
 from ir_scatter.core.shapes import Shape
 from ir_scatter.evaluate.operator import constant, make_site, variable
 from ir_scatter.ops.spec import Layout, OpSpec, Role
-from ir_scatter.rewrites.base import Rewrite
+from ir_scatter.rewrites.base import Promises, Rewrite
 from ir_scatter.rewrites.refusals import Refusal
 from tests.ops import naive_scatter
 

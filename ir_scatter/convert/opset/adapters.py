@@ -9,17 +9,212 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
 from numpy.typing import DTypeLike
+from onnx import AttributeProto, NodeProto, TypeProto, helper, numpy_helper
 
-from ir_scatter.convert.opset.apply import AdaptedNode, CannotAdapt
-from ir_scatter.core.element_types import FLOATS, dtype, onnx_types
-from ir_scatter.core.model import Model
-from ir_scatter.core.shapes import Shape, counted
+from ir_scatter.core.element_types import FLOATS, ElementType, dtype, from_onnx_number, onnx_types
+from ir_scatter.core.model import Model, Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, counted
+from ir_scatter.formats.onnx.graph import OnnxGraph
+from ir_scatter.formats.onnx.index import text
+from ir_scatter.formats.onnx.tensors import attribute_value, make_attribute
 from ir_scatter.ops.scatter_onnx import SCATTER_ELEMENTS_18, SCATTER_ND_16, SCATTER_ND_18
 
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
+
+
+class CannotAdapt(Exception):
+    """A node cannot mean the same in another version: the message says why. Never leaves this package."""
+
+
+class AdaptedNode:
+    """A copy of a node, the new nodes that it needs beside it, and what is known of its inputs.
+
+    Attributes:
+        graphs: where the node stands; for a function, one graph for each signature that it is called with.
+        position: that of the node.
+        target: the opset where it goes.
+        is_up: whether that is a newer one.
+        original: the node in the model.
+        proto: the copy.
+        before: new nodes that compute inputs of it.
+        after: new nodes that compute from its outputs what the original gave.
+        new_names: names of values and nodes that the model may have already.
+        gone: outputs that nobody reads and that it has no more.
+    """
+
+    def __init__(self, graphs: tuple[OnnxGraph, ...], position: int, *, target: int, is_up: bool) -> None:
+        self.graphs, self.position = graphs, position
+        self.target, self.is_up = target, is_up
+        self.original = graphs[0].index.nodes[position]
+        self.proto = NodeProto()
+        self.proto.CopyFrom(self.original)
+        self.before, self.after = list[NodeProto](), list[NodeProto]()
+        self.new_names, self.gone = list[str](), list[str]()
+        self._new_constants: dict[str, Array] = {}
+
+    @property
+    def nodes(self) -> list[NodeProto]:
+        """What takes the place of the node, in order."""
+        return [*self.before, self.proto, *self.after]
+
+    @property
+    def is_changed(self) -> bool:
+        return bool(self.before or self.after) or self.proto != self.original
+
+    def is_read(self, name: str) -> bool:
+        """Tell whether a node, a body or an output of the graph reads a value."""
+        index = self.graphs[0].index
+        bodies = [body for several in index.bodies.values() for body in several.values()]
+        return (
+            name in index.outputs
+            or any(name in node.input for node in index.nodes)
+            or any(name in body.captured for body in bodies)
+        )
+
+    def has(self, attribute: str) -> bool:
+        return self._written(attribute) is not None
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """Return a written attribute as Python sees it, else the default.
+
+        Raises:
+            CannotAdapt: a call of the function gives it.
+        """
+        written, graph = self._written(name), self.graphs[0]
+        if written is None:
+            return default
+        if written.ref_attr_name:
+            raise CannotAdapt(f"its attribute {name} is given by the calls of the function")
+        return attribute_value(written, graph.node(self.position), graph.shared.tensors)
+
+    def write(self, name: str, value: Any) -> None:
+        """Write an attribute, in its place if it is there."""
+        written = self._written(name)
+        (self.proto.attribute.add() if written is None else written).CopyFrom(make_attribute(name, value))
+
+    def erase(self, name: str) -> None:
+        written = self._written(name)
+        if written is not None:
+            self.proto.attribute.remove(written)
+
+    def _written(self, name: str) -> AttributeProto | None:
+        return next((written for written in self.proto.attribute if written.name == name), None)
+
+    def input(self, number: int) -> str:
+        """Return the name of an input, "" if it is left out."""
+        return self.proto.input[number] if number < len(self.proto.input) else ""
+
+    def connect(self, number: int, name: str) -> None:
+        """Set an input; "" leaves it out.
+
+        Raises:
+            CannotAdapt: a name cannot be written.
+        """
+        if any(isinstance(known, bytes) for known in (name, *self.proto.input)):
+            raise CannotAdapt("its inputs have names that are not UTF-8, which cannot be written anew")
+        names = [*self.proto.input]
+        names += [""] * (number + 1 - len(names))
+        names[number] = name
+        while names and not names[-1]:
+            names.pop()
+        self.proto.input[:] = names
+
+    def _values(self, number: int) -> list[Value | None]:
+        name = self.input(number)
+        return [None if name in self.new_names else graph.find(name) for graph in self.graphs]
+
+    def element_type(self, number: int) -> ElementType | None:
+        """Return the element type of an input, None if it is not known or not the same in all uses."""
+        found = {None if value is None else value.element_type for value in self._values(number)}
+        return found.pop() if len(found) == 1 else None
+
+    def shape(self, number: int) -> Shape:
+        """Return the shape of an input; dimensions that are not the same in all uses are not known."""
+        shapes = [None if value is None else value.shape for value in self._values(number)]
+        known = [shape for shape in shapes if shape is not None]
+        if len(known) < len(shapes) or len(set(map(len, known))) > 1:
+            return None
+        return tuple(dims[0] if len(set(dims)) == 1 else UNKNOWN_DIM for dims in zip(*known, strict=True))
+
+    def constant(self, number: int) -> "Array | None":
+        """Return the content of an input, None if it is not known or not the same in all uses."""
+        if self.input(number) in self._new_constants:
+            return self._new_constants[self.input(number)]
+        constants = [None if value is None else value.constant for value in self._values(number)]
+        arrays = [None if constant is None else constant.load() for constant in constants]
+        contents = {None if one is None else (one.dtype, one.shape, one.tobytes()) for one in arrays}
+        return arrays[0] if len(contents) == 1 else None
+
+    def type_text(self, name: str) -> str | None:
+        """Return the type of any value as schemas write it, "tensor(float)"; None as for `element_type`."""
+        found = {_type_text(graph, name) for graph in self.graphs}
+        return found.pop() if len(found) == 1 else None
+
+    def new_constant(self, label: str, array: "Array") -> str:
+        """Add a Constant node before this one and return the name of its output."""
+        tensor = numpy_helper.from_array(array)
+        name = self.new_node("Constant", [], label, value=tensor)
+        self.before[-1].attribute[0].t.name = name
+        self._new_constants[name] = array
+        return name
+
+    def new_node(self, type: str, inputs: list[str], label: str, **attributes: Any) -> str:
+        """Add a node before this one and return the name of its output."""
+        name = self._new_name(label)
+        self.before.append(helper.make_node(type, inputs, [name], name, **attributes))
+        return name
+
+    def follow_with(self, type: str, others: list[str], label: str, **attributes: Any) -> None:
+        """Add a node behind this one that takes over its name and its first output.
+
+        Args:
+            type: the new node's.
+            others: its inputs but the first, which is what this node computes.
+            label: what this node computes, for its new name.
+            attributes: those of the new node.
+        """
+        result, own = self.proto.output[0], self._new_name(label)
+        self.proto.output[0] = own
+        self.after.append(helper.make_node(type, [own, *others], [result], self.proto.name, **attributes))
+        self.proto.name = own
+
+    def _new_name(self, label: str) -> str:
+        first = next((name for name in self.original.output if name), self.original.op_type)
+        name = f"{text(self.original.name or first)}/{label}"
+        while name in self.new_names:
+            name += "_2"
+        self.new_names.append(name)
+        return name
+
+
+def _type_text(graph: OnnxGraph, name: str) -> str | None:
+    value = graph.find(name)
+    if value is not None and value.element_type is not None:
+        return f"tensor({value.element_type.onnx_name})"
+    owner: OnnxGraph | None = graph
+    while owner is not None:
+        declared = owner.index.stored.get(name) or owner.index.inputs.get(name)
+        type = owner.inferred.types.get(name) or (declared.type if declared is not None else None)
+        if type is not None:
+            return _show_type(type)
+        owner = owner.parent
+    return None
+
+
+def _show_type(type: TypeProto) -> str | None:
+    kind = type.WhichOneof("value")
+    if kind in ("tensor_type", "sparse_tensor_type"):
+        element_type = from_onnx_number(getattr(type, kind).elem_type)
+        word = kind.removesuffix("_type")
+        return None if element_type is None else f"{word}({element_type.onnx_name})"
+    if kind in ("sequence_type", "optional_type"):
+        inner = _show_type(getattr(type, kind).elem_type)
+        word = "seq" if kind == "sequence_type" else "optional"
+        return None if inner is None else f"{word}({inner})"
+    return None
+
 
 Adapter = Callable[[AdaptedNode], None]
 """Changes a node; raises CannotAdapt if nothing means the same in the other version."""
@@ -543,7 +738,7 @@ def listed_numbers_to_tensor(node: AdaptedNode) -> None:
                 array = _array(name, value, type)
                 node.erase(name)
                 output = next(iter(node.proto.output), "")
-                node.write("value", onnx.numpy_helper.from_array(array, output))
+                node.write("value", numpy_helper.from_array(array, output))
 
 
 @adapter("DequantizeLinear", "QuantizeLinear", since=13, up=False)

@@ -19,7 +19,7 @@ from onnx import (
     shape_inference,
 )
 
-from ir_scatter.convert.opset.path import plan_move
+from ir_scatter.convert.opset.move import plan_move
 from ir_scatter.core.model import Model
 from ir_scatter.formats.onnx import reader as onnx_model
 from tests.unit.runtimes import run_all

@@ -7,7 +7,7 @@ from onnx import defs, helper
 from onnx.defs import OpSchema
 
 from ir_scatter.convert.opset.adapters import ADAPTERS
-from ir_scatter.convert.opset.path import NEWEST_OPSET, Step, couplings, version_path, versions_of
+from ir_scatter.convert.opset.move import NEWEST_OPSET, Step, couplings, version_path, versions_of
 from ir_scatter.ops.onnx_versions import FIRST_OPSET, INCOMPATIBLE, NO_WAY_BACK, RENAMED, WIDENED
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from onnx import GraphProto, ModelProto, checker, helper, numpy_helper, parser
 
-from ir_scatter.convert.opset.apply import Obstacle
-from ir_scatter.convert.opset.path import NEWEST_OPSET, lowest_opset, plan_move
+from ir_scatter.convert.opset.move import NEWEST_OPSET, Obstacle, lowest_opset, plan_move
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.model import Model, Node
 from tests.convert.opset.opset_models import (

@@ -1,0 +1,516 @@
+"""The move of an ONNX model to another opset: which versions lie between, and what stands in the way."""
+
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple, TypeAlias
+
+import onnx
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
+from onnx.defs import OpSchema
+
+from ir_scatter.convert.opset.adapters import ADAPTERS, AdaptedNode, CannotAdapt
+from ir_scatter.core.errors import UsageError
+from ir_scatter.core.model import Model, Node
+from ir_scatter.core.shapes import counted
+from ir_scatter.formats.onnx.graph import OnnxGraph
+from ir_scatter.formats.onnx.index import (
+    function_key,
+    graphs_of,
+    index_graph,
+    is_graph,
+    normal_domain,
+    text,
+)
+from ir_scatter.ops.onnx_versions import FIRST_OPSET, INCOMPATIBLE, NO_WAY_BACK, RENAMED, WIDENED
+
+NEWEST_OPSET: int = onnx.defs.onnx_opset_version()
+"""The newest opset that the installed onnx knows."""
+
+_Key: TypeAlias = tuple[object, ...]
+"""The way to a graph, or to a node: its operator and outputs, which no other node of the graph has."""
+
+
+class Obstacle(NamedTuple):
+    """A node that cannot mean the same at the new opset.
+
+    Attributes:
+        scope: the path to the node, "If_3:then_branch/Clip_1"; "" for the model itself.
+        type: the operator; "" for the model itself.
+        reason: why, one sentence without its full stop.
+    """
+
+    scope: str
+    type: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Move:
+    """A model's way to another opset.
+
+    Attributes:
+        opset: where it goes.
+        obstacles: what stands in the way; the move may be applied only if there is nothing.
+        changes: the nodes that become other nodes, in the order of the file.
+    """
+
+    opset: int
+    obstacles: tuple[Obstacle, ...]
+    changes: Mapping[_Key, list[AdaptedNode]]
+
+    @property
+    def changed(self) -> int:
+        """The number of nodes that become other nodes."""
+        return sum(map(len, self.changes.values()))
+
+    def apply(self, proto: ModelProto) -> None:
+        """Change the model: the opsets that it and its functions import, and the nodes concerned.
+
+        Nodes are found by what they compute, so that others may have been replaced since the move
+        was planned. New nodes must be those of the new opset. The version of the file format stays:
+        neither onnx.checker nor onnxruntime nor OpenVINO ties it to the opset.
+
+        Args:
+            proto: the model that was planned for, or a copy.
+
+        Raises:
+            UsageError: something stands in the way.
+        """
+        if self.obstacles:
+            first = self.obstacles[0]
+            raise UsageError(f"the model cannot move to opset {self.opset}: {first.scope}: {first.reason}")
+        if self.changes:
+            taken = {name for owner in (proto.graph, *proto.functions) for name in _names(owner)}
+            left = {key: deque(found) for key, found in self.changes.items()}
+            _apply(proto.graph, (), left, taken)
+            for function in proto.functions:
+                _apply(function, (function_key(function),), left, taken)
+        for owner in (proto, *proto.functions):
+            for entry in owner.opset_import:
+                if normal_domain(entry.domain) == "":
+                    entry.version = self.opset
+
+
+def plan_move(model: Model, opset: int, *, ignore: Iterable[Node] = ()) -> Move:
+    """Find out what must change so that a model means the same at another opset.
+
+    Args:
+        model: an ONNX model, as it was read.
+        opset: the version of the default domain that is wanted.
+        ignore: nodes that are not looked at: they are replaced by nodes of the new opset before the
+            move is applied. A node of a function stands for it in all uses of the function.
+
+    Raises:
+        UsageError: the opset is not one that the tables and the installed onnx know.
+    """
+    if not FIRST_OPSET <= opset <= NEWEST_OPSET:
+        raise UsageError(f"opset {opset} is not known, expected {FIRST_OPSET} to {NEWEST_OPSET}")
+    proto: ModelProto = model.source
+    planner = _Planner(opset, frozenset([id(_onnx(node.graph).index.nodes[node.handle]) for node in ignore]))
+    planner.definition(_onnx(model.graph), ())
+    keys = list(dict.fromkeys(map(function_key, proto.functions)))
+    if len(keys) < len(proto.functions):
+        planner.obstacles.append(Obstacle("", "", "two of its functions have one name"))
+    for key, function in zip(keys, model.functions, strict=True):
+        planner.definition(_onnx(function.definition), (key,), tuple(map(_onnx, function.instances)))
+    own = _opset(_onnx(model.graph)) or opset
+    for info in proto.training_info:
+        for part in (info.initialization, info.algorithm):
+            for graph in index_graph(part, keys).all_graphs():
+                for type in map(text, graph.by_type):
+                    path = version_path(type, own, opset)
+                    if isinstance(path, str) or not path.is_open:
+                        what = f"training_info is left as it is, and holds {type}, which would have to change"
+                        planner.obstacles.append(Obstacle("", type, what))
+    return Move(opset, tuple(planner.obstacles), planner.changes)
+
+
+def lowest_opset(model: Model, at_least: int, *, ignore: Collection[Node] = ()) -> int | None:
+    """Return the lowest opset that a model can move to, None if there is none.
+
+    Args:
+        model: an ONNX model, as it was read.
+        at_least: the lowest that will do; a model that is there or above stays where it is, and a
+            model is never lowered.
+        ignore: as `plan_move` takes it.
+    """
+    graphs = [_onnx(model.graph), *(_onnx(function.definition) for function in model.functions)]
+    opsets = [opset for opset in map(_opset, graphs) if opset is not None]
+    if not opsets or min(opsets) >= at_least:
+        return _opset(graphs[0]) or at_least
+    candidates = range(max(at_least, *opsets, FIRST_OPSET), NEWEST_OPSET + 1)
+    return next((opset for opset in candidates if not plan_move(model, opset, ignore=ignore).obstacles), None)
+
+
+class _Planner:
+    """Collects changes and obstacles."""
+
+    def __init__(self, target: int, ignored: frozenset[int]) -> None:
+        self.target, self.ignored = target, ignored
+        self.obstacles: list[Obstacle] = []
+        self.changes: dict[_Key, list[AdaptedNode]] = defaultdict(list)
+
+    def definition(self, definition: OnnxGraph, key: _Key, uses: tuple[OnnxGraph, ...] = ()) -> None:
+        """Plan the main graph or a function, which has a graph for each signature it is called with."""
+        opset = _opset(definition)
+        if opset == self.target or not any(graph.by_type for graph in definition.index.all_graphs()):
+            return
+        if opset is not None and 1 <= opset <= NEWEST_OPSET:
+            self._graph(uses or (definition,), key, opset)
+            return
+        what = "does not say its opset" if opset is None else f"has opset {opset}"
+        reason = f"{what}, expected one of {FIRST_OPSET} to {NEWEST_OPSET}"
+        self.obstacles.append(Obstacle(definition.scope.rstrip("/"), "", reason))
+
+    def _graph(self, graphs: tuple[OnnxGraph, ...], key: _Key, opset: int) -> None:
+        index = graphs[0].index
+        calls = set(index.calls)
+        for type, positions in index.by_type.items():
+            path = version_path(text(type), opset, self.target)
+            if not isinstance(path, str) and path.is_free:
+                continue
+            for position in positions:
+                node = index.nodes[position]
+                if position in calls or id(node) in self.ignored:
+                    continue
+                try:
+                    if isinstance(path, str):
+                        raise CannotAdapt(path)
+                    adapted = AdaptedNode(graphs, position, target=self.target, is_up=path.is_up)
+                    _adapt(adapted, path)
+                except CannotAdapt as error:
+                    found = graphs[0].node(position)
+                    self.obstacles.append(Obstacle(found.scope, found.type, str(error)))
+                    continue
+                if adapted.is_changed:
+                    self.changes[*key, *_node_key(node)].append(adapted)
+        for position, names in index.bodies.items():
+            around = (*key, *_node_key(index.nodes[position]))
+            for name in names:
+                bodies = [graph.bodies_of(graph.node(position))[name] for graph in graphs]
+                self._graph(tuple(map(_onnx, bodies)), (*around, name), opset)
+
+
+def _node_key(node: NodeProto) -> _Key:
+    return node.op_type, tuple(node.output)
+
+
+# The versions of an operator
+
+
+class Step(NamedTuple):
+    """Two versions of an operator, one after the other."""
+
+    older: OpSchema
+    newer: OpSchema
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What the tables call it."""
+        return self.older.name, self.newer.since_version
+
+    @property
+    def only_widens(self) -> bool:
+        """Whether every node keeps its meaning in the newer version."""
+        type, version = self.key
+        return type in WIDENED.get(version, ())
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the two versions were compared."""
+        has_adapters = any((*self.key, up) in ADAPTERS for up in (True, False))
+        return self.only_widens or has_adapters or self.key in INCOMPATIBLE or self.key in NO_WAY_BACK
+
+
+@dataclass(frozen=True, eq=False)
+class VersionPath:
+    """The versions of an operator between two opsets.
+
+    Attributes:
+        start: the schema where it begins.
+        end: the schema where it ends.
+        steps: the versions between; none if both opsets hold the same version.
+        is_up: whether it goes to newer versions.
+    """
+
+    start: OpSchema
+    end: OpSchema
+    steps: tuple[Step, ...]
+    is_up: bool
+
+    @cached_property
+    def new_attributes(self) -> frozenset[str]:
+        """The attributes that the version at the start does not know, and another one does."""
+        known = frozenset().union(*(schema.attributes for step in self.steps for schema in step))
+        return known - self.start.attributes.keys()
+
+    @cached_property
+    def lost_attributes(self) -> frozenset[str]:
+        """The attributes that the version at the start knows, and the one at the end does not."""
+        return frozenset(self.start.attributes) - self.end.attributes.keys()
+
+    @cached_property
+    def is_open(self) -> bool:
+        """Whether every node can go as it is, if it says nothing that its own version does not know."""
+        start, end = self.start, self.end
+        return (
+            end.min_input <= start.min_input
+            and end.max_input >= start.max_input
+            and end.min_output <= start.min_output
+            and end.max_output >= start.max_output
+            and not self.lost_attributes
+            and all(step.only_widens for step in self.steps)
+            and _accepts_all(start, end)
+        )
+
+    @cached_property
+    def is_free(self) -> bool:
+        """Whether every node can go as it is, whatever it says."""
+        says_the_same = not self.new_attributes and self.start.max_input == self.end.max_input
+        return not self.steps or (self.is_open and says_the_same)
+
+
+@lru_cache(maxsize=4096)
+def version_path(type: str, opset: int, target: int) -> VersionPath | str:
+    """Return the way of an operator of the default domain from one opset to another; else why there is none.
+
+    Args:
+        type: its type in the model.
+        opset: where it is, one that the installed onnx knows.
+        target: where it should be, one that the installed onnx knows.
+    """
+    versions = versions_of(type)
+    start = versions.get(max((version for version in versions if version <= opset), default=0))
+    if not versions:
+        return f"{type} is no operator of ONNX"
+    if start is None:
+        return f"{type} is new in opset {min(versions)}, expected an operator of opset {opset}"
+    if target < min(versions):
+        return f"{type} is new in opset {min(versions)}"
+    steps: list[Step] = []
+    end, is_up = start, target >= opset
+    while True:
+        versions, here = versions_of(end.name), end.since_version
+        if is_up:
+            version = min((at for at in versions if here < at <= target), default=None)
+            if version is None:
+                break
+            step = Step(end, versions_of(RENAMED.get((end.name, version), end.name))[version])
+        elif here > target:
+            step = Step(versions[max(at for at in versions if at < here)], end)
+        else:
+            break
+        if not step.is_known and step.newer.since_version <= FIRST_OPSET:
+            return f"nothing is known of versions before opset {FIRST_OPSET}, and this is {_show(step.older)}"
+        if not step.is_known:
+            return f"whether {_show(step.newer)} means what {_show(step.older)} does is not known"
+        steps.append(step)
+        end = step.newer if is_up else step.older
+    return VersionPath(start, end, tuple(steps), is_up)
+
+
+@lru_cache(maxsize=1024)
+def versions_of(type: str) -> dict[int, OpSchema]:
+    """Return the versions of an operator of the default domain, newest first; none if it is none."""
+    found: dict[int, OpSchema] = {}
+    limit = NEWEST_OPSET
+    while limit > 0:
+        try:
+            schema = onnx.defs.get_schema(type, limit, "")
+        except onnx.defs.SchemaError:
+            break
+        found[schema.since_version] = schema
+        limit = schema.since_version - 1
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _accepts_all(old: OpSchema, new: OpSchema) -> bool:
+    """Tell whether a version takes every combination of types that another one takes."""
+    ports = [(old.inputs, new.inputs), (old.outputs, new.outputs)]
+    pairs = [pair for olds, news in ports for pair in zip(olds, news, strict=False)]
+    return all(before.types <= after.types for before, after in pairs) and not couplings(old, new)
+
+
+def couplings(old: OpSchema, new: OpSchema) -> frozenset[str]:
+    """Return the type names of a version whose ports need not have one type in another version."""
+    before = {port.name: port.type_str for port in (*old.inputs, *old.outputs)}
+    groups: dict[str, set[str]] = {}
+    for old_port, port in [
+        *zip(old.inputs, new.inputs, strict=False),
+        *zip(old.outputs, new.outputs, strict=False),
+    ]:
+        # A port of one type has no choice, and a list that is not homogeneous holds values of any types.
+        if len(port.types) > 1 and port.is_homogeneous:
+            groups.setdefault(port.type_str, set()).add(before.get(port.name, old_port.type_str))
+    return frozenset(name for name, olds in groups.items() if len(olds) > 1)
+
+
+# One node on its way
+
+
+def _adapt(node: AdaptedNode, path: VersionPath) -> None:
+    """Take a node along a path.
+
+    Raises:
+        CannotAdapt: the node cannot mean the same at its end.
+    """
+    own, most = _show(path.start), path.start.max_input
+    for attribute in node.proto.attribute:
+        if attribute.name in path.new_attributes:
+            what = f"its attribute {attribute.name} means nothing in {own}, and something else there"
+            raise CannotAdapt(what)
+    if any(node.proto.input[most:]):
+        raise CannotAdapt(
+            f"it has {counted(len(node.proto.input), 'input')}, expected at most {most} in {own}"
+        )
+    for step in path.steps:
+        reason = INCOMPATIBLE.get(step.key) or (not path.is_up and NO_WAY_BACK.get(step.key))
+        if reason:
+            raise CannotAdapt(reason)
+        for adapt in ADAPTERS.get((*step.key, path.is_up), ()):
+            adapt(node)
+        if path.is_up and step.key in RENAMED:
+            node.proto.op_type = step.newer.name
+        if not path.is_up:
+            _drop_defaults(node, step)
+    _check_end(node, path.start, path.end, path.lost_attributes)
+
+
+def _drop_defaults(node: AdaptedNode, step: Step) -> None:
+    """Take away the attributes that the older version does not know, if they say what it does."""
+    for name, attribute in step.newer.attributes.items():
+        if name in step.older.attributes or not node.has(name):
+            continue
+        value, default = node.attribute(name), attribute.default_value
+        same = onnx.helper.get_attribute_value(default) if default.name else None
+        if isinstance(same, bytes):
+            same = same.decode()
+        if same is None or value != same:
+            raise CannotAdapt(f"its attribute {name} is {value}, which {_show(step.older)} cannot say")
+        node.erase(name)
+
+
+def _check_end(node: AdaptedNode, start: OpSchema, end: OpSchema, lost: Collection[str]) -> None:
+    """Refuse a node that has what the version at the end does not take."""
+    proto, shown = node.proto, _show(end)
+    for attribute in proto.attribute:
+        if attribute.name in lost:
+            raise CannotAdapt(f"{shown} has no attribute {attribute.name}")
+    for name, declared in end.attributes.items():
+        if declared.required and not node.has(name):
+            raise CannotAdapt(f"{shown} asks for the attribute {name}")
+    sides = (
+        ("inputs", proto.input, start.inputs, end.inputs, end.min_input, end.max_input),
+        ("outputs", proto.output, start.outputs, end.outputs, end.min_output, end.max_output),
+    )
+    for what, names, _, _, least, most in sides:
+        if not least <= len(names) <= most:
+            expected = f"at least {least}" if len(names) < least else f"at most {most}"
+            raise CannotAdapt(f"it has {len(names)} {what}, expected {expected} in {shown}")
+    for name, port in zip(proto.input, end.inputs, strict=False):
+        if not name and port.option == OpSchema.FormalParameterOption.Single:
+            raise CannotAdapt(f"{shown} asks for {port.name}, which is left out")
+    if _accepts_all(start, end):
+        return
+    coupled, types = couplings(start, end), dict[str, str]()
+    for _, names, olds, news, _, _ in sides:
+        for number, name in enumerate(names):
+            if not name or name in node.new_names:
+                continue
+            port = news[min(number, len(news) - 1)]
+            old = olds[min(number, len(olds) - 1)] if olds else None
+            if old is not None and old.types <= port.types and port.type_str not in coupled:
+                continue
+            type = node.type_text(name)
+            if type is None:
+                raise CannotAdapt(f"{shown} does not take every type, and that of {port.name} is not known")
+            if type not in port.types:
+                raise CannotAdapt(f"{shown} does not take {type} for {port.name}")
+            if port.is_homogeneous and types.setdefault(port.type_str, type) != type:
+                raise CannotAdapt(f"{shown} takes one type for all of {port.type_str}, and finds two")
+
+
+def _show(schema: OpSchema) -> str:
+    return f"{schema.name}-{schema.since_version}"
+
+
+def _onnx(graph: object) -> OnnxGraph:
+    assert isinstance(graph, OnnxGraph), "only an ONNX model has an opset to move to"
+    return graph
+
+
+def _opset(graph: OnnxGraph) -> int | None:
+    return graph.shared.opsets.get("")
+
+
+# The changes in a copy of the model
+
+
+def _apply(
+    graph: GraphProto | FunctionProto, key: _Key, left: Mapping[_Key, deque[AdaptedNode]], taken: set[str]
+) -> None:
+    """Replace the nodes of a graph and its bodies, and forget what is declared of values that are gone.
+
+    Args:
+        graph: the graph.
+        key: the way to it.
+        left: what its nodes become.
+        taken: every name of the model; those that are given out are added.
+    """
+    gone, nodes, is_changed = set[str](), list[NodeProto](), False
+    for node in graph.node:
+        own = (*key, *_node_key(node))
+        for attribute in filter(is_graph, node.attribute):
+            for name, body in graphs_of(attribute):
+                _apply(body, (*own, name), left, taken)
+        if left.get(own):
+            found, is_changed = left[own].popleft(), True
+            gone.update(found.gone)
+            nodes += _with_free_names(found, taken)
+        else:
+            nodes.append(node)
+    if is_changed:
+        del graph.node[:]
+        graph.node.extend(nodes)
+    for number in range(len(graph.value_info) - 1, -1, -1):
+        if graph.value_info[number].name in gone:
+            del graph.value_info[number]
+
+
+def _with_free_names(adapted: AdaptedNode, taken: set[str]) -> list[NodeProto]:
+    chosen = {}
+    for name in adapted.new_names:
+        free, number = name, 2
+        while free in taken:
+            free, number = f"{name}_{number}", number + 1
+        chosen[name] = free
+        taken.add(free)
+    nodes = []
+    for node in adapted.nodes:
+        nodes.append(copy := NodeProto())
+        copy.CopyFrom(node)
+        copy.name = chosen.get(copy.name, copy.name)
+        for names in (copy.input, copy.output):
+            for number, name in enumerate(names):
+                if name in chosen:
+                    names[number] = chosen[name]
+    return nodes
+
+
+def _names(graph: GraphProto | FunctionProto) -> Iterator[str]:
+    """Yield every name in a graph and its bodies: of values and of nodes."""
+    if isinstance(graph, GraphProto):
+        for group in (graph.input, graph.output, graph.initializer):
+            yield from (entry.name for entry in group)
+        yield from (sparse.values.name for sparse in graph.sparse_initializer)
+    else:
+        yield from graph.input
+    for node in graph.node:
+        yield node.name
+        yield from node.output
+        for attribute in filter(is_graph, node.attribute):
+            for _, body in graphs_of(attribute):
+                yield from _names(body)
