@@ -1,11 +1,11 @@
-"""Computes the steps of a plan, one after the other, and the graphs inside nodes, over any domain.
+"""Computes graphs, and the graphs inside nodes, step by step, over any domain.
 
 An element of the domain is called a cell: an array where a model is evaluated, an array and what of it
 is open where runners are compared, an array and where it comes from where inputs are searched.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -35,20 +35,8 @@ from ir_scatter.formats import FORMATS
 from ir_scatter.ops.general import GeneralOp, find_computed
 from ir_scatter.ops.lookup import Lookup, find
 
-
-@dataclass(frozen=True, slots=True)
-class UnknownOp:
-    """An operator that NumPy does not compute.
-
-    Attributes:
-        name: its type, as written.
-    """
-
-    name: str
-
-
-Work: TypeAlias = GeneralOp | Lookup | Nested | UnknownOp
-"""A general operator with a kernel, the row of a scatter operator, the graphs inside a node, or neither."""
+Work: TypeAlias = GeneralOp | Lookup | Nested | None
+"""A general operator with a kernel, the row of a scatter operator, the graphs inside a node; or unknown."""
 
 _Opened: TypeAlias = tuple[Link, tuple[Key | None, ...], Work]
 
@@ -64,7 +52,7 @@ class Step:
         node: the node.
         inputs: in the order of the document, then what its bodies take from outside.
         outputs: in the order of the document.
-        work: a general operator with a kernel, the row of a scatter operator, or the graphs inside the node.
+        work: what computes it.
         done: the values that no later step needs.
     """
 
@@ -118,42 +106,44 @@ def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:
         UnknownOperator: some node that the outputs need is of no known type.
     """
     plans: dict[Dataflow, Plan] = {}
-    unknown: list[Node] = []
+    unknown: dict[str, Node] = {}
     pending = [main]
     while pending:
         flow = pending.pop()
         planner = _Planner(flow, path, is_sketch=is_sketch)
-        steps, constants = tuple(planner.steps()), planner.constants
-        ends = flow.inputs, flow.captured, flow.outputs
-        plans[flow] = Plan(*ends, flow is not main, constants, steps)
-        unknown += planner.unknown
-        pending += reversed([body for step in steps for body in bodies_of(step.work)])
+        steps = tuple(planner.steps())
+        plans[flow] = Plan(
+            flow.inputs, flow.captured, flow.outputs, flow is not main, planner.constants, steps
+        )
+        for node in (step.node for step in steps if step.work is None):
+            prefix = "" if node.domain in {OPENVINO, ONNX} else f"{node.domain}::"
+            unknown.setdefault(prefix + node.type, node)
+        pending += reversed([body for step in steps for body in _bodies_of(step.work)])
     if unknown and not is_sketch:
-        raise _unknown_operator(unknown)
+        named = [f"{type} at {_place(node)}" for type, node in list(unknown.items())[:_NAMED]]
+        more = f" and {len(unknown) - _NAMED} other types" if len(unknown) > _NAMED else ""
+        first = next(iter(unknown.values()))
+        raise UnknownOperator(f"NumPy does not compute {', '.join(named)}{more}", first.location)
     return plans
 
 
-def bodies_of(work: Work) -> tuple[Dataflow, ...]:
+def _bodies_of(work: Work) -> tuple[Dataflow, ...]:
     if isinstance(work, Choice):
         return tuple(call.body for call in work.branches.values())
-    body = getattr(work, "body", None)
-    return () if body is None else (body,)
+    return (work.body,) if isinstance(work, Call | Repeat) else ()
 
 
-def show_place(location: Location) -> str:
+def _place(node: Node) -> str:
     """Print where a node stands: `branch:then_body/add (model.xml:12)`."""
+    location = node.location
     line = "" if location.line is None else f":{location.line}"
     return f"{location.scope} ({location.path}{line})"
 
 
-def _unknown_operator(nodes: list[Node]) -> UnknownOperator:
-    first: dict[str, Node] = {}
-    for node in nodes:
-        prefix = "" if node.domain in {OPENVINO, ONNX} else f"{node.domain}::"
-        first.setdefault(prefix + node.type, node)
-    named = [f"{type} at {show_place(node.location)}" for type, node in list(first.items())[:_NAMED]]
-    more = f" and {len(first) - _NAMED} other types" if len(first) > _NAMED else ""
-    return UnknownOperator(f"NumPy does not compute {', '.join(named)}{more}", nodes[0].location)
+def failure(step: Step, message: str, *, breaks_rule: bool = False) -> EvaluationFailed:
+    """Name the node and its place."""
+    text = f"{step.node.type} {_place(step.node)}: {message}"
+    return EvaluationFailed(text, step.node.location, breaks_rule=breaks_rule)
 
 
 class _Planner:
@@ -165,7 +155,6 @@ class _Planner:
     def __init__(self, flow: Dataflow, path: str, *, is_sketch: bool) -> None:
         self.flow, self.path, self.is_sketch = flow, path, is_sketch
         self.constants: dict[Key, Constant] = {}
-        self.unknown: list[Node] = []
         self._known: set[Key] = {*(input.key for input in flow.inputs), *flow.captured}
         self._lacking: set[Key] = set()
 
@@ -177,11 +166,9 @@ class _Planner:
             for key in (*link.outputs, *inputs):
                 if key is not None and key not in self.constants:
                     last[key] = number
-        kept = {output.key for output in self.flow.outputs}
         done: list[list[Key]] = [[] for _ in ordered]
-        for key, number in last.items():
-            if key not in kept:
-                done[number].append(key)
+        for key in last.keys() - {output.key for output in self.flow.outputs}:
+            done[last[key]].append(key)
         for (link, inputs, work), finished in zip(ordered, done, strict=True):
             found = tuple(None if key in self._lacking else key for key in inputs)
             yield Step(link.node, found, link.outputs, work, tuple(finished))
@@ -201,7 +188,9 @@ class _Planner:
                 continue
             is_new = link.node not in opened
             if is_new:
-                opened[link.node] = self._open(link)
+                work = self._work(link.node)
+                captured = dict.fromkeys(key for body in _bodies_of(work) for key in body.captured)
+                opened[link.node] = link, (*link.inputs, *captured), work
             found = opened[link.node]
             missing = [source for source in found[1] if source is not None and not self._is_known(source)]
             if missing and not is_new:
@@ -236,104 +225,20 @@ class _Planner:
         self._lacking.update(keys)
         self._known.update(keys)
 
-    def _open(self, link: Link) -> _Opened:
-        work = self._work(link.node)
-        captured = dict.fromkeys(key for body in bodies_of(work) for key in body.captured)
-        return link, (*link.inputs, *captured), work
-
     def _work(self, node: Node) -> Work:
-        """Return what a node is; a node of no known type is remembered.
-
-        In a sketch a scatter operator that its opset lacks is the oldest of its name.
-        """
+        """Return what a node is; in a sketch a scatter operator that its opset lacks is the oldest."""
         try:
             nested = self.flow.nested(node)
         except UnreadableModel:
             if not self.is_sketch:
                 raise
-            return UnknownOp(node.type)
-        lookup = None if nested else find(node.domain, node.type, node.opset)
-        has_row = lookup is not None and lookup.spec is not None
-        found = nested or (lookup if has_row else find_computed(node.domain, node.type))
-        if found is not None:
-            return found
-        if lookup is not None and self.is_sketch:
-            return replace(lookup, spec=lookup.family[0])
-        self.unknown.append(node)
-        return UnknownOp(node.type)
-
-
-def failure(step: Step, message: str, *, breaks_rule: bool = False) -> EvaluationFailed:
-    """Name the node and its place."""
-    location = step.node.location
-    text = f"{step.node.type} {show_place(location)}: {message}"
-    return EvaluationFailed(text, location, breaks_rule=breaks_rule)
-
-
-def part_count(step: Step, cut: Slice, shape: Sequence[int]) -> int:
-    """Return into how many parts an array is cut."""
-    first, last = _span(step, cut, shape)
-    length = abs(last - first) + 1 if shape[cut.axis] else 0
-    return length // cut.part
-
-
-def part_of(step: Step, cut: Slice, shape: Sequence[int], number: int) -> Callable[[Array], Array]:
-    first, _ = _span(step, cut, shape)
-    begin = first + number * cut.stride - (cut.part - 1 if cut.stride < 0 else 0)
-    place: list[slice | int] = [slice(None)] * len(shape)
-    place[cut.axis] = slice(begin, begin + cut.part) if cut.keeps_axis else begin
-    return lambda array: array[tuple(place)]
-
-
-def put_together(step: Step, cut: Slice, output: GraphOutput) -> Callable[..., Array]:
-    """Return what joins the parts that the iterations made; without parts the result is empty."""
-
-    def join(*parts: Array) -> Array:
-        if len({(part.shape, part.dtype) for part in parts}) > 1:
-            shapes = ", ".join(show(part.shape) for part in parts)
-            raise failure(step, f"the parts of an output are {shapes}, expected equal ones")
-        if not parts:
-            return _nothing(step, cut, output)
-        shape, rank = parts[0].shape, parts[0].ndim + (not cut.keeps_axis)
-        if not -rank <= cut.axis < rank:
-            raise failure(step, f"axis is {cut.axis}, expected -{rank} to {rank - 1}")
-        ordered = parts[::-1] if cut.stride < 0 else parts
-        if not cut.keeps_axis:
-            return np.stack(ordered, cut.axis)
-        if shape[cut.axis] != cut.part:
-            raise failure(step, f"a part is {show(shape)}, expected {cut.part} on axis {cut.axis}")
-        return np.concatenate(ordered, cut.axis)
-
-    return join
-
-
-def _nothing(step: Step, cut: Slice, output: GraphOutput) -> Array:
-    """Return the output of a loop that ran never: no element on the axis."""
-    known = None if output.element_type is None else dtype(output.element_type)
-    if known is None or output.shape is None:
-        raise failure(step, f"the shape of output {output.name} is not known, and the body never ran")
-    shape = [dim if isinstance(dim, int) else 0 for dim in output.shape]
-    if not -len(shape) <= cut.axis < len(shape) + (not cut.keeps_axis):
-        raise failure(step, f"axis is {cut.axis} of {show(output.shape)}")
-    if cut.keeps_axis:
-        shape[cut.axis] = 0
-    else:
-        shape.insert(cut.axis % (len(shape) + 1), 0)
-    return np.empty(shape, known)
-
-
-def _span(step: Step, cut: Slice, shape: Sequence[int]) -> tuple[int, int]:
-    """Return the first and the last position that belong to a part."""
-    if not -len(shape) <= cut.axis < len(shape):
-        raise failure(step, f"axis is {cut.axis} of {show(tuple(shape))}")
-    if cut.part < 1 or abs(cut.stride) != cut.part:
-        raise failure(step, f"the stride is {cut.stride} and a part {cut.part} long, expected the same")
-    size = shape[cut.axis]
-    first, last = (end + size if end < 0 else end for end in (cut.start, cut.end))
-    is_inside = all(0 <= end < size for end in (first, last)) or size == 0
-    if not is_inside or ((last < first) is not (cut.stride < 0) and last != first):
-        raise failure(step, f"parts from {cut.start} to {cut.end} by {cut.stride} of {size} positions")
-    return first, last
+            return None
+        if nested is not None:
+            return nested
+        lookup = find(node.domain, node.type, node.opset)
+        if lookup is None or (lookup.spec is None and not self.is_sketch):
+            return find_computed(node.domain, node.type)
+        return lookup if lookup.spec is not None else replace(lookup, spec=lookup.family[0])
 
 
 Cell = TypeVar("Cell")
@@ -343,9 +248,6 @@ MOST_ITERATIONS = 1_000_000
 
 _SMALL = 1 << 20
 """Bytes up to which a constant stays in memory once it was read."""
-
-Frame: TypeAlias = Generator[tuple[Plan, list[Cell | None]], list[Cell | None], list[Cell | None]]
-"""A graph or a node that is being computed; it asks for bodies to be computed and gets their outputs."""
 
 
 class Forward(ABC, Generic[Cell]):
@@ -383,34 +285,26 @@ class Forward(ABC, Generic[Cell]):
         return failure(step, f"the loop goes on after {counted(iterations, 'iteration')}")
 
     def run(self, plan: Plan, cells: Sequence[Cell | None]) -> list[Cell | None]:
-        """Compute a graph; graphs inside graphs wait on a stack of our own."""
+        """Compute the main graph."""
         self.iterations = 0
-        stack: list[Frame[Cell]] = [self._graph(plan, list(cells))]
-        sent: list[Cell | None] | None = None
-        while stack:
-            try:
-                request = stack[-1].send(sent)  # type: ignore[arg-type]  # None starts a generator
-            except StopIteration as ended:
-                stack.pop()
-                sent = ended.value
-                continue
-            stack.append(self._graph(*request))
-            sent = None
-        assert sent is not None
-        return sent
+        try:
+            return self.graph(plan, cells)
+        except RecursionError:
+            raise failure(plan.steps[0], "graphs are nested too deep in each other") from None
 
-    def _graph(self, plan: Plan, cells: list[Cell | None]) -> Frame[Cell]:
+    def graph(self, plan: Plan, cells: Sequence[Cell | None]) -> list[Cell | None]:
+        """Compute a graph: from its inputs, then what it takes from outside."""
         keys = [*(input.key for input in plan.inputs), *plan.captured]
         values: dict[Key, Cell | None] = dict(zip(keys, cells, strict=True))
-        del cells
         for step in plan.steps:
             found = [None if key is None else self.fetch(plan, values, key) for key in step.inputs]
-            outputs = yield from self.step(step, found)
-            del found
+            outputs = self.step(step, found)
             for number, key in enumerate(step.outputs):
+                if key is not None and number >= len(outputs):
+                    there = f"there {'is' if len(outputs) == 1 else 'are'} {len(outputs)}"
+                    raise failure(step, f"output {number} is asked for, but {there}")
                 if key is not None:
-                    values[key] = _output_of(step, outputs, number)
-            del outputs
+                    values[key] = outputs[number]
             for key in step.done:
                 values.pop(key, None)
         return [self.fetch(plan, values, output.key) for output in plan.outputs]
@@ -426,23 +320,22 @@ class Forward(ABC, Generic[Cell]):
             self._constants[constant] = cell
         return cell
 
-    def step(self, step: Step, cells: list[Cell | None]) -> Frame[Cell]:
-        """Compute a node; as a generator, which asks for bodies to be computed."""
+    def step(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
+        """Compute a node."""
         work = step.work
         if isinstance(work, Call):
-            return (yield from self.call(step, work, cells))
+            return self.call(step, work, cells)
         if isinstance(work, Choice):
             is_true = bool(self.scalar(step, cells[work.condition], "the condition"))
-            return (yield from self.call(step, work.branches[is_true], cells))
+            return self.call(step, work.branches[is_true], cells)
         if isinstance(work, Repeat):
-            return (yield from _Loop(self, step, work, cells).run())
-        return list(self.compute(step, cells))
+            return self.loop(step, work, cells)
+        return self.compute(step, cells)
 
-    def call(self, step: Step, call: Call, cells: list[Cell | None]) -> Frame[Cell]:
+    def call(self, step: Step, call: Call, cells: list[Cell | None]) -> list[Cell | None]:
         plan = self.plans[call.body]
         given = [None if number is None else cells[number] for number in call.inputs]
-        given += self.captured(step, plan, cells)
-        outputs = yield plan, given
+        outputs = self.graph(plan, [*given, *self.captured(step, plan, cells)])
         return [outputs[number] for number in call.outputs]
 
     def captured(self, step: Step, plan: Plan, cells: list[Cell | None]) -> list[Cell | None]:
@@ -460,97 +353,138 @@ class Forward(ABC, Generic[Cell]):
             raise failure(step, f"{what} is {number!r}, expected a number or a boolean")
         return number.item()
 
-
-class _Loop(Generic[Cell]):
-    """One run of a Loop, TensorIterator or Scan."""
-
-    def __init__(self, forward: Forward[Cell], step: Step, work: Repeat, cells: list[Cell | None]) -> None:
-        self.forward, self.step, self.work, self.cells = forward, step, work, cells
-        self.plan = forward.plans[work.body]
-        self.captured = forward.captured(step, self.plan, cells)
-        self.carried = [None if input.outer is None else cells[input.outer] for input in work.inputs]
-        self.parts: list[list[Cell]] = [[] for _ in work.outputs]
-
-    def run(self) -> Frame[Cell]:
+    def loop(self, step: Step, work: Repeat, cells: list[Cell | None]) -> list[Cell | None]:
         """Compute the body until its condition, the trip count or the parts of an input say so."""
-        limit, begins = self._limit(), self.work.condition
-        goes_on = begins is None or self._truth(self.cells[begins])
+        plan = self.plans[work.body]
+        captured = self.captured(step, plan, cells)
+        carried = [None if input.outer is None else cells[input.outer] for input in work.inputs]
+        parts: list[list[Cell]] = [[] for _ in work.outputs]
+        limit = self._limit(step, work, cells, carried)
+        goes_on = work.condition is None or bool(self.scalar(step, cells[work.condition], "the condition"))
         outputs: list[Cell | None] | None = None
         done = 0
         while goes_on and (limit is None or done < limit):
-            if self.forward.iterations == self.forward.most_iterations:
-                raise self.forward.endless(self.step, self.forward.iterations)
-            self.forward.iterations += 1
-            outputs = yield self.plan, [*self._inputs(done, goes_on), *self.captured]
+            if self.iterations == self.most_iterations:
+                raise self.endless(step, self.iterations)
+            self.iterations += 1
+            given: list[Cell | None] = []
+            for input, declared, cell in zip(work.inputs, plan.inputs, carried, strict=True):
+                if input.source is Source.ITERATION:
+                    given.append(self.lift(declared_scalar(done, declared, np.dtype(np.int64))))
+                elif input.source is Source.CONDITION:
+                    given.append(self.lift(declared_scalar(goes_on, declared, np.dtype(np.bool_))))
+                elif input.slice is None or cell is None:
+                    given.append(cell)
+                else:
+                    given.append(self.move(part_of(step, input.slice, self.array(cell).shape, done), cell))
+            outputs = self.graph(plan, [*given, *captured])
             done += 1
-            self._keep(outputs)
-            goes_on = self.work.goes_on is None or self._truth(outputs[self.work.goes_on])
-        return [self._output(number, outputs) for number in range(len(self.work.outputs))]
+            for number, input in enumerate(work.inputs):
+                if input.source is Source.CARRIED and input.successor is not None:
+                    carried[number] = outputs[input.successor]
+            for output, found in zip(work.outputs, parts, strict=True):
+                cell = outputs[output.inner]
+                if output.slice is not None and cell is not None:
+                    found.append(cell)
+            if work.goes_on is not None:
+                goes_on = bool(self.scalar(step, outputs[work.goes_on], "the condition"))
+        results: list[Cell | None] = []
+        for number, (output, found) in enumerate(zip(work.outputs, parts, strict=True)):
+            if output.slice is not None:
+                join = _put_together(step, output.slice, plan.outputs[output.inner])
+                results.append(self.move(join, *found) if found else self.lift(join()))
+            elif outputs is not None:
+                results.append(outputs[output.inner])
+            else:
+                initial = [
+                    cell
+                    for input, cell in zip(work.inputs, carried, strict=True)
+                    if input.source is Source.CARRIED and input.successor == output.inner
+                ]
+                if not initial:
+                    raise failure(step, f"output {number} has no value, as the body was never computed")
+                results.append(initial[0])
+        return results
 
-    def _truth(self, cell: Cell | None) -> bool:
-        return bool(self.forward.scalar(self.step, cell, "the condition"))
-
-    def _limit(self) -> int | None:
+    def _limit(
+        self, step: Step, work: Repeat, cells: list[Cell | None], carried: Sequence[Cell | None]
+    ) -> int | None:
         """Return how often the body runs at most."""
         limits = []
-        if self.work.trips is not None:
-            count = self.forward.scalar(self.step, self.cells[self.work.trips], "the trip count")
-            has_limit = count >= 0 or self.step.node.domain != OPENVINO
-            limits += [int(count)] if has_limit else []
-        for input, cell in zip(self.work.inputs, self.carried, strict=True):
+        if work.trips is not None:
+            count = self.scalar(step, cells[work.trips], "the trip count")
+            if count >= 0 or step.node.domain != OPENVINO:
+                limits.append(int(count))
+        for input, cell in zip(work.inputs, carried, strict=True):
             if input.slice is not None:
                 if cell is None:
-                    raise failure(self.step, "an input that is to be cut into parts is left out")
-                limits.append(part_count(self.step, input.slice, self.forward.array(cell).shape))
+                    raise failure(step, "an input that is to be cut into parts is left out")
+                shape = self.array(cell).shape
+                first, last = _span(step, input.slice, shape)
+                length = abs(last - first) + 1 if shape[input.slice.axis] else 0
+                limits.append(length // input.slice.part)
         return min(limits, default=None)
 
-    def _inputs(self, iteration: int, goes_on: bool) -> Iterator[Cell | None]:
-        for input, declared, cell in zip(self.work.inputs, self.plan.inputs, self.carried, strict=True):
-            if input.source is Source.ITERATION:
-                yield self.forward.lift(declared_scalar(iteration, declared, np.dtype(np.int64)))
-            elif input.source is Source.CONDITION:
-                yield self.forward.lift(declared_scalar(goes_on, declared, np.dtype(np.bool_)))
-            elif input.slice is None or cell is None:
-                yield cell
-            else:
-                shape = self.forward.array(cell).shape
-                yield self.forward.move(part_of(self.step, input.slice, shape, iteration), cell)
 
-    def _keep(self, outputs: list[Cell | None]) -> None:
-        for number, input in enumerate(self.work.inputs):
-            if input.source is Source.CARRIED and input.successor is not None:
-                self.carried[number] = outputs[input.successor]
-        for output, parts in zip(self.work.outputs, self.parts, strict=True):
-            cell = outputs[output.inner]
-            if output.slice is not None and cell is not None:
-                parts.append(cell)
-
-    def _output(self, number: int, outputs: list[Cell | None] | None) -> Cell | None:
-        output = self.work.outputs[number]
-        if output.slice is not None:
-            join, parts = (
-                put_together(self.step, output.slice, self.plan.outputs[output.inner]),
-                self.parts[number],
-            )
-            return self.forward.move(join, *parts) if parts else self.forward.lift(join())
-        if outputs is not None:
-            return outputs[output.inner]
-        for input, cell in zip(self.work.inputs, self.carried, strict=True):
-            if input.source is Source.CARRIED and input.successor == output.inner:
-                return cell
-        raise failure(self.step, f"output {number} has no value, as the body was never computed")
+def part_of(step: Step, cut: Slice, shape: Sequence[int], number: int) -> Callable[[Array], Array]:
+    """Return what cuts the part of an iteration out of an array."""
+    first, _ = _span(step, cut, shape)
+    begin = first + number * cut.stride - (cut.part - 1 if cut.stride < 0 else 0)
+    place: list[slice | int] = [slice(None)] * len(shape)
+    place[cut.axis] = slice(begin, begin + cut.part) if cut.keeps_axis else begin
+    return lambda array: array[tuple(place)]
 
 
-def _output_of(step: Step, outputs: Sequence[Cell | None], number: int) -> Cell | None:
-    if number >= len(outputs):
-        raise failure(
-            step,
-            f"output {number} is asked for, but there {'is' if len(outputs) == 1 else 'are'} {len(outputs)}",
-        )
-    return outputs[number]
+def _put_together(step: Step, cut: Slice, output: GraphOutput) -> Callable[..., Array]:
+    """Return what joins the parts that the iterations made; without parts the result is empty."""
+
+    def join(*parts: Array) -> Array:
+        if len({(part.shape, part.dtype) for part in parts}) > 1:
+            shapes = ", ".join(show(part.shape) for part in parts)
+            raise failure(step, f"the parts of an output are {shapes}, expected equal ones")
+        if not parts:
+            return nothing()
+        shape, rank = parts[0].shape, parts[0].ndim + (not cut.keeps_axis)
+        if not -rank <= cut.axis < rank:
+            raise failure(step, f"axis is {cut.axis}, expected -{rank} to {rank - 1}")
+        ordered = parts[::-1] if cut.stride < 0 else parts
+        if not cut.keeps_axis:
+            return np.stack(ordered, cut.axis)
+        if shape[cut.axis] != cut.part:
+            raise failure(step, f"a part is {show(shape)}, expected {cut.part} on axis {cut.axis}")
+        return np.concatenate(ordered, cut.axis)
+
+    def nothing() -> Array:
+        known = None if output.element_type is None else dtype(output.element_type)
+        if known is None or output.shape is None:
+            raise failure(step, f"the shape of output {output.name} is not known, and the body never ran")
+        shape = [dim if isinstance(dim, int) else 0 for dim in output.shape]
+        if not -len(shape) <= cut.axis < len(shape) + (not cut.keeps_axis):
+            raise failure(step, f"axis is {cut.axis} of {show(output.shape)}")
+        if cut.keeps_axis:
+            shape[cut.axis] = 0
+        else:
+            shape.insert(cut.axis % (len(shape) + 1), 0)
+        return np.empty(shape, known)
+
+    return join
 
 
-def declared_scalar(number: int, declared: GraphInput, usual: "np.dtype[Any]") -> Array:
+def _span(step: Step, cut: Slice, shape: Sequence[int]) -> tuple[int, int]:
+    """Return the first and the last position that belong to a part."""
+    if not -len(shape) <= cut.axis < len(shape):
+        raise failure(step, f"axis is {cut.axis} of {show(tuple(shape))}")
+    if cut.part < 1 or abs(cut.stride) != cut.part:
+        raise failure(step, f"the stride is {cut.stride} and a part {cut.part} long, expected the same")
+    size = shape[cut.axis]
+    first, last = (end + size if end < 0 else end for end in (cut.start, cut.end))
+    is_inside = all(0 <= end < size for end in (first, last)) or size == 0
+    if not is_inside or ((last < first) is not (cut.stride < 0) and last != first):
+        raise failure(step, f"parts from {cut.start} to {cut.end} by {cut.stride} of {size} positions")
+    return first, last
+
+
+def declared_scalar(number: int, declared: GraphInput, usual: np.dtype[Any]) -> Array:
     """Return one number in the type and the rank that the body declares."""
     known = None if declared.element_type is None else dtype(declared.element_type)
     shape = declared.shape or ()

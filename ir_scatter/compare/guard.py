@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.analysis.constants import Facts
-from ir_scatter.analysis.interpreter import Forward, Frame, Plan, Plans, Step, failure
+from ir_scatter.analysis.interpreter import Forward, Plan, Plans, Step, failure
 from ir_scatter.compare.contested import (
     Marked,
     Open,
@@ -146,8 +146,8 @@ class _Watcher(Forward[Marked]):
             )
         return super().scalar(step, cell, what)
 
-    def step(self, step: Step, cells: list[Marked | None]) -> Frame[Marked]:
-        found = yield from super().step(step, cells)
+    def step(self, step: Step, cells: list[Marked | None]) -> Sequence[Marked | None]:
+        found = super().step(step, cells)
         why = self._undecided.pop(step, None)
         if why is None:
             return found
@@ -233,8 +233,7 @@ class _Foresight(_Watcher):
         except Error:
             return Marked(None)
 
-    def step(self, step: Step, cells: list[Marked | None]) -> Frame[Marked]:
-        yield from ()  # no body is asked for
+    def step(self, step: Step, cells: list[Marked | None]) -> Sequence[Marked | None]:
         if not isinstance(step.work, Call | Choice | Repeat):
             return self.compute(step, cells)
         open = [number for number, cell in enumerate(cells) if cell is not None and cell.open is not None]

@@ -13,11 +13,9 @@ import numpy as np
 
 from ir_scatter.analysis.interpreter import (
     Forward,
-    Frame,
     Plan,
     Plans,
     Step,
-    UnknownOp,
     declared_scalar,
     part_of,
 )
@@ -187,7 +185,7 @@ class TracingMachine(Forward[Cell]):
         node = NodeInRun(step, cells, self.symbols)
         self._note_inputs(step, cells)
         self._note_uses(node)
-        if isinstance(step.work, UnknownOp) or self._is_hidden(node):
+        if step.work is None or self._is_hidden(node):
             return self._unknown(node)
         try:
             return self._traced(node, compute_node(step, node.arrays))
@@ -251,7 +249,7 @@ class TracingMachine(Forward[Cell]):
     def _of_shapes(self, node: NodeInRun, computed: Sequence["tuple[int, ...] | None"] = ()) -> list[Cell]:
         """Return outputs of which nothing is known but shapes, and for the rest what the model says."""
         values, origins, found = node.step.node.outputs, origins_of(node.cells), []
-        direct = 0 if isinstance(node.step.work, UnknownOp) else direct_of(node.cells)
+        direct = 0 if node.step.work is None else direct_of(node.cells)
         for number in range(len(node.step.outputs)):
             declared = node.declared[number] if number < len(values) else None
             shape = computed[number] if number < len(computed) else None
@@ -301,25 +299,25 @@ class TracingMachine(Forward[Cell]):
         found = combine(self.terms, step.work.arithmetic, pairs, outputs)
         return None if found is None else [found]
 
-    def step(self, step: Step, cells: list[Cell | None]) -> Frame[Cell]:
+    def step(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
         """Compute a node; where a condition or a trip count is not known what follows from none."""
         work = step.work
         if isinstance(work, Choice):
             condition = cells[work.condition]
             if condition is not None and condition.is_unclear:
                 self.inputs.decisive |= condition.origins
-                return (yield from self._either(step, work, cells))
+                return self._either(step, work, cells)
         if isinstance(work, Repeat):
-            return (yield from self._repeat(step, work, cells))
+            return self._repeat(step, work, cells)
         try:
-            return (yield from super().step(step, cells))
+            return super().step(step, cells)
         except Unclear:
             pass
         except EvaluationFailed as error:
             self.stuck.append(Stuck(step, [], error))
         return list(self._of_shapes(NodeInRun(step, cells, self.symbols)))
 
-    def _repeat(self, step: Step, work: Repeat, cells: list[Cell | None]) -> Frame[Cell]:
+    def _repeat(self, step: Step, work: Repeat, cells: list[Cell | None]) -> Sequence[Cell | None]:
         """Compute a loop, or if that is not possible its body once."""
         trips = cells[work.trips] if work.trips is not None else None
         self.inputs.trips |= 0 if trips is None else trips.direct
@@ -330,7 +328,7 @@ class TracingMachine(Forward[Cell]):
                 if self.is_sketch:
                     room = (_MOST_INSIDE - self.computed) // max(len(self.plans[work.body].steps), 1)
                     self.most_iterations = max(_MOST_ITERATIONS[self._depth - 1], room)
-                return (yield from super().step(step, cells))
+                return super().step(step, cells)
         except Unclear:
             pass
         except EvaluationFailed as error:
@@ -338,24 +336,23 @@ class TracingMachine(Forward[Cell]):
         finally:
             self._depth -= 1
             self.most_iterations = around
-        return (yield from self._once(step, work, cells))
+        return self._once(step, work, cells)
 
-    def _either(self, step: Step, work: Choice, cells: list[Cell | None]) -> Frame[Cell]:
+    def _either(self, step: Step, work: Choice, cells: list[Cell | None]) -> Sequence[Cell | None]:
         """Compute both branches, and keep what they agree on."""
         found = []
         for _, call in sorted(work.branches.items()):
-            outputs = yield from self.call(step, call, cells)
-            found.append(outputs)
+            found.append(self.call(step, call, cells))
         return [_merged(cells) for cells in zip(*found, strict=True)]
 
-    def _once(self, step: Step, work: Repeat, cells: list[Cell | None]) -> Frame[Cell]:
+    def _once(self, step: Step, work: Repeat, cells: list[Cell | None]) -> Sequence[Cell | None]:
         """Compute the body of a loop once; what it carries may be another value after more iterations."""
         plan = self.plans[work.body]
         given = [
             self._body_input(step, input, declared, cells)
             for input, declared in zip(work.inputs, plan.inputs, strict=True)
         ]
-        outputs = yield plan, [*given, *self.captured(step, plan, cells)]
+        outputs = self.graph(plan, [*given, *self.captured(step, plan, cells)])
         whole = self._of_shapes(NodeInRun(step, cells, self.symbols))
         return [
             _merged([outputs[output.inner]]) if output.slice is None else cell

@@ -96,8 +96,8 @@ def test_long_chains_of_ir(tmp_path: Path) -> None:
     assert found[f"n{LENGTH - 1}"].tolist() == [1, 2]
 
 
-def test_functions_that_call_functions(tmp_path: Path) -> None:
-    depth = 400
+@pytest.mark.parametrize("depth", [150, 2000])
+def test_functions_that_call_functions(depth: int, tmp_path: Path) -> None:
     opsets = [helper.make_opsetid("own", 1), helper.make_opsetid("", 18)]
     calls = [helper.make_node(f"f{n}", ["x"], ["y"], domain="own") for n in range(depth)]
     bodies = [*calls[1:], helper.make_node("Neg", ["x"], ["y"])]
@@ -109,7 +109,11 @@ def test_functions_that_call_functions(tmp_path: Path) -> None:
     model = helper.make_model(graph, opset_imports=opsets, functions=functions, ir_version=10)
     path = tmp_path / "calls.onnx"
     path.write_bytes(model.SerializeToString())
-    assert evaluate_model(path, {"x": _floats(3)})["y"].tolist() == [-3]
+    if depth < 1000:
+        assert evaluate_model(path, {"x": _floats(3)})["y"].tolist() == [-3]
+        return
+    with pytest.raises(EvaluationFailed, match="graphs are nested too deep in each other"):
+        evaluate_model(path, {"x": _floats(3)})
 
 
 class _Counting(ForwardArrays):
