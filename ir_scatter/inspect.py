@@ -1,6 +1,7 @@
 """What is known of each scatter node of a model."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS, Facts
@@ -60,12 +61,22 @@ class NodeSummary:
     indices: IndexSummary
 
 
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """The scatter nodes of one file; no format, and why, if it cannot be read."""
+
+    path: str
+    format: str | None
+    nodes: tuple[NodeSummary, ...]
+    error: str = ""
+
+
 def inspect(model: Model, *, max_index_elements: int = MAX_CONSTANT_ELEMENTS) -> list[NodeSummary]:
     """List the scatter nodes of a model in the order of the file, a function's once per signature."""
     return [_summary(scatter) for scatter in scatter_nodes(model, Facts(max_index_elements))]
 
 
-def totals(nodes: list[NodeSummary]) -> dict[str, int]:
+def totals(nodes: Sequence[NodeSummary]) -> dict[str, int]:
     """Count nodes by operator, the most frequent first."""
     counts = Counter(node.operator for node in nodes)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

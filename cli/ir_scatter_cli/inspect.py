@@ -4,9 +4,8 @@ import click
 
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.files import Source
-from ir_scatter.inspect import inspect
+from ir_scatter.inspect import Inspection, inspect
 from ir_scatter.reading import read
-from ir_scatter.report.inspection_text import Inspection
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, find_sources
 from ir_scatter_cli.options import exclude_option, format_option, output_option

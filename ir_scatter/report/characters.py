@@ -51,15 +51,13 @@ def dumps(document: Mapping[str, Any]) -> str:
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 
-def as_document(versions: Mapping[str, str] | None, **fields: Any) -> dict[str, Any]:
-    """What is written of a result as JSON, with the versions of the packages that it was found with.
+def as_document(**fields: Any) -> dict[str, Any]:
+    """What is written of a result as JSON, with the versions of the packages that it was found with."""
+    from ir_scatter.version import versions
 
-    Args:
-        versions: None for those that are installed.
-        fields: of the result.
-    """
-    if versions is None:
-        from ir_scatter.version import versions as installed
+    return {"schema": _SCHEMA, "versions": versions(), **fields}
 
-        versions = installed()
-    return {"schema": _SCHEMA, "versions": dict(versions), **fields}
+
+def fields_of(one: object, names: str) -> dict[str, Any]:
+    """Attributes by name; what "is_readable" says is written as "readable"."""
+    return {name.removeprefix("is_"): getattr(one, name) for name in names.split()}

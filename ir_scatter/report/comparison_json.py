@@ -5,37 +5,34 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ir_scatter.compare.request import Done
-from ir_scatter.compare.result import Compared, Comparison, Excuse, Guarded, Outlier, Verdict
+from ir_scatter.compare.result import Compared, Comparison, Verdict
 from ir_scatter.core.element_types import ELEMENT_TYPES
-from ir_scatter.report.characters import as_document, dumps
-from ir_scatter.runners.base import NodeFacts, Outcome
+from ir_scatter.report.characters import as_document, dumps, fields_of
+from ir_scatter.runners.base import NodeFacts
 
 REACHED = "operators that move elements or work on each of them carry contested elements there"
 """Why single elements are excused."""
 
 
-def render(done: Done, *, each: bool = False, versions: Mapping[str, str] | None = None) -> str:
+def render(done: Done, *, each: bool = False) -> str:
     """One JSON object.
 
     Args:
         done: what came of one call.
         each: whether every model was compared for itself, so that there is a list of reports.
-        versions: of the packages; None for those that are installed.
     """
     if not each:
-        return dumps(document(done.found[0], versions, done.skipped))
-    reports = [document(one, versions, done.skipped) for one in done.found]
+        return dumps(document(done.found[0], done.skipped))
+    reports = [document(one, done.skipped) for one in done.found]
     failures = [
         {"model": one.model, "message": one.message, "readable": not one.is_unreadable}
         for one in done.failures
     ]
     total = summary([comparison for one in done.found for comparison in one.comparisons])
-    return dumps(as_document(versions, reports=reports, failures=failures, summary=total))
+    return dumps(as_document(reports=reports, failures=failures, summary=total))
 
 
-def document(
-    found: Compared, versions: Mapping[str, str] | None, skipped: Sequence[tuple[str, str]] = ()
-) -> dict[str, Any]:
+def document(found: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
     """What is written of one comparison.
 
     Numbers that JSON has no word for are null where a size is meant, and words ("nan", "inf",
@@ -43,27 +40,26 @@ def document(
 
     Args:
         found: the comparison.
-        versions: of the packages; None for those that are installed.
         skipped: runners that were passed over, and why.
     """
     document = as_document(
-        versions,
         model=found.model,
         other=found.other or None,
         seed=found.settings.seed,
         cases=len(found.feeds),
         precision=found.settings.precision,
-        outcomes=[_outcome(one) for one in found.outcomes],
-        comparisons=[_comparison(one) for one in found.comparisons],
-        guard=[_guarded(one) for one in found.guarded],
-        odd=[_odd(one) for one in found.odd],
-        not_tapped=[
-            {"runner": one.runner, "node": one.node, "reason": one.reason} for one in found.not_tapped
+        outcomes=[
+            fields_of(one, "runner status reason message precision") | {"seconds": round(one.seconds, 6)}
+            for one in found.outcomes
         ],
+        comparisons=[_comparison(one) for one in found.comparisons],
+        guard=[fields_of(one, "runner node operator case kind is_illegal message") for one in found.guarded],
+        odd=[fields_of(one, "level node tensor case runners message") for one in found.odd],
+        not_tapped=[fields_of(one, "runner node reason") for one in found.not_tapped],
         facts={runner: [_facts(one, found.types) for one in facts] for runner, facts in found.facts.items()},
         skipped=[{"runner": runner, "reason": reason} for runner, reason in skipped],
-        remarks=list(found.remarks),
-        about={runner: list(remarks) for runner, remarks in found.about.items()},
+        remarks=found.remarks,
+        about=dict(found.about),
         summary=summary(found.comparisons),
     )
     for one in found.outcomes:
@@ -79,93 +75,37 @@ def summary(comparisons: Sequence[Comparison]) -> dict[str, int]:
     return {verdict: count for verdict, count in counts.items() if count}
 
 
-def _outcome(one: Outcome) -> dict[str, Any]:
-    return {
-        "runner": one.runner,
-        "status": one.status.value,
-        "reason": one.reason,
-        "message": one.message,
-        "precision": one.precision,
-        "seconds": round(one.seconds, 6),
-    }
-
-
 def _comparison(one: Comparison) -> dict[str, Any]:
-    found, worst = one.measure, one.measure.worst
+    found, worst, excuse = one.measure, one.measure.worst, one.measure.excuse
+    required = {"abs": _size(found.max_abs), "rel": _size(found.max_rel)}
     document: dict[str, Any] = {
-        "level": one.level.value,
-        "node": one.node,
-        "tensor": one.tensor,
-        "case": one.case,
-        "subject": one.subject,
-        "reference": one.reference,
-        "verdict": found.verdict.value,
-        "elements": found.elements,
-        "mismatched": found.mismatched,
-        "contested": found.contested,
-        "max_abs": _size(found.max_abs),
-        "max_rel": _size(found.max_rel),
+        **fields_of(one, "level node tensor case subject reference"),
+        **fields_of(found, "verdict elements mismatched contested"),
+        "max_abs": required["abs"],
+        "max_rel": required["rel"],
         "max_ulp": found.max_ulp,
-        "required": {"abs": _size(found.max_abs), "rel": _size(found.max_rel)},
+        "required": required,
         "tolerance": {"abs": _size(found.tolerance.absolute), "rel": _size(found.tolerance.relative)},
         "worst": worst
         and {"index": list(worst.index), "got": _element(worst.got), "expected": _element(worst.expected)},
-        "nans": list(found.nans),
-        "infinities": list(found.infinities),
-        "remark": found.remark,
-        "excuse": found.excuse and _excuse(found.excuse),
+        **fields_of(found, "nans infinities remark"),
+        # of an output that is not judged as a whole; no number of elements if even the shape is open
+        "excuse": excuse
+        and {"whole": excuse.is_whole, "elements": excuse.elements, "reason": excuse.why or REACHED},
     }
-    if one.operator:
-        document["operator"] = one.operator
-    if one.caller:
-        document["caller"] = one.caller
-    if one.place:
-        document["place"] = list(one.place)
-    if one.tapped:
-        document["tapped"] = True
+    for name in ("operator", "caller", "place", "tapped"):
+        if value := getattr(one, name):
+            document[name] = value
     if one.wrong_runs is not None:
         document["wrong_runs"] = {"wrong": one.wrong_runs[0], "of": one.wrong_runs[1]}
     if one.subject_model:
-        document |= {"subject_model": one.subject_model, "reference_model": one.reference_model}
+        document |= fields_of(one, "subject_model reference_model")
     return document
-
-
-def _excuse(one: Excuse) -> dict[str, Any]:
-    """Return what of an output is not judged; `elements` is null if even the shape is open."""
-    return {"whole": one.is_whole, "elements": one.elements, "reason": one.why or REACHED}
-
-
-def _guarded(one: Guarded) -> dict[str, Any]:
-    return {
-        "runner": one.runner,
-        "node": one.node,
-        "operator": one.operator,
-        "case": one.case,
-        "kind": one.kind,
-        "illegal": one.is_illegal,
-        "message": one.message,
-    }
-
-
-def _odd(one: Outlier) -> dict[str, Any]:
-    return {
-        "level": one.level.value,
-        "node": one.node,
-        "tensor": one.tensor,
-        "case": one.case,
-        "runners": list(one.runners),
-        "message": one.message,
-    }
 
 
 def _facts(one: NodeFacts, types: Mapping[str, str]) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "originals": list(one.originals),
-        "kind": one.kind,
-        "kernel": one.kernel,
-        "precision": one.precision,
-        "outputs": list(one.outputs),
+        **fields_of(one, "name originals kind kernel precision outputs"),
         "converts": conversion(one, types) or None,
         "microseconds": one.microseconds,
     }

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from ir_scatter.compare.judge import shown
 from ir_scatter.compare.request import Done
 from ir_scatter.compare.result import Compared, Comparison, Excuse, Guarded, Level, NotTapped, Verdict
+from ir_scatter.core.shapes import counted
 from ir_scatter.report.characters import visible
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.matrices import kernel_table, name_of, operator_matrix, verdict_matrix
-from ir_scatter.report.phrases import counted
 from ir_scatter.report.tables import Cell, Table, table_text
 from ir_scatter.runners.base import Status
 

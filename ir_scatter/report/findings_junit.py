@@ -24,40 +24,35 @@ def render(report: Report, *, strict: bool = False) -> str:
     failing = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
     root = ElementTree.Element("testsuites", name="ir-scatter")
     for file in report.files:
-        root.append(_suite(file, failing))
+        suite = ElementTree.SubElement(root, "testsuite", name=visible(file.path))
+        names: Counter[str] = Counter()
+        for found in file.diagnostics:
+            name = _name(found)
+            names[name] += 1
+            numbered = f"{name} ({names[name]})" if names[name] > 1 else name
+            _outcome(_case(suite, file, numbered), file, found, failing)
+        has_error = any(found.severity is Severity.ERROR for found in file.diagnostics)
+        if not file.is_readable and not has_error:
+            case = _case(suite, file, "readable")
+            ElementTree.SubElement(case, "error", message=_UNREADABLE, type="unreadable")
+        elif not file.diagnostics:
+            _case(suite, file, "no findings")
+        _count(suite)
     _count(root)
     ElementTree.indent(root)
     text = ElementTree.tostring(root, encoding="unicode")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _suite(file: FileResult, failing: set[Severity]) -> ElementTree.Element:
-    """Return the suite of one file."""
-    suite = ElementTree.Element("testsuite", name=visible(file.path))
-    names: Counter[str] = Counter()
-    for found in file.diagnostics:
-        name = _name(found)
-        names[name] += 1
-        _case(suite, file, f"{name} ({names[name]})" if names[name] > 1 else name, found, failing)
-    has_error = any(found.severity is Severity.ERROR for found in file.diagnostics)
-    if not file.is_readable and not has_error:
-        case = _add_case(suite, file, "readable")
-        ElementTree.SubElement(case, "error", message=_UNREADABLE, type="unreadable")
-    elif not file.diagnostics:
-        _add_case(suite, file, "no findings")
-    _count(suite)
-    return suite
+def _case(suite: ElementTree.Element, file: FileResult, name: str) -> ElementTree.Element:
+    path = visible(file.path)
+    return ElementTree.SubElement(
+        suite, "testcase", {"classname": path, "name": name, "file": path, "time": "0"}
+    )
 
 
-def _case(
-    suite: ElementTree.Element,
-    file: FileResult,
-    name: str,
-    found: Diagnostic,
-    failing: set[Severity],
-) -> None:
-    """Add the test case of one finding."""
-    case = _add_case(suite, file, name)
+def _outcome(case: ElementTree.Element, file: FileResult, found: Diagnostic, failing: set[Severity]) -> None:
+    """Say in the test case of a finding what was found."""
     if found.location.line is not None:
         case.set("line", str(found.location.line))
     if found.severity not in failing:
@@ -68,13 +63,6 @@ def _case(
     outcome.set("message", visible(found.message))
     outcome.set("type", visible(found.code))
     outcome.text = _body(found)
-
-
-def _add_case(suite: ElementTree.Element, file: FileResult, name: str) -> ElementTree.Element:
-    path = visible(file.path)
-    return ElementTree.SubElement(
-        suite, "testcase", {"classname": path, "name": name, "file": path, "time": "0"}
-    )
 
 
 def _name(found: Diagnostic) -> str:
@@ -96,10 +84,6 @@ def _body(found: Diagnostic) -> str:
 
 def _count(element: ElementTree.Element) -> None:
     """Set the totals of a suite, or of all of them."""
-    for attribute, path in (
-        ("tests", ".//testcase"),
-        ("failures", ".//failure"),
-        ("errors", ".//error"),
-    ):
-        element.set(attribute, str(len(element.findall(path))))
+    for attribute, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
+        element.set(attribute, str(len(element.findall(f".//{tag}"))))
     element.set("time", "0")

@@ -1,41 +1,32 @@
 """For code scanning: SARIF 2.1.0, https://docs.oasis-open.org/sarif/sarif/v2.1.0."""
 
 from collections import Counter
-from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related
-from ir_scatter.lint import FileResult, Report
+from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef
+from ir_scatter.lint import Report
 from ir_scatter.report.characters import dumps, visible
 from ir_scatter.rules import by_code
 from ir_scatter.rules.base import Rule
-from ir_scatter.version import __version__
-from ir_scatter.version import versions as installed
+from ir_scatter.version import __version__, versions
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _FINGERPRINT = "irScatter/v1"
 
 # What the first digit of a code says.
-_TOPICS = {
-    "1": "ports",
-    "2": "shapes",
-    "3": "values",
-    "4": "versions",
-    "5": "stored-shapes",
-    "9": "file",
-}
+_TOPICS = dict(zip("123459", ("ports", "shapes", "values", "versions", "stored-shapes", "file"), strict=True))
 
 
-def render(report: Report, *, versions: Mapping[str, str] | None = None) -> str:
-    """A log of one run, with the rules that were broken; `versions` are those installed if None."""
+def render(report: Report) -> str:
+    """A log of one run, with the rules that were broken."""
     diagnostics = report.diagnostics()
     examples = {found.code: found for found in reversed(diagnostics)}
     codes = sorted(examples)
-    places = {code: index for index, code in enumerate(codes)}
     seen: Counter[str] = Counter()
+    unreadable = [file for file in report.files if not file.is_readable]
     run = {
         "tool": {
             "driver": {
@@ -44,10 +35,22 @@ def render(report: Report, *, versions: Mapping[str, str] | None = None) -> str:
                 "rules": [_rule(examples[code]) for code in codes],
             }
         },
-        "invocations": [_invocation(report)],
+        "invocations": [
+            {
+                "executionSuccessful": not unreadable,
+                "toolExecutionNotifications": [
+                    {
+                        "level": "error",
+                        "message": _message(f"{file.path} could not be read"),
+                        "locations": [_location(Location(file.path))],
+                    }
+                    for file in unreadable
+                ],
+            }
+        ],
         "columnKind": "unicodeCodePoints",
-        "results": [_result(found, places[found.code], seen) for found in diagnostics],
-        "properties": {"versions": dict(installed() if versions is None else versions)},
+        "results": [_result(found, codes.index(found.code), seen) for found in diagnostics],
+        "properties": {"versions": versions()},
     }
     return dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
 
@@ -57,6 +60,7 @@ def _rule(example: Diagnostic) -> dict[str, Any]:
     rule = by_code().get(example.code) or Rule(example.code, example.rule, example.severity)
     documentation = rule.documentation or rule.name
     first = " ".join(documentation.split("\n\n")[0].split())
+    topic = _TOPICS.get(rule.code[3:4]) if rule.code.startswith("SCT") else None
     return {
         "id": rule.code,
         "name": "".join(word.capitalize() for word in rule.name.split("-")),
@@ -64,41 +68,12 @@ def _rule(example: Diagnostic) -> dict[str, Any]:
         "fullDescription": _message(documentation),
         "help": _message(f"{documentation}\n\nRun: ir-scatter explain {rule.code}"),
         "defaultConfiguration": {"level": rule.severity.value},
-        "properties": {"tags": _tags(rule.code)},
-    }
-
-
-def _tags(code: str) -> list[str]:
-    digits = code.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    topic = _TOPICS.get(digits[:1]) if code.startswith("SCT") else None
-    return ["scatter"] if topic is None else ["scatter", topic]
-
-
-def _invocation(report: Report) -> dict[str, Any]:
-    """Return whether every file could be read, and which could not."""
-    unreadable = [file for file in report.files if not file.is_readable]
-    return {
-        "executionSuccessful": not unreadable,
-        "toolExecutionNotifications": [_notification(file) for file in unreadable],
-    }
-
-
-def _notification(file: FileResult) -> dict[str, Any]:
-    return {
-        "level": "error",
-        "message": _message(f"{file.path} could not be read"),
-        "locations": [_location(Location(file.path))],
+        "properties": {"tags": ["scatter"] if topic is None else ["scatter", topic]},
     }
 
 
 def _result(found: Diagnostic, rule_index: int, seen: Counter[str]) -> dict[str, Any]:
-    """Return one finding.
-
-    Args:
-        found: the finding.
-        rule_index: the place of its rule in the list of rules.
-        seen: how often each fingerprint has occurred; counted on.
-    """
+    """Return one finding; `seen` counts its fingerprints."""
     fingerprint = _fingerprint(found)
     seen[fingerprint] += 1
     return {
@@ -108,7 +83,8 @@ def _result(found: Diagnostic, rule_index: int, seen: Counter[str]) -> dict[str,
         "message": _message(found.message),
         "locations": [_location(found.location, found.node)],
         "relatedLocations": [
-            _related(related, number) for number, related in enumerate(found.related, start=1)
+            {"id": number, **_location(related.location), "message": _message(related.message)}
+            for number, related in enumerate(found.related, start=1)
         ],
         "partialFingerprints": {_FINGERPRINT: f"{fingerprint}:{seen[fingerprint]}"},
     }
@@ -136,10 +112,6 @@ def _location(location: Location, node: NodeRef | None = None) -> dict[str, Any]
         logical = {"name": name, "fullyQualifiedName": scope, "kind": "node"}
         place["logicalLocations"] = [logical]
     return place
-
-
-def _related(related: Related, number: int) -> dict[str, Any]:
-    return {"id": number, **_location(related.location), "message": _message(related.message)}
 
 
 def _message(text: str) -> dict[str, str]:

@@ -1,12 +1,12 @@
 """Tables of a comparison: verdicts by tensor and runner, operators by runner, kernels that ran the nodes."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Verdict
+from ir_scatter.core.shapes import counted
 from ir_scatter.report.comparison_json import conversion
-from ir_scatter.report.phrases import counted
 from ir_scatter.report.tables import Cell, Table
 from ir_scatter.runners.base import OTHER_FORMAT, Status
 
@@ -17,23 +17,51 @@ _COLORS = {
     Verdict.NONDETERMINISTIC: "red",
     Verdict.MISMATCH: "red",
 }
-_ORDER = list(Verdict)
-_FEW_ROWS = 12
-"""So many rows are drawn even if all verdicts in them are equal."""
+VERDICTS = list(Verdict)
+"""The better ones first."""
+FEW_ROWS = 12
+"""So many rows are drawn even if all verdicts in them are equal, and so many kernels one by one."""
 
-_Column = tuple[str, str]
-_Row = dict[_Column, list[Comparison]]
+Column: TypeAlias = tuple[str, str]
+"""A runner, and the one that it is held against."""
+Row: TypeAlias = dict[Column, list[Comparison]]
 
 WORKS, REFUSES, DIFFERS = "works", "refuses", "differs"
 NOT_APPLICABLE = "n/a"
 
-_FEW_NODES = 12
-"""So many nodes are listed one by one; of more those that agree are put together."""
+
+def tensor_of(one: Comparison) -> str:
+    """Return what a row is called: the scope of the node, or the output."""
+    return one.tensor if one.node is None else one.node
 
 
 def name_of(one: Comparison) -> str:
     """Return what a tensor is called: the output, or the node with its operator."""
     return one.tensor if one.node is None else f"{one.node} ({one.operator})"
+
+
+def by_tensor(found: Sequence[Comparison]) -> tuple[list[Column], dict[str, Row]]:
+    """Put comparisons of one level into columns, and rows by tensor.
+
+    What a runner is against itself goes where the runner is judged anyway.
+    """
+    pairs: dict[str, Column] = {}
+    for one in found:
+        if one.subject != one.reference:
+            pairs.setdefault(one.subject, (one.subject, one.reference))
+    columns: dict[Column, None] = {}
+    rows: dict[str, Row] = {}
+    for one in found:
+        column = (one.subject, one.reference)
+        if one.subject == one.reference:
+            column = pairs.get(one.subject, column)
+        columns[column] = None
+        rows.setdefault(tensor_of(one), {}).setdefault(column, []).append(one)
+    return list(columns), rows
+
+
+def worst_of(found: Iterable[Comparison]) -> Verdict:
+    return max((one.measure.verdict for one in found), key=VERDICTS.index)
 
 
 def verdict_matrix(found: Sequence[Comparison], noun: str, most: int) -> Table:
@@ -44,58 +72,37 @@ def verdict_matrix(found: Sequence[Comparison], noun: str, most: int) -> Table:
         noun: what the rows are.
         most: rows; what is behind them is counted.
     """
-    rows: dict[str, _Row] = {}
-    columns: dict[_Column, None] = {}
-    for one in found:
-        column = _column(one, found)
-        columns[column] = None
-        rows.setdefault(name_of(one), {}).setdefault(column, []).append(one)
-    ordered = sorted(rows.items(), key=lambda item: _worst(_all(item[1])), reverse=True)
-    loud = sum(_worst(_all(row)) > 0 for row in rows.values())
-    shown = min(max(loud, _FEW_ROWS), most)
+    columns, by_name = by_tensor(found)
+    rows = sorted(by_name.values(), key=lambda row: VERDICTS.index(worst_of(_all(row))), reverse=True)
+    loud = sum(worst_of(_all(row)) is not Verdict.EQUAL for row in rows)
+    shown = min(max(loud, FEW_ROWS), most)
     drawn: list[tuple[object, ...]] = [
-        (name, *(_worst_of(row.get(column, ())) for column in columns)) for name, row in ordered[:shown]
+        (name_of(_all(row)[0]), *(_worst_cell(row.get(column, ())) for column in columns))
+        for row in rows[:shown]
     ]
-    if ordered[shown:]:
-        drawn.append(_rest([row for _, row in ordered[shown:]], columns))
+    rest = rows[shown:]
+    if rest:
+        joined = [[one for row in rest for one in row.get(column, ())] for column in columns]
+        cells = [_worst_cell(same, counts=False) for same in joined]
+        is_equal = all(cell.text in {"", Verdict.EQUAL.value} for cell in cells)
+        drawn.append((f"and {len(rest)} more{'' if is_equal else ', at worst'}", *cells))
+    references = {reference for _, reference in columns}
     if all(subject == reference for subject, reference in columns):
         return Table((noun, *(subject for subject, _ in columns)), drawn)
-    references = {reference for _, reference in columns}
     if len(references) == 1:
         return Table((f"{noun}, against {references.pop()}", *(subject for subject, _ in columns)), drawn)
     return Table((noun, *(f"{subject} against {reference}" for subject, reference in columns)), drawn)
 
 
-def _rest(rows: Sequence[_Row], columns: Iterable[_Column]) -> tuple[object, ...]:
-    """Return the last row, which stands for all others."""
-    cells = [
-        _worst_of([one for row in rows for one in row.get(column, ())], counts=False) for column in columns
-    ]
-    is_equal = all(one.text in {"", Verdict.EQUAL.value} for one in cells)
-    return (f"and {len(rows)} more{'' if is_equal else ', at worst'}", *cells)
-
-
-def _column(one: Comparison, found: Sequence[Comparison]) -> _Column:
-    """Return the column; a runner against itself goes where the runner is judged anyway."""
-    if one.subject != one.reference:
-        return one.subject, one.reference
-    pairs = ((other.subject, other.reference) for other in found if other.subject == one.subject)
-    return next((pair for pair in pairs if pair[0] != pair[1]), (one.subject, one.reference))
-
-
-def _all(row: _Row) -> list[Comparison]:
+def _all(row: Row) -> list[Comparison]:
     return [one for same in row.values() for one in same]
 
 
-def _worst(found: Iterable[Comparison]) -> int:
-    return max(_ORDER.index(one.measure.verdict) for one in found)
-
-
-def _worst_of(found: Sequence[Comparison], *, counts: bool = True) -> Cell:
+def _worst_cell(found: Sequence[Comparison], *, counts: bool = True) -> Cell:
     """Return the worst verdict, and of several computations how many have it."""
     if not found:
-        return Cell("", "")
-    verdict = _ORDER[_worst(found)]
+        return Cell("")
+    verdict = worst_of(found)
     same = sum(one.measure.verdict is verdict for one in found)
     text = f"{verdict} ({same} of {len(found)})" if counts and same < len(found) else verdict.value
     return Cell(text, _COLORS[verdict])
@@ -120,107 +127,52 @@ def operator_matrix(found: Sequence[Compared]) -> Table:
                 word = NOT_APPLICABLE if outcome.reason == OTHER_FORMAT else REFUSES
                 for operator in one.operators.values():
                     counts.setdefault((operator, outcome.runner), Counter())[word] += 1
-        for (operator, runner), word in _by_node(one).items():
-            counts.setdefault((operator, runner[0]), Counter())[word] += 1
-    names = sorted({operator for operator, _ in counts})
+        nodes: dict[tuple[str, str, str | None], list[Comparison]] = {}
+        for case in one.comparisons:
+            if case.level is Level.NODE:
+                nodes.setdefault((case.operator, case.subject, case.node), []).append(case)
+        for (operator, runner, _), cases in nodes.items():
+            is_wrong = any(case.measure.verdict.is_difference for case in cases)
+            counts.setdefault((operator, runner), Counter())[DIFFERS if is_wrong else WORKS] += 1
     rows: list[tuple[object, ...]] = [
-        (name, *(_counted(counts.get((name, runner))) for runner in runners)) for name in names
+        (name, *(_counts(counts.get((name, runner), {})) for runner in runners))
+        for name in sorted({operator for operator, _ in counts})
     ]
     return Table(("operator", *runners), rows)
 
 
-def _by_node(one: Compared) -> dict[tuple[str, tuple[str, str]], str]:
-    """Return what happened to each node on each runner, the worst of all cases."""
-    found: dict[tuple[str, tuple[str, str]], str] = {}
-    for comparison in one.comparisons:
-        if comparison.level is not Level.NODE:
-            continue
-        key = comparison.operator, (comparison.subject, comparison.node or "")
-        is_wrong = comparison.measure.verdict in {Verdict.MISMATCH, Verdict.NONDETERMINISTIC}
-        if is_wrong or key not in found:
-            found[key] = DIFFERS if is_wrong else WORKS
-    return found
-
-
-def _counted(counts: Counter[str] | None) -> str:
-    if not counts:
-        return ""
-    words = [f"{word} {counts[word]}" for word in (WORKS, REFUSES, DIFFERS) if counts[word]]
-    return ", ".join(words) or NOT_APPLICABLE
-
-
-@dataclass(frozen=True, slots=True)
-class _Kernel:
-    nodes: tuple[str, ...]
-    runner: str
-    kernel: str
-    precision: str
-    converts: str
-    microseconds: float | None
-    is_loud: bool
-
-    @property
-    def kind(self) -> tuple[object, ...]:
-        """Return what rows have in common that are put together."""
-        return self.runner, self.kernel, self.precision, self.converts
+def _counts(counts: Mapping[str, int]) -> str:
+    words = [f"{word} {counts[word]}" for word in (WORKS, REFUSES, DIFFERS) if counts.get(word)]
+    return ", ".join(words) or (NOT_APPLICABLE if counts else "")
 
 
 def kernel_table(found: Compared, most: int) -> Table:
-    """Return the table: first the nodes that differ, then the others.
+    """Return the table: first the nodes that differ, then the others, alike ones together if they are many.
 
     Args:
         found: the comparison.
         most: rows; what is behind them is counted.
     """
-    rows = sorted(_kernels(found), key=lambda row: not row.is_loud)
-    if len(rows) > _FEW_NODES:
-        rows = _together(rows)
-    drawn: list[tuple[object, ...]] = [
-        (_named(row.nodes), row.runner, row.kernel, row.precision, row.converts, _time(row.microseconds))
-        for row in rows[:most]
-    ]
-    if len(rows) > most:
-        drawn.append((f"and {len(rows) - most} more", "", "", "", "", ""))
-    return Table(("node", "runner", "kernel", "precision", "converts", "time"), drawn)
-
-
-def _kernels(found: Compared) -> list[_Kernel]:
-    compared = {one.node for one in found.comparisons if one.node is not None}
+    compared = {one.node for one in found.comparisons}
     loud = {one.node for one in found.comparisons if one.measure.verdict.is_difference}
     rows = []
     for runner, facts in found.facts.items():
         for one in facts:
-            nodes = tuple(name for name in one.originals if name in compared)
+            nodes = [name for name in one.originals if name in compared]
             if nodes:
-                converts = conversion(one, found.types)
-                is_loud = not loud.isdisjoint(nodes)
-                rows.append(
-                    _Kernel(nodes, runner, one.kernel, one.precision, converts, one.microseconds, is_loud)
-                )
-    return rows
-
-
-def _together(rows: Sequence[_Kernel]) -> list[_Kernel]:
-    """Put rows together that nobody must look at, where they say the same; times are added up."""
-    kept = [row for row in rows if row.is_loud]
-    same: dict[tuple[object, ...], list[_Kernel]] = {}
-    for row in rows:
-        if not row.is_loud:
-            same.setdefault(row.kind, []).append(row)
-    for group in same.values():
-        first = group[0]
-        nodes = tuple(name for row in group for name in row.nodes)
-        times = [row.microseconds for row in group if row.microseconds is not None]
-        total = sum(times) if times else None
-        kept.append(
-            _Kernel(nodes, first.runner, first.kernel, first.precision, first.converts, total, is_loud=False)
-        )
-    return kept
-
-
-def _named(nodes: Sequence[str]) -> str:
-    return ", ".join(nodes) if len(nodes) < 4 else counted(len(nodes), "node")
-
-
-def _time(microseconds: float | None) -> str:
-    return "" if microseconds is None else f"{microseconds:.0f} us"
+                what = (runner, one.kernel, one.precision, conversion(one, found.types))
+                rows.append((nodes, what, one.microseconds))
+    rows.sort(key=lambda row: loud.isdisjoint(row[0]))
+    groups: dict[object, list[tuple[list[str], tuple[str, ...], float | None]]] = {}
+    for number, row in enumerate(rows):
+        is_alone = len(rows) <= FEW_ROWS or not loud.isdisjoint(row[0])
+        groups.setdefault(number if is_alone else row[1], []).append(row)
+    drawn: list[tuple[object, ...]] = []
+    for members in list(groups.values())[:most]:
+        names = [name for nodes, _, _ in members for name in nodes]
+        times = [time for _, _, time in members if time is not None]
+        named = ", ".join(names) if len(names) < 4 else counted(len(names), "node")
+        drawn.append((named, *members[0][1], f"{sum(times):.0f} us" if times else ""))
+    if len(groups) > most:
+        drawn.append((f"and {len(groups) - most} more", "", "", "", "", ""))
+    return Table(("node", "runner", "kernel", "precision", "converts", "time"), drawn)

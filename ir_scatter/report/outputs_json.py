@@ -10,19 +10,10 @@ if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
 
-def render(outputs: "Mapping[str, Array]", *, versions: Mapping[str, str] | None = None) -> str:
+def render(outputs: "Mapping[str, Array]") -> str:
     """One JSON object; the least and greatest element are null where there is no order of elements."""
-    document = as_document(
-        versions,
-        outputs=[
-            {
-                "name": name,
-                "type": type,
-                "shape": list(outputs[name].shape),
-                "min": low or None,
-                "max": high or None,
-            }
-            for name, type, _, low, high in summarize(outputs)
-        ],
-    )
-    return dumps(document)
+    rows = [
+        {"name": name, "type": type, "shape": outputs[name].shape, "min": low or None, "max": high or None}
+        for name, type, _, low, high in summarize(outputs)
+    ]
+    return dumps(as_document(outputs=rows))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
-from ir_scatter.core.shapes import counted as counted
+from ir_scatter.core.shapes import counted
 from ir_scatter.lint import STDIN_NAME, Report
 from ir_scatter.report.characters import visible
 
@@ -70,12 +70,10 @@ def statistics(diagnostics: Sequence[Diagnostic]) -> list[str]:
     if not counts:
         return []
     ordered = sorted(counts, key=lambda row: (-counts[row], row[0], row[1].rank, row[2]))
-    digits = max(len(str(number)) for number in counts.values())
-    code_width = max(len(code) for code, _, _ in ordered)
-    severity_width = max(len(severity) for _, severity, _ in ordered)
+    digits = len(str(counts[ordered[0]]))
+    widths = [max(len(row[at]) for row in ordered) for at in (0, 1)]
     return [
-        f"{counts[row]:>{digits}}  {row[0]:<{code_width}}  {row[1]:<{severity_width}}  {row[2]}"
-        for row in ordered
+        f"{counts[row]:>{digits}}  {row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]}" for row in ordered
     ]
 
 
@@ -86,14 +84,9 @@ def summary(report: Report) -> str:
     counts = [(report.count(severity), severity) for severity in Severity]
     findings = ", ".join(counted(number, severity) for number, severity in counts if number)
     nodes = counted(sum(file.scatter_nodes for file in report.files), "scatter node")
-    line = f"{findings or 'no findings'} in {_files(report)} ({nodes})"
+    touched = sum(bool(file.diagnostics) for file in report.files)
+    files = counted(len(report.files), "file")
+    where = f"{touched} of {files}" if touched and len(report.files) > 1 else files
+    line = f"{findings or 'no findings'} in {where} ({nodes})"
     unreadable = sum(not file.is_readable for file in report.files)
     return f"{line}, {counted(unreadable, 'file')} could not be read" if unreadable else line
-
-
-def _files(report: Report) -> str:
-    """Return "1 of 3 files", or "3 files" if nothing was found or there is but one."""
-    total = len(report.files)
-    touched = sum(bool(file.diagnostics) for file in report.files)
-    files = counted(total, "file")
-    return f"{touched} of {files}" if touched and total > 1 else files

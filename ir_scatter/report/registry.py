@@ -9,7 +9,7 @@ from importlib import import_module
 
 from ir_scatter.core.errors import UsageError
 
-_FIRST = ("text", "concise", "json", "sarif", "junit", "github")
+_FIRST = ["text", "concise", "json", "sarif", "junit", "github"]
 """The order in which formats are listed; others follow by name."""
 
 
@@ -17,8 +17,8 @@ _FIRST = ("text", "concise", "json", "sarif", "junit", "github")
 def formats(result: str) -> tuple[str, ...]:
     """Names of the formats that a result ("findings", "comparison") can be written in."""
     modules = (one.name for one in pkgutil.iter_modules(import_module(__package__).__path__))
-    found = sorted(name.removeprefix(f"{result}_") for name in modules if name.startswith(f"{result}_"))
-    return tuple(sorted(found, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)))
+    found = {name.removeprefix(f"{result}_") for name in modules if name.startswith(f"{result}_")}
+    return (*(name for name in _FIRST if name in found), *sorted(found.difference(_FIRST)))
 
 
 def render(result: str, format: str, found: object, **options: object) -> str:

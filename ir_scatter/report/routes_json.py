@@ -1,25 +1,21 @@
 """The rewrites that convert knows, for programs: one entry for each pair of rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ir_scatter.core.model import OPENVINO
 from ir_scatter.report.characters import as_document, dumps
 from ir_scatter.rewrites.base import Rewrite
 
 
-def render(rewrites: Sequence[Rewrite], *, versions: Mapping[str, str] | None = None) -> str:
-    """One JSON object; `versions` are those that are installed if None."""
-    document = as_document(
-        versions,
-        routes=[
-            {
-                "from": str(rewrite.source.key),
-                "to": str(rewrite.target.key),
-                "dialect": "openvino" if rewrite.source.key.domain == OPENVINO else "onnx",
-                "conditions": rewrite.conditions,
-                "rewrite": rewrite.name,
-            }
-            for rewrite in rewrites
-        ],
-    )
-    return dumps(document)
+def render(rewrites: Sequence[Rewrite]) -> str:
+    routes = [
+        {
+            "from": str(rewrite.source.key),
+            "to": str(rewrite.target.key),
+            "dialect": "openvino" if rewrite.source.key.domain == OPENVINO else "onnx",
+            "conditions": rewrite.conditions,
+            "rewrite": rewrite.name,
+        }
+        for rewrite in rewrites
+    ]
+    return dumps(as_document(routes=routes))

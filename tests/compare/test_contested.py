@@ -183,7 +183,7 @@ def test_behind_other_operators_a_tensor_is_excused_as_a_whole_and_the_report_sa
     (one,) = of_outputs(found)
     assert one.measure.verdict is Verdict.CONTESTED
     assert not found.differs
-    told = next(row for row in document(found, {})["comparisons"] if row["level"] == "model")
+    told = next(row for row in document(found)["comparisons"] if row["level"] == "model")
     assert told["excuse"]["whole"] is True
     assert told["excuse"]["reason"].startswith(why)
     assert f": {why}" in report(found)
@@ -193,7 +193,7 @@ def test_the_report_says_that_single_elements_are_excused(tmp_path: Path) -> Non
     shape, lines, _ = BY_ELEMENT["added"]
     path = write(tmp_path, shape, *lines)
     found = compared(path, Planted(order="first"))
-    rows = [row for row in document(found, {})["comparisons"] if row["level"] == "model"]
+    rows = [row for row in document(found)["comparisons"] if row["level"] == "model"]
     assert rows[0]["excuse"] == {
         "whole": False,
         "elements": 1,
@@ -201,10 +201,10 @@ def test_the_report_says_that_single_elements_are_excused(tmp_path: Path) -> Non
     }
     assert "an upstream node leaves the result open in 1 element" in report(found)
     wrong = compared(path, Planted(order="first", output=at(5)))
-    rows = [row for row in document(wrong, {})["comparisons"] if row["level"] == "model"]
+    rows = [row for row in document(wrong)["comparisons"] if row["level"] == "model"]
     assert (rows[0]["verdict"], rows[0]["mismatched"], rows[0]["contested"]) == ("mismatch", 1, 1)
     assert rows[0]["worst"]["index"] == [5]
-    none = document(compared(path, Planted()), {})["comparisons"][0]
+    none = document(compared(path, Planted()))["comparisons"][0]
     assert (none["verdict"], none["excuse"]) == ("equal", None)
 
 
@@ -221,7 +221,7 @@ def test_a_shape_that_depends_on_a_contested_element_is_open(tmp_path: Path) -> 
     found = compared(path, Planted(order="first"))
     (one,) = of_outputs(found)
     assert one.measure.verdict is Verdict.CONTESTED
-    assert document(found, {})["comparisons"][0]["excuse"]["elements"] is None
+    assert document(found)["comparisons"][0]["excuse"]["elements"] is None
     assert "its shape as well" in report(found)
 
 

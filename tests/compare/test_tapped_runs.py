@@ -66,7 +66,7 @@ def test_only_the_run_with_taps_is_wrong(tmp_path: Path) -> None:
     assert "nondeterministic: out on planted: changes when nodes are tapped; [3] is 91, expected 111" in text(
         found
     )
-    (row,) = [row for row in document(found, {})["comparisons"] if row["verdict"] == "nondeterministic"]
+    (row,) = [row for row in document(found)["comparisons"] if row["verdict"] == "nondeterministic"]
     assert (row["tapped"], row["worst"]) == (True, {"index": [3], "got": 91, "expected": 111})
     assert "without taps and with them" in render(Done((found,)))
 
@@ -211,7 +211,7 @@ def test_each_repetition_with_taps_is_judged(tmp_path: Path) -> None:
         assert (one.measure.verdict, one.measure.mismatched, one.wrong_runs) == (Verdict.MISMATCH, 1, (1, 3))
         assert found.differs
         assert "in 1 of 3 runs" in text(found)
-        row = document(found, {})["comparisons"][-1]
+        row = document(found)["comparisons"][-1]
         assert row["wrong_runs"] == {"wrong": 1, "of": 3}
     (one,) = of_nodes(compared(path, Planted(tap=at(3)), repeat=3))
     assert (one.measure.verdict, one.wrong_runs) == (Verdict.MISMATCH, None)

@@ -37,7 +37,6 @@ def parse_page(text: str) -> Any:
 
 def page_text(
     found: Sequence[Compared],
-    versions: Mapping[str, str] | None = None,
     *,
     devices: Mapping[str, Availability] | None = None,
     failures: Sequence[Failure] = (),
@@ -45,7 +44,7 @@ def page_text(
     **source: str,
 ) -> str:
     told = [replace(one, devices=devices or {}) for one in found]
-    return render(Done(tuple(told), tuple(failures), tuple(skipped)), versions=versions, **source)
+    return render(Done(tuple(told), tuple(failures), tuple(skipped)), **source)
 
 
 def of_node(

@@ -25,7 +25,7 @@ AXIS = Diagnostic(
     port_index=3,
 )
 REPEATED = Diagnostic(
-    code="SCT305",
+    code="SCT304",
     rule="repeated-targets",
     severity=Severity.WARNING,
     message="2 updates write data[1]",
@@ -36,18 +36,8 @@ LINES = {
     412: '\t\t<layer id="41" name="cache/scatter" type="ScatterUpdate" version="opset3">\n',
     420: '\t\t<layer id="43" name="plain" type="ScatterUpdate" version="opset3">\n',
 }
-DECODER = FileResult("decoder.xml", "openvino-ir", True, 60, (SHAPE, AXIS, REPEATED), LINES)
-REPORT = Report(
-    (
-        FileResult("clean.xml", "openvino-ir", True, 1, ()),
-        DECODER,
-        FileResult("clean.onnx", "onnx", True, 10, ()),
-    ),
-)
-VERSIONS = {"ir_scatter": "0.1.0"}
-
 ONNX = Diagnostic(
-    code="SCT402",
+    code="SCT401",
     rule="deprecated-operator",
     severity=Severity.NOTE,
     message="Scatter is deprecated, expected ScatterElements",
@@ -57,13 +47,23 @@ ONNX = Diagnostic(
         Related("called here", Location("model.onnx", scope="main/call")),
         Related("stored there", Location("weights.bin")),
     ),
+    mended_by="",
 )
 BROKEN = Diagnostic(
-    code="SCT901",
+    code="SCT903",
     rule="malformed-xml",
     severity=Severity.ERROR,
     message="the file ends inside <layer>",
     location=Location("broken.xml", 5),
+)
+REPORT = Report(
+    (
+        FileResult("clean.xml", "openvino-ir", True, 1, ()),
+        FileResult("decoder.xml", "openvino-ir", True, 60, (SHAPE, AXIS, REPEATED), LINES),
+        FileResult("model.onnx", "onnx", True, 10, (ONNX,)),
+        FileResult("broken.xml", None, False, 0, (BROKEN,), {5: "  <layer   \n"}),
+        FileResult("gone.xml", None, False, 0, ()),
+    ),
 )
 
 NAME = "e\x1b[31m\n::error::x%0A\"',:<&>]](1){0}\u202e\x9b\udcff"

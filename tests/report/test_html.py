@@ -11,6 +11,7 @@ from ir_scatter.compare.result import Compared, Settings
 from ir_scatter.compare.tolerance import Tolerances
 from ir_scatter.runners.base import Availability, Outcome, Status
 from ir_scatter.runners.gpu_on_cpu import FIDELITY
+from ir_scatter.version import __version__
 from tests.report.comparisons import (
     CPU,
     EQUAL,
@@ -31,11 +32,9 @@ from tests.report.comparisons import (
 Element = Any
 """Of a page: lxml's types tell apart what no test does."""
 
-VERSIONS = {"ir-scatter": "1.2.3"}
-
 
 def page_of(*found: Compared, **more: Any) -> Element:
-    return parse_page(page_text(found, VERSIONS, **more))
+    return parse_page(page_text(found, **more))
 
 
 def words(element: Element) -> str:
@@ -63,7 +62,7 @@ PAGES = {
 
 @pytest.mark.parametrize("found", PAGES.values(), ids=PAGES.keys())
 def test_the_page_needs_no_network_and_no_script(found: tuple[Compared, ...]) -> None:
-    text = page_text(found, VERSIONS)
+    text = page_text(found)
     page = parse_page(text)
     assert not list(page.iter("script", "link", "iframe", "object", "img", "form"))
     for element in page.iter():
@@ -79,33 +78,17 @@ def test_the_page_needs_no_network_and_no_script(found: tuple[Compared, ...]) ->
 
 @pytest.mark.parametrize("found", PAGES.values(), ids=PAGES.keys())
 def test_names_inside_the_page_are_unique_and_lead_somewhere(found: tuple[Compared, ...]) -> None:
-    text = page_text(found, VERSIONS)
-    page = parse_page(text)
+    page = parse_page(page_text(found))
     counts = Counter(page.xpath("//@id"))
     assert [name for name, count in counts.items() if count > 1] == []
     links = [link[1:] for link in page.xpath("//@href") if link.startswith("#")]
-    inside = re.findall(r"url\(#([^)]+)\)", text)
-    assert bool(inside) == ("<article" in text)
-    assert {*links, *inside} - {"top"} <= counts.keys()
+    assert {*links} - {"top"} <= counts.keys()
 
 
 def test_the_same_comparison_gives_the_same_page() -> None:
-    first = page_text((EVERYTHING,), VERSIONS)
-    assert page_text((EVERYTHING,), VERSIONS) == first
+    first = page_text((EVERYTHING,))
+    assert page_text((EVERYTHING,)) == first
     assert not re.search(r"20\d\d-\d\d-\d\d", first)
-
-
-def test_drawing_leaves_the_settings_of_matplotlib_alone() -> None:
-    import matplotlib
-
-    matplotlib.rcParams["font.size"] = 23.0
-    try:
-        before = dict(matplotlib.rcParams)
-        first = page_text((compared(MISMATCH),), VERSIONS)
-        assert dict(matplotlib.rcParams) == before
-    finally:
-        matplotlib.rcdefaults()
-    assert page_text((compared(MISMATCH),), VERSIONS) == first
 
 
 def test_summary() -> None:
@@ -216,7 +199,7 @@ def test_indices_who_is_wrong_and_what_else_there_is() -> None:
     assert "changes when nodes are tapped" in words(section(page, "Remarks"))
     kernels = section(page, "How the nodes were run")
     assert row(kernels, "loud") == [CPU, "jit_avx512", "f32", "f32", "1,234 µs"]
-    assert words(page.find(".//footer")) == "ir-scatter 1.2.3"
+    assert f"ir-scatter {__version__}, " in words(page.find(".//footer"))
 
 
 def test_how_it_was_compared() -> None:
@@ -233,7 +216,7 @@ def test_how_it_was_compared() -> None:
 
 def test_equal_nodes_of_a_large_model_are_collapsed() -> None:
     quiet = [of_node(f"node{number}", ZEROS, ZEROS) for number in range(1000)]
-    text = page_text((compared(MISMATCH, *quiet),), VERSIONS)
+    text = page_text((compared(MISMATCH, *quiet),))
     page = parse_page(text)
     nodes = section(page, "Scatter nodes")
     (details,) = nodes.iter("details")

@@ -1,17 +1,13 @@
 """Names out of a model cannot become anything but text."""
 
-import importlib.util
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ir_scatter.compare.request import Failure
-from ir_scatter.compare.result import Compared, Guarded, Level, NotTapped, Outlier
-from ir_scatter.core.errors import UsageError
-from ir_scatter.report.comparison_html import require_packages
+from ir_scatter.compare.result import Guarded, Level, NotTapped, Outlier
 from ir_scatter.runners.base import Availability, NodeFacts, Outcome, Status
 from tests.report.comparisons import (
     GPU,
@@ -61,7 +57,6 @@ def poisoned(text: str) -> str:
     device = Availability(text, is_available=True, full_name=text, remarks=(text,), versions={text: text})
     return page_text(
         (found, replace(found, comparisons=())),
-        {text: text},
         devices={text: device},
         failures=(Failure(text, text, is_unreadable=True),),
         skipped=((text, text),),
@@ -91,7 +86,7 @@ def test_no_name_becomes_a_tag(text: str) -> None:
 def remarked(text: str) -> str:
     """Return a page without pictures in which a text is at several places."""
     found = compared(of_node(text, ZEROS, ZEROS), model=text, remarks=(text,))
-    return page_text((found,), {text: text})
+    return page_text((found,))
 
 
 PLAIN = skeleton(remarked("name"))
@@ -113,32 +108,10 @@ def test_what_cannot_be_seen_is_spelled_out() -> None:
 
 def test_long_names_are_shortened_in_tables_and_kept_in_full_below() -> None:
     name = "/".join(f"block{number}" for number in range(60))
-    page = parse_page(page_text((compared(replace(MISMATCH, node=name)),), {}))
+    page = parse_page(page_text((compared(replace(MISMATCH, node=name)),)))
     (cell,) = page.xpath("//table[contains(@class, 'matrix')]//tbody//bdi")
     assert len(cell.text) < 100
     assert cell.get("title") == name
     assert page.findtext(".//h4/bdi") == name
-    endless = parse_page(page_text((compared(replace(MISMATCH, node="x" * 100_000)),), {}))
+    endless = parse_page(page_text((compared(replace(MISMATCH, node="x" * 100_000)),)))
     assert len(endless.text_content()) < 30_000
-
-
-def without(monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
-    found = importlib.util.find_spec
-
-    def find_spec(name: str, *more: Any) -> Any:
-        return None if name in missing else found(name, *more)
-
-    monkeypatch.setattr(importlib.util, "find_spec", find_spec)
-
-
-def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    require_packages()
-    without(monkeypatch, "matplotlib")
-    with pytest.raises(
-        UsageError, match=r"needs matplotlib, which is not .*: pip install 'ir-scatter\[report\]'"
-    ):
-        require_packages()
-    without(monkeypatch, "matplotlib", "jinja2")
-    found: tuple[Compared, ...] = ()
-    with pytest.raises(UsageError, match="needs jinja2 and matplotlib, which are not installed"):
-        page_text(found)

@@ -177,6 +177,6 @@ def test_a_process_that_died_and_was_started_again_is_remarked_on(tmp_path: Path
     said = "openvino:CPU: the process crashed (SIGKILL), after other work; a new one was started and did it"
     assert said in found.remarks
     assert said in comparison_text.text(found)
-    assert said in comparison_json.document(found, {})["remarks"]
+    assert said in comparison_json.document(found)["remarks"]
     assert not found.differs
     assert said not in compare(path, [runner], Settings()).remarks

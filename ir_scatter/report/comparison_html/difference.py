@@ -4,24 +4,18 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite, isnan
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
+import numpy as np
 
+from ir_scatter.compare.measure import plain
 from ir_scatter.compare.result import SAVED, Compared, Comparison, Level, Settings, Verdict
 from ir_scatter.core.element_types import from_dtype
 from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.ops.lookup import SPECS
-from ir_scatter.report.comparison_html.deviations import (
-    Element,
-    Sizes,
-    Slice,
-    python_element,
-    sizes,
-    worst_elements,
-    worst_slice,
-)
-from ir_scatter.report.comparison_html.matrix import subject_of
+from ir_scatter.report.comparison_html.deviations import Slice, differences, worst_elements, worst_slice
+from ir_scatter.report.comparison_html.pictures import heat_map, histogram
+from ir_scatter.report.matrices import tensor_of
 
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
@@ -33,30 +27,15 @@ _KNOWN = Settings()
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where inputs came from that were not generated.
-
-    Attributes:
-        inputs: a file; None without one.
-        against: a folder with the results of another time or place; None without one.
-    """
+    """Where inputs came from that were not generated: a file, or a folder with earlier results."""
 
     inputs: str | None = None
     against: str | None = None
 
-    @property
-    def is_generator(self) -> bool:
-        """Tell whether the inputs were generated."""
-        return self.inputs is None and self.against is None
-
 
 def repeat_command(found: Compared, one: Comparison, source: Source) -> str:
-    """Return the command that repeats one case of a comparison.
-
-    Args:
-        found: the comparison of the model.
-        one: the tensor that differs.
-        source: where the inputs came from.
-    """
+    """Return the command that repeats one case of a comparison."""
+    settings = found.settings
     words = ["ir-scatter", "compare", *(_path(path) for path in (found.model, found.other) if path)]
     for runner in dict.fromkeys((one.reference, one.subject)):
         if not runner.startswith(SAVED):
@@ -66,31 +45,24 @@ def repeat_command(found: Compared, one: Comparison, source: Source) -> str:
     elif source.inputs is not None and one.case == 0:
         words += ["--inputs", _path(source.inputs)]
     else:
-        words += ["--seed", str(found.settings.seed + one.case)]
-    is_drawn = source.is_generator or (source.against is None and one.case > 0)
-    words += _options(found.settings, is_generated=is_drawn)
+        words += ["--seed", str(settings.seed + one.case)]
+        if settings.values != _KNOWN.values:
+            words += ["--values", settings.values]
+        for name, shape in settings.input_shapes.items():
+            words += ["--input-shape", f"{name}={show(shape)[1:-1].replace(' ', '')}"]
+    if settings.precision != _KNOWN.precision:
+        words += ["--precision", settings.precision]
+    for name, tolerance in settings.tolerances.named.items():
+        numbers = f"{tolerance.absolute:g},{tolerance.relative:g}"
+        words += ["--tolerance", f"{name}={numbers}" if name else numbers]
     if one.measure.verdict is Verdict.NONDETERMINISTIC:
-        words += ["--repeat", str(found.settings.repeat)]
+        words += ["--repeat", str(settings.repeat)]
     return shlex.join(words)
 
 
 def _path(path: str) -> str:
     """Return a path that no command line takes for an option."""
     return f"./{path}" if path.startswith("-") else path
-
-
-def _options(settings: Settings, *, is_generated: bool) -> Iterator[str]:
-    """Yield what was asked for and is not the default."""
-    if is_generated:
-        if settings.values != _KNOWN.values:
-            yield from ("--values", settings.values)
-        for name, shape in settings.input_shapes.items():
-            yield from ("--input-shape", f"{name}={show(shape)[1:-1].replace(' ', '')}")
-    if settings.precision != _KNOWN.precision:
-        yield from ("--precision", settings.precision)
-    for name, tolerance in settings.tolerances.named.items():
-        numbers = f"{tolerance.absolute:g},{tolerance.relative:g}"
-        yield from ("--tolerance", f"{name}={numbers}" if name else numbers)
 
 
 _PORTS = {str(spec.key): [port.name for port in spec.ports] for spec in SPECS.values()}
@@ -101,45 +73,6 @@ _FARTHEST = 2**62
 """From so many units in the last place on there are none: one of the two is no finite number."""
 
 
-class Operand(NamedTuple):
-    """An input of the node: what it is called, its type and shape, and its values if they are few."""
-
-    name: str
-    kind: str
-    values: str = ""
-
-
-class Listed(NamedTuple):
-    """An element that differs, as text."""
-
-    position: str
-    got: str
-    expected: str
-    difference: str
-
-
-class Difference(NamedTuple):
-    """What the page says of one tensor of one runner: the worst among cases and iterations."""
-
-    anchor: str
-    comparison: Comparison
-    where: str
-    kind: str
-    operands: tuple[Operand, ...]
-    elements: tuple[Listed, ...]
-    histogram: Markup
-    histogram_note: str
-    heat_map: Markup
-    heat_map_note: str
-    command: str
-
-    @property
-    def key(self) -> tuple[Level, str, str, str]:
-        """What the cell of the table is found by."""
-        one = self.comparison
-        return one.level, subject_of(one), one.subject, one.reference
-
-
 def group(found: Compared) -> list[list[Comparison]]:
     """Return what differs: of each tensor on each runner all cases and iterations, the worst first.
 
@@ -148,10 +81,14 @@ def group(found: Compared) -> list[list[Comparison]]:
     groups: dict[tuple[object, ...], list[Comparison]] = {}
     for one in found.comparisons:
         if one.measure.verdict.is_difference:
-            key = (one.level, subject_of(one), one.subject, one.reference)
-            groups.setdefault(key, []).append(one)
+            groups.setdefault(_cell_of(one), []).append(one)
     ordered = sorted(groups.values(), key=lambda group: group[0].level is Level.MODEL)
     return [sorted(group, key=_severity, reverse=True) for group in ordered]
+
+
+def _cell_of(one: Comparison) -> tuple[Level, str, str, str]:
+    """What the cell of the table is found by that leads to a difference."""
+    return one.level, tensor_of(one), one.subject, one.reference
 
 
 def _severity(one: Comparison) -> tuple[bool, bool, int]:
@@ -159,39 +96,54 @@ def _severity(one: Comparison) -> tuple[bool, bool, int]:
     return found.verdict is Verdict.MISMATCH, bool(found.remark), found.mismatched
 
 
-def describe(found: Compared, alike: Sequence[Comparison], anchor: str, source: Source) -> Difference:
-    """Return all there is to say of a difference, with pictures.
+def describe(found: Compared, alike: Sequence[Comparison], anchor: str, source: Source) -> dict[str, Any]:
+    """Return all there is to say of a difference, and what its pictures draw.
 
     Args:
         found: the comparison of the model.
         alike: the same tensor in all cases and iterations in which it differs, the worst first.
-        anchor: what links go to; also makes the names inside of pictures unique.
+        anchor: what links go to.
         source: where the inputs came from.
     """
     one = alike[0]
-    spread, cut = sizes(one), worst_slice(one)
-    histogram = heat_map = Markup()
-    if spread.sizes.size and one.expected is not None and one.expected.dtype.kind != "b":
-        from ir_scatter.report.comparison_html.pictures import histogram as draw_histogram
-
-        histogram = draw_histogram(spread, one.measure.tolerance.absolute, f"{anchor}-h")
+    parts: dict[str, Any] = {
+        "anchor": anchor,
+        "cell": _cell_of(one),
+        "comparison": one,
+        "where": _where(found, alike),
+        "kind": "" if one.expected is None else kind_of(one.expected),
+        "operands": list(_operands(one)),
+        "elements": [],
+        "histogram": None,
+        "heat_map": None,
+        "command": repeat_command(found, one, source),
+    }
+    apart = differences(one)
+    if apart is None or one.expected is None:
+        return parts
+    is_double = one.expected.dtype.itemsize >= 8
+    parts["elements"] = [
+        {
+            "position": show_numbers(element.position),
+            "got": _show_element(element.got, is_double),
+            "expected": _show_element(element.expected, is_double),
+            "difference": "" if isinstance(element.got, str) else _show_difference(element.difference),
+        }
+        for element in worst_elements(one, apart)
+    ]
+    finite = np.abs(apart[np.isfinite(apart)])
+    spread = finite[finite > 0]
+    if spread.size and one.expected.dtype.kind not in "bOSUT":
+        parts["histogram"] = histogram(spread, one.measure.tolerance.absolute)
+        same, lost = finite.size - spread.size, apart.size - finite.size
+        left_out = [f"{same:,} equal"] if same else []
+        left_out += [f"{lost:,} of which only one side is finite"] if lost else []
+        parts["histogram_note"] = f"{' and '.join(left_out)} left out" if left_out else ""
+    cut = worst_slice(one, apart)
     if cut is not None:
-        from ir_scatter.report.comparison_html.pictures import heat_map as draw_heat_map
-
-        heat_map = draw_heat_map(cut, f"{anchor}-m")
-    return Difference(
-        anchor,
-        one,
-        _where(found, alike),
-        "" if one.expected is None else kind_of(one.expected),
-        tuple(_operands(one)),
-        tuple(_listed(one, element) for element in worst_elements(one)),
-        histogram,
-        _histogram_note(spread),
-        heat_map,
-        "" if cut is None else _heat_map_note(one, cut),
-        repeat_command(found, one, source),
-    )
+        parts["heat_map"] = heat_map(cut)
+        parts["heat_map_note"] = _heat_map_note(one, cut)
+    return parts
 
 
 def kind_of(array: "Array") -> str:
@@ -200,22 +152,18 @@ def kind_of(array: "Array") -> str:
     return f"{array.dtype.name if known is None else known.name}{show(array.shape)}"
 
 
-def _operands(one: Comparison) -> Iterator[Operand]:
+def _operands(one: Comparison) -> Iterator[dict[str, str]]:
     names = _PORTS.get(one.operator, [])
     for number, array in enumerate(one.inputs):
         name = names[number] if number < len(names) else f"input {number}"
-        if array is None:
-            yield Operand(name, "left out")
-        elif 0 < array.size <= _FEW_VALUES:
-            yield Operand(name, kind_of(array), _listing(array))
-        else:
-            yield Operand(name, kind_of(array))
+        listing = "" if array is None or not 0 < array.size <= _FEW_VALUES else _listing(array)
+        yield {"name": name, "kind": "left out" if array is None else kind_of(array), "listing": listing}
 
 
 def _listing(array: "Array") -> str:
     """Return a small tensor as nested lists."""
     if array.ndim == 0:
-        return show_element(python_element(array[()]), is_double=array.dtype.itemsize >= 8)
+        return _show_element(plain(array[()]), array.dtype.itemsize >= 8)
     return f"[{', '.join(_listing(part) for part in array)}]"
 
 
@@ -227,38 +175,23 @@ def _where(found: Compared, alike: Sequence[Comparison]) -> str:
         parts.append(f"case {one.case}")
     if one.place:
         parts.append(f"iteration {', '.join(map(str, one.place))}")
-    others = len(alike) - 1
-    if others:
+    if len(alike) > 1:
         numbers = sorted({other.case for other in alike})
         shown = ", ".join(map(str, numbers[:_MOST_CASES])) + (", …" if len(numbers) > _MOST_CASES else "")
         cases = f" (cases {shown})" if len(numbers) > 1 else ""
-        parts.append(f"the worst of {others + 1} runs in which it differs{cases}")
+        parts.append(f"the worst of {len(alike)} runs in which it differs{cases}")
     return ", ".join(parts)
 
 
-def _listed(one: Comparison, element: Element) -> Listed:
-    is_double = one.got is not None and one.got.dtype.itemsize >= 8
-    return Listed(
-        show_numbers(element.index),
-        show_element(element.got, is_double=is_double),
-        show_element(element.expected, is_double=is_double),
-        _show_difference(element),
-    )
-
-
-def _show_difference(element: Element) -> str:
-    if isinstance(element.got, str):
-        return ""
-    return "not finite" if isnan(element.difference) else f"{element.difference:+.4g}"
-
-
-def show_element(value: Any, *, is_double: bool = True) -> str:
+def _show_element(value: Any, is_double: bool) -> str:
     """Return an element with all of its digits, a text in quotes and shortened."""
     if isinstance(value, str):
-        return repr(value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…")
-    if isinstance(value, float) and not is_double:
-        return f"{value:.9g}"
-    return str(value)
+        return repr(str(value) if len(value) <= _LONGEST else f"{value[:_LONGEST]}…")
+    return f"{value:.9g}" if isinstance(value, float) and not is_double else str(value)
+
+
+def _show_difference(number: float) -> str:
+    return "not finite" if isnan(number) else f"{number:+.4g}"
 
 
 def size_text(value: float) -> str:
@@ -268,24 +201,10 @@ def size_text(value: float) -> str:
 
 def steps_text(one: Comparison) -> str:
     """Return the units in the last place, "" where there is no such thing."""
-    got = one.got
-    if got is None or got.dtype.kind in "OUSTc":
+    if one.got is None or one.got.dtype.kind in "OUSTc":
         return ""
     steps = one.measure.max_ulp
     return "∞" if steps >= _FARTHEST else f"{steps:,}"
-
-
-def _histogram_note(spread: Sizes) -> str:
-    if not spread.looked_at:
-        return ""
-    same = spread.looked_at - spread.sizes.size - spread.lost
-    parts = [f"{same:,} equal"] if same else []
-    if spread.lost:
-        parts.append(f"{spread.lost:,} of which only one side is finite")
-    text = f"{' and '.join(parts)} left out" if parts else ""
-    if spread.step > 1:
-        text = f"one element in {spread.step}; {text}".removesuffix("; ")
-    return text
 
 
 def _heat_map_note(one: Comparison, cut: Slice) -> str:

@@ -1,23 +1,14 @@
 """Tables of what is compared by who computes: one row for each tensor, one column for each runner."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ir_scatter.compare.result import Compared, Comparison, Level, Verdict
+from ir_scatter.report.matrices import FEW_ROWS, VERDICTS, Column, by_tensor, worst_of
 
-_ORDER = (Verdict.EQUAL, Verdict.CLOSE, Verdict.CONTESTED, Verdict.NONDETERMINISTIC, Verdict.MISMATCH)
 _ILLEGAL, _NOT_TAPPED = "illegal", "not-tapped"
 _WORDS = {_ILLEGAL: "illegal indices", _NOT_TAPPED: "not tapped"}
-_ALWAYS_SHOWN = 12
-"""So many rows are shown even if all are equal."""
-
-
-class Column(NamedTuple):
-    """A runner, and the one that it is held against."""
-
-    subject: str
-    reference: str
+_ORDER = ["", Verdict.EQUAL.value, _NOT_TAPPED, *(one.value for one in VERDICTS[1:]), _ILLEGAL]
 
 
 class Cell(NamedTuple):
@@ -27,104 +18,79 @@ class Cell(NamedTuple):
     word: str = ""
     note: str = ""
 
-    @property
-    def is_quiet(self) -> bool:
-        return self.kind in {"", Verdict.EQUAL.value}
-
 
 class Row(NamedTuple):
-    """A tensor; `key` is what the differences of this row are found by."""
+    """A tensor; its level and its name are what its differences are found by."""
 
     name: str
     operator: str
+    level: Level
     cells: tuple[Cell, ...]
-    key: tuple[Level, str]
+
+    @property
+    def worst(self) -> int:
+        return max(_ORDER.index(cell.kind) for cell in self.cells)
 
 
 class Matrix(NamedTuple):
     """Rows that somebody should look at, the worst first, and the others."""
 
-    columns: tuple[Column, ...] = ()
-    rows: tuple[Row, ...] = ()
-    quiet: tuple[Row, ...] = ()
+    columns: list[Column]
+    rows: list[Row]
+    quiet: list[Row]
 
     @property
-    def references(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(column.reference for column in self.columns))
-
-
-@dataclass(slots=True)
-class _Collected:
-    operator: str = ""
-    found: dict[Column, list[Comparison]] = field(default_factory=dict)
-    told: dict[str, str] = field(default_factory=dict)
-
-
-def subject_of(one: Comparison) -> str:
-    """Return what a row is called: the scope of the node, or the output."""
-    return one.tensor if one.node is None else one.node
+    def references(self) -> list[str]:
+        return list(dict.fromkeys(reference for _, reference in self.columns))
 
 
 def make_matrix(found: Compared, level: Level) -> Matrix:
     """Return the table of one level."""
-    rows: dict[str, _Collected] = {}
     chosen = [one for one in found.comparisons if one.level is level]
-    for one in chosen:
-        row = rows.setdefault(subject_of(one), _Collected())
-        row.operator = one.operator
-        row.found.setdefault(Column(one.subject, one.reference), []).append(one)
+    columns, rows = by_tensor(chosen)
+    operators = {one.node: one.operator for one in chosen}
+    others: dict[tuple[str, str], str] = {}
     if level is Level.NODE:
-        _add_what_was_not_compared(found, rows)
-    columns = _columns(chosen, rows.values())
-    made = [
-        Row(name, row.operator, tuple(_cell(row, column) for column in columns), (level, name))
-        for name, row in rows.items()
+        for illegal in found.guarded:
+            if illegal.is_illegal:
+                operators.setdefault(illegal.node, illegal.operator)
+                others[illegal.node, illegal.runner] = _ILLEGAL
+        for hidden in found.not_tapped:
+            others.setdefault((hidden.node, hidden.runner), _NOT_TAPPED)
+    reference = columns[0][1] if columns else ""
+    known = {subject for subject, _ in columns}
+    columns += [
+        (runner, reference) for runner in dict.fromkeys(at[1] for at in others) if runner not in known
     ]
-    loud = [row for row in made if not all(cell.is_quiet for cell in row.cells)]
-    quiet = [row for row in made if all(cell.is_quiet for cell in row.cells)]
-    loud.sort(key=_rank, reverse=True)
-    if len(made) <= _ALWAYS_SHOWN:
-        return Matrix(columns, (*loud, *quiet))
-    return Matrix(columns, tuple(loud), tuple(quiet))
+    made = [
+        Row(
+            name,
+            operators.get(name, ""),
+            level,
+            tuple(_cell(rows.get(name, {}).get(at, ()), at, others.get((name, at[0]))) for at in columns),
+        )
+        for name in dict.fromkeys((*rows, *(at[0] for at in others)))
+    ]
+    made.sort(key=lambda row: max(row.worst, 1), reverse=True)
+    loud = sum(row.worst > 1 for row in made)
+    if len(made) <= FEW_ROWS:
+        return Matrix(columns, made, [])
+    return Matrix(columns, made[:loud], made[loud:])
 
 
-def _add_what_was_not_compared(found: Compared, rows: dict[str, _Collected]) -> None:
-    for guarded in found.guarded:
-        if guarded.is_illegal:
-            row = rows.setdefault(guarded.node, _Collected())
-            row.operator = row.operator or guarded.operator
-            row.told[guarded.runner] = _ILLEGAL
-    for one in found.not_tapped:
-        row = rows.setdefault(one.node, _Collected())
-        row.told.setdefault(one.runner, _NOT_TAPPED)
-
-
-def _columns(chosen: Sequence[Comparison], rows: Iterable[_Collected]) -> tuple[Column, ...]:
-    """Return the pairs that were compared; a runner against itself is a column only without another."""
-    pairs = dict.fromkeys(Column(one.subject, one.reference) for one in chosen)
-    told = dict.fromkeys(runner for row in rows for runner in row.told)
-    others = {pair.subject for pair in pairs if pair.subject != pair.reference}
-    kept = [pair for pair in pairs if pair.subject != pair.reference or pair.subject not in others]
-    known = {pair.subject for pair in kept}
-    reference = kept[0].reference if kept else ""
-    return (*kept, *(Column(runner, reference) for runner in told if runner not in known))
-
-
-def _cell(row: _Collected, column: Column) -> Cell:
-    found = row.found.get(column, [])
-    changes = row.found.get(Column(column.subject, column.subject), [])
-    told = row.told.get(column.subject)
-    if told == _ILLEGAL or (told is not None and not found):
-        return Cell(told, _WORDS[told])
-    if not found and not changes:
+def _cell(found: Sequence[Comparison], column: Column, other: str | None) -> Cell:
+    own = [one for one in found if one.subject == one.reference and column[0] != column[1]]
+    if other == _ILLEGAL or (other is not None and len(own) == len(found)):
+        return Cell(other, _WORDS[other])
+    if not found:
         return Cell()
-    verdict = max((one.measure.verdict for one in [*found, *changes]), key=_ORDER.index)
-    alike = [one for one in [*found, *changes] if one.measure.verdict is verdict]
-    total = len(changes if all(one.subject == one.reference for one in alike) else found)
-    note = _note(verdict, alike, total)
-    if changes and not any(one in alike for one in changes):
-        note += ", changes from run to run"
-    return Cell(verdict.value, verdict.value, note.removeprefix(", "))
+    verdict = worst_of(found)
+    alike = [one for one in found if one.measure.verdict is verdict]
+    total = len(own) if all(one in own for one in alike) else len(found) - len(own)
+    notes = [_note(verdict, alike, total)]
+    if own and not any(one in alike for one in own):
+        notes.append("changes from run to run")
+    return Cell(verdict.value, verdict.value, ", ".join(filter(None, notes)))
 
 
 def _note(verdict: Verdict, alike: Sequence[Comparison], total: int) -> str:
@@ -142,11 +108,3 @@ def _note(verdict: Verdict, alike: Sequence[Comparison], total: int) -> str:
         count = max(measure.mismatched for measure in measures)
     elements = max(measure.elements for measure in measures)
     return f"{count:,} of {elements:,}" if count else ""
-
-
-def _rank(row: Row) -> int:
-    order = ["", *(verdict.value for verdict in _ORDER)]
-    return max(
-        len(order) if cell.kind == _ILLEGAL else 2 if cell.kind == _NOT_TAPPED else order.index(cell.kind)
-        for cell in row.cells
-    )

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from markupsafe import Markup
 
 from ir_scatter.compare.request import Done, Failure
-from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Outlier, Verdict
+from ir_scatter.compare.result import NUMPY, Compared, Level, Outlier, Verdict
 from ir_scatter.compare.tolerance import Tolerance
+from ir_scatter.core.shapes import counted
 from ir_scatter.report.characters import visible
 from ir_scatter.report.comparison_html.difference import (
     Source,
@@ -22,9 +23,10 @@ from ir_scatter.report.comparison_html.difference import (
 from ir_scatter.report.comparison_html.matrix import make_matrix
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.comparison_text import POLICY
-from ir_scatter.report.phrases import counted
+from ir_scatter.report.matrices import tensor_of
 from ir_scatter.runners.base import Availability, Outcome, Status
 from ir_scatter.runners.gpu_on_cpu import FIDELITY, NAME
+from ir_scatter.version import versions
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -46,14 +48,8 @@ _HEAD, _TAIL = 56, 28
 """Letters of a long name that are shown."""
 
 
-def make_page(done: Done, versions: Mapping[str, str], source: Source) -> _Parts:
-    """What the page says, pictures included.
-
-    Args:
-        done: what came of one call.
-        versions: of the packages.
-        source: where the inputs came from.
-    """
+def make_page(done: Done, source: Source) -> _Parts:
+    """What the page says, and what its pictures draw."""
     differing = sum(one.differs for one in done.found)
     share = max(1, min(_MOST_DETAILED, _MOST_ON_PAGE // max(differing, 1)))
     ordered = sorted(done.found, key=lambda one: _STATES.index(_state(one)))
@@ -73,10 +69,10 @@ def make_page(done: Done, versions: Mapping[str, str], source: Source) -> _Parts
     return {
         **whole,
         "models": models,
-        "versions": dict(versions),
+        "versions": versions(),
         "failures": done.failures,
         "skipped": done.skipped,
-        "fidelity": list(dict.fromkeys(said for model in models for said in model["fidelity"])),
+        "fidelity": list(dict.fromkeys(remark for model in models for remark in model["fidelity"])),
         "illegal": sum(one.is_illegal for found in done.found for one in found.guarded),
     }
 
@@ -84,10 +80,14 @@ def make_page(done: Done, versions: Mapping[str, str], source: Source) -> _Parts
 def _model(found: Compared, anchor: str, most: int, source: Source) -> _Parts:
     """What the page says of one model, or of two that are compared with each other."""
     groups = group(found)
-    chosen = _chosen(groups, most)
+    nodes = [one for one in groups if one[0].level is Level.NODE]
+    outputs = [one for one in groups if one[0].level is Level.MODEL]
+    kept = min(len(outputs), max(most - len(nodes), min(_LEAST_OUTPUTS, most // 3)))
+    chosen = [*nodes[: most - kept], *outputs[:kept]]
     differences = [
         describe(found, alike, f"{anchor}d{number}", source) for number, alike in enumerate(chosen)
     ]
+    compared = {one.node for one in found.comparisons}
     return {
         "anchor": anchor,
         "found": found,
@@ -99,23 +99,20 @@ def _model(found: Compared, anchor: str, most: int, source: Source) -> _Parts:
         "outputs": make_matrix(found, Level.MODEL),
         "nodes": make_matrix(found, Level.NODE),
         "differences": differences,
-        "anchors": {one.key: one.anchor for one in differences},
+        "anchors": {one["cell"]: one["anchor"] for one in differences},
         "more": len(groups) - len(chosen),
         "indices": _indices(found),
         "blames": _blames(found),
-        "kernels": _kernels(found),
+        "kernels": [
+            {"runner": runner, "facts": one}
+            for runner, facts in found.facts.items()
+            for one in facts
+            if not compared.isdisjoint(one.originals)
+        ],
         "tolerances": _tolerances(found),
         "feeds": [(name, kind_of(array)) for name, array in (found.feeds[0] if found.feeds else {}).items()],
         "source": source,
     }
-
-
-def _chosen(groups: Sequence[list[Comparison]], most: int) -> list[list[Comparison]]:
-    """What is shown in full: nodes first, but not nodes alone."""
-    nodes = [one for one in groups if one[0].level is Level.NODE]
-    outputs = [one for one in groups if one[0].level is Level.MODEL]
-    kept = min(len(outputs), max(most - len(nodes), min(_LEAST_OUTPUTS, most // 3)))
-    return [*nodes[: most - kept], *outputs[:kept]]
 
 
 def _runner(outcome: Outcome, devices: Mapping[str, Availability]) -> _Parts:
@@ -123,22 +120,22 @@ def _runner(outcome: Outcome, devices: Mapping[str, Availability]) -> _Parts:
     device = known.full_name if known else _NAMES.get(outcome.runner, "")
     if not device and outcome.runner.lower().endswith(_ON_CPU):
         device = NAME
-    versions = outcome.versions or (known.versions if known else {})
-    shown = ", ".join(f"{name} {version}" for name, version in versions.items())
+    packages = outcome.versions or (known.versions if known else {})
+    shown = ", ".join(f"{name} {version}" for name, version in packages.items())
     return {"outcome": outcome, "device": device, "versions": shown, "is_ok": outcome.status is Status.OK}
 
 
 def _fidelity(found: Compared) -> list[tuple[str, tuple[str, ...]]]:
     """What must be known to judge the results of runners."""
-    told = []
+    notes = []
     for outcome in found.outcomes:
         known = found.devices.get(outcome.runner)
         remarks = dict.fromkeys(known.remarks if known else ())
         if outcome.runner.lower().endswith(_ON_CPU):
             remarks |= dict.fromkeys(FIDELITY)
         if remarks and outcome.status is not Status.UNAVAILABLE:
-            told.append((outcome.runner, tuple(remarks)))
-    return told
+            notes.append((outcome.runner, tuple(remarks)))
+    return notes
 
 
 def _indices(found: Compared) -> list[_Parts]:
@@ -163,34 +160,14 @@ def _blames(found: Compared) -> list[_Parts]:
     """Who is wrong, once for each tensor."""
     groups: dict[tuple[str, str, tuple[str, ...]], list[Outlier]] = {}
     for one in found.odd:
-        name = one.tensor if one.node is None else one.node
-        groups.setdefault((one.level, name, one.runners), []).append(one)
-    ordered = sorted(groups.items(), key=lambda item: item[1][0].node is None)
+        groups.setdefault((one.level, one.node or one.tensor, one.runners), []).append(one)
     return [
         {"subject": name, "message": alike[0].message, "cases": {one.case for one in alike}}
-        for (_, name, _), alike in ordered
+        for (_, name, _), alike in sorted(groups.items(), key=lambda item: item[1][0].node is None)
     ]
 
 
-def _kernels(found: Compared) -> list[_Parts]:
-    """How the scatter nodes were really run."""
-    names = {one.node for one in found.comparisons if one.node is not None}
-    return [
-        {
-            "node": ", ".join(one.originals),
-            "runner": runner,
-            "kernel": one.kernel,
-            "precision": one.precision,
-            "outputs": ", ".join(one.outputs),
-            "time": _time(one.microseconds),
-        }
-        for runner, facts in found.facts.items()
-        for one in facts
-        if not names.isdisjoint(one.originals)
-    ]
-
-
-def _time(microseconds: float | None) -> str:
+def time_text(microseconds: float | None) -> str:
     if microseconds is None:
         return ""
     return "< 1 µs" if microseconds < 1 else f"{microseconds:,.0f} µs"
@@ -226,14 +203,10 @@ def _headline(found: Compared) -> str:
         return f"No difference, but {failed}" if failed else "No difference"
     parts = []
     for level, noun in ((Level.NODE, "node"), (Level.MODEL, "output")):
-        all_of = {one.node or one.tensor for one in found.comparisons if one.level is level}
-        wrong = {
-            one.node or one.tensor
-            for one in found.comparisons
-            if one.level is level and one.measure.verdict.is_difference
-        }
+        chosen = [one for one in found.comparisons if one.level is level]
+        wrong = {tensor_of(one) for one in chosen if one.measure.verdict.is_difference}
         if wrong:
-            parts.append(f"{len(wrong)} of {counted(len(all_of), noun)}")
+            parts.append(f"{len(wrong)} of {counted(len(set(map(tensor_of, chosen))), noun)}")
     illegal = len({one.node for one in found.guarded if one.is_illegal})
     text = " and ".join(parts)
     if text:
@@ -273,7 +246,7 @@ def _environment() -> "Environment":
     """An environment in which no text of a model can become a tag or hide itself."""
     from jinja2 import DictLoader, Environment, StrictUndefined
 
-    names = ("page.html.j2", "model.html.j2", "parts.html.j2")
+    names = ("page.html.j2", "model.html.j2", "parts.html.j2", "pictures.html.j2")
     environment = Environment(
         autoescape=True,
         finalize=_shown,
@@ -282,7 +255,7 @@ def _environment() -> "Environment":
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"short": short, "size": size_text, "steps": steps_text}
+    environment.filters |= {"short": short, "size": size_text, "steps": steps_text, "time": time_text}
     environment.globals["policy"] = POLICY
     return environment
 

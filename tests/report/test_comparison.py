@@ -1,0 +1,204 @@
+"""The text and the JSON of comparisons; what they look like is in `golden`."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ir_scatter.compare.request import Done, Failure
+from ir_scatter.compare.result import Compared, Settings, Verdict
+from ir_scatter.report.comparison_json import conversion
+from ir_scatter.report.comparison_text import text
+from ir_scatter.report.matrices import kernel_table, operator_matrix, verdict_matrix
+from ir_scatter.report.registry import render
+from ir_scatter.runners.base import NodeFacts, Outcome, Status
+from tests.report.comparisons import (
+    CPU,
+    EQUAL,
+    EVERYTHING,
+    GPU,
+    ONE_OFF,
+    OPERATOR,
+    ZEROS,
+    Array,
+    compared,
+    of_node,
+    of_output,
+    ok,
+)
+from tests.report.golden import assert_golden
+
+QUIET = compared(of_output("y", ZEROS, ZEROS), of_node("n", ZEROS, ZEROS))
+MANY = Done(
+    (EVERYTHING, replace(QUIET, other="after.xml", settings=Settings(seed=7, precision="f16"))),
+    (Failure("bad.xml", "it is no XML", is_unreadable=True),),
+    (("openvino:GPU", "no driver"),),
+)
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_what_it_looks_like(request: pytest.FixtureRequest, format: str) -> None:
+    assert_golden(request, f"comparison.{format}", render("comparison", format, MANY, each=True))
+    one = render("comparison", format, Done((EVERYTHING,)))
+    assert one.strip() in render("comparison", format, MANY) or format == "json"
+
+
+def told(found: Compared) -> dict[str, Any]:
+    """Read the JSON as a program would that knows no Infinity."""
+
+    def refuse(word: str) -> object:
+        raise AssertionError(word)
+
+    written = render("comparison", "json", Done((found,)))
+    return json.loads(written, parse_constant=refuse)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "worst"),
+    [
+        (np.array([np.nan]), np.array([1.0]), {"index": [0], "got": "nan", "expected": 1.0}),
+        (np.array([-np.inf]), np.array([np.inf]), {"index": [0], "got": "-inf", "expected": "inf"}),
+        (np.array([2**63], np.uint64), np.array([0], np.uint64), {"index": [0], "got": 2**63, "expected": 0}),
+        (
+            np.array(["a\ud800"], object),
+            np.array(["b"], object),
+            {"index": [0], "got": "a\ud800", "expected": "b"},
+        ),
+        (np.array([1j]), np.array([0j]), {"index": [0], "got": "1j", "expected": "0j"}),
+        (np.array([True]), np.array([False]), {"index": [0], "got": True, "expected": False}),
+    ],
+)
+def test_elements_that_json_has_no_word_for(got: Array, expected: Array, worst: dict[str, object]) -> None:
+    (one,) = told(compared(of_node("n", got, expected)))["comparisons"]
+    assert one["worst"] == worst
+
+
+def test_conversions() -> None:
+    facts = NodeFacts("n", ("n",), "X", "kernel", "i32", ("i32",), None)
+    assert conversion(facts, {"n": "i64"}) == "i64 -> i32"
+    assert conversion(facts, {"n": "i32"}) == ""
+    assert conversion(facts, {}) == ""
+    assert conversion(replace(facts, precision="?"), {"n": "i64"}) == ""
+
+
+def test_lines_fit_the_terminal() -> None:
+    long = of_node("model.layers.11.self_attn/aten::index_put_/ScatterNDUpdate_12" * 2, ONE_OFF, ZEROS)
+    for width in (60, 80, 120):
+        shown = text(compared(long, of_output("y", ONE_OFF, ZEROS)), width=width)
+        assert max(map(len, shown.splitlines())) <= width, width
+
+
+def test_worst_first_and_the_rest_counted() -> None:
+    many = [of_node(f"n{number:03}", ZEROS, ZEROS) for number in range(500)]
+    loud = [of_node(f"loud{number:03}", ONE_OFF, ZEROS) for number in range(3)]
+    lines = text(compared(*many, *loud)).splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("node, against"))
+    assert [line.split()[0] for line in lines[start + 1 : start + 4]] == ["loud000", "loud001", "loud002"]
+    assert lines[start + 13].split() == ["and", "491", "more", "equal"]
+    shown = text(compared(*(of_node(f"n{number}", ONE_OFF, ZEROS) for number in range(100))))
+    assert "and 60 more, at worst" in shown
+    assert "and 60 more that are not equal" in shown
+    assert len(shown.splitlines()) < 120
+
+
+def test_several_cases_and_iterations_in_one_cell() -> None:
+    cases = [of_node("n", ONE_OFF if case == 2 else ZEROS, ZEROS, case=case) for case in range(4)]
+    assert "n (ScatterUpdate-3)  mismatch (1 of 4)" in text(compared(*cases))
+    looped = [of_node("n", ONE_OFF, ZEROS, place=(3, 1))]
+    assert "on openvino:CPU against numpy in iteration 3, 1: 1 of 20" in text(compared(*looped))
+    assert "against numpy in case 2:" in text(compared(*cases))
+
+
+def test_pairs_and_what_changes_from_run_to_run() -> None:
+    equal = of_output("y", ZEROS, ZEROS)
+    pairs = verdict_matrix([of_output("y", ZEROS, ZEROS, GPU, CPU), equal], "output", 9)
+    assert pairs.header == ("output", f"{GPU} against {CPU}", f"{CPU} against numpy")
+    own = verdict_matrix([equal, of_output("y", ONE_OFF, ZEROS, CPU, CPU)], "output", 9)
+    assert own.header == ("output, against numpy", CPU)
+    assert own.rows[0][1].text == "nondeterministic (1 of 2)"  # type: ignore[attr-defined]
+    two = replace(of_output("y", ZEROS, ZEROS, CPU, CPU), subject_model="b", reference_model="a")
+    assert verdict_matrix([two], "output", 9).header == ("output", CPU)
+
+
+def test_nothing() -> None:
+    shown = text(compared(outcomes=(Outcome("openvino:GPU", Status.UNAVAILABLE, "no driver"),)))
+    assert "openvino:GPU  unavailable  no driver" in shown
+    assert shown.endswith("\n\nnothing compared\n")
+
+
+def test_names_cannot_speak_to_the_terminal() -> None:
+    evil = "\x1b[31mred\n\u202e"
+    found = compared(
+        of_node(evil, ONE_OFF, ZEROS),
+        of_output(evil, ONE_OFF, ZEROS),
+        outcomes=(Outcome(CPU, Status.REFUSED, evil),),
+        remarks=(evil,),
+        model=evil,
+    )
+    shown = text(found)
+    assert shown.replace("\n", "").isprintable()
+    assert "\\x1b[31mred" in shown
+    coloured = text(found, color=True, width=100)
+    assert "\x1b[31mred" not in coloured
+    assert "\x1b[31mmismatch" in coloured
+
+
+def test_facts_of_few_nodes_and_of_many() -> None:
+    def found(count: int, *loud: int) -> list[tuple[object, ...]]:
+        names = [f"n{n}" for n in range(count)]
+        facts = tuple(NodeFacts(name, (name,), "X", "kernel", "i32", ("i32",), 2.0) for name in names)
+        nodes = [of_node(name, ONE_OFF if n in loud else ZEROS, ZEROS) for n, name in enumerate(names)]
+        model = compared(*nodes, facts={CPU: facts}, types=dict.fromkeys(names, "i64"))
+        return list(kernel_table(model, 40).rows)
+
+    assert found(2) == [(f"n{n}", CPU, "kernel", "i32", "i64 -> i32", "2 us") for n in range(2)]
+    assert found(100, 7) == [
+        ("n7", CPU, "kernel", "i32", "i64 -> i32", "2 us"),
+        ("99 nodes", CPU, "kernel", "i32", "i64 -> i32", "198 us"),
+    ]
+
+
+def test_what_must_be_known_of_a_runner_is_told_once_and_short() -> None:
+    shown = text(replace(QUIET, about={GPU: ("It is no GPU.", "More.")}))
+    assert f"{GPU}: It is no GPU; `ir-scatter devices` says more\n" in shown
+
+
+def test_contested_downstream() -> None:
+    one = of_output("y", ONE_OFF, ZEROS)
+    contested = replace(one, measure=replace(one.measure, verdict=Verdict.CONTESTED))
+    assert "an upstream node leaves the result open" in text(compared(contested))
+
+
+def test_nan_is_counted() -> None:
+    lost = ZEROS.copy()
+    lost[0, 0] = np.nan
+    shown = text(compared(of_node("n", lost, ZEROS)))
+    assert "; 1 NaN, expected 0" in shown
+    assert "ulp" not in shown
+
+
+def cells(*found: Compared) -> list[list[str]]:
+    named = [replace(one, operators={"quiet": OPERATOR}) for one in found]
+    return [[str(cell) for cell in row] for row in operator_matrix(named).rows]
+
+
+def test_operators_by_runners() -> None:
+    def with_verdicts(*verdicts: Verdict) -> Compared:
+        return compared(*(replace(EQUAL, measure=replace(EQUAL.measure, verdict=one)) for one in verdicts))
+
+    good = with_verdicts(Verdict.EQUAL, Verdict.CLOSE)
+    bad = with_verdicts(Verdict.EQUAL, Verdict.MISMATCH)
+    contested = with_verdicts(Verdict.CONTESTED)
+    assert cells(good, bad, contested) == [[OPERATOR, "works 2, differs 1"]]
+    for status in (Status.REFUSED, Status.UNSUPPORTED, Status.CRASHED, Status.TIMEOUT):
+        assert cells(compared(outcomes=(Outcome(CPU, status),))) == [[OPERATOR, "refuses 1"]]
+
+
+def test_an_ir_tells_nothing_of_a_runner_that_reads_none() -> None:
+    other = Outcome("onnxruntime", Status.UNSUPPORTED, reason="format")
+    found = compared(EQUAL, outcomes=(ok(CPU), other))
+    assert cells(found) == [[OPERATOR, "works 1", "n/a"]]
+    onnx = compared(outcomes=(ok(CPU), replace(other, reason=None)))
+    assert cells(found, onnx) == [[OPERATOR, "works 1", "refuses 1"]]

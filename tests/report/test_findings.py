@@ -1,0 +1,261 @@
+"""The formats of findings; what they look like is in `golden`."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from ir_scatter.core.diagnostics import Diagnostic, Severity
+from ir_scatter.core.errors import UsageError
+from ir_scatter.lint import FileResult, Report
+from ir_scatter.report import findings_github, phrases
+from ir_scatter.report.characters import visible
+from ir_scatter.report.findings_text import excerpt
+from ir_scatter.report.registry import formats, render
+from tests.report.golden import assert_golden
+from tests.report.reports import (
+    AXIS,
+    BROKEN,
+    EMPTY,
+    HOSTILE,
+    HOSTILE_REPORT,
+    LINES,
+    ONNX,
+    REPEATED,
+    REPORT,
+    SHAPE,
+    report_of,
+)
+
+FORMATS = ("text", "concise", "json", "sarif", "junit", "github")
+# Print the modules that rendering adds to those of a report.
+_PROBE = """
+import sys
+import ir_scatter.report.registry
+from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
+from ir_scatter.lint import FileResult, Report
+found = Diagnostic("SCT203", "rule", Severity.ERROR, "message", Location("m.xml", 1, 2))
+report = Report((FileResult("m.xml", "openvino-ir", True, 1, (found,), {1: "\\t<layer>"}),))
+before = set(sys.modules)
+ir_scatter.report.registry.render("findings", sys.argv[1], report, statistics=True, color=True)
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def test_formats_are_found_by_the_names_of_modules() -> None:
+    assert formats("findings") == FORMATS
+    assert formats("comparison") == ("text", "json", "html")
+    for result in ("conversion", "devices", "inspection", "outputs", "routes"):
+        assert formats(result) == ("text", "json")
+    with pytest.raises(UsageError, match="the format is 'html', expected one of text, concise,"):
+        render("findings", "html", REPORT)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(("name", "report"), [("findings", REPORT), ("hostile", HOSTILE_REPORT)])
+def test_what_it_looks_like(request: pytest.FixtureRequest, name: str, report: Report, format: str) -> None:
+    text = render("findings", format, report)
+    assert_golden(request, f"{name}.{format}", text)
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert text.encode("utf-8")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_options_of_other_formats_change_nothing(format: str) -> None:
+    taken = {"text": {"color", "quiet", "statistics"}, "concise": {"statistics"}, "junit": {"strict"}}
+    options = {"color": True, "quiet": True, "statistics": True, "strict": True, "width": 7}
+    for name, value in options.items():
+        changed = render("findings", format, REPORT, **{name: value}) != render("findings", format, REPORT)
+        assert changed == (name in taken.get(format, ())), name
+
+
+@pytest.mark.parametrize(
+    ("format", "expected"),
+    [
+        ("text", {"characters", "phrases", "findings_text"}),
+        ("concise", {"characters", "findings_concise", "phrases"}),
+        ("github", {"characters", "findings_github"}),
+    ],
+)
+def test_a_format_for_people_imports_its_own_modules_only(format: str, expected: set[str]) -> None:
+    command = [sys.executable, "-c", _PROBE, format]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(command, capture_output=True, check=True, text=True, cwd=root)
+    assert set(done.stdout.split()) == {f"ir_scatter.report.{module}" for module in expected}
+
+
+def test_statistics_put_the_most_frequent_first() -> None:
+    found = [AXIS, SHAPE, replace(SHAPE, severity=Severity.WARNING), *[ONNX] * 10, AXIS]
+    table = (
+        "10  SCT401  note     deprecated-operator\n"
+        " 2  SCT301  error    axis-out-of-range\n"
+        " 1  SCT203  error    updates-shape-mismatch\n"
+        " 1  SCT203  warning  updates-shape-mismatch\n"
+    )
+    report = report_of(*found)
+    concise = render("findings", "concise", report)
+    assert render("findings", "concise", report, statistics=True) == f"{concise}\n{table}"
+    text, options = render("findings", "text", report, quiet=True), {"statistics": True}
+    assert render("findings", "text", report, quiet=True, **options) == f"{text}\n{table}"
+    assert render("findings", "text", report, **options) == f"{text}\n{table}\n{phrases.summary(report)}\n"
+
+
+def test_nothing_found() -> None:
+    assert render("findings", "text", report_of(), statistics=True) == (
+        "no findings in 1 file (3 scatter nodes)\n"
+    )
+    assert render("findings", "text", EMPTY) == "no files were checked\n"
+    assert render("findings", "text", report_of(), quiet=True, statistics=True) == ""
+    for format in ("concise", "github"):
+        assert render("findings", format, EMPTY) == render("findings", format, report_of()) == ""
+
+
+def test_without_the_text_of_the_line_there_is_no_excerpt() -> None:
+    elsewhere = replace(AXIS, location=replace(AXIS.location, path="other.xml"))
+    for report in (report_of(AXIS), Report((replace(REPORT.files[1], diagnostics=(elsewhere,)),))):
+        assert "|" not in render("findings", "text", report)
+
+
+def test_colors() -> None:
+    text = render("findings", "text", REPORT, color=True)
+    assert "\x1b[1mdecoder.xml:412:3:\x1b[0m \x1b[31merror SCT203\x1b[0m updates-shape" in text
+    assert "\n     |         \x1b[31m^\x1b[0m\n" in text
+    assert "\x1b[33mwarning SCT304\x1b[0m" in text
+    assert '   \x1b[36mnote:\x1b[0m updates comes from Const "new_rows"' in text
+    assert "\x1b[36mnote SCT401\x1b[0m" in text
+    for code in ("1", "31", "33", "36", "0"):
+        text = text.replace(f"\x1b[{code}m", "")
+    assert text == render("findings", "text", REPORT)
+
+
+def _file(nodes: int, *found: Diagnostic, is_readable: bool = True) -> FileResult:
+    return FileResult("m.xml", "openvino-ir", is_readable, nodes, found)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ((_file(0), _file(70), _file(1)), "no findings in 3 files (71 scatter nodes)"),
+        ((_file(2, SHAPE),), "1 error in 1 file (2 scatter nodes)"),
+        ((_file(0, ONNX), _file(2, ONNX)), "2 notes in 2 of 2 files (2 scatter nodes)"),
+        (
+            (_file(1, REPEATED, REPEATED, ONNX), _file(0)),
+            "2 warnings, 1 note in 1 of 2 files (1 scatter node)",
+        ),
+        (
+            (_file(0, BROKEN, is_readable=False), _file(5)),
+            "1 error in 1 of 2 files (5 scatter nodes), 1 file could not be read",
+        ),
+    ],
+)
+def test_the_summary_counts(files: tuple[FileResult, ...], expected: str) -> None:
+    assert phrases.summary(Report(files)) == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (SHAPE, "If_23:then_body/cache/scatter (ScatterUpdate-3), input 2, updates"),
+        (replace(ONNX, node=None), "old"),
+        (replace(AXIS, port_index=None), "plain (ScatterUpdate-3), axis"),
+        (replace(AXIS, port=None), "plain (ScatterUpdate-3), input 3"),
+        (BROKEN, ""),
+    ],
+)
+def test_the_subject_of_a_finding(found: Diagnostic, expected: str) -> None:
+    assert phrases.subject(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "shown", "caret"),
+    [
+        ("<layer/>", 1, "<layer/>", "^"),
+        ("\t\t<layer/>\r\n", 3, "        <layer/>", "        ^"),
+        ("  <layer/>", None, "  <layer/>", ""),
+        ("层é<layer/>", 3, "层é<layer/>", "   ^"),
+        ("e\u0301<layer/>", 3, "e\u0301<layer/>", " ^"),
+        ("\x1b[1m<layer/>", 5, "\\x1b[1m<layer/>", "       ^"),
+        ("short", 99, "short", "     ^"),
+        ("short", 0, "short", "^"),
+        ("", 1, "", "^"),
+        ("x" * 100, 100, "x" * 100, " " * 99 + "^"),
+    ],
+)
+def test_the_caret_stands_below_the_column(line: str, column: int | None, shown: str, caret: str) -> None:
+    assert excerpt(line, column) == (shown, caret)
+
+
+@pytest.mark.parametrize("column", [1, 2, 49, 50, 51, 101, 5000, 99_951, 99_999, 100_000])
+def test_a_long_line_is_cut_around_the_column(column: int) -> None:
+    shown, caret = excerpt("a" * (column - 1) + "<" + "b" * (100_000 - column), column)
+    assert len(shown) <= 106
+    assert shown[len(caret) - 1] == "<"
+    assert shown.startswith("...") == (column > 51)
+    assert shown.endswith("...") == (column < 99_951)
+
+
+def test_a_line_of_megabytes_is_cut() -> None:
+    found = replace(SHAPE, location=replace(SHAPE.location, line=1, column=2_000_000))
+    text = render("findings", "text", report_of(found, lines={1: "x" * 1_999_999 + LINES[412].strip()}))
+    assert max(map(len, text.splitlines())) < 120
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("layer é 层 🙂", "layer é 层 🙂"),
+        ("C:\\models", "C:\\models"),
+        ("\x1b[2J", "\\x1b[2J"),
+        ("a\r\n\tb", "a\\r\\n\\tb"),
+        ("\x7f\x9b", "\\x7f\\x9b"),
+        ("\u202eabc\u2028", "\\u202eabc\\u2028"),
+        ("m\udcff.xml", "m\\xff.xml"),
+        ("\ud800", "\\ud800"),
+        ("\U000e0041", "\\U000e0041"),
+    ],
+)
+def test_what_cannot_be_seen_is_spelled_out(text: str, expected: str) -> None:
+    assert visible(text) == expected
+    assert visible(f"{text}\n", keep="\n\r\t").endswith("\n")
+
+
+def test_hostile_text_survives_in_json() -> None:
+    (file,) = json.loads(render("findings", "json", HOSTILE_REPORT))["files"]
+    (found,) = file["diagnostics"]
+    assert found["message"] == HOSTILE.message
+    assert (file["path"], found["scope"]) == (HOSTILE.location.path, HOSTILE.location.scope)
+
+
+def test_documented_escapes_of_workflow_commands() -> None:
+    location = replace(SHAPE.location, path="a,b:c%\r\n.xml", scope="")
+    found = replace(SHAPE, message="50%, a:b::c\r\nd", rule="x:y", location=location)
+    assert findings_github.render(report_of(found)) == (
+        "::error file=a%2Cb%3Ac%25%0D%0A.xml,line=412,col=3,title=SCT203 x%3Ay::50%25, a:b::c%0D%0Ad\n"
+    )
+    assert "col=" not in findings_github.render(
+        report_of(replace(SHAPE, location=replace(location, line=None)))
+    )
+
+
+def _cases(report: Report, *, strict: bool = False) -> list[tuple[str, str]]:
+    """Return the name of each test case of JUnit and the tag below it, "" if there is none."""
+    root = ElementTree.fromstring(render("findings", "junit", report, strict=strict).encode("utf-8"))
+    return [(case.get("name", ""), case[0].tag if len(case) else "") for case in root.iter("testcase")]
+
+
+def test_outcomes_of_junit() -> None:
+    def tags(*found: Diagnostic, is_readable: bool = True, strict: bool = False) -> list[str]:
+        report = Report((FileResult("x", None, is_readable, 0, found),))
+        return [tag for _, tag in _cases(report, strict=strict)]
+
+    assert tags(AXIS, REPEATED, ONNX) == ["failure", "system-out", "system-out"]
+    assert tags(AXIS, REPEATED, ONNX, strict=True) == ["failure", "failure", "system-out"]
+    assert tags(REPEATED, is_readable=False) == ["system-out", "error"]
+    assert tags(REPEATED, BROKEN, is_readable=False, strict=True) == ["failure", "error"]
+    name = "SCT301 axis-out-of-range: plain, axis"
+    again = report_of(AXIS, replace(AXIS, message="another"), AXIS)
+    assert [case for case, _ in _cases(again)] == [name, f"{name} (2)", f"{name} (3)"]
