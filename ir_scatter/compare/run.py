@@ -262,7 +262,7 @@ class _Session:
         except BadFeed as error:  # the feeds fit the model: this is between the runner and itself
             return Outcome(runner.name, Status.REFUSED, str(error))
         if found.status is Status.UNAVAILABLE:
-            remedy = getattr(runner, "remedy", lambda _: "")(found.message)
+            remedy = runner.remedy()
             found = replace(found, message=f"{found.message}; {remedy}" if remedy else found.message)
         if found.status in _HOPELESS:
             self._hopeless[runner.name] = found

@@ -1,121 +1,201 @@
 """A child process that is kept and fed: for work that may crash, hang or ask for too much.
 
-Questions and answers are bytes. The child runs `main` of a module, which is given an argument and
-folders and returns the function that answers:
+A module says what the child can do: its function `handlers` imports what it needs and returns functions
+by name. Their arguments and results are pickled, but for the bytes of arrays: these go along in a file,
+in shared memory where there is some, and in the folder for temporary files where that is too small.
+Whoever reads the file maps it and removes its name, so that nothing stays behind.
 
-    def main(argument: str, folders: Sequence[str]) -> Callable[[bytes], bytes]: ...
-
-Whatever it prints, and whatever native code prints, goes to a file that tells how it ended. It ends with
-its parent, however that ends, and takes its files along.
+Whatever the child prints, and whatever native code prints, goes to a file that tells how it ended. It
+ends with its parent, however that ends, and takes its files along.
 """
 
 import atexit
 import contextlib
+import io
 import json
 import os
+import pickle
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
 import threading
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from itertools import count
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import IO, Literal, NoReturn, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
+from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_dtype
 from ir_scatter.core.shapes import counted
+
+if TYPE_CHECKING:
+    from ir_scatter.core.arrays import Array
 
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from ir_scatter.core.process import serve; serve(sys.argv[2], sys.argv[3], json.loads(sys.argv[4]))"
+    "from ir_scatter.core.process import serve; serve(sys.argv[2], json.loads(sys.argv[3]))"
 )
 """Modules are looked for where the parent finds them, not where it was called."""
 
-_LENGTH = struct.Struct("<Q")
+_SHARED_MEMORY = Path("/dev/shm")
+_ALIGNMENT = 64
+"""Bytes; what vector instructions ask for at most."""
+
 _NOISE_BYTES = 4096
-_LONGEST = 1e6
+_LONGEST_WAIT = 1e6
 """Seconds; a wait without end is one that a clock cannot hold."""
 
-_OF_THE_PARENT: "list[Process]" = []
+_LONGEST_MESSAGE = 400
+_NUMBERS = count()
+_OF_THE_PARENT: "list[_Process]" = []
 """What a fork got from its parent and must neither use nor clean up."""
 
-_Messages: TypeAlias = "SimpleQueue[bytes | None]"
+_Message: TypeAlias = tuple[bytes, str, list[int]]
+"""A pickle, the file of its arrays, and where in that each begins."""
+
+_Messages: TypeAlias = "SimpleQueue[_Message | None]"
 
 
-class Stopped(Exception):
-    """The process gave no answer.
+class Failure(Exception):
+    """A child gives no result; a handler raises it to say so in the words of a runtime.
 
     Attributes:
-        status: "crashed", "timeout", or "unavailable" if it could not be started.
-        message: how it ended.
+        status: "crashed", "timeout" or "unavailable", or what a handler says: "refused", "unsupported".
+        message: why.
     """
 
-    def __init__(self, status: Literal["crashed", "timeout", "unavailable"], message: str) -> None:
-        super().__init__(message)
+    def __init__(self, status: str, message: str) -> None:
+        super().__init__(status, message)
         self.status = status
         self.message = message
 
 
-class Process:
-    """One child process.
+class OnDisk(NamedTuple):
+    """A result of a handler whose arrays are too many to be held in memory."""
+
+    result: Any
+
+
+class Child:
+    """Starts a process when it is needed, and another one after a crash.
 
     Attributes:
-        id: of the process.
-        folders: for files that go with questions and answers; they are removed with the process.
-        questions: how many were asked.
+        starts: how many processes there were so far.
     """
 
     def __init__(
         self,
         module: str,
-        argument: str = "",
-        *,
-        environment: Mapping[str, str] | None = None,
-        folders: Sequence[str] = (),
+        environment: Callable[[], Mapping[str, str]] = dict,
+        questions_per_process: int | None = None,
     ) -> None:
-        """Start it.
+        """Start nothing yet.
 
         Args:
-            module: has the function `main`.
-            argument: what that is given.
-            environment: what is added to our own.
-            folders: that are its own from now on; one for temporary files is added.
+            module: has the function `handlers`.
+            environment: gives what is added to the environment of a process; called when one starts.
+            questions_per_process: after how many of them a new process takes over.
+        """
+        self.starts = 0
+        self._module = module
+        self._environment = environment
+        self._most = questions_per_process
+        self._process: _Process | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def process_id(self) -> int | None:
+        return None if self._process is None else self._process.popen.pid
+
+    def ask(self, name: str, *arguments: Any, limit: float) -> tuple[Any, str]:
+        """Return what a handler returns, and how the process ended that was asked first, "" if none did.
+
+        A process that has worked before and crashes now may have been damaged then: the question is
+        asked once more, in a new one.
 
         Raises:
-            Stopped: it cannot be started.
+            Failure: there is no result, or none within the limit of seconds.
+            RuntimeError: the handler has a bug.
         """
-        self.folders = [*folders, tempfile.mkdtemp(prefix="ir_scatter_")]
+        died = ""
+        with self._lock:
+            while True:
+                is_fresh = not self._is_usable()
+                try:
+                    process = self._started()
+                    process.tell(name, arguments)
+                    answer = process.answer(limit)
+                    break
+                except BaseException as error:
+                    self.close()
+                    if is_fresh or not isinstance(error, Failure) or error.status != "crashed":
+                        raise
+                    died = error.message
+        result, problem = _unpacked(answer)
+        if problem is not None:
+            raise problem
+        return result, died
+
+    def tell(self, name: str, *arguments: Any) -> None:
+        """Ask for something that only makes later answers quicker, and do not wait."""
+        with self._lock, contextlib.suppress(Failure):  # whoever asks next will see it
+            self._started().tell(name, arguments)
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.end()
+
+    def _is_usable(self) -> bool:
+        process = self._process
+        return (
+            process is not None and process.is_ours and (self._most is None or process.questions < self._most)
+        )
+
+    def _started(self) -> "_Process":
+        if not self._is_usable():
+            self.close()
+            self.starts += 1
+            self._process = _Process(self._module, self._environment())
+        assert self._process is not None
+        return self._process
+
+
+class _Process:
+    """One process. Whoever gets an exception instead of an answer must end it."""
+
+    def __init__(self, module: str, environment: Mapping[str, str]) -> None:
+        self.folders = _make_folders()
         self.questions = 0
         self._owner = os.getpid()
         self._noise = os.path.join(self.folders[-1], "noise")
         paths = json.dumps([path or os.getcwd() for path in sys.path])
-        command = [sys.executable, "-P", "-c", _START, paths, module, argument, json.dumps(self.folders)]
+        command = [sys.executable, "-P", "-c", _START, paths, module, json.dumps(self.folders)]
         try:
             with open(self._noise, "ab") as noise:
-                self._popen = subprocess.Popen(
+                self.popen = subprocess.Popen(
                     command,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=noise,
-                    env={**os.environ, **(environment or {})},
+                    env={**os.environ, **environment},
                     start_new_session=True,
                 )
         except OSError as error:
             _remove(self.folders)
-            raise Stopped("unavailable", f"the process could not be started: {error.strerror}") from None
+            message = f"the process could not be started: {error.strerror}"
+            raise Failure("unavailable", message) from None
         atexit.register(self.end)
-        self.id = self._popen.pid
-        assert self._popen.stdin is not None
-        assert self._popen.stdout is not None
-        self._stdin = self._popen.stdin
         self._waiting = 0
         self._answers: _Messages = SimpleQueue()
-        self._reader = threading.Thread(
-            target=_forward, args=(self._popen.stdout, self._answers), daemon=True
-        )
+        arguments = (self.popen.stdout, self._answers)
+        self._reader = threading.Thread(target=_forward, args=arguments, daemon=True)
         self._reader.start()
 
     @property
@@ -123,40 +203,29 @@ class Process:
         """Tell whether it may be asked: one that was there before a fork is the parent's."""
         return self._owner == os.getpid()
 
-    def tell(self, question: bytes) -> None:
-        """Ask what nobody waits for.
-
-        Raises:
-            Stopped: the process has ended.
-        """
-        self.questions += 1
-        self._waiting += 1
-        try:
-            _write(self._stdin, question)
-        except OSError:
-            raise Stopped("crashed", self._how_it_ended()) from None
-
-    def ask(self, question: bytes, limit: float) -> bytes:
-        """Return the answer; whoever gets an exception instead must end the process.
-
-        Args:
-            question: what is asked.
-            limit: in seconds, what was told before included.
-
-        Raises:
-            Stopped: there is no answer.
-        """
-        deadline = monotonic() + min(limit, _LONGEST)
+    def tell(self, name: str, arguments: tuple[Any, ...]) -> None:
+        message = _packed((name, arguments), self.folders)
         if not self._waiting:
             os.truncate(self._noise, 0)
-        self.tell(question)
+        self.questions += 1
+        self._waiting += 1
+        assert self.popen.stdin is not None
+        try:
+            pickle.dump(message, self.popen.stdin, 5)
+            self.popen.stdin.flush()
+        except OSError:
+            raise Failure("crashed", self._how_it_ended()) from None
+
+    def answer(self, limit: float) -> _Message:
+        """Return the answer to the last question within a limit in seconds, those before included."""
+        deadline = monotonic() + min(limit, _LONGEST_WAIT)
         while True:
             try:
                 answer = self._answers.get(timeout=max(deadline - monotonic(), 0.001))
             except Empty:
-                raise Stopped("timeout", f"no answer within {counted(limit, 'second')}") from None
+                raise Failure("timeout", f"no answer within {counted(limit, 'second')}") from None
             if answer is None:
-                raise Stopped("crashed", self._how_it_ended())
+                raise Failure("crashed", self._how_it_ended())
             self._waiting -= 1
             if not self._waiting:
                 return answer
@@ -167,15 +236,16 @@ class Process:
         if not self.is_ours:
             _OF_THE_PARENT.append(self)
             return
-        self._popen.kill()
-        self._popen.wait()
+        self.popen.kill()
+        self.popen.wait()
         self._reader.join()
+        assert self.popen.stdin is not None
         with contextlib.suppress(OSError):  # what is left to flush has nowhere to go
-            self._stdin.close()
+            self.popen.stdin.close()
         _remove(self.folders)
 
     def _how_it_ended(self) -> str:
-        code = self._popen.wait()
+        code = self.popen.wait()
         if code < 0:
             names = {one.value: one.name for one in signal.Signals}
             return f"the process crashed ({names.get(-code, f'signal {-code}')})"
@@ -186,12 +256,15 @@ class Process:
         return f"the process ended with {code}{last}"
 
 
-def serve(module: str, argument: str, folders: Sequence[str]) -> NoReturn:
+def serve(module: str, folders: Sequence[str]) -> NoReturn:
     """Answer questions from standard input on standard output; what runs in the child process.
 
     The process ends when nobody can ask any more, whatever it may be doing at the time.
     """
-    _leave_no_core_dumps()
+    with contextlib.suppress(ImportError, OSError, ValueError):  # a crash without a core dump is quick
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
@@ -204,38 +277,148 @@ def serve(module: str, argument: str, folders: Sequence[str]) -> NoReturn:
         os._exit(0)
 
     threading.Thread(target=listen, daemon=True).start()
-    answer: Callable[[bytes], bytes] = import_module(module).main(argument, folders)
+    handlers: Mapping[str, Callable[..., Any]] = {}
+    problem: Failure | None = None
+    try:
+        handlers = import_module(module).handlers()
+    except Failure as failure:
+        problem = failure
+    except BaseException as error:
+        problem = Failure("unavailable", _words(error))
     while True:
         question = waiting.get()
-        if question is not None:
-            _write(answers, answer(question))
+        if question is None:  # the other thread ends the process
+            continue
+        try:
+            if problem is not None:
+                raise problem
+            name, arguments = _unpacked(question)
+            found = handlers[name](*arguments)
+            room, found = (folders[-1:], found.result) if isinstance(found, OnDisk) else (folders, found)
+            answer = _packed((found, None), room)
+        except Exception as error:
+            if isinstance(error, MemoryError):
+                error = Failure("refused", "there is not enough memory")
+            elif isinstance(error, ImportError):
+                error = Failure("unavailable", _words(error))
+            elif not isinstance(error, Failure):
+                error = RuntimeError(traceback.format_exc())
+            answer = _packed((None, error), folders)
+        question = arguments = found = None  # arrays go before others come
+        pickle.dump(answer, answers, 5)
+        answers.flush()
+
+
+def require(*names: str) -> None:
+    """Import what is used of packages, named with the module: "openvino.Core".
+
+    Raises:
+        Failure: a package cannot be imported, or lacks something.
+    """
+    for name in names:
+        module, _, attribute = name.rpartition(".")
+        try:
+            getattr(import_module(module), attribute)
+        except BaseException as error:  # a package that wants to leave is no better
+            raise Failure("unavailable", f"{module} cannot be imported: {_words(error)}") from None
+
+
+def shortened(message: str) -> str:
+    """Return a message on one line, and not too much of it."""
+    text = " ".join(message.split())
+    return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 3] + "..."
+
+
+def _words(error: BaseException) -> str:
+    shown = shortened(str(error))
+    return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
+
+
+class _Pickler(pickle.Pickler):
+    """Leaves the bytes of arrays to others: in C order, and of NumPy's own dtype when they are read."""
+
+    def __init__(self, stream: io.BytesIO) -> None:
+        super().__init__(stream, 5)
+        self.arrays: list[Array] = []
+
+    def persistent_id(self, value: Any) -> tuple[int, str, tuple[int, ...]] | None:
+        if type(value).__name__ != "ndarray":
+            return None
+        row = from_dtype(value.dtype)
+        own = None if row is None or row.kind == "string" else dtype(row)
+        if row is None or own is None:
+            return None
+        self.arrays.append(value.astype(own, order="C", copy=False).reshape(-1).view("u1"))
+        return len(self.arrays) - 1, row.name, value.shape
+
+
+def _packed(value: Any, folders: Sequence[str]) -> _Message:
+    """Return a message, whose arrays are written to the first folder that has room.
+
+    Raises:
+        OSError: none of the folders has room.
+    """
+    stream = io.BytesIO()
+    pickler = _Pickler(stream)
+    pickler.dump(value)
+    if not pickler.arrays:
+        return stream.getvalue(), "", []
+    name = f"arrays_{os.getpid()}_{next(_NUMBERS)}"
+    for folder in folders:
+        path, begins = os.path.join(folder, name), []
+        try:
+            with open(path, "wb") as file:
+                for array in pickler.arrays:
+                    file.seek(-file.tell() % _ALIGNMENT, os.SEEK_CUR)
+                    begins.append(file.tell())
+                    file.write(array.data)
+                file.truncate()
+            break
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            if folder == folders[-1]:
+                raise
+    return stream.getvalue(), path, begins
+
+
+def _unpacked(message: _Message) -> Any:
+    """Return what was packed; arrays can be written to, which changes no file."""
+    data, path, begins = message
+    unpickler = pickle.Unpickler(io.BytesIO(data))
+    if path:
+        import numpy
+
+        size = os.path.getsize(path)
+        whole = numpy.memmap(path, "u1", "c").view(numpy.ndarray) if size else bytearray()
+        with contextlib.suppress(OSError):  # a system that cannot remove what is mapped: later, the folder
+            os.unlink(path)
+
+        def load(told: tuple[int, str, tuple[int, ...]]) -> Any:
+            number, name, shape = told
+            return numpy.ndarray(shape, dtype(ELEMENT_TYPES[name]), whole, begins[number])
+
+        unpickler.persistent_load = load  # type: ignore[method-assign]
+    return unpickler.load()
 
 
 def _forward(file: IO[bytes], messages: _Messages) -> None:
     """Hand on whole messages; None when there are no more."""
-    with file:
-        while len(head := file.read(_LENGTH.size)) == _LENGTH.size:
-            (length,) = _LENGTH.unpack(head)
-            message = file.read(length)
-            if len(message) == length:
-                messages.put(message)
+    with file, contextlib.suppress(EOFError, OSError, pickle.UnpicklingError):
+        while True:
+            messages.put(pickle.load(file))
     messages.put(None)
 
 
-def _write(file: IO[bytes], message: bytes) -> None:
-    file.write(_LENGTH.pack(len(message)))
-    file.write(message)
-    file.flush()
+def _make_folders() -> list[str]:
+    """Make folders for files that go along, the fastest first; the last one is on disk."""
+    folders = []
+    if sys.platform == "linux" and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK):
+        with contextlib.suppress(OSError):
+            folders.append(tempfile.mkdtemp(prefix="ir_scatter_", dir=_SHARED_MEMORY))
+    return [*folders, tempfile.mkdtemp(prefix="ir_scatter_")]
 
 
 def _remove(folders: Sequence[str]) -> None:
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _leave_no_core_dumps() -> None:
-    """Let a crash be quick."""
-    with contextlib.suppress(ImportError, OSError, ValueError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

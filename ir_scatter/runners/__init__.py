@@ -70,7 +70,5 @@ def _families() -> "tuple[Family, ...]":
     from pkgutil import iter_modules
 
     folders = [module.name for module in iter_modules(__path__) if module.ispkg]
-    families: list[Family] = []
-    for folder in folders:
-        families += import_module(f"{__name__}.{folder}.runner").FAMILIES
-    return tuple(sorted(families, key=lambda family: family.order))
+    found = [import_module(f"{__name__}.{folder}.runner").FAMILIES for folder in folders]
+    return tuple(sorted((family for families in found for family in families), key=lambda one: one.order))

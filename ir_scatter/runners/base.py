@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ir_scatter.core.model import Graph, Node
 from ir_scatter.core.shapes import static
@@ -59,40 +59,43 @@ class Tap(NamedTuple):
     callers: tuple[str, ...] = ()
 
 
+def tap_of(node: Node, format: str) -> Tap:
+    """Return what asks for a node of a model that was read from a format."""
+    if format in NAMES_ARE_SCOPES or not node.outputs:
+        return Tap(node.scope)
+    values = [*(input.value for input in node.inputs), node.outputs[0]]
+    types = tuple(value.element_type.name if value and value.element_type else "" for value in values)
+    shapes = tuple(static(value.shape) if value else None for value in values)
+    callers: tuple[str, ...] = ()
+    graph: Graph | None = node.graph
+    while graph is not None and not callers:
+        callers = tuple(call.location.scope for call in graph.calls)
+        graph = getattr(graph, "parent", None)
+    return Tap(node.scope, node.outputs[0].name, types, shapes, callers)
+
+
 class RunRequest(NamedTuple):
     """What a runtime is asked to run.
 
     Attributes:
         model: the absolute path of the file.
-        feeds: the names under which arrays for the inputs come along.
-        taps: nodes whose inputs and output are wanted.
+        device: of a runtime that has several.
         precision: what it should compute in; "default" leaves that to the device.
-        repeat: how often to run it.
         profile: whether to say what the runtime made of the nodes.
+        taps: nodes whose inputs and output are wanted.
+        repeat: how often to run it.
         tap_memory: bytes of tapped tensors that may be held at once.
         is_rest: whether other taps of the same run were answered before.
-        device: of a runtime that has several.
     """
 
     model: str
-    feeds: tuple[str, ...] = ()
-    taps: tuple[Tap, ...] = ()
+    device: str = ""
     precision: str = "f32"
-    repeat: int = 1
     profile: bool = False
+    taps: tuple[Tap, ...] = ()
+    repeat: int = 1
     tap_memory: int = TAP_MEMORY
     is_rest: bool = False
-    device: str = ""
-
-    @classmethod
-    def of(cls, told: Mapping[str, Any]) -> "RunRequest":
-        """Return what was sent as JSON."""
-        taps = [
-            Tap(scope, output, tuple(types), tuple(map(_tuple, shapes)), tuple(callers))
-            for scope, output, types, shapes, callers in told["taps"]
-        ]
-        fields = {name: told[name] for name in cls._fields}
-        return cls(**{**fields, "feeds": tuple(told["feeds"]), "taps": tuple(taps)})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,35 +189,6 @@ class Outcome:
         return self.runs[0] if self.runs else {}
 
 
-def _tuple(shape: Sequence[int] | None) -> tuple[int, ...] | None:
-    return None if shape is None else tuple(shape)
-
-
-def tap_of(node: Node, format: str) -> Tap:
-    """Return what asks for a node.
-
-    Args:
-        node: of a model that was read.
-        format: of that model.
-    """
-    if format in NAMES_ARE_SCOPES or not node.outputs:
-        return Tap(node.scope)
-    values = [*(input.value for input in node.inputs), node.outputs[0]]
-    types = (value.element_type.name if value and value.element_type else "" for value in values)
-    shapes = (static(value.shape) if value else None for value in values)
-    return Tap(node.scope, node.outputs[0].name, tuple(types), tuple(shapes), _callers(node))
-
-
-def _callers(node: Node) -> tuple[str, ...]:
-    """Return the paths to the nodes that call the function which holds a node."""
-    graph: Graph | None = node.graph
-    while graph is not None:
-        if graph.calls:
-            return tuple(call.location.scope for call in graph.calls if call.location is not None)
-        graph = getattr(graph, "parent", None)
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class Availability:
     """Whether a runner can run here, and what it is.
@@ -259,6 +233,10 @@ class Runner(ABC):
     def availability(self) -> Availability:
         """Return whether it can run here, and why not."""
 
+    def remedy(self) -> str:
+        """Return what to install when something is missing."""
+        return ""
+
     def prepare(  # noqa: B027 - most can do nothing before they have inputs
         self, model_path: "str | Path", *, precision: str = "f32"
     ) -> None:
@@ -287,7 +265,7 @@ class Runner(ABC):
             repeat: how often to run it.
             profile: say what the runtime made of the nodes, and how long each took.
             tap_memory: bytes of tapped tensors that may be held at once; more come in batches.
-            timeout: in seconds, for everything together.
+            timeout: in seconds, for each batch.
 
         Returns:
             How it ended. A feed that the runtime does not take is refused: whether feeds fit the model

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ir_scatter.core.errors import BadFeed, UsageError
+from ir_scatter.core.process import Child, Failure
 from ir_scatter.formats import FORMATS, format_of
 from ir_scatter.formats.base import IR, ONNX_FORMAT
 from ir_scatter.runners.base import (
@@ -18,7 +19,6 @@ from ir_scatter.runners.base import (
     TAP_MEMORY,
     TIME_LIMIT,
     Availability,
-    NodeFacts,
     Outcome,
     Runner,
     RunRequest,
@@ -29,7 +29,7 @@ from ir_scatter.runners.base import (
 
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
-    from ir_scatter.runners.transport import Answer, ChildTransport
+    from ir_scatter.runners.engine import Answer
 
 
 class ChildRunner(Runner):
@@ -39,7 +39,7 @@ class ChildRunner(Runner):
     `handlers` prepare the process and then are those of the other.
 
     Attributes:
-        module: has the function `handlers`; see `ChildTransport`.
+        module: has the function `handlers`; see `core.process`. It gives at least "run" and "describe".
         packages: the distributions that it needs.
         install: what installs them.
         device: of a runtime that has several.
@@ -66,53 +66,45 @@ class ChildRunner(Runner):
 
     def problem(self) -> str:
         """Return why it cannot run here, as far as that is known without trying; "" if it may."""
-        missing = [name for name in self.packages if not _is_installed(name)]
+        missing = [name for name in self.packages if not _version(name)]
         return f"{', '.join(missing)} is not installed" if missing else ""
 
     def full_name(self, told: str) -> str:
         """Return the full name of the device, from that which the runtime tells."""
         return told
 
-    def remedy(self, reason: str) -> str:
-        """Return what to install when something is missing."""
+    def remedy(self) -> str:
         return self.install
 
     @cached_property
-    def transport(self) -> "ChildTransport":
-        """Return what reaches the process."""
-        from ir_scatter.runners.transport import ChildTransport
+    def child(self) -> Child:
+        return Child(self.module, self.environment, self.questions_per_process)
 
-        return ChildTransport(self.module, self.environment, self.questions_per_process)
+    @cached_property
+    def _problem(self) -> str:
+        return self.problem()
+
+    @cached_property
+    def _versions(self) -> Mapping[str, str]:
+        return self.versions()
 
     def versions(self) -> Mapping[str, str]:
-        """Return the versions of the packages involved; empty if one is not installed."""
-        try:
-            return {name: metadata.version(name) for name in self.packages}
-        except metadata.PackageNotFoundError:
-            return {}
+        found = {name: _version(name) for name in self.packages}
+        return found if all(found.values()) else {}
 
     def availability(self) -> Availability:
         """Return whether it can run here, by running a small model."""
-        versions = self.versions()
-        answer, _ = self.ask({"do": "describe", "device": self.device})
-        reason = "" if answer["status"] == Status.OK else answer["message"]
-        return Availability(
-            self.name,
-            is_available=not reason,
-            reason=reason,
-            remedy=self.remedy(reason) if reason else "",
-            full_name=self.full_name(answer.get("full_name", "")),
-            capabilities=tuple(answer.get("capabilities", ())),
-            default_precision=answer.get("default_precision", ""),
-            remarks=self.remarks,
-            versions=versions,
-        )
+        base = Availability(self.name, True, remarks=self.remarks, versions=self.versions())
+        try:
+            told, _ = self.ask("describe", self.device)
+        except Failure as failure:
+            return replace(base, is_available=False, reason=failure.message, remedy=self.remedy())
+        return replace(base, **{**told, "full_name": self.full_name(told.get("full_name", ""))})
 
     def prepare(self, model_path: "str | Path", *, precision: str = "f32") -> None:
-        """Begin to read and compile a model; see `Runner.prepare`."""
         if self.can_prepare and not self._problem:
-            request = self._request(model_path, precision=precision, profile=True)
-            self.transport.tell({"do": "prepare", **request._asdict()})
+            path = os.path.abspath(model_path)
+            self.child.tell("prepare", RunRequest(path, self.device, precision, profile=True))
 
     def run(
         self,
@@ -126,112 +118,70 @@ class ChildRunner(Runner):
         tap_memory: int = TAP_MEMORY,
         timeout: float = TIME_LIMIT,
     ) -> Outcome:
-        """Run a model; see `Runner.run`."""
+        """Run a model, and again for taps that memory did not allow before."""
         if precision not in PRECISIONS:
             raise UsageError(f"precision is {precision!r}, expected {', '.join(PRECISIONS)}")
-        request = self._request(
-            model_path,
-            feeds=tuple(feeds),
-            taps=tuple(taps),
-            precision=precision,
-            repeat=max(repeat, 1),
-            profile=profile,
-            tap_memory=tap_memory,
+        base = Outcome(
+            self.name,
+            Status.OK,
+            precision=precision if self.has_precision else MODEL_PRECISION,
+            versions=self._versions,
         )
-        if not self._problem and not self._reads(model_path):
-            known = " and ".join(FORMATS[format].title for format in self.formats)
-            found = FORMATS[format_of(os.fspath(model_path))].title
-            refusal = {"status": Status.UNSUPPORTED, "message": f"the file is {found}, expected {known}"}
-            return replace(self._outcome((refusal, []), request, feeds), reason=OTHER_FORMAT)
-        first, too_large = self._run(request, feeds, timeout)
-        if first.status is not Status.OK:
-            return first
-        parts = [first]
-        tapped = list(first.tapped)
-        large = {tapped[0].tap.scope: too_large} if too_large else {}
-        while len(tapped) < len(taps):
-            rest = request._replace(taps=request.taps[len(tapped) :], repeat=1, is_rest=True)
-            part, too_large = self._run(rest, feeds, timeout)
-            if part.status is not Status.OK:
-                reason = f"the run with taps: {part.status} {part.message}".rstrip()
-                part = replace(part, tapped=tuple(Tapped(tap, problem=reason) for tap in rest.taps))
-            elif too_large:
-                large[rest.taps[0].scope] = too_large
-            parts.append(part)
-            tapped += part.tapped
-        remarks = dict.fromkeys(remark for part in parts for remark in part.remarks)
+        if not self._problem and len(self.formats) < len(FORMATS):
+            found = format_of(os.fspath(model_path))
+            if found not in self.formats:
+                known = " and ".join(FORMATS[format].title for format in self.formats)
+                message = f"the file is {FORMATS[found].title}, expected {known}"
+                return replace(base, status=Status.UNSUPPORTED, message=message, reason=OTHER_FORMAT)
+        feeds = _checked(feeds)
+        path, taps, tapped = os.path.abspath(model_path), tuple(taps), list[Tapped]()
+        seconds, ends, large = 0.0, list[str](), dict[str, int]()
+        while len(tapped) < len(taps) or not ends:
+            is_rest, rest = bool(ends), taps[len(tapped) :]
+            times = 1 if is_rest else max(repeat, 1)
+            request = RunRequest(path, self.device, precision, profile, rest, times, tap_memory, is_rest)
+            answer: Answer
+            try:
+                answer, died = self.ask("run", request, feeds, limit=timeout)
+            except Failure as failure:
+                if not is_rest:
+                    return replace(base, status=Status(failure.status), message=failure.message)
+                reason = f"the run with taps: {failure.status} {failure.message}".rstrip()
+                tapped += [Tapped(tap, problem=reason) for tap in rest]
+                break
+            if not is_rest:
+                base = replace(base, runs=tuple(answer.runs), facts=answer.facts)
+            if answer.too_large:
+                large[rest[0].scope] = answer.too_large
+            tapped += answer.tapped(rest, feeds)
+            seconds += answer.seconds
+            ends.append(died)
+        remarks = [f"{end}, after other work; a new one was started and did it" for end in ends if end]
         if large:
             limit = f"more than --tap-memory allows ({tap_memory})"
-            remarks[f"tapping {', '.join(large)} takes up to {max(large.values())} bytes, {limit}"] = None
-        seconds = sum(part.seconds for part in parts)
-        return replace(first, tapped=tuple(tapped), remarks=tuple(remarks), seconds=seconds)
+            remarks.append(f"tapping {', '.join(large)} takes up to {max(large.values())} bytes, {limit}")
+        return replace(base, tapped=tuple(tapped), remarks=tuple(dict.fromkeys(remarks)), seconds=seconds)
 
-    def ask(
-        self, question: Mapping[str, Any], arrays: "Sequence[Array]" = (), timeout: float = TIME_LIMIT
-    ) -> "Answer":
-        """Return what the process answers; see `Transport`."""
+    def ask(self, name: str, *arguments: Any, limit: float = TIME_LIMIT) -> tuple[Any, str]:
+        """Return what a handler in the process returns; see `Child.ask`."""
         if self._problem:
-            return {"status": Status.UNAVAILABLE, "message": self._problem}, []
-        return self.transport.ask(question, arrays, timeout)
+            raise Failure("unavailable", self._problem)
+        return self.child.ask(name, *arguments, limit=limit)
 
     def close(self) -> None:
-        """End the process."""
-        if "transport" in self.__dict__:
-            self.transport.close()
-
-    def _request(self, model_path: "str | Path", **options: Any) -> RunRequest:
-        return RunRequest(os.path.abspath(model_path), device=self.device, **options)
-
-    def _reads(self, model_path: "str | Path") -> bool:
-        """Tell whether a file is of a format that the runtime reads."""
-        return len(self.formats) == len(FORMATS) or format_of(os.fspath(model_path)) in self.formats
-
-    def _run(self, request: RunRequest, feeds: "Mapping[str, Array]", timeout: float) -> tuple[Outcome, int]:
-        """Return what came of a run, and the bytes that taps held, if they are more than is allowed."""
-        answer = self.ask({"do": "run", **request._asdict()}, _checked(feeds), timeout)
-        return self._outcome(answer, request, feeds), answer[0].get("too_large", 0)
-
-    @cached_property
-    def _problem(self) -> str:
-        return self.problem()
-
-    @cached_property
-    def _versions(self) -> Mapping[str, str]:
-        return self.versions()
-
-    def _outcome(self, answered: "Answer", request: RunRequest, feeds: "Mapping[str, Array]") -> Outcome:
-        from ir_scatter.runners.tapping import decode
-
-        answer, arrays = answered
-        runs, tapped = decode(request.taps, answer, arrays, feeds)
-        died = (
-            f"{answer['died']}, after other work; a new one was started and did it"
-            if "died" in answer
-            else ""
-        )
-        return Outcome(
-            self.name,
-            Status(answer["status"]),
-            answer.get("message", ""),
-            tuple(runs),
-            tuple(tapped),
-            tuple(NodeFacts(**facts) for facts in answer.get("facts", ())),
-            answer.get("seconds", 0.0),
-            request.precision if self.has_precision else MODEL_PRECISION,
-            self._versions,
-            remarks=(died,) if died else (),
-        )
+        if "child" in self.__dict__:
+            self.child.close()
 
 
-def _is_installed(name: str) -> bool:
+def _version(name: str) -> str:
+    """Return the version of a distribution, "" if it is not installed."""
     try:
-        metadata.version(name)
+        return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return False
-    return True
+        return ""
 
 
-def _checked(feeds: "Mapping[str, Array]") -> "list[Array]":
+def _checked(feeds: "Mapping[str, Array]") -> "dict[str, Array]":
     """Return the feeds as arrays of types that models have.
 
     Raises:
@@ -239,14 +189,12 @@ def _checked(feeds: "Mapping[str, Array]") -> "list[Array]":
     """
     import numpy as np
 
-    from ir_scatter.runners.arrays import type_name
+    from ir_scatter.core.element_types import from_dtype
 
-    found = []
+    found = {}
     for name, feed in feeds.items():
         array = np.asarray(feed)
-        try:
-            type_name(array)
-        except KeyError:
-            raise BadFeed(f"{name} is {array.dtype.name}, which no model has") from None
-        found.append(array)
+        if array.dtype.kind == "S" or from_dtype(array.dtype) is None:
+            raise BadFeed(f"{name} is {array.dtype.name}, which no model has")
+        found[name] = array.astype(object) if array.dtype.kind in "UT" else array
     return found

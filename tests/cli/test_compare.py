@@ -373,10 +373,10 @@ def test_one_process_for_each_runtime(cli: Cli, elsewhere: Path) -> None:
     copy_sample("plugins/large_numbers.xml", elsewhere)
     copy_sample("kv_cache/decoder.xml", elsewhere)
     runner: Any = runners.find("CPU")
-    before = runner.transport.starts
+    before = runner.child.starts
     assert cli("compare", "--each", ".", "--on", "CPU", "--cases", "2", "--repeat", "2").code == 0
-    assert runner.transport.starts == before + 1
-    assert runner.transport.process_id is None
+    assert runner.child.starts == before + 1
+    assert runner.child.process_id is None
 
 
 @pytest.mark.openvino

@@ -35,6 +35,9 @@ class _Pretended:
         self.feeds = feeds
         return self.answer(is_new, self.cases[is_new] - 1)
 
+    def remedy(self) -> str:
+        return ""
+
     def close(self) -> None:
         self.is_closed = True
 

@@ -170,7 +170,7 @@ def test_a_process_that_died_and_was_started_again_is_remarked_on(tmp_path: Path
     runner = runners.find("CPU")
     assert isinstance(runner, ChildRunner)
     assert runner.availability().is_available
-    process = runner.transport.process_id
+    process = runner.child.process_id
     assert process is not None
     os.kill(process, signal.SIGKILL)
     found = compare(path, [runner], Settings())

@@ -95,12 +95,12 @@ def test_a_runner_whose_package_is_missing_says_what_to_install(tmp_path: Path) 
     assert found.remedy == "pip install no-such-package"
     outcome = runner.run(tmp_path / "any.xml", {})
     assert (outcome.status, outcome.message) == (Status.UNAVAILABLE, found.reason)
-    assert runner.transport.starts == 0
+    assert runner.child.starts == 0
 
 
 class _OfOtherSurroundings(OnnxRuntimeRunner):
     name = "other"
-    module = "tests.runners.echo_child"
+    module = "tests.core.echo_child"
 
     def environment(self) -> Mapping[str, str]:
         return {"IR_SCATTER_TEST": "other"}
@@ -108,10 +108,10 @@ class _OfOtherSurroundings(OnnxRuntimeRunner):
 
 def test_a_subclass_brings_its_own_process_and_environment() -> None:
     runner = _OfOtherSurroundings()
-    answer, _ = runner.transport.ask({"do": "echo"}, [], 60)
-    assert answer["variable"] == "other"
+    state, _ = runner.child.ask("state", limit=60)
+    assert state["variable"] == "other"
     runner.close()
-    assert runner.transport.process_id is None
+    assert runner.child.process_id is None
 
 
 @pytest.mark.onnxruntime

@@ -24,18 +24,21 @@ class Doubling(ChildRunner):
 FAMILIES = (Family.of_one("doubling", Doubling, 90),)
 """
 CHILD = """
-from ir_scatter.runners.tapping import Engine, Loaded, handler_of
+from functools import partial
+
+from ir_scatter.runners.engine import Engine, Loaded, run
 
 
 class Doubles(Engine):
     names = ["doubled"]
 
-    def __init__(self, request, arrays):
-        super().__init__(request, arrays)
-        self.loaded = Loaded(request.model)
+    @classmethod
+    def read(cls, path):
+        return None
 
-    def tap(self, taps, *, bodies, keep):
-        return Loaded(self.loaded.model, ["it has no nodes" for _ in taps])
+    @classmethod
+    def add_taps(cls, path, model, taps, fed, bodies):
+        return Loaded(model, ["it has no nodes" for _ in taps])
 
     def shapes(self, tapped, keys):
         return {}
@@ -45,7 +48,7 @@ class Doubles(Engine):
 
 
 def handlers():
-    return {"run": handler_of(Doubles), "describe": lambda *_: ({"full_name": "Doubler"}, [])}
+    return {"run": partial(run, Doubles), "describe": lambda device: {"full_name": "Doubler"}}
 """
 
 

@@ -302,10 +302,10 @@ def test_many_runs_go_through_one_process(tmp_path: Path) -> None:
     for number in range(60):
         changed = feeds | {"updates": feeds["updates"] + number}
         outputs = runner.run(path, changed).outputs
-        process = process or runner.transport.process_id  # type: ignore[attr-defined]
+        process = process or runner.child.process_id  # type: ignore[attr-defined]
         if number % 20 == 0:
             assert np.array_equal(outputs["scatter"], evaluate_model(path, changed)["scatter"])
-    assert runner.transport.process_id == process  # type: ignore[attr-defined]
+    assert runner.child.process_id == process  # type: ignore[attr-defined]
 
 
 def test_repetitions_are_kept_apart(either: Runner, tmp_path: Path) -> None:
@@ -431,14 +431,14 @@ def fresh() -> Any:
 
 def test_a_prepared_model_is_compiled_once(tmp_path: Path, fresh: Any) -> None:
     path = write_relu(tmp_path)
-    starts = fresh.transport.starts
+    starts = fresh.child.starts
     fresh.prepare(path)
     outcome = fresh.run(path, RELU_FEEDS, profile=True)
     assert outcome.status is Status.OK
     assert outcome.outputs["node"].tolist() == [0, 2, 3]
     again = fresh.run(path, RELU_FEEDS, profile=True)
     assert again.seconds < outcome.seconds, "what the first took has the compilation in it"
-    assert fresh.transport.starts == starts + 1
+    assert fresh.child.starts == starts + 1
 
 
 def test_what_is_prepared_may_fail_or_be_another(tmp_path: Path, fresh: Any) -> None:
@@ -465,5 +465,5 @@ def test_closing_does_not_wait_and_leaves_no_process(tmp_path: Path, fresh: Any)
     for _ in range(3):
         fresh.prepare(path)
         fresh.close()
-        assert fresh.transport.process_id is None
+        assert fresh.child.process_id is None
     assert fresh.run(path, RELU_FEEDS).status is Status.OK

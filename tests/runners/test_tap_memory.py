@@ -65,7 +65,7 @@ def write_onnx(folder: Path, *, dynamic: bool) -> str:
 
 def peak_of(runner: ChildRunner) -> int:
     """Return the most memory that the process ever held, in bytes."""
-    status = Path(f"/proc/{runner.transport.process_id}/status").read_text()
+    status = Path(f"/proc/{runner.child.process_id}/status").read_text()
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) * 1024
 
 

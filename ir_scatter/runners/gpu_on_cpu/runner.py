@@ -1,14 +1,11 @@
 """OpenVINO's GPU plugin on a machine without a GPU, as a runner."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from ir_scatter.runners import gpu_on_cpu
 from ir_scatter.runners.base import Family
 from ir_scatter.runners.openvino.runner import PREFIX, OpenVinoRunner
-
-if TYPE_CHECKING:
-    from ir_scatter.runners.transport import Handler
 
 NAME = f"{PREFIX}GPU@cpu"
 
@@ -33,14 +30,14 @@ class GpuOnCpuRunner(OpenVinoRunner):
     def problem(self) -> str:
         return gpu_on_cpu.problem() or ""
 
-    def remedy(self, reason: str) -> str:
+    def remedy(self) -> str:
         return ""  # the reason says what to install
 
     def full_name(self, told: str) -> str:
         return gpu_on_cpu.device_name(told) if told else ""
 
 
-def handlers() -> "dict[str, Handler]":
+def handlers() -> dict[str, Callable[..., Any]]:
     """Load what the plugin needs, before anything imports openvino, and return what answers questions."""
     gpu_on_cpu.prepare()
     from ir_scatter.runners.openvino import child

@@ -2,7 +2,8 @@
 
 import ctypes
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,11 @@ import numpy as np
 
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_onnx_number
+from ir_scatter.core.process import Failure, require, shortened
 from ir_scatter.core.shapes import Bounds, Shape
 from ir_scatter.core.tensors import decode
-from ir_scatter.runners.feeds import Input
+from ir_scatter.runners.engine import Input, run
 from ir_scatter.runners.onnx.child import OnnxEngine
-from ir_scatter.runners.tapping import handler_of
-from ir_scatter.runners.transport import Failure, Handler, require, shortened
 
 _PROVIDERS = ["CPUExecutionProvider"]
 _FATAL = 4
@@ -30,13 +30,13 @@ _UNSUPPORTED = re.compile(
 _FOLDER_OF_DATA = "session.model_external_initializers_file_folder_path"
 
 
-def handlers() -> dict[str, Handler]:
+def handlers() -> dict[str, Callable[..., Any]]:
     """Return what answers questions."""
     require("onnxruntime.InferenceSession", "onnxruntime.OrtValue", "onnxruntime.get_device")
     import onnxruntime
 
     full_name = f"CPU, {onnxruntime.get_device()} build"
-    return {"run": handler_of(_OnnxRuntime), "describe": lambda *_: ({"full_name": full_name}, [])}
+    return {"run": partial(run, _OnnxRuntime), "describe": lambda device: {"full_name": full_name}}
 
 
 class _OnnxRuntime(OnnxEngine):

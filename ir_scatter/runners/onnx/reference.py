@@ -1,7 +1,8 @@
 """Runs models on the reference evaluator of onnx: what happens in its process."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,10 @@ import numpy as np
 
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import from_onnx_number
+from ir_scatter.core.process import Failure, require, shortened
 from ir_scatter.core.shapes import Bounds, Shape
-from ir_scatter.runners.feeds import Input
-from ir_scatter.runners.onnx.child import OnnxEngine, read
-from ir_scatter.runners.tapping import handler_of
-from ir_scatter.runners.transport import Failure, Handler, require, shortened
+from ir_scatter.runners.engine import Input, run
+from ir_scatter.runners.onnx.child import OnnxEngine, message_of
 
 _UNSUPPORTED = (NotImplementedError, ImportError)
 _UNSUPPORTED_WORDS = re.compile("no (?:registered )?implementation", re.IGNORECASE)
@@ -21,10 +21,10 @@ _TALK = re.compile(r", schema\.has_function.*", re.DOTALL)
 """What is said to the developers of onnx, with a list of all operators."""
 
 
-def handlers() -> dict[str, Handler]:
+def handlers() -> dict[str, Callable[..., Any]]:
     """Return what answers questions."""
     require("onnx.ModelProto", "onnx.reference.ReferenceEvaluator")
-    return {"run": handler_of(_Reference), "describe": lambda *_: ({"full_name": "ReferenceEvaluator"}, [])}
+    return {"run": partial(run, _Reference), "describe": lambda device: {"full_name": "ReferenceEvaluator"}}
 
 
 class _Reference(OnnxEngine):
@@ -36,7 +36,7 @@ class _Reference(OnnxEngine):
         from onnx.external_data_helper import load_external_data_for_model
         from onnx.reference import ReferenceEvaluator
 
-        model = read(self.path) if model is None else model
+        model = message_of(self.path) if model is None else model
         try:
             load_external_data_for_model(model, str(Path(self.path).parent))
             return model, ReferenceEvaluator(model)

@@ -9,6 +9,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType
 from ir_scatter.formats.onnx.index import DEFAULT_DOMAINS, text
 from ir_scatter.runners.base import Tap
+from ir_scatter.runners.engine import INSIDE, CannotTap, Loaded, Size, TapRun, Value
 from ir_scatter.runners.onnx.places import (
     BRANCH,
     FUNCTION,
@@ -21,7 +22,6 @@ from ir_scatter.runners.onnx.places import (
     Level,
     Places,
 )
-from ir_scatter.runners.tapping import INSIDE, CannotTap, Loaded, Size, TapRun, Value
 
 _PREFIX = "ir_scatter_tap"
 _AXES_ARE_AN_INPUT = 13

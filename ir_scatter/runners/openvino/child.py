@@ -3,21 +3,21 @@
 import re
 import tempfile
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from ir_scatter.core.arrays import Array
-from ir_scatter.runners.base import RunRequest, Tap
+from ir_scatter.core.process import Failure, require
+from ir_scatter.runners.base import NodeFacts, RunRequest, Tap
+from ir_scatter.runners.engine import Engine, Loaded, loaded, run
 from ir_scatter.runners.openvino.inputs import feeds_by_parameter, output_names, to_array, to_tensor
 from ir_scatter.runners.openvino.messages import failure
 from ir_scatter.runners.openvino.questions import HANDLERS
 from ir_scatter.runners.openvino.taps import add_taps, shape_model
-from ir_scatter.runners.tapping import KEPT, Engine, Loaded, handler_of, identity
-from ir_scatter.runners.transport import Answer, Failure, Handler, require
 
 _PROPERTIES = {
     "full_name": "FULL_DEVICE_NAME",
@@ -30,29 +30,48 @@ _DEFAULT = "default"
 _TIME, _NOT_RUN = "execTimeMcs", "not_executed"
 
 
-def handlers() -> dict[str, Handler]:
+def handlers() -> dict[str, Callable[..., Any]]:
     """Return what answers questions."""
     require("openvino.Core", "openvino.Tensor", "openvino.opset8")
-    return {"run": handler_of(DeviceEngine), "describe": _describe, "prepare": _prepare, **HANDLERS}
+    return {"run": partial(run, DeviceEngine), "describe": _describe, "prepare": _prepare, **HANDLERS}
 
 
 class OpenVinoEngine(Engine):
     """A model that OpenVINO has read, with its feeds as tensors."""
 
-    def __init__(self, request: RunRequest, arrays: Sequence[Array]) -> None:
-        super().__init__(request, arrays)
-        self.loaded = _plain(identity(request.model))
-        self.by_parameter = feeds_by_parameter(self.loaded.model, self.feeds, request.model)
-        self.tensors = [to_tensor(self.feeds[name]) for name in self.by_parameter]
+    def __init__(self, request: RunRequest, feeds: Mapping[str, Array]) -> None:
+        super().__init__(request, feeds)
+        self.fed = feeds_by_parameter(self.loaded.model, feeds, request.model)
+        self.tensors = [to_tensor(feeds[name]) for name in self.fed]
         self.names = output_names(self.loaded.model)
 
     @abstractmethod
     def compute(self, model: Any) -> list[Array]:
         """Return all outputs of a model that nobody needs again."""
 
-    def tap(self, taps: tuple[Tap, ...], *, bodies: bool, keep: bool) -> Loaded:
-        make = _tapped if keep else _tapped.__wrapped__
-        return make(identity(self.request.model), taps, tuple(self.by_parameter), bodies)
+    @classmethod
+    def read(cls, path: str) -> Any:
+        """Read a model with the types and names that the file has.
+
+        A file of version 10 is adapted to the programs of its time: f16 inputs become f32, outputs i32 or
+        f32, and conversions take over the names of nodes. It is read as one of version 11, which differs
+        in nothing else.
+        """
+        try:
+            with suppress(OSError), open(path, "rb") as file:
+                if _VERSION_10.search(file.read(_HEAD)):
+                    weights = Path(path).with_suffix(".bin")
+                    with tempfile.TemporaryDirectory() as folder:
+                        copy = Path(folder) / Path(path).name
+                        copy.write_bytes(_VERSION_10.sub(rb"\g<1>11", Path(path).read_bytes(), count=1))
+                        return core().read_model(copy, weights if weights.exists() else "")
+            return core().read_model(path)
+        except Exception as error:  # whatever the runtime says is the answer
+            raise failure(error) from None
+
+    @classmethod
+    def add_taps(cls, path: str, model: Any, taps: Sequence[Tap], fed: Sequence[str], bodies: bool) -> Loaded:
+        return add_taps(model, taps, fed, bodies=bodies)
 
     def shapes(self, tapped: Loaded, keys: Sequence[str]) -> Mapping[str, Sequence[int]] | None:
         # as OpenVINO infers them, or by running a model that gives them out
@@ -83,15 +102,12 @@ class DeviceEngine(OpenVinoEngine):
     ran: tuple[Any, Any]
 
     def compute(self, model: Any) -> list[Array]:
-        _, request = compile_model(model, self.request._replace(profile=False))
+        _, request = _compiled(model, self.request._replace(profile=False))
         return self._infer(request, range(len(model.outputs)))
 
     def infer(self, loaded: Loaded, keys: Sequence[str]) -> list[Array]:
-        self.ran = session(loaded, self.request)
+        self.ran = _session(loaded, self.request)
         return self._infer(self.ran[1], [*range(len(self.names)), *map(int, keys)])
-
-    def facts(self) -> list[dict[str, Any]]:
-        return _node_facts(*self.ran)
 
     def _infer(self, request: Any, outputs: Sequence[int]) -> list[Array]:
         """Run once; a model with a memory begins anew."""
@@ -104,35 +120,62 @@ class DeviceEngine(OpenVinoEngine):
             raise failure(error) from None
         return [to_array(request.get_output_tensor(number)) for number in outputs]
 
+    def facts(self) -> tuple[NodeFacts, ...]:
+        compiled, request = self.ran
+        try:
+            nodes = compiled.get_runtime_model().get_ordered_ops()
+        except Exception:  # AUTO and HETERO have no such model
+            return ()
+        times: dict[str, float] = {}
+        with suppress(Exception):  # a device that does not measure
+            times = {
+                one.node_name: one.real_time.total_seconds() * 1e6
+                for one in request.get_profiling_info()
+                if "NOT_RUN" not in str(one.status)
+            }
+        return tuple(
+            _facts(node, times) for node in nodes if node.get_type_name() not in {"Constant", "Result"}
+        )
 
-def _prepare(asked: Mapping[str, Any], _: Sequence[Array]) -> Answer:
-    started, request = perf_counter(), RunRequest.of(asked)
-    loaded = _plain(identity(request.model))
-    session(loaded, request)
-    loaded.seconds = perf_counter() - started
-    return {}, []
+
+def _facts(node: Any, times: Mapping[str, float]) -> NodeFacts:
+    told = {name: str(getattr(value, "value", value)) for name, value in node.get_rt_info().items()}
+    name, time = node.get_friendly_name(), told.get(_TIME, _NOT_RUN)
+    return NodeFacts(
+        name,
+        tuple(one for one in told.get("originalLayersNames", "").split(",") if one),
+        told.get("layerType", node.get_type_name()),
+        told.get("primitiveType", ""),
+        told.get("runtimePrecision", ""),
+        tuple(one for one in told.get("outputPrecisions", "").split(",") if one),
+        times.get(name, None if time == _NOT_RUN else float(time)),
+    )
 
 
-def _describe(asked: Mapping[str, Any], _: Sequence[Array]) -> Answer:
+def _prepare(request: RunRequest) -> None:
+    started = perf_counter()
+    found = loaded(DeviceEngine, request.model)
+    _session(found, request)
+    found.seconds = perf_counter() - started
+
+
+def _describe(device: str) -> dict[str, Any]:
     """Compile the smallest model, and say what the device is."""
     import openvino
     from openvino import opset8
 
-    device = asked["device"]
     parameter = opset8.parameter([1], openvino.Type.f32)
     smallest = openvino.Model([opset8.result(opset8.relu(parameter))], [parameter])
-    compile_model(smallest, RunRequest("", precision=_DEFAULT, device=device))
-    answer: dict[str, Any] = {}
+    _compiled(smallest, RunRequest("", device, _DEFAULT))
+    found: dict[str, Any] = {}
     for word, property in _PROPERTIES.items():
         with suppress(Exception):  # AUTO, HETERO and the like are no devices
             value = core().get_property(device, property)
-            is_list = isinstance(value, list | tuple | set)
-            answer[word] = sorted(map(str, value)) if is_list else _word(value)
-    return answer, []
-
-
-def _word(value: Any) -> str:
-    return str(value.to_string()) if hasattr(value, "to_string") else str(value)
+            if isinstance(value, list | tuple | set):
+                found[word] = tuple(sorted(map(str, value)))
+            else:
+                found[word] = str(value.to_string() if hasattr(value, "to_string") else value)
+    return found
 
 
 @cache
@@ -143,14 +186,15 @@ def core() -> Any:
     return openvino.Core()
 
 
-def session(loaded: Loaded, request: RunRequest) -> tuple[Any, Any]:
+def _session(loaded: Loaded, request: RunRequest) -> Any:
     """Return a compiled model and a request that runs it, made once."""
     options = (request.device, request.precision, request.profile)
-    found: tuple[Any, Any] = loaded.session(options, lambda: compile_model(loaded.model, request))
-    return found
+    if options not in loaded.sessions:
+        loaded.sessions[options] = _compiled(loaded.model, request)
+    return loaded.sessions[options]
 
 
-def compile_model(model: Any, request: RunRequest) -> tuple[Any, Any]:
+def _compiled(model: Any, request: RunRequest) -> tuple[Any, Any]:
     """Return a compiled model, and a request that runs it.
 
     Raises:
@@ -175,66 +219,3 @@ def _is_there(device: str) -> bool:
     kinds = {one.partition(".")[0] for one in found}
     known = {"AUTO", "MULTI", "HETERO", "BATCH", *found, *kinds, *(f"{one}.0" for one in found)}
     return known.issuperset(wanted)
-
-
-@lru_cache(KEPT)
-def _plain(file: tuple[Any, ...]) -> Loaded:
-    try:
-        return Loaded(_read(file[0]))
-    except Exception as error:  # whatever the runtime says is the answer
-        raise failure(error) from None
-
-
-@lru_cache(KEPT)
-def _tapped(file: tuple[Any, ...], taps: tuple[Tap, ...], feeds: tuple[str, ...], bodies: bool) -> Loaded:
-    return add_taps(_plain(file).model, taps, feeds, bodies=bodies)
-
-
-def _read(path: str) -> Any:
-    """Read a model with the types and names that the file has.
-
-    A file of version 10 is adapted to the programs of its time: f16 inputs become f32, outputs i32 or f32,
-    and conversions take over the names of nodes. It is read as one of version 11, which differs in nothing
-    else.
-    """
-    is_version_10 = False
-    with suppress(OSError), open(path, "rb") as file:
-        is_version_10 = _VERSION_10.search(file.read(_HEAD)) is not None
-    if not is_version_10:
-        return core().read_model(path)
-    weights = Path(path).with_suffix(".bin")
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / Path(path).name
-        copy.write_bytes(_VERSION_10.sub(rb"\g<1>11", Path(path).read_bytes(), count=1))
-        return core().read_model(copy, weights if weights.exists() else "")
-
-
-def _node_facts(compiled: Any, request: Any) -> list[dict[str, Any]]:
-    """Return what `NodeFacts` holds, for every node of the runtime model."""
-    try:
-        nodes = compiled.get_runtime_model().get_ordered_ops()
-    except Exception:  # AUTO and HETERO have no such model
-        return []
-    times: dict[str, float] = {}
-    with suppress(Exception):  # a device that does not measure
-        times = {
-            one.node_name: one.real_time.total_seconds() * 1e6
-            for one in request.get_profiling_info()
-            if "NOT_RUN" not in str(one.status)
-        }
-    return [_facts(node, times) for node in nodes if node.get_type_name() not in {"Constant", "Result"}]
-
-
-def _facts(node: Any, times: Mapping[str, float]) -> dict[str, Any]:
-    told = {name: str(getattr(value, "value", value)) for name, value in node.get_rt_info().items()}
-    name = node.get_friendly_name()
-    time = told.get(_TIME, _NOT_RUN)
-    return {
-        "name": name,
-        "originals": [one for one in told.get("originalLayersNames", "").split(",") if one],
-        "kind": told.get("layerType", node.get_type_name()),
-        "kernel": told.get("primitiveType", ""),
-        "precision": told.get("runtimePrecision", ""),
-        "outputs": [one for one in told.get("outputPrecisions", "").split(",") if one],
-        "microseconds": times.get(name, None if time == _NOT_RUN else float(time)),
-    }

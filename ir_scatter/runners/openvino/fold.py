@@ -1,22 +1,23 @@
 """Computes models by OpenVINO's constant folding: what happens in its process."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ir_scatter.core.arrays import Array
+from ir_scatter.core.process import Failure, require
+from ir_scatter.runners.engine import Loaded, run
 from ir_scatter.runners.openvino.child import OpenVinoEngine
 from ir_scatter.runners.openvino.inputs import to_array
 from ir_scatter.runners.openvino.messages import failure
-from ir_scatter.runners.tapping import Loaded, handler_of
-from ir_scatter.runners.transport import Failure, Handler, require
 
 _CONSTANT = "Constant"
 
 
-def handlers() -> dict[str, Handler]:
+def handlers() -> dict[str, Callable[..., Any]]:
     """Return what answers questions."""
     require("openvino.Core", "openvino.Tensor", "openvino.passes.ConstantFolding")
-    return {"run": handler_of(FoldEngine), "describe": lambda *_: ({"full_name": "ConstantFolding"}, [])}
+    return {"run": partial(run, FoldEngine), "describe": lambda device: {"full_name": "ConstantFolding"}}
 
 
 class FoldEngine(OpenVinoEngine):

@@ -6,21 +6,20 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.core.arrays import Array
-from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
+from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_dtype
+from ir_scatter.core.process import Failure
 from ir_scatter.core.tensors import decode
 from ir_scatter.formats import format_of
 from ir_scatter.formats.base import ONNX_FORMAT
-from ir_scatter.runners import arrays
-from ir_scatter.runners.feeds import Input, names_of_feeds
+from ir_scatter.runners.engine import Input, names_of_feeds
 from ir_scatter.runners.openvino.places import partial_shape
-from ir_scatter.runners.transport import Failure
 
 _STRING = "string"
 _SINK = "/sink_port_0"
 """What the ONNX frontend adds to the name of an output to name its Result."""
 
 
-def feeds_by_parameter(model: Any, feeds: Mapping[str, Array], path: str) -> list[str]:
+def feeds_by_parameter(model: Any, feeds: Mapping[str, Array], path: str) -> tuple[str, ...]:
     """Return for each Parameter the name of its feed.
 
     Args:
@@ -121,13 +120,13 @@ def to_tensor(array: Array) -> Any:
     """Return a tensor of an array; it may use the memory of the array, which must then live on."""
     import openvino
 
-    name = arrays.type_name(array)
-    if name == _STRING:
+    row = from_dtype(array.dtype)
+    assert row is not None
+    if row.kind == _STRING:
         return openvino.Tensor(array.astype(np.str_) if array.size else np.empty(array.shape, np.str_))
-    type, shape = getattr(openvino.Type, name), openvino.Shape(list(array.shape))
+    type, shape = getattr(openvino.Type, row.name), openvino.Shape(list(array.shape))
     if not array.size:
         return openvino.Tensor(type, shape)
-    row = ELEMENT_TYPES[name]
     flat = np.ascontiguousarray(array).reshape(-1)
     if row.bits >= 8 and array.flags.c_contiguous:
         return openvino.Tensor(flat.view(np.uint8), shape, type)

@@ -2,7 +2,7 @@
 
 import re
 
-from ir_scatter.runners.transport import Failure, shortened
+from ir_scatter.core.process import Failure, shortened
 
 _NOISE = (
     "FrontEnd API failed",

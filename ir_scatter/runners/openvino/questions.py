@@ -1,19 +1,19 @@
 """What else OpenVINO is asked: to write an ONNX model as an IR, and to propagate shapes through an IR."""
 
 import os
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ir_scatter.core.model import OPENVINO
+from ir_scatter.core.process import Failure
 from ir_scatter.core.shapes import Shape, parse_shape, show
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.openvino.messages import sentence
 from ir_scatter.runners.openvino.places import bodies
 from ir_scatter.runners.openvino.runner import OpenVinoRunner
-from ir_scatter.runners.transport import Failure
 
 _LONGEST = 500
+_RUNNER = OpenVinoRunner("CPU")
 
 
 def export(source: str, target: str) -> str:
@@ -26,8 +26,11 @@ def export(source: str, target: str) -> str:
     Returns:
         Why that does not work, "" if it does.
     """
-    answer, _ = _runner().ask({"do": "export", "source": source, "target": target})
-    return str(answer.get("message", ""))
+    try:
+        _RUNNER.ask("export", source, target)
+    except Failure as failure:
+        return failure.message
+    return ""
 
 
 def propagate(path: str, input_shapes: Mapping[str, Shape]) -> tuple[dict[str, tuple[Shape, ...]], str]:
@@ -40,44 +43,38 @@ def propagate(path: str, input_shapes: Mapping[str, Shape]) -> tuple[dict[str, t
         input_shapes: by the name of the Parameter or of its tensor.
     """
     shapes = {name: show(_without_symbols(shape)) for name, shape in input_shapes.items()}
-    answer, _ = _runner().ask({"do": "propagate", "path": os.path.abspath(path), "shapes": shapes})
-    if "message" in answer:
-        return {}, f"OpenVINO cannot propagate the shapes: {answer['message']}"
-    reason = answer["refusal"]
+    try:
+        (found, reason), _ = _RUNNER.ask("propagate", os.path.abspath(path), shapes)
+    except Failure as failure:
+        return {}, f"OpenVINO cannot propagate the shapes: {failure.message}"
     problem = f"OpenVINO cannot propagate the shapes everywhere: {reason}" if reason else ""
-    return {scope: tuple(map(parse_shape, found)) for scope, found in answer["shapes"].items()}, problem
-
-
-@cache
-def _runner() -> OpenVinoRunner:
-    return OpenVinoRunner("CPU")
+    return {scope: tuple(map(parse_shape, shown)) for scope, shown in found.items()}, problem
 
 
 def _without_symbols(shape: Shape) -> Shape:
     return shape and tuple(dim if isinstance(dim, int) else dim._replace(symbol=None) for dim in shape)
 
 
-def _export(question: Mapping[str, Any], _: object) -> tuple[dict[str, Any], list[Any]]:
+def _export(source: str, target: str) -> None:
     import openvino
 
     try:
-        model = openvino.Core().read_model(question["source"])
-        openvino.save_model(model, question["target"], compress_to_fp16=False)
+        model = openvino.Core().read_model(source)
+        openvino.save_model(model, target, compress_to_fp16=False)
     except Exception as error:  # whatever the runtime says is the answer
         raise Failure("refused", sentence(error)) from None
-    return {}, []
 
 
-def _propagate(question: Mapping[str, Any], _: object) -> tuple[dict[str, Any], list[Any]]:
+def _propagate(path: str, shapes: Mapping[str, str]) -> tuple[dict[str, list[str]], str]:
     """Ask every node on its own, so that one that refuses does not hide the shapes of the others."""
     import openvino
 
     try:
-        model = openvino.Core().read_model(question["path"])
+        model = openvino.Core().read_model(path)
         for parameter in model.get_parameters():
             names = {parameter.get_friendly_name(), *parameter.output(0).get_names()}
-            for name in names & question["shapes"].keys():
-                parameter.set_partial_shape(openvino.PartialShape(question["shapes"][name]))
+            for name in names & shapes.keys():
+                parameter.set_partial_shape(openvino.PartialShape(shapes[name]))
     except Exception as error:  # whatever the runtime says is the answer
         raise Failure("refused", _last_lines(error)) from None
     known, refusal = scatter_types(OPENVINO), ""
@@ -88,11 +85,10 @@ def _propagate(question: Mapping[str, Any], _: object) -> tuple[dict[str, Any], 
             reason = _last_lines(error)
             if node.get_type_name() not in known and not any(f"::{name} " in reason for name in known):
                 refusal = refusal or reason
-    return {"shapes": dict(_shapes(model, "")), "refusal": refusal}, []
+    return dict(_shapes(model, "")), refusal
 
 
-HANDLERS = {"export": _export, "propagate": _propagate}
-"""By the word under "do"."""
+HANDLERS: Mapping[str, Callable[..., Any]] = {"export": _export, "propagate": _propagate}
 
 
 def _shapes(model: Any, scope: str) -> Iterator[tuple[str, list[str]]]:

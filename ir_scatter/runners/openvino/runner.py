@@ -31,7 +31,7 @@ class OpenVinoRunner(ChildRunner):
         self.device = device
         self.name = name or PREFIX + device
 
-    def remedy(self, reason: str) -> str:
+    def remedy(self) -> str:
         if not self.versions():
             return self.install
         return "; ".join(remedy for word, remedy in _REMEDIES.items() if word in self.device)

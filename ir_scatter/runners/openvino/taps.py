@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from ir_scatter.core.process import Failure
 from ir_scatter.core.shapes import static
 from ir_scatter.runners.base import Tap
+from ir_scatter.runners.engine import INSIDE, CannotTap, Loaded, Size, TapRun, Value
 from ir_scatter.runners.openvino.inputs import to_array, type_name
 from ir_scatter.runners.openvino.places import Owner, Place, Places, partial_shape
-from ir_scatter.runners.tapping import INSIDE, CannotTap, Loaded, Size, TapRun, Value
-from ir_scatter.runners.transport import Failure
 
 
 def add_taps(model: Any, taps: Sequence[Tap], feeds: Sequence[str], *, bodies: bool) -> Loaded:

@@ -1,0 +1,355 @@
+"""Runs a model in the process of its runtime, with as many taps as it bears and memory allows.
+
+A tapped value is a pair on the way: the key of an array and how many of the loops around the node have
+stacked it, each on one leading dimension; or the name of a feed and None.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import product
+from math import prod
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple, TypeAlias
+
+from ir_scatter.core.arrays import Array
+from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
+from ir_scatter.core.process import Failure, OnDisk
+from ir_scatter.core.shapes import Shape, agree, show
+from ir_scatter.runners.base import Execution, NodeFacts, RunRequest, Tap, Tapped
+
+HELD = 3
+"""So often a value is held that is given out: where the runtime computes it, as an output, and as a copy
+that is sent."""
+
+_MODELS = 3
+"""So many models a runtime keeps, with taps and without: two that are compared, and the one before."""
+
+INSIDE = "it is inside a body"
+"""The problem of a tap that was left out because outputs of bodies did not work."""
+
+Value: TypeAlias = tuple[str, int | None]
+
+
+class CannotTap(Exception):
+    """A value cannot be made an output; the message says why."""
+
+
+class TapRun(NamedTuple):
+    """Where to find what went in and out of a node, in one way to get there.
+
+    Attributes:
+        inputs: None for one that was left out.
+        output: the first one.
+        markers: what is 1 where a branch around the node was taken, with the loops around the branch.
+        caller: for a node of a function the path to the node that calls it.
+    """
+
+    inputs: Sequence[Value | None]
+    output: Value
+    markers: Sequence[Value] = ()
+    caller: str = ""
+
+    def executions(self, arrays: Mapping[str, Array], feeds: Mapping[str, Array]) -> Iterator[Execution]:
+        """Yield what was computed in the iterations in which the branches around the node were taken."""
+
+        def array(value: Value) -> Array:
+            key, loops = value
+            if loops is None:
+                return feeds[key]
+            index: Any = (*place[:loops], ...)
+            found: Array = arrays[key][index]
+            return found
+
+        for place in product(*map(range, arrays[self.output[0]].shape[: self.output[1]])):
+            if all(array(marker).all() for marker in self.markers):
+                inputs = (None if value is None else array(value) for value in self.inputs)
+                yield Execution(place, tuple(inputs), array(self.output), self.caller)
+
+
+class Size(NamedTuple):
+    """What is known of how much memory a value takes.
+
+    Attributes:
+        type: the element type; any other word if it is not known.
+        shape: None if it is not known.
+        loops: how many loops stack it.
+    """
+
+    type: str = ""
+    shape: tuple[int, ...] | None = None
+    loops: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Loaded:
+    """A model that a runtime has loaded, with more outputs if nodes are tapped.
+
+    Attributes:
+        model: of the runtime.
+        taps: for each tap where its values are, or what the problem is.
+        sizes: of the values that are given out for taps, by key.
+        constants: values that the model holds, by key.
+        sessions: what runs it, by the options for that.
+        totals: what is held for the first tap, for the first two, and so on, by the shapes of feeds.
+        seconds: that were spent on it ahead of the first run.
+    """
+
+    model: Any
+    taps: "list[list[TapRun] | str]" = field(default_factory=list)
+    sizes: dict[str, Size] = field(default_factory=dict)
+    constants: dict[str, Array] = field(default_factory=dict)
+    sessions: dict[Hashable, Any] = field(default_factory=dict)
+    totals: "dict[Hashable, list[int] | None]" = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+class Answer(NamedTuple):
+    """What came of a run.
+
+    Attributes:
+        runs: the outputs of each, by name.
+        seconds: what reading, compiling and the first run took.
+        taps: for each of the first taps where its values are, or what the problem is.
+        arrays: the values by key.
+        too_large: bytes that taps held, if they are more than is allowed.
+        facts: what the runtime made of the nodes.
+    """
+
+    runs: list[dict[str, Array]]
+    seconds: float
+    taps: "list[list[TapRun] | str]"
+    arrays: dict[str, Array]
+    too_large: int = 0
+    facts: tuple[NodeFacts, ...] = ()
+
+    def tapped(self, taps: Sequence[Tap], feeds: Mapping[str, Array]) -> Iterator[Tapped]:
+        """Yield what came out of the nodes that were tapped: of all that were asked for, or the first."""
+        for tap, found in zip(taps, self.taps, strict=False):
+            if isinstance(found, str):
+                yield Tapped(tap, problem=found)
+            else:
+                runs = (run.executions(self.arrays, feeds) for run in found)
+                yield Tapped(tap, tuple(execution for run in runs for execution in run))
+
+
+class Engine(ABC):
+    """One model with its feeds in a runtime: what each runtime does in its own way.
+
+    Attributes:
+        request: what is asked for.
+        feeds: by the names that the caller uses.
+        fed: the names of the feeds, in the order in which taps want them.
+        loaded: the model without taps.
+        names: of the outputs.
+    """
+
+    fed: tuple[str, ...] = ()
+    names: Sequence[str]
+
+    def __init__(self, request: RunRequest, feeds: Mapping[str, Array]) -> None:
+        """Read the model; who inherits holds the feeds against its inputs.
+
+        Raises:
+            Failure: the runtime does not want the model or a feed.
+        """
+        self.request = request
+        self.feeds = feeds
+        self.file = _identity(request.model)
+        self.loaded = _loaded(type(self), self.file)
+
+    @classmethod
+    @abstractmethod
+    def read(cls, path: str) -> Any:
+        """Return the runtime's model of a file."""
+
+    @classmethod
+    @abstractmethod
+    def add_taps(cls, path: str, model: Any, taps: Sequence[Tap], fed: Sequence[str], bodies: bool) -> Loaded:
+        """Return a copy of a model with taps, inside bodies and functions only if these are wanted."""
+
+    @abstractmethod
+    def shapes(self, tapped: Loaded, keys: Sequence[str]) -> Mapping[str, Sequence[int]] | None:
+        """Return the shapes of values with these feeds; None if they cannot be known beforehand."""
+
+    @abstractmethod
+    def infer(self, loaded: Loaded, keys: Sequence[str]) -> list[Array]:
+        """Run once and return arrays of their own: the outputs, and those that taps need."""
+
+    def facts(self) -> tuple[NodeFacts, ...]:
+        """Return what the runtime made of the nodes, if it tells anything."""
+        return ()
+
+
+def _identity(path: str) -> tuple[Any, ...]:
+    """Return what tells one state of a file, and of the weights beside it, from another."""
+    found: list[Hashable] = [path]
+    for name in (path, str(Path(path).with_suffix(".bin"))):
+        try:
+            state = os.stat(name)
+            found.append((state.st_mtime_ns, state.st_size, state.st_ino, state.st_dev))
+        except OSError:
+            found.append(None)
+    return tuple(found)
+
+
+@lru_cache(_MODELS)
+def _loaded(engine: type[Engine], file: tuple[Any, ...]) -> Loaded:
+    return Loaded(engine.read(file[0]))
+
+
+@lru_cache(_MODELS)
+def _tapped(
+    engine: type[Engine], file: tuple[Any, ...], taps: tuple[Tap, ...], fed: tuple[str, ...], bodies: bool
+) -> Loaded:
+    return engine.add_taps(file[0], _loaded(engine, file).model, taps, fed, bodies)
+
+
+def loaded(engine: type[Engine], path: str) -> Loaded:
+    """Return a model without taps; it is read again if the file has changed."""
+    return _loaded(engine, _identity(path))
+
+
+def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -> Answer | OnDisk:
+    """Run with all taps; if that fails without those in bodies; and if that fails too without any.
+
+    Where memory does not allow all taps, the first ones are answered.
+    """
+    started = perf_counter()
+    made = engine(request, feeds)
+    seconds = perf_counter() - started + made.loaded.seconds
+    made.loaded.seconds = 0.0
+    problem, is_part = "", False
+    for bodies in (True, False) if request.taps else ():
+        try:
+            # what is made for some taps alone must not be kept
+            make = _tapped.__wrapped__ if request.is_rest else _tapped
+            tapped = make(engine, made.file, request.taps, made.fed, bodies)
+            count, held = _fitting(made, tapped)
+            is_part = request.is_rest or count < len(request.taps)
+            if count < len(request.taps):
+                tapped = _tapped.__wrapped__(engine, made.file, request.taps[:count], made.fed, bodies)
+            answer = _run(made, tapped)
+        except Failure as failure:
+            problem = failure.message
+            continue
+        reason = f"with outputs out of its body the model does not run: {problem}"
+        taps = [reason if one == INSIDE else one for one in answer.taps]
+        if held is None:
+            held = HELD * sum(answer.arrays[key].nbytes for key in answer.arrays)
+        answer = answer._replace(taps=taps, too_large=held if held > request.tap_memory else 0)
+        break
+    else:
+        reason = f"with its inputs as outputs the model does not run: {problem}"
+        answer = _run(made, made.loaded)._replace(taps=[reason for _ in request.taps])
+        is_part = False
+    facts = made.facts() if request.profile else ()
+    answer = answer._replace(seconds=answer.seconds + seconds, facts=facts)
+    return OnDisk(answer) if is_part else answer
+
+
+def _run(engine: Engine, loaded: Loaded) -> Answer:
+    keys = sorted(set().union(*map(_keys, loaded.taps)) - loaded.constants.keys())
+    started, count = perf_counter(), len(engine.names)
+    found = engine.infer(loaded, keys)
+    seconds = perf_counter() - started
+    arrays = dict(zip(keys, found[count:], strict=True)) | loaded.constants
+    runs = [found[:count], *(engine.infer(loaded, ()) for _ in range(engine.request.repeat - 1))]
+    return Answer([dict(zip(engine.names, one, strict=True)) for one in runs], seconds, loaded.taps, arrays)
+
+
+def _fitting(engine: Engine, tapped: Loaded) -> tuple[int, int | None]:
+    """Return how many taps are made at once, at least one, and what is held for them, if that is known."""
+    shapes = tuple((name, feed.shape) for name, feed in engine.feeds.items())
+    if shapes not in tapped.totals:
+        try:
+            tapped.totals[shapes] = _totals(engine, tapped)
+        except Failure:  # the run itself will say it
+            tapped.totals[shapes] = None
+    totals = tapped.totals[shapes]
+    if totals is None:
+        return 1, None
+    count = max(sum(total <= engine.request.tap_memory for total in totals), 1)
+    return count, totals[count - 1]
+
+
+def _totals(engine: Engine, tapped: Loaded) -> list[int] | None:
+    """Return the bytes that are held for the first tap, for the first two, and so on."""
+    keys_of = [_keys(tap) & tapped.sizes.keys() for tap in tapped.taps]
+    sizes = {key: tapped.sizes[key] for keys in keys_of for key in keys}
+    if any(size.type not in ELEMENT_TYPES for size in sizes.values()):
+        return None
+    unknown = [key for key, size in sizes.items() if size.shape is None]
+    known = engine.shapes(tapped, unknown) if unknown else {}
+    if known is None:
+        return None
+    held: set[str] = set()
+    totals, total = [], 0
+    for keys in keys_of:
+        for key in keys - held:
+            shape = known.get(key) or sizes[key].shape or ()
+            total += HELD * ELEMENT_TYPES[sizes[key].type].byte_size(prod(map(int, shape)))
+        held |= keys
+        totals.append(total)
+    return totals
+
+
+def _keys(tap: "Sequence[TapRun] | str") -> set[str]:
+    """Return the keys of the arrays that a tap needs."""
+    runs = () if isinstance(tap, str) else tap
+    values = [value for run in runs for value in (*run.inputs, run.output, *run.markers)]
+    return {value[0] for value in values if value is not None and value[1] is not None}
+
+
+class Input(NamedTuple):
+    """An input of a model as a runtime has it.
+
+    Attributes:
+        names: all that it has, the usual one first.
+        type: our name of the element type, or the runtime's if we know none.
+        shape: None if the rank is not known.
+        is_optional: whether it has a value if it is not given.
+    """
+
+    names: Sequence[str]
+    type: str
+    shape: Shape
+    is_optional: bool = False
+
+
+def names_of_feeds(inputs: Sequence[Input], feeds: Mapping[str, Array]) -> tuple[str, ...]:
+    """Return for each input the name of its feed; "" for one that is optional and not fed.
+
+    Raises:
+        Failure: a feed is missing, superfluous, or of the wrong type or shape.
+    """
+    numbers = {name: number for number, input in enumerate(inputs) for name in input.names}
+    found = [""] * len(inputs)
+    for name in feeds:
+        if name not in numbers:
+            known = ", ".join(input.names[0] for input in inputs if not input.is_optional) or "none"
+            raise Failure("refused", f"the model has no input {name!r}, expected {known}")
+        other = found[numbers[name]]
+        if other:
+            raise Failure("refused", f"{other!r} and {name!r} are the same input, expected one of them")
+        found[numbers[name]] = name
+    pairs = list(zip(inputs, found, strict=True))
+    missing = [input.names[0] for input, name in pairs if not name and not input.is_optional]
+    if missing:
+        raise Failure("refused", f"no array is given for {', '.join(missing)}")
+    for input, name in pairs:
+        if not name:
+            continue
+        row, array = ELEMENT_TYPES.get(input.type), feeds[name]
+        expected = None if row is None else dtype(row)
+        if expected is None:
+            raise Failure("unsupported", f"{name} is {input.type}, which NumPy has no type for")
+        if array.dtype != expected:
+            raise Failure("refused", f"{name} is {array.dtype.name}, expected {expected.name}")
+        if not agree(array.shape, input.shape):
+            shown = show(input.shape)
+            raise Failure("refused", f"{name} has shape {list(array.shape)}, expected {shown}")
+    return tuple(found)
