@@ -7,7 +7,7 @@ from itertools import chain
 
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS, Facts
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
-from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroup, NodeGroups
+from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroups
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.model import Defect, Graph, Model, Node, collector_paused
@@ -70,7 +70,7 @@ class Check:
         self.of_group = [rule for rule in checks if rule.reads <= SIGNATURE]
         self.of_faults = [rule for rule in checks if rule.reads <= SIGNATURE | FAULTS and rule.reads & FAULTS]
         self.of_each = [rule for rule in checks if not rule.reads <= SIGNATURE | FAULTS]
-        self._found: dict[NodeGroup, list[tuple[Rule, Finding]]] = {}
+        self._found: dict[ScatterNode, list[tuple[Rule, Finding]]] = {}
 
     def run(self) -> Iterator[Diagnostic]:
         """Yield the findings of all nodes, those of a function merged over its signatures."""
@@ -90,13 +90,13 @@ class Check:
     def _findings(self, scatter: ScatterNode) -> Iterator[tuple[Rule, Finding]]:
         if scatter.lookup.spec is None:
             return _show(scatter, self.without_row)
-        group = self.groups.of(scatter)
-        if group is None:
+        first = self.groups.representative(scatter)
+        if first is None:
             return _show(scatter, [*self.of_group, *self.of_faults, *self.of_each])
-        if group not in self._found:
-            self._found[group] = list(_show(scatter, self.of_group))
-        closer = [*self.of_faults, *self.of_each] if group.has_faults(scatter) else self.of_each
-        return chain(self._found[group], _show(scatter, closer))
+        if first not in self._found:
+            self._found[first] = list(_show(scatter, self.of_group))
+        closer = [*self.of_faults, *self.of_each] if scatter.has_faults(first.limits) else self.of_each
+        return chain(self._found[first], _show(scatter, closer))
 
 
 def _show(scatter: ScatterNode, rules: Sequence[Rule]) -> Iterator[tuple[Rule, Finding]]:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.model import Value
-from ir_scatter.core.shapes import Dim, agree_dims, counted, element_count, is_static, show_dim
+from ir_scatter.core.shapes import agree_dims, counted, element_count, is_static, show_dim
 from ir_scatter.ops import targets
 from ir_scatter.ops.constraints import Meaning
 from ir_scatter.ops.general import find
@@ -49,50 +49,42 @@ class Proof:
 _PROVEN, _UNKNOWN = Proof(Verdict.PROVEN), Proof(Verdict.UNKNOWN)
 
 
-def judge(condition: Condition, site: ScatterNode) -> Proof:
+def judge(condition: Condition, scatter: ScatterNode) -> Proof:
     """Return what can be proven of a condition."""
-    if condition is Condition.UNIQUE:
-        return _unique(site)
-    if condition is Condition.NON_NEGATIVE:
-        return _non_negative(site)
-    return _equal(site) if condition is Condition.EQUAL else _full(site)
+    return _JUDGES[condition](scatter)
 
 
-def _unique(site: ScatterNode) -> Proof:
-    count, room = index_count(site), position_count(site)
+def _unique(scatter: ScatterNode) -> Proof:
+    count, room = index_count(scatter), position_count(scatter)
     if count is not None and count < 2:
         return _PROVEN
-    array, limits = site.index_array, site.limits
+    array, limits = scatter.index_array, scatter.limits
     if count is not None and room is not None and count > room:
         return Proof(Verdict.VIOLATED, f"there are {count} indices for {counted(room, 'position')}")
-    if array is None or limits is None or site.out_of_range is not None:
+    if array is None or limits is None or scatter.out_of_range is not None:
         return _UNKNOWN
-    if site.spec.layout is Layout.ELEMENTS and site.axis is None:
+    if scatter.spec.layout is Layout.ELEMENTS and scatter.axis is None:
         return _UNKNOWN
     is_negative = array.size > 0 and array.dtype.kind == "i" and int(array.min()) < 0
-    if is_negative and not _are_exact(site):
-        return _UNKNOWN
-    found = site.repeats
-    if is_negative and not site.wraps:
-        found = targets.repeats(site.spec.layout, site.axis, array, limits, wraps=True)
+    if is_negative:  # what they are counted from must be known to the number
+        data, axis = scatter.data_shape, scatter.axis
+        if scatter.spec.layout is Layout.TUPLES:
+            counted_on = None if data is None else data[: scatter.depth]
+        else:
+            counted_on = None if data is None or axis is None else (data[axis],)
+        if not is_static(counted_on):
+            return _UNKNOWN
+    found = scatter.repeats
+    if is_negative and not scatter.wraps:
+        found = targets.repeats(scatter.spec.layout, scatter.axis, array, limits, wraps=True)
     if found is None:
         return _PROVEN
     return Proof(Verdict.VIOLATED, f"indices name {found.count} of {found.total} targets again")
 
 
-def _are_exact(site: ScatterNode) -> bool:
-    """Tell whether the sizes that negative indices count on are known to the number."""
-    data = site.data_shape
-    if data is None:
-        return False
-    if site.spec.layout is Layout.TUPLES:
-        return is_static(data[: site.depth])
-    return site.axis is not None and isinstance(data[site.axis], int)
-
-
-def index_count(site: ScatterNode) -> int | None:
+def index_count(scatter: ScatterNode) -> int | None:
     """Return how many targets are named; on the axis, where each index names one element."""
-    shape, layout, axis = site.indices_shape, site.spec.layout, site.axis
+    shape, layout, axis = scatter.indices_shape, scatter.spec.layout, scatter.axis
     if shape is None or layout is Layout.SEQUENCE:
         return None
     if layout is Layout.TUPLES:
@@ -103,24 +95,24 @@ def index_count(site: ScatterNode) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def position_count(site: ScatterNode) -> int | None:
+def position_count(scatter: ScatterNode) -> int | None:
     """Return how many different targets there are, counted in the same way."""
-    data, depth, axis = site.data_shape, site.depth, site.axis
+    data, depth, axis = scatter.data_shape, scatter.depth, scatter.axis
     if data is None:
         return None
-    if site.spec.layout is Layout.TUPLES:
+    if scatter.spec.layout is Layout.TUPLES:
         return None if depth is None or depth > len(data) else element_count(data[:depth])
     size = None if axis is None else data[axis]
     return size if isinstance(size, int) else None
 
 
-def _non_negative(site: ScatterNode) -> Proof:
-    indices = site.indices
-    if indices is None or (site.spec.index_range is IndexRange.NON_NEGATIVE and not site.wraps):
+def _non_negative(scatter: ScatterNode) -> Proof:
+    indices = scatter.indices
+    if indices is None or (scatter.spec.index_range is IndexRange.NON_NEGATIVE and not scatter.wraps):
         return _PROVEN
     if indices.element_type is not None and indices.element_type.kind == "unsigned":
         return _PROVEN
-    array = site.index_array
+    array = scatter.index_array
     if array is None:
         return _UNKNOWN
     if not array.size or int(array.min()) >= 0:
@@ -128,25 +120,25 @@ def _non_negative(site: ScatterNode) -> Proof:
     return Proof(Verdict.VIOLATED, f"indices hold {int(array.min())}")
 
 
-def _equal(site: ScatterNode) -> Proof:
-    shape, axis, array = site.indices_shape, site.axis, site.index_array
-    if shape is None or axis is None or site.indices is None or axis >= len(shape):
+def _equal(scatter: ScatterNode) -> Proof:
+    shape, axis, array = scatter.indices_shape, scatter.axis, scatter.index_array
+    if shape is None or axis is None or scatter.indices is None or axis >= len(shape):
         return _UNKNOWN
     if array is not None:
         for other in range(array.ndim):
             if other != axis and array.shape[other] > 1 and (array != array.take([0], axis=other)).any():
                 return Proof(Verdict.VIOLATED, f"indices differ along axis {other}")
-    gap = _full(site)
+    gap = _full(scatter)
     if gap.verdict is Verdict.VIOLATED:
         return gap
     is_column = all(dim == 1 for number, dim in enumerate(shape) if number != axis)
-    if is_column or array is not None or _is_repeated(site.facts, site.indices.value, len(shape), axis):
+    if is_column or array is not None or _is_repeated(scatter.facts, scatter.indices.value, len(shape), axis):
         return _PROVEN
     return _UNKNOWN
 
 
-def _full(site: ScatterNode) -> Proof:
-    data, shape, axis = site.data_shape, site.indices_shape, site.axis
+def _full(scatter: ScatterNode) -> Proof:
+    data, shape, axis = scatter.data_shape, scatter.indices_shape, scatter.axis
     if data is None or shape is None or axis is None or len(data) != len(shape):
         return _UNKNOWN
     found = _PROVEN
@@ -154,16 +146,13 @@ def _full(site: ScatterNode) -> Proof:
         if place != axis and not agree_dims(size, dim):
             reached = f"{show_dim(dim)} of {show_dim(size)} positions on axis {place}"
             return Proof(Verdict.VIOLATED, f"indices reach {reached}")
-        if place != axis and not _is_same(size, dim):
+        if isinstance(size, int) or isinstance(dim, int):
+            is_same = size == dim
+        else:
+            is_same = size.symbol is not None and size.symbol == dim.symbol
+        if place != axis and not is_same:
             found = _UNKNOWN
     return found
-
-
-def _is_same(left: Dim, right: Dim) -> bool:
-    """Tell whether two dimensions are one number, or have one name."""
-    if isinstance(left, int) or isinstance(right, int):
-        return left == right
-    return left.symbol is not None and left.symbol == right.symbol
 
 
 def _is_repeated(facts: Facts, value: Value, rank: int, axis: int) -> bool:
@@ -185,3 +174,11 @@ def _is_repeated(facts: Facts, value: Value, rank: int, axis: int) -> bool:
             return False
         value = source
     return False
+
+
+_JUDGES = {
+    Condition.UNIQUE: _unique,
+    Condition.NON_NEGATIVE: _non_negative,
+    Condition.EQUAL: _equal,
+    Condition.FULL: _full,
+}

@@ -12,12 +12,11 @@ from ir_scatter.ops.spec import Role
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
-
 MAX_CONSTANT_ELEMENTS = 1 << 26
 _MAX_COMPUTED = 1 << 23
 """Elements that may be computed in all: what stands in front of indices is small."""
 
-_MAX_NODES = 256
+_MAX_NODES = 128
 """How many nodes are looked at in front of one value; exporters put a dozen there."""
 
 
@@ -33,6 +32,7 @@ class Facts:
         self.max_elements = max_elements
         self.skipped: set[Constant] = set()
         self._budget = _MAX_COMPUTED
+        self._nodes_left = 0
         self._shapes: dict[Value, Shape] = {}
         self._arrays: dict[Value, Array | None] = {}
 
@@ -41,15 +41,11 @@ class Facts:
 
         The output of an operator that keeps the shape of an input has that input's shape.
         """
-        if _is_plainly_known(value):
-            return value.shape
         path: list[Value] = []
-        seen: set[Value] = set()
         while value not in self._shapes:
             source = _shape_source(value)
-            seen.add(value)
-            if source is None or source in seen:
-                self._shapes[value] = value.shape
+            self._shapes[value] = value.shape  # where a circle ends
+            if source is None:
                 break
             path.append(value)
             value = source
@@ -66,25 +62,71 @@ class Facts:
     def array(self, value: Value) -> "Array | None":
         """Return the numbers of a value that is constant in effect, None if it is not.
 
-        Small graphs of plain operators on constants (Convert, Unsqueeze, Concat, ShapeOf of a known
+        Small graphs of general operators on constants (Convert, Unsqueeze, Concat, ShapeOf of a known
         shape, ...) are evaluated. The array is not to be changed.
         """
-        pending, budget = [value], _MAX_NODES
-        while pending:
-            current = pending[-1]
-            if current in self._arrays:
-                pending.pop()
-                continue
-            budget -= 1
-            needed = self._needed(current) if budget > 0 else None
-            missing = [source for source in needed or () if source not in self._arrays]
-            if needed is None or (missing and missing[0] in pending):
-                self._arrays[current] = None
-            elif missing:
-                pending.append(missing[0])
-            else:
-                self._arrays[current] = self._compute(current)
+        self._nodes_left = _MAX_NODES
+        return self._array(value)
+
+    def _array(self, value: Value) -> "Array | None":
+        if value in self._arrays:
+            return self._arrays[value]
+        self._arrays[value] = None  # what depends on itself is not known
+        self._nodes_left -= 1
+        constant = value.constant
+        if constant is None:
+            self._arrays[value] = self._computed(value) if self._nodes_left > 0 else None
+        elif (element_count(constant.shape) or 0) > self.max_elements:
+            self.skipped.add(constant)
+        else:
+            self._arrays[value] = constant.load()
         return self._arrays[value]
+
+    def _computed(self, value: Value) -> "Array | None":
+        """Return what the producer of a value makes of constants, None if it cannot be told."""
+        node = value.producer
+        op = None if node is None else find_computed(node.domain, node.type)
+        if node is None or op is None or node.bodies or _reads_an_input(node):
+            return None
+        if any(port.is_present and port.value is None for port in node.inputs):
+            return None
+        made = self._stand_in if op.reads_shapes_only else self._array
+        sources = [port.value for port in node.inputs]
+        if not op.reads_shapes_only and any(
+            source and source.constant is None and source.producer is None for source in sources
+        ):
+            return None
+        inputs: list[Array | None] = []
+        for source in sources:
+            inputs.append(None if source is None else made(source))
+            if source is not None and inputs[-1] is None:
+                return None
+        from ir_scatter.ops import general_kernels
+
+        try:
+            outputs = general_kernels.compute(
+                op,
+                node.domain,
+                inputs,
+                node.attributes,
+                opset=opset_number(node),
+                output_count=len(node.outputs),
+                element_limit=min(self.max_elements, self._budget),
+            )
+        except general_kernels.UnsupportedCase:
+            return None
+        self._budget -= sum(array.size for array in outputs)
+        return outputs[value.output] if value.output < len(outputs) else None
+
+    def _stand_in(self, source: Value) -> "Array | None":
+        """Return an array of a value's shape that takes no memory."""
+        import numpy
+
+        shape = static(self.shape(source))
+        try:
+            return None if shape is None else numpy.broadcast_to(numpy.zeros((), numpy.bool_), shape)
+        except ValueError:  # a shape that NumPy cannot represent
+            return None
 
     def numbers(self, value: Value) -> list[int] | None:
         """Return few whole numbers that the file itself stores, without importing NumPy.
@@ -98,7 +140,7 @@ class Facts:
         return few_numbers(constant.element_type, constant.shape, constant.view)
 
     def origin(self, value: Value) -> Constant | None:
-        """Return the one constant that a value comes from through plain operators, if it is one."""
+        """Return the one constant that a value comes from through general operators, if it is one."""
         for _ in range(_MAX_NODES):
             node = value.producer
             if value.constant is not None or node is None or _reads_an_input(node):
@@ -108,75 +150,6 @@ class Facts:
                 break
             value = sources[0]
         return value.constant
-
-    def _needed(self, value: Value) -> list[Value] | None:
-        """Return the values that must be known before this one; None if it cannot be known."""
-        if value.constant is not None:
-            return []
-        node = value.producer
-        op = None if node is None else find_computed(node.domain, node.type)
-        if node is None or op is None or node.bodies or _reads_an_input(node):
-            return None
-        if any(port.is_present and port.value is None for port in node.inputs):
-            return None
-        sources = [port.value for port in node.inputs if port.value is not None]
-        if op.reads_shapes_only:
-            return [] if all(static(self.shape(source)) is not None for source in sources) else None
-        for source in sources:
-            if source in self._arrays:
-                if self._arrays[source] is None:
-                    return None
-            elif source.producer is None and source.constant is None:
-                return None
-        return sources
-
-    def _compute(self, value: Value) -> "Array | None":
-        """Return the numbers of a value of whose producer all that is needed is known."""
-        if value.constant is not None:
-            if (element_count(value.constant.shape) or 0) > self.max_elements:
-                self.skipped.add(value.constant)
-                return None
-            return value.constant.load()
-        from ir_scatter.ops import general_kernels as plain
-
-        node = value.producer
-        assert node is not None
-        op = find_computed(node.domain, node.type)
-        assert op is not None
-        inputs: list[Array | None] = []
-        for port in node.inputs:
-            array = None
-            if port.value is not None:
-                array = self._stand_in(port.value) if op.reads_shapes_only else self._arrays[port.value]
-                if array is None:
-                    return None
-            inputs.append(array)
-        try:
-            outputs = plain.compute(
-                op,
-                node.domain,
-                inputs,
-                node.attributes,
-                opset=opset_number(node),
-                output_count=len(node.outputs),
-                element_limit=min(self.max_elements, self._budget),
-            )
-        except plain.UnsupportedCase:
-            return None
-        self._budget -= sum(array.size for array in outputs)
-        return outputs[value.output] if value.output < len(outputs) else None
-
-    def _stand_in(self, source: Value) -> "Array | None":
-        """Return an array of a value's shape that takes no memory."""
-        import numpy
-
-        shape = static(self.shape(source))
-        if shape is None:
-            return None
-        try:
-            return numpy.broadcast_to(numpy.zeros((), numpy.bool_), shape)
-        except ValueError:  # a shape that NumPy cannot represent
-            return None
 
 
 def _reads_an_input(node: Node) -> bool:
@@ -194,20 +167,15 @@ def opset_number(node: Node) -> int | None:
     return node.opset
 
 
-def _is_plainly_known(value: Value) -> bool:
-    """Tell whether the shape that is stored for a value is to be believed.
-
-    A shape that is stored whole is, but not that of a scatter node, whose documents say what it is.
-    """
-    if value.constant is not None:
-        return True
-    type = value.producer_type
-    return type is not None and not is_scatter(type) and is_static(value.shape)
-
-
 def _shape_source(value: Value) -> Value | None:
-    """Return the input of a value's producer that has the same shape as the value, if one has."""
-    node = None if _is_plainly_known(value) else value.producer
+    """Return the input of a value's producer that has the same shape as the value, if one has.
+
+    A shape that is stored whole is believed, but not that of a scatter node, whose documents say what it is.
+    """
+    type = value.producer_type
+    if value.constant is not None or (type and not is_scatter(type) and is_static(value.shape)):
+        return None
+    node = value.producer
     if node is None:
         return None
     lookup = find(node.domain, node.type, node.opset)
@@ -216,6 +184,4 @@ def _shape_source(value: Value) -> Value | None:
     else:
         op = None if is_static(value.shape) else find_computed(node.domain, node.type)
         index = 0 if op is not None and op.keeps_shape else None
-    if index is None or index >= len(node.inputs):
-        return None
-    return node.inputs[index].value
+    return None if index is None or index >= len(node.inputs) else node.inputs[index].value

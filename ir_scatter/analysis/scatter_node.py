@@ -12,7 +12,6 @@ from ir_scatter.core.shapes import Shape, at_most, highest, static
 from ir_scatter.ops import targets
 from ir_scatter.ops.lookup import Lookup, find, scatter_types
 from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec, Port, Reduction, Role
-from ir_scatter.ops.targets import expected_updates
 
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
@@ -20,15 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Operand:
-    """An input that is connected.
-
-    Attributes:
-        port: as documented.
-        index: the number of the input.
-        input: as stored.
-        value: what flows in.
-        shape: the best that is known.
-    """
+    """An input that is connected: the port as documented, the input as stored, the best that is known."""
 
     port: Port
     index: int
@@ -56,13 +47,7 @@ def scatter_nodes(graph: Graph | Model, facts: Facts) -> Iterator["ScatterNode"]
 
 
 class ScatterNode:
-    """A node and the row of the table that applies to it.
-
-    Attributes:
-        node: the node.
-        lookup: what the table says of its type in its opset.
-        facts: what can be proven of its values.
-    """
+    """A node, what the table says of its type in its opset, and what can be proven of its values."""
 
     def __init__(self, node: Node, lookup: Lookup, facts: Facts) -> None:
         self.node = node
@@ -71,7 +56,7 @@ class ScatterNode:
 
     @property
     def spec(self) -> OpSpec:
-        """Return the row; a site without one is shown to rules about opsets only."""
+        """The row of the table; a node without one is shown to rules about opsets only."""
         assert self.lookup.spec is not None
         return self.lookup.spec
 
@@ -129,7 +114,6 @@ class ScatterNode:
 
     @cached_property
     def has_constant_indices(self) -> bool:
-        """Tell whether the indices are constant in effect and known."""
         return self.few_indices is not None or self.index_array is not None
 
     @cached_property
@@ -143,21 +127,16 @@ class ScatterNode:
     def written_axis(self) -> int | None:
         """Return the axis as written, None if it is not constant."""
         source = self.spec.axis
-        if source is None:
-            return None
-        if source.attribute is not None:
+        if source is not None and source.attribute is not None:
             value = self.attribute(source.attribute)
             return value if isinstance(value, int) and not isinstance(value, bool) else None
         axis = self._value(Role.AXIS)
-        if axis is None:
-            return None
-        numbers = self.facts.numbers(axis)
-        if numbers is not None:
-            return numbers[0] if len(numbers) == 1 else None
+        numbers = None if axis is None else self.facts.numbers(axis)
+        if axis is None or numbers is not None:
+            return numbers[0] if numbers and len(numbers) == 1 else None
         array = self.facts.array(axis)
-        if array is None or array.size != 1 or array.dtype.kind not in "iu":
-            return None
-        return int(array.reshape(-1)[0])
+        is_number = array is not None and array.size == 1 and array.dtype.kind in "iu"
+        return int(array.reshape(-1)[0]) if array is not None and is_number else None
 
     @cached_property
     def axis(self) -> int | None:
@@ -190,12 +169,8 @@ class ScatterNode:
         word = self.attribute("reduction")
         if not isinstance(word, str):
             return None
-        if word in row.undocumented:
-            return next(
-                (spec.reductions[word] for spec in self.lookup.family if word in spec.reductions),
-                None,
-            )
-        return self.spec.reductions.get(word)
+        rows = self.lookup.family if word in row.undocumented else (self.spec,)
+        return next((spec.reductions[word] for spec in rows if word in spec.reductions), None)
 
     @cached_property
     def depth(self) -> int | None:
@@ -225,14 +200,14 @@ class ScatterNode:
 
     @cached_property
     def out_of_range(self) -> targets.BadIndices | None:
-        """Return the constant indices outside of [-s, s-1], None if there are none."""
+        """The constant indices outside of [-s, s-1], None if there are none."""
         if self.index_array is None or self.limits is None:
             return None
         return targets.out_of_range(self.index_array, self.limits)
 
     @cached_property
     def repeats(self) -> targets.Repeats | None:
-        """Return which constant indices name a target again, None if none does or it cannot be told."""
+        """Which constant indices name a target again, None if none does or it cannot be told."""
         if self.index_array is None or self.limits is None:
             return None
         return targets.repeats(self.spec.layout, self.axis, self.index_array, self.limits, wraps=self.wraps)
@@ -240,8 +215,7 @@ class ScatterNode:
     def has_faults(self, limits: list[int | None] | None) -> bool:
         """Tell whether constant indices are or may be out of range, negative or repeated, or were not read.
 
-        Args:
-            limits: those of this node, or of another one of its group.
+        The limits are those of this node, or of another one of its group.
         """
         numbers, layout = self.few_indices or [], self.spec.layout
         size = limits[0] if limits is not None and len(limits) == 1 else None
@@ -292,4 +266,4 @@ class ScatterNode:
             axes = (self.axis,)
         elif self.written_axis is None and self.data_shape is not None:
             axes = range(len(self.data_shape))
-        return expected_updates(self.spec.layout, self.data_shape, self.indices_shape, axes)
+        return targets.expected_updates(self.spec.layout, self.data_shape, self.indices_shape, axes)

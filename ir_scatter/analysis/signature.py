@@ -5,17 +5,13 @@ nothing else than what they have in common. Without the groups the same is found
 """
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
 from operator import attrgetter
 from typing import Any
 
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.core.model import OpKey
 from ir_scatter.core.tensors import FEW
-from ir_scatter.ops.lookup import SPECS
-from ir_scatter.ops.spec import Role
+from ir_scatter.ops.spec import OpSpec, Role
 
 
 class Fact(StrEnum):
@@ -53,7 +49,6 @@ class Fact(StrEnum):
     NOTED_INDICES = "noted-indices"
     """The numbers of constant indices (rewrites: `View.index_numbers`, which notes that what is made
     of them is right for no others)."""
-
     INDICES = "indices"
     """The numbers of the indices, whatever they are."""
     VALUES = "values"
@@ -76,7 +71,7 @@ SIGNATURE = frozenset(
 """What nodes of one signature have in common."""
 
 FAULTS = frozenset({Fact.INDEX_FAULTS, Fact.UNREAD_INDICES})
-"""What a node has nothing of unless its group says so (`NodeGroup.has_faults`)."""
+"""What a node has nothing of unless it says so (`ScatterNode.has_faults`)."""
 
 REMEMBERED = frozenset({Fact.CONDITIONS, Fact.NOTED_INDICES})
 """What is written down when a rewrite asks for it."""
@@ -115,33 +110,18 @@ def _exactly(attributes: Mapping[str, Any]) -> Hashable | None:
     return tuple([(name, repr(value)) for name, value in attributes.items()])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NodeGroup:
-    """Nodes of one model that have one signature.
-
-    Attributes:
-        representative: the first of them that was seen.
-    """
-
-    representative: ScatterNode
-
-    def has_faults(self, member: ScatterNode) -> bool:
-        """Tell whether the indices of a member have any of `FAULTS`."""
-        return member.has_faults(self.representative.limits)
-
-
 class NodeGroups:
-    """Groups the nodes of one model."""
+    """Groups the nodes of one model that have one signature; the first of each stands for it."""
 
     def __init__(self) -> None:
-        self._groups: dict[Hashable, NodeGroup] = {}
-        self._by_key: dict[Hashable, NodeGroup | None] = {}
+        self._groups: dict[Hashable, ScatterNode] = {}
+        self._by_key: dict[Hashable, ScatterNode | None] = {}
 
-    def of(self, scatter: ScatterNode) -> NodeGroup | None:
-        """Return the group of a node, None if it is like no other."""
+    def representative(self, scatter: ScatterNode) -> ScatterNode | None:
+        """Return the first node of the group of a node, None if it is like no other."""
         spec, node, short_cut = scatter.lookup.spec, scatter.node, None
         if spec is not None and scatter.facts.max_elements >= FEW:
-            short_cut = node.graph.key_of(node, *_ports(spec.key))
+            short_cut = node.graph.key_of(node, *_ports(spec))
         if short_cut is None:
             return self._of_signature(scatter)
         key, scatter.few_indices = short_cut
@@ -151,15 +131,13 @@ class NodeGroups:
             self._by_key[key] = self._of_signature(scatter)
         return self._by_key[key]
 
-    def _of_signature(self, scatter: ScatterNode) -> NodeGroup | None:
+    def _of_signature(self, scatter: ScatterNode) -> ScatterNode | None:
         key = signature(scatter)
-        return None if key is None else self._groups.setdefault(key, NodeGroup(scatter))
+        return None if key is None else self._groups.setdefault(key, scatter)
 
 
-@cache
-def _ports(key: OpKey) -> tuple[int, frozenset[int]]:
+def _ports(spec: OpSpec) -> tuple[int, frozenset[int]]:
     """Return the input of the indices, and those whose numbers belong to the signature: the axis."""
-    ports = SPECS[key].ports
-    numbers = {port.role: number for number, port in enumerate(ports)}
-    tensors = {Role.DATA, Role.INDICES, Role.UPDATES}
-    return numbers[Role.INDICES], frozenset(numbers[role] for role in numbers.keys() - tensors)
+    indices, axis = spec.port_index(Role.INDICES), spec.port_index(Role.AXIS)
+    assert indices is not None
+    return indices, frozenset() if axis is None else frozenset({axis})

@@ -85,10 +85,10 @@ class Rewriter:
         self._numbers_of.clear()
         site, way = sites[0], _way(sites[0], target, opset) or ()
         is_grouped = not self.check.of_each and all(rewrite.reads <= BY_SIGNATURE for rewrite in way)
-        group = self.check.groups.of(site) if len(sites) == 1 and is_grouped else None
+        group = self.check.groups.representative(site) if len(sites) == 1 and is_grouped else None
         if group is None:
             return self._closely(sites, target, opset)
-        faults = site.index_array if group.has_faults(site) else None
+        faults = site.index_array if site.has_faults(group.limits) else None
         numbers = None if faults is None else (faults.dtype.str, faults.tobytes())
         known = self._known[group, target.key, opset, numbers]
         for answers, outcome in known:
