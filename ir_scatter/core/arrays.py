@@ -35,3 +35,13 @@ def in_own_dtype(array: Array) -> Array:
     if own is None or own is found:
         return array
     return array.view(own) if own == found else array.astype(own)
+
+
+def pack(flat: Array, bits: int) -> Array:
+    """Return the bytes of elements of less than a byte, the first one in the low bits."""
+    count = 8 // bits
+    padded = np.zeros(-(-len(flat) // count) * count, np.uint8)
+    padded[: len(flat)] = flat.view(np.uint8) & ((1 << bits) - 1)
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    packed: Array = np.bitwise_or.reduce(padded.reshape(-1, count) << shifts, axis=1)
+    return packed

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.core.arrays import Array
+from ir_scatter.core.arrays import Array, pack
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_dtype
 from ir_scatter.core.process import Failure
 from ir_scatter.core.tensors import decode
@@ -131,9 +131,7 @@ def to_tensor(array: Array) -> Any:
     if row.bits >= 8 and array.flags.c_contiguous:
         return openvino.Tensor(flat.view(np.uint8), shape, type)
     tensor = openvino.Tensor(type, shape)
-    tensor.data.reshape(-1).view(np.uint8)[:] = (
-        flat.view(np.uint8) if row.bits >= 8 else _pack(flat, row.bits)
-    )
+    tensor.data.reshape(-1).view(np.uint8)[:] = flat.view(np.uint8) if row.bits >= 8 else pack(flat, row.bits)
     return tensor
 
 
@@ -159,13 +157,3 @@ def to_array(tensor: Any, *, copy: bool = True) -> Array:
     array = decode(np.ascontiguousarray(tensor.data).reshape(-1).view(np.uint8).data, row, shape)
     assert array is not None
     return array.copy() if copy else array
-
-
-def _pack(flat: Array, bits: int) -> Array:
-    """Put elements of less than a byte together, the first in the low bits."""
-    count = 8 // bits
-    padded = np.zeros(-(-len(flat) // count) * count, np.uint8)
-    padded[: len(flat)] = flat.view(np.uint8) & ((1 << bits) - 1)
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    packed: Array = np.bitwise_or.reduce(padded.reshape(-1, count) << shifts, axis=1)
-    return packed
