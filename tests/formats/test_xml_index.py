@@ -12,7 +12,7 @@ from lxml import etree
 
 from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.openvino.index import Body, edge_places, exact_index, shortest
-from ir_scatter.formats.openvino.layers import LayerParser, LayerText, _port, parse_tree
+from ir_scatter.formats.openvino.layers import LayerText, _port, parse_layer, parse_tree
 from ir_scatter.formats.openvino.reader import read
 from ir_scatter.formats.openvino.xml_text import parse_elements
 from tests.formats.ir_files import (
@@ -134,7 +134,6 @@ def demand_equal(text: str, encoding: "Callable[[str], bytes]" = str.encode) -> 
 
 def demand_same_layers(data: bytes, index: Body) -> None:
     """Demand that layers read by regular expressions are those that lxml reads."""
-    parser = LayerParser()
     for body in all_bodies(index):
         places = list(edge_places(data, body))
         assert grouped(place.edge for place in places) == tuple(
@@ -149,7 +148,7 @@ def demand_same_layers(data: bytes, index: Body) -> None:
             expected = layer_of_lxml(data[start:end])
             text = data[start:end]
             assert described(parse_tree(parse_elements(text).children[0])) == described(expected)
-            assert described(parser.parse(data, start, end)) == described(expected)
+            assert described(parse_layer(data, start, end)) == described(expected)
 
 
 def layer_of_lxml(text: bytes) -> LayerText:
@@ -167,7 +166,7 @@ def layer_of_lxml(text: bytes) -> LayerText:
             _port(
                 meant(port.get("id", "")).encode(),
                 meant(port.get("precision", "")),
-                [first_text(dim) for dim in children(port, "dim")],
+                tuple(first_text(dim) for dim in children(port, "dim")),
             )
             for port in children(first(root, section), "port")
         )

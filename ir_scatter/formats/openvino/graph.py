@@ -12,7 +12,7 @@ from ir_scatter.core.shapes import MAX_RANK, Shape, agree, is_static, narrow, pa
 from ir_scatter.core.tensors import Constant, Weights, decode, few_numbers
 from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.openvino.index import Body, shortest
-from ir_scatter.formats.openvino.layers import LayerParser, LayerText, PortText, split_names
+from ir_scatter.formats.openvino.layers import LayerText, PortText, parse_layer, split_names
 from ir_scatter.formats.openvino.xml_text import Element, XmlText, parse_elements
 
 if TYPE_CHECKING:
@@ -39,13 +39,11 @@ class IrFile:
         text: the `.xml`.
         weights: the `.bin`; None if there can be none.
         options: how it is read.
-        layers: parses layers.
     """
 
     text: XmlText
     weights: Weights | None
     options: ReadOptions
-    layers: LayerParser = field(default_factory=LayerParser)
     _declared: dict[tuple[bytes, bytes], Declared] = field(default_factory=dict)
 
     def declared(self, type: bytes, shape: bytes) -> Declared:
@@ -182,7 +180,7 @@ class IrGraph(Graph):
             if key in self.body.bodies:
                 data = self.text_of(key)
                 start, end = 0, len(data)
-            layer = self._layers[key] = self.file.layers.parse(data, start, end)
+            layer = self._layers[key] = parse_layer(data, start, end)
         return layer
 
     def type_of(self, key: bytes) -> bytes:

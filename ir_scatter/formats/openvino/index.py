@@ -79,15 +79,14 @@ class Body:
     end: int = 0
     has_layers: bool = False
 
-    def new_key(self, id: bytes, start: int) -> bytes:
-        """Return the key of a layer that begins at `start`: its id, or one of its own if that is taken."""
-        return b"%s\0%d" % (id, start) if id in self.layers else id
-
-    def add_layer(self, key: bytes, span: Span) -> None:
-        """Enter a layer."""
-        if b"\0" in key:
+    def add_layer(self, id: bytes, span: Span) -> bytes:
+        """Enter a layer and return its key."""
+        key = id
+        if id in self.layers:
+            key = b"%s\0%d" % (id, span[1])
             self.repeated_layers.append(key)
         self.layers[key] = span
+        return key
 
     def add_edges(self, edges: Iterable[Edge]) -> None:
         """Enter edges."""
@@ -128,12 +127,9 @@ def edge_places(data: bytes, body: Body) -> Iterator[EdgePlace]:
     if body.edges_start is None or data[body.edges_start - 2] == _SLASH:
         return
     end = data.find(b"</edges>", body.edges_start)
-    usual = [
-        EdgePlace(*match.span(), (match[1], match[2], match[3], match[4]))
-        for match in _EDGE.finditer(data, body.edges_start, end)
-    ]
+    usual = [*_EDGE.finditer(data, body.edges_start, end)]
     if data.count(b"<", body.edges_start, end) == len(usual):
-        yield from usual
+        yield from (EdgePlace(*found.span(), (found[1], found[2], found[3], found[4])) for found in usual)
         return
     depth, opening = 0, None
     for tag in tags(data, body.edges_start, body.end):
@@ -154,140 +150,102 @@ def quick_index(data: bytes, root_start: int) -> Body | None:
     edges. The bytes must be well-formed XML without comments and processing instructions for the
     answer to mean something; a caller who does not know yet throws the answer away later.
     """
-    match = _NET.match(data, root_start)
-    first = _FIRST.match(data, match.end()) if match else None
-    if match is None or first is None or data.find(b"<layers", match.end()) >= 0:
+    head = _NET.match(data, root_start)
+    match = _FIRST.match(data, head.end()) if head else None
+    if head is None or match is None or data.find(b"<layers", head.end()) >= 0:
         return None
     net = Body("net", root_start, end=len(data), has_layers=True)
-    end = _LAYERS_END.match(data, _fill(net, data, first))
-    if end is None or data.count(_LAYER_END) != len(net.layers):
-        return None
-    return net if end[1] or _fill_edges(net, data, end.end()) else None
-
-
-def _fill(net: Body, data: bytes, match: "re.Match[bytes]") -> int:
-    """Enter the layers, the first of which `match` found; return the first byte of the last's end.
-
-    A layer ends where the next one's match begins.
-    """
     layers, constants = net.layers, net.constants
     types: dict[bytes, bytes] = {}
     start = match.start()
-
-    def enter(last: int) -> None:
+    following = _NEXT.finditer(data, match.end())
+    while match is not None:  # a layer ends where the next one's match begins
+        after = next(following, None)
+        last = after.start() if after else data.find(_LAYER_END, match.end())
         id, type, element_type = match.group(1, 2, 3)
         span = types.setdefault(type, type), start, last + len(_LAYER_END)
         if id in layers:
-            net.add_layer(net.new_key(id, start), span)
+            net.add_layer(id, span)
         else:
             layers[id] = span
             if element_type is not None and type == b"Const":
                 constants[id] = (element_type, match[4], match[5], match[6])
-
-    for following in _NEXT.finditer(data, match.end()):
-        enter(following.start())
-        match, start = following, following.start(1) - _BEFORE_ID
-    last = data.find(_LAYER_END, match.end())
-    enter(last)
-    return last if last >= 0 else len(data)
-
-
-def _fill_edges(net: Body, data: bytes, start: int) -> bool:
-    """Enter the edges; False if something else stands among them."""
-    net.edges_start = start
-    end = data.find(b"</edges>", start)
-    edges = _EDGE.findall(data, start, end)
+        match, start = after, after.start(1) - _BEFORE_ID if after else start
+    end = _LAYERS_END.match(data, last) if last >= 0 else None
+    if end is None or data.count(_LAYER_END) != len(layers):
+        return None
+    if end[1]:
+        return net
+    net.edges_start = end.end()
+    edges_end = data.find(b"</edges>", net.edges_start)
+    edges = _EDGE.findall(data, net.edges_start, edges_end)
     net.add_edges(edges)
-    return end >= 0 and data.count(b"<", start, end) == len(edges)
+    return net if data.count(b"<", net.edges_start, edges_end) == len(edges) and edges_end >= 0 else None
 
 
-@dataclass(slots=True)
-class _Open:
-    """An element that is open.
-
-    Attributes:
-        kind: "body", "layers", "layer", "edges", or "" for anything else, inside which nothing counts.
-        start: its first byte.
-        body: the net or the body that it is or is in.
-        key: of the layer.
-        type: of the layer.
-        has_data: whether the layer's `<data>` was seen.
-    """
+class _Open(NamedTuple):
+    """An element that is open: "body", "layers", "layer" or "edges", or "" if nothing in it counts."""
 
     kind: str
-    start: int
     body: Body
     key: bytes = b""
-    type: bytes = b""
-    has_data: bool = False
-
-
-_OTHER = _Open("", 0, Body("", 0))
+    start: int = 0
 
 
 def exact_index(data: bytes) -> Body:
     """Index well-formed XML whose root is `<net>`."""
     opened: list[_Open] = []
-    inner = 0
+    declared: set[int] = set()  # where the layers begin whose `<data>` was seen
     for match in _TOKEN.finditer(data):
         slash, name = match.groups()
         if name is None:
             continue
-        if inner:
-            inner += -1 if slash else data[match.end() - 2] != _SLASH
-            continue
         start, end = match.span()
         if slash:
-            element = opened.pop()
+            closed = opened.pop()
         else:
-            element = _open(data, opened[-1] if opened else None, name, start, end)
+            closed = _open(data, opened[-1] if opened else None, name, start, end, declared)
             if data[end - 2] != _SLASH:
-                inner = element is _OTHER
-                if not inner:
-                    opened.append(element)
+                opened.append(closed)
                 continue
-        if element.kind == "layer":
-            element.body.add_layer(element.key, (element.type, element.start, end))
-        elif element.kind == "body":
-            element.body.end = end
-    return element.body
+        if closed.kind == "layer":
+            type, first, _ = closed.body.layers[closed.key]
+            closed.body.layers[closed.key] = type, first, end
+        elif closed.kind == "body":
+            closed.body.end = end
+    return closed.body
 
 
-def _open(data: bytes, parent: _Open | None, name: bytes, start: int, end: int) -> _Open:
+def _open(data: bytes, parent: _Open | None, name: bytes, start: int, end: int, declared: set[int]) -> _Open:
     """Return the element that begins with a tag, and enter what the tag says."""
     if parent is None:
-        return _Open("body", start, Body(_decoded(name), start))
-    kind, body = parent.kind, parent.body
+        return _Open("body", Body(_decoded(name), start))
+    kind, body, key, first = parent
     if kind == "body" and name == b"layers" and not body.has_layers:
         body.has_layers = True
-        return _Open("layers", start, body)
+        return _Open("layers", body)
     if kind == "body" and name == b"edges" and body.edges_start is None:
         body.edges_start = end
-        return _Open("edges", start, body)
+        return _Open("edges", body)
     if kind == "edges" and name == b"edge":
         body.add_edges([_edge(attributes(data, start, end))])
     elif kind == "layers" and name == b"layer":
         found = attributes(data, start, end)
-        key = body.new_key(shortest(found.get(b"id", b"")), start)
-        return _Open("layer", start, body, key, found.get(b"type", b""))
-    elif kind == "layer" and name == b"data" and not parent.has_data:
-        parent.has_data = True
-        _note_constant(parent, attributes(data, start, end))
+        span = found.get(b"type", b""), start, end
+        return _Open("layer", body, body.add_layer(shortest(found.get(b"id", b"")), span), start)
+    elif kind == "layer" and name == b"data" and first not in declared:
+        declared.add(first)
+        found = attributes(data, start, end)
+        type, shape, offset, size = (found.get(attribute, b"") for attribute in _DECLARED)
+        is_usual = {*_DECLARED} <= found.keys() and _PLACE.fullmatch(offset) and _PLACE.fullmatch(size)
+        if is_usual and body.layers[key][0] == b"Const" and b"\0" not in key:
+            body.constants[key] = type, shape, offset, size
     elif kind == "layer" and b"body" in name:
-        siblings = body.bodies.setdefault(parent.key, {})
+        siblings = body.bodies.setdefault(key, {})
         if _decoded(name) not in siblings:
-            inner = siblings[_decoded(name)] = Body(_decoded(name), start)
-            return _Open("body", start, inner)
-    return _OTHER
-
-
-def _note_constant(layer: _Open, found: dict[bytes, bytes]) -> None:
-    """Enter what a Const declares, if its numbers are numbers."""
-    if layer.type != b"Const" or b"\0" in layer.key or not found.keys() >= {*_DECLARED}:
-        return
-    type, shape, offset, size = (found[name] for name in _DECLARED)
-    if _PLACE.fullmatch(offset) and _PLACE.fullmatch(size):
-        layer.body.constants[layer.key] = type, shape, offset, size
+            siblings[_decoded(name)] = Body(_decoded(name), start)
+            return _Open("body", siblings[_decoded(name)])
+    return _Open("", body)
 
 
 def _decoded(name: bytes) -> str:

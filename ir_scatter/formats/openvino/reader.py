@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 from threading import Thread
 
-from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import OPENVINO, Model
 from ir_scatter.core.tensors import Weights
@@ -17,7 +16,6 @@ from ir_scatter.formats.openvino.xml_text import XmlText, attributes, shown
 
 VERSIONS = (10, 11)
 
-_LARGE = 1 << 18
 _PLAINLY = ReadOptions()
 _INTEGER = re.compile(r"\s*\+?[0-9]{1,19}\s*")
 
@@ -61,27 +59,25 @@ def _index(text: XmlText) -> Body:
     except UnreadableModel as error:
         error.is_model = is_model
         raise
-    place = text.location(start)
     if root is None or not is_model:
         name = shown(root.name.decode("utf-8", "replace")) if root else "unknown"
         message = f"the root element is <{name}>, expected <net>"
-        raise UnreadableModel("not-a-model", message, place, is_model=False)
-    _check_version(attributes(text.data, root.start, root.end).get(b"version"), place)
+        raise UnreadableModel("not-a-model", message, text.location(start), is_model=False)
+    problem = _version_problem(attributes(text.data, root.start, root.end).get(b"version"))
+    if problem:
+        raise UnreadableModel("unsupported-ir-version", problem, text.location(start))
     net = net or exact_index(text.data)
     if not net.has_layers:
-        raise UnreadableModel("no-graph", "<net> has no <layers>, expected a graph", place)
+        raise UnreadableModel("no-graph", "<net> has no <layers>, expected a graph", text.location(start))
     return net
 
 
 def _check_and_index(text: XmlText, start: int) -> Body | None:
     """Demand well-formed XML, and index it if it is written the usual way.
 
-    libxml2 works without the interpreter's lock, so a large file is checked in a thread meanwhile.
-    The quick index of a file that is not well-formed is thrown away.
+    libxml2 works without the interpreter's lock, so that it checks in a thread meanwhile. The quick index of
+    a file that is not well-formed is thrown away.
     """
-    if len(text.data) < _LARGE:
-        text.check_well_formed()
-        return None if text.has_asides else quick_index(text.data, start)
     problems: list[Exception] = []
 
     def check() -> None:
@@ -92,23 +88,21 @@ def _check_and_index(text: XmlText, start: int) -> Body | None:
 
     thread = Thread(target=check)
     thread.start()
-    try:
-        net = quick_index(text.data, start)
-    finally:
-        thread.join()
+    net = quick_index(text.data, start)
+    thread.join()
     for problem in problems:
         raise problem
     return None if text.has_asides else net
 
 
-def _check_version(version: bytes | None, location: Location) -> None:
+def _version_problem(version: bytes | None) -> str | None:
     expected = " or ".join(map(str, VERSIONS))
     if version is None:
-        message = f"<net> has no version, expected {expected}"
-        raise UnreadableModel("unsupported-ir-version", message, location)
+        return f"<net> has no version, expected {expected}"
     text = version.decode("utf-8", "replace")
-    if not _INTEGER.fullmatch(text) or int(text) not in VERSIONS:
-        message = f"the IR's version is {shown(text)!r}, expected {expected}"
-        if _INTEGER.fullmatch(text) and int(text) < min(VERSIONS):
-            message += "; convert the original model again with a recent OpenVINO"
-        raise UnreadableModel("unsupported-ir-version", message, location)
+    number = int(text) if _INTEGER.fullmatch(text) else None
+    if number in VERSIONS:
+        return None
+    is_old = number is not None and number < min(VERSIONS)
+    again = "; convert the original model again with a recent OpenVINO" if is_old else ""
+    return f"the IR's version is {shown(text)!r}, expected {expected}{again}"

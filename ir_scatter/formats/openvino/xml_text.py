@@ -6,9 +6,11 @@ of names as references (`&#01;`), and U+FFFE and U+FFFF as they are. libxml2 is 
 
 import codecs
 import re
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from lxml import etree
@@ -33,8 +35,6 @@ _JARGON = re.compile(
 )
 _UTF8_NAMES = frozenset({"utf-8", "utf8", "us-ascii", "ascii"})
 _NO_CHARACTER_SETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
-_CONTINUATION = bytes(range(0x80, 0xC0))
-_STEP = 1 << 13
 _LINE_LIMIT = 1 << 16
 
 _NUMBER = rb"#(?:x0*([0-9A-Fa-f]{1,6})|0*([0-9]{1,7}))"
@@ -60,43 +60,29 @@ class XmlText:
         self.mark = codecs.BOM_UTF8 if raw.startswith(codecs.BOM_UTF8) else b""
         self.data, self.is_transcoded = _to_utf8(path, raw)
         self.has_asides = False
-        self._before = [(0, 0)]
-        self._line_starts: dict[int, int] = {1: 0}
+
+    @cached_property
+    def _line_starts(self) -> "array[int]":
+        return array("Q", [0, *(found.end() for found in re.finditer(rb"\n", self.data))])
+
+    @cached_property
+    def _continuations(self) -> "array[int]":
+        """The places of bytes that begin no character: a file may be one line with many findings."""
+        return array("Q", (found.start() for found in re.finditer(rb"[\x80-\xbf]", self.data)))
 
     def location(self, offset: int, scope: str = "") -> Location:
         """Return the place of a byte, with the column counted in characters."""
-        breaks, characters = self._count(offset)
-        line = breaks + 1
-        if line not in self._line_starts:
-            self._line_starts[line] = self.data.rfind(b"\n", 0, offset) + 1
-        column = characters - self._count(self._line_starts[line])[1] + 1
-        return Location(self.path, line, column, scope)
-
-    def _count(self, offset: int) -> tuple[int, int]:
-        """Return how many line breaks and characters stand before a byte.
-
-        The counts before every 8,192nd byte are kept: findings jump to and fro, and a file may be one line.
-        """
-        while len(self._before) * _STEP <= offset:
-            last = (len(self._before) - 1) * _STEP
-            self._before.append(self._added(self._before[-1], last, last + _STEP))
-        known = offset // _STEP
-        return self._added(self._before[known], known * _STEP, offset)
-
-    def _added(self, before: tuple[int, int], start: int, end: int) -> tuple[int, int]:
-        piece = self.data[start:end]
-        return before[0] + piece.count(b"\n"), before[1] + len(piece.translate(None, _CONTINUATION))
+        line = bisect_right(self._line_starts, offset)
+        start = self._line_starts[line - 1]
+        inside = bisect_left(self._continuations, offset) - bisect_left(self._continuations, start)
+        return Location(self.path, line, offset - start - inside + 1, scope)
 
     def line(self, number: int) -> str:
         """Return the beginning of a line, counted from 1; empty behind the last."""
-        start = self._line_starts.get(number)
-        if start is None:
-            found = next(islice(re.finditer(rb"\n", self.data), number - 2, None), None)
-            if found is None:
-                return ""
-            start = found.end()
-        end = self.data.find(b"\n", start, start + _LINE_LIMIT)
-        text = self.data[start : start + _LINE_LIMIT if end < 0 else end]
+        if number > len(self._line_starts):
+            return ""
+        start = self._line_starts[number - 1]
+        text = self.data[start : start + _LINE_LIMIT].partition(b"\n")[0]
         return text.decode("utf-8", "replace").rstrip("\r")
 
     def root(self) -> "Tag | None":
@@ -122,20 +108,22 @@ class XmlText:
         asides = _Asides()
         target: Any = asides  # the stubs ask for every event
         parser = etree.XMLParser(target=target, resolve_entities=False, no_network=True)
+        data = self.data
+        if b"&#" in data or b"\xef\xbf" in data:  # fillers of the same length
+            data = _FOREIGN.sub(
+                lambda found: b"?" * len(found[0]) if _number(found) in _NO_CHARACTERS else found[0], data
+            )
         try:
-            etree.fromstring(_well_formed(self.data), parser)
+            etree.fromstring(data, parser)
         except etree.XMLSyntaxError as error:
-            raise self._malformed(error) from None
+            line, column = error.position
+            location = Location(self.path, line or 1, max(column, 1))
+            message = _JARGON.sub("", " ".join((error.msg or "syntax error").split()))
+            if "xcessive depth" in message:
+                message = f"elements are nested deeper than {MAX_DEPTH}"
+                raise UnreadableModel("nested-too-deep", message, location) from None
+            raise UnreadableModel("malformed-xml", f"not well-formed XML: {message}", location) from None
         self.has_asides = asides.found or (b"!" in self.data and b"<![CDATA[" in self.data)
-
-    def _malformed(self, error: etree.XMLSyntaxError) -> UnreadableModel:
-        line, column = error.position
-        location = Location(self.path, line or 1, max(column, 1))
-        message = _JARGON.sub("", " ".join((error.msg or "syntax error").split()))
-        if "xcessive depth" in message:
-            message = f"elements are nested deeper than {MAX_DEPTH}"
-            return UnreadableModel("nested-too-deep", message, location)
-        return UnreadableModel("malformed-xml", f"not well-formed XML: {message}", location)
 
 
 class _Asides:
@@ -171,17 +159,6 @@ def _to_utf8(path: str, raw: bytes) -> tuple[bytes, bool]:
         message = f"the file is not in its encoding {name}"
         raise UnreadableModel("malformed-xml", message, Location(path, 1, 1)) from None
     return _ENCODING.sub(lambda match: match[1] + b" " * len(match[2]), data, count=1), True
-
-
-def _well_formed(data: bytes) -> bytes:
-    """Return XML of the same length with fillers for what OpenVINO reads and XML does not have."""
-    if b"&#" not in data and b"\xef\xbf" not in data:
-        return data
-    return _FOREIGN.sub(_filled, data)
-
-
-def _filled(match: re.Match[bytes]) -> bytes:
-    return b"?" * len(match[0]) if _number(match) in _NO_CHARACTERS else match[0]
 
 
 def _number(match: re.Match[bytes]) -> int | None:
