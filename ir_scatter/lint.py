@@ -9,22 +9,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ir_scatter import formats
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, Source, is_excluded
-from ir_scatter.core.model import Model
+from ir_scatter.core.shapes import Shape
 from ir_scatter.formats.base import IR, ONNX_FORMAT
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.reading import read
 from ir_scatter.validate import file_diagnostic, validate
-
-if TYPE_CHECKING:
-    from ir_scatter.core.shapes import Shape
-
 
 STDIN_NAME = "<stdin>"
 """What standard input is called."""
@@ -107,7 +102,7 @@ class Options:
     node_ignores: tuple[NodeIgnore, ...] = ()
     min_severity: Severity = Severity.NOTE
     max_index_elements: int = MAX_CONSTANT_ELEMENTS
-    input_shapes: "Mapping[str, Shape]" = field(default_factory=dict)
+    input_shapes: Mapping[str, Shape] = field(default_factory=dict)
     stdin_format: str | None = None
 
 
@@ -208,8 +203,18 @@ def _broken(source: Source, reason: str) -> Checked:
 
 def _check(name: str, source: Source, options: Options) -> Checked:
     data = sys.stdin.buffer.read() if source.path == STANDARD_INPUT else None
-    shapes = options.input_shapes
-    model, problems = _read_with_shapes(name, data, options.stdin_format, shapes)
+    shapes, problems = options.input_shapes, []
+    model = read(name, data, format=options.stdin_format, input_shapes=shapes)
+    inputs = frozenset(name for names in model.inputs for name in names)
+    own = {key: shape for key, shape in shapes.items() if key in inputs}
+    if own and model.format == IR and data is None:
+        from ir_scatter.runners.openvino.questions import propagate
+
+        propagated, problem = propagate(name, own)
+        if problem:
+            problems.append(file_diagnostic("shapes-not-propagated", problem, Location(name)))
+        if propagated:
+            model = formats.read(name, input_shapes=shapes, shapes=propagated)
     found = validate(
         model,
         select=options.select,
@@ -223,59 +228,24 @@ def _check(name: str, source: Source, options: Options) -> Checked:
         if diagnostic.severity.rank <= options.min_severity.rank
         and not _is_ignored(diagnostic, options.node_ignores)
     ]
-    inputs = frozenset(name for names in model.inputs for name in names)
     count = sum(1 for _ in model.definitions(scatter_types(model.domain)))
-    result = FileResult(name, model.format, True, count, tuple(kept), _lines(model, kept))
-    return Checked(result, inputs=inputs)
-
-
-def _read_with_shapes(
-    name: str, data: bytes | None, format: str | None, shapes: "Mapping[str, Shape]"
-) -> tuple[Model, list[Diagnostic]]:
-    """Read a model with the shapes of some inputs given, and say if they cannot be propagated."""
-    model = read(name, data, format=format, input_shapes=shapes)
-    own = {key: shape for key, shape in shapes.items() if any(key in names for names in model.inputs)}
-    if not own or model.format != IR or data is not None:
-        return model, []
-    from ir_scatter.runners.openvino.questions import propagate
-
-    propagated, problem = propagate(name, own)
-    problems = [file_diagnostic("shapes-not-propagated", problem, Location(name))] if problem else []
-    if propagated:
-        model = formats.read(name, input_shapes=shapes, shapes=propagated)
-    return model, problems
+    numbers = {diagnostic.location.line for diagnostic in kept if model.format == IR}
+    lines = {number: model.source.line(number)[:_LINE_LIMIT] for number in numbers if number}
+    return Checked(FileResult(name, model.format, True, count, tuple(kept), lines), inputs=inputs)
 
 
 def _is_ignored(found: Diagnostic, ignores: Iterable[NodeIgnore]) -> bool:
-    for entry in ignores:
-        if not found.code.startswith(entry.codes) or not is_excluded(found.location.path, [entry.file]):
-            continue
-        names = [found.location.scope, found.node.name if found.node else ""]
-        if any(name == entry.node or fnmatch(name, entry.node) for name in names):
-            return True
-    return False
-
-
-def _lines(model: Model, found: Iterable[Diagnostic]) -> dict[int, str]:
-    """Return the lines of the file that the findings stand on."""
-    line = getattr(model.source, "line", None)
-    if line is None:
-        return {}
-    numbers = [diagnostic.location.line for diagnostic in found]
-    return {number: line(number)[:_LINE_LIMIT] for number in numbers if number}
+    names = [found.location.scope, found.node.name if found.node else ""]
+    return any(
+        found.code.startswith(entry.codes)
+        and is_excluded(found.location.path, [entry.file])
+        and any(name == entry.node or fnmatch(name, entry.node) for name in names)
+        for entry in ignores
+    )
 
 
 def make_report(checked: Iterable[Checked]) -> Report:
     return Report(tuple(one.result for one in checked if one.result is not None))
-
-
-def without_known(report: Report, known: Callable[[Diagnostic], bool]) -> Report:
-    """Return the report without the findings that are known already."""
-    files = []
-    for file in report.files:
-        new = [found for found in file.diagnostics if not file.is_readable or not known(found)]
-        files.append(replace(file, diagnostics=tuple(new)))
-    return replace(report, files=tuple(files))
 
 
 _SCHEMA = 1
@@ -283,23 +253,25 @@ _Key = tuple[str, str, str, str]
 
 
 class Baseline:
-    """Findings that a team knows, by code, path, scope and node, not by line; each excuses one new one.
+    """Findings that a team knows, by code, path, scope and node, not by line; each excuses one new one."""
 
-    Attributes:
-        folder: paths in the file are relative to the folder it stands in.
-    """
+    def __init__(self, path: str, known: Mapping[_Key, int] | None = None) -> None:
+        self.folder = Path(path).resolve().parent  # paths in the file are relative to it
+        self._known = Counter(known or {})
 
-    def __init__(self, folder: Path, known: Mapping[_Key, int] | None = None) -> None:
-        self.folder = folder
-        self._left = Counter(known or {})
-
-    def excuses(self, found: Diagnostic) -> bool:
-        """Tell whether a finding is known, and count it off."""
-        key = self.key(found)
-        if self._left[key] <= 0:
-            return False
-        self._left[key] -= 1
-        return True
+    def new_in(self, report: Report) -> Report:
+        """Return the report without what is known; files that cannot be read keep all."""
+        left, files = Counter(self._known), []
+        for file in report.files:
+            new = []
+            for found in file.diagnostics:
+                key = self.key(found)
+                if file.is_readable and left[key] > 0:
+                    left[key] -= 1
+                else:
+                    new.append(found)
+            files.append(replace(file, diagnostics=tuple(new)))
+        return Report(tuple(files))
 
     def key(self, found: Diagnostic) -> _Key:
         """Return what identifies a finding however lines move."""
@@ -313,35 +285,30 @@ def read_baseline(path: str) -> Baseline:
     Raises:
         UsageError: it cannot be read or is no baseline.
     """
+    known: Counter[_Key] = Counter()
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
         if document["schema"] != _SCHEMA or document["schema"] is True:
             raise UsageError(f"{path}: the baseline's schema is not {_SCHEMA}")
-        known: Counter[_Key] = Counter()
         for entry in document["findings"]:
             key = entry["code"], entry["path"], entry["scope"], entry["node"]
-            known[key] += _count(entry.get("count", 1))
+            count = entry.get("count", 1)
+            is_count = isinstance(count, int) and not isinstance(count, bool) and count >= 0
+            if not is_count or not all(isinstance(part, str) for part in key):
+                raise ValueError
+            known[key] += count
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {(error.strerror or '').lower()}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UsageError(f"{path}: is no baseline of ir-scatter") from None
-    if not all(isinstance(part, str) for key in known for part in key):
-        raise UsageError(f"{path}: is no baseline of ir-scatter")
-    return Baseline(Path(path).resolve().parent, known)
-
-
-def _count(value: object) -> int:
-    """Return how many findings an entry excuses."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError
-    return value
+    return Baseline(path, known)
 
 
 def baseline_text(report: Report, path: str) -> str:
     """Return the text of a baseline file for `path` that excuses everything in a report."""
-    baseline = Baseline(Path(path).resolve().parent)
+    key = Baseline(path).key
     readable = [file for file in report.files if file.is_readable]
-    counts = Counter(baseline.key(found) for file in readable for found in file.diagnostics)
+    counts = Counter(key(found) for file in readable for found in file.diagnostics)
     findings = [
         {"code": code, "path": file, "scope": scope, "node": node, "count": count}
         for (code, file, scope, node), count in sorted(counts.items())

@@ -38,26 +38,21 @@ def find_settings(folder: Path | None = None) -> tuple[Path | None, dict[str, An
         start = (folder or Path.cwd()).resolve()
     except OSError:  # the current folder is gone
         return None, {}
-    for parent in (start, *start.parents):
-        path = parent / "pyproject.toml"
-        table = _read(path) if path.is_file() else None
-        if table is not None:
+    for path in (parent / "pyproject.toml" for parent in (start, *start.parents)):
+        if not path.is_file():
+            continue
+        try:
+            tool = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {})
+        except RecursionError:
+            raise UsageError(f"{path}: cannot be read: lists and tables are nested too deep") from None
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{path}: cannot be read: {error}") from None
+        table = tool.get(_TABLE) if isinstance(tool, dict) else None
+        if isinstance(table, dict):
             return path, table
+        if table is not None:
+            raise UsageError(f"{path}: [tool.{_TABLE}] is no table")
     return None, {}
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except RecursionError:
-        raise UsageError(f"{path}: cannot be read: lists and tables are nested too deep") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from None
-    tool = document.get("tool", {})
-    table = tool.get(_TABLE) if isinstance(tool, dict) else None
-    if table is not None and not isinstance(table, dict):
-        raise UsageError(f"{path}: [tool.{_TABLE}] is no table")
-    return table
 
 
 def _options(path: Path, table: dict[str, Any]) -> dict[str, Any]:
@@ -68,14 +63,27 @@ def _options(path: Path, table: dict[str, Any]) -> dict[str, Any]:
         if key not in _KEYS:
             known = ", ".join(sorted({*_KEYS, _IGNORES}))
             raise UsageError(f"{path}: [tool.{_TABLE}] has {key!r}, expected one of {known}")
-        if key in _LISTS and not _is_texts(value):
-            raise UsageError(f"{path}: {key} is {value!r}, expected a list of strings")
-        if key not in _LISTS and not _is_scalar(key, value):
-            raise UsageError(f"{path}: {key} is {value!r}, expected {_kind(key)}")
+        expected = _expected(key, value)
+        if expected:
+            raise UsageError(f"{path}: {key} is {value!r}, expected {expected}")
         found[key.replace("-", "_")] = value
     if "baseline" in found:
         found["baseline"] = str(path.parent / str(found["baseline"]))
     return found
+
+
+def _expected(key: str, value: Any) -> str:
+    """Return what a value should be, "" if it is; whether its text means something, the option says."""
+    if key in _LISTS:
+        return "" if _is_texts(value) else "a list of strings"
+    if isinstance(value, str):
+        return ""
+    if key in _SWITCHES:
+        return "" if isinstance(value, bool) else "true or false"
+    if key in _NUMBERS:
+        is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+        return "" if is_whole else "a whole number"
+    return "a string"
 
 
 def _ignores(path: Path, entries: Any) -> tuple[NodeIgnore, ...]:
@@ -86,35 +94,19 @@ def _ignores(path: Path, entries: Any) -> tuple[NodeIgnore, ...]:
     for entry in entries:
         if not isinstance(entry, dict) or entry.keys() - {"file", "node", "codes"}:
             raise UsageError(f"{shown} has other keys than file, node and codes")
-        codes = entry.get("codes")
+        codes, file, node = entry.get("codes"), entry.get("file", "*"), entry.get("node", "*")
         if not _is_texts(codes) or not codes:
             raise UsageError(f"{shown}: codes is {codes!r}, expected a list of strings")
-        for key in ("file", "node"):
-            if not isinstance(entry.get(key, "*"), str):
-                raise UsageError(f"{shown}: {key} is {entry[key]!r}, expected a string")
-        codes = [code.upper() for code in codes]
+        for key, value in (("file", file), ("node", node)):
+            if not isinstance(value, str):
+                raise UsageError(f"{shown}: {key} is {value!r}, expected a string")
+        codes = tuple(code.upper() for code in codes)
         try:
             check_codes(codes)
         except UsageError as error:
             raise UsageError(f"{shown}: {error}") from None
-        found.append(NodeIgnore(str(entry.get("file", "*")), str(entry.get("node", "*")), tuple(codes)))
+        found.append(NodeIgnore(file, node, codes))
     return tuple(found)
-
-
-def _is_scalar(key: str, value: Any) -> bool:
-    """Tell whether a value can be what an option takes; whether its text means something, the option says."""
-    if isinstance(value, str):
-        return True
-    if key in _SWITCHES:
-        return isinstance(value, bool)
-    is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    return key in _NUMBERS and is_whole
-
-
-def _kind(key: str) -> str:
-    if key in _SWITCHES:
-        return "true or false"
-    return "a whole number" if key in _NUMBERS else "a string"
 
 
 def _is_texts(value: Any) -> bool:

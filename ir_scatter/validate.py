@@ -10,7 +10,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroups
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
 from ir_scatter.core.errors import UsageError
-from ir_scatter.core.model import Defect, Graph, Model, Node, collector_paused
+from ir_scatter.core.model import Defect, Graph, Model, collector_paused
 from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import Role
 from ir_scatter.rules import all_rules, by_name
@@ -84,19 +84,19 @@ class Check:
 
     def node(self, scatter: ScatterNode, graph: Graph) -> Iterator[Diagnostic]:
         """Yield the findings of one node."""
-        for rule, finding in self._findings(scatter):
-            yield _from_finding(scatter, rule, finding, graph)
-
-    def _findings(self, scatter: ScatterNode) -> Iterator[tuple[Rule, Finding]]:
+        first = None if scatter.lookup.spec is None else self.groups.representative(scatter)
+        found: list[tuple[Rule, Finding]] = []
         if scatter.lookup.spec is None:
-            return _show(scatter, self.without_row)
-        first = self.groups.representative(scatter)
-        if first is None:
-            return _show(scatter, [*self.of_group, *self.of_faults, *self.of_each])
-        if first not in self._found:
-            self._found[first] = list(_show(scatter, self.of_group))
-        closer = [*self.of_faults, *self.of_each] if scatter.has_faults(first.limits) else self.of_each
-        return chain(self._found[first], _show(scatter, closer))
+            rules = self.without_row
+        elif first is None:
+            rules = [*self.of_group, *self.of_faults, *self.of_each]
+        else:
+            if first not in self._found:
+                self._found[first] = list(_show(scatter, self.of_group))
+            found = self._found[first]
+            rules = [*self.of_faults, *self.of_each] if scatter.has_faults(first.limits) else self.of_each
+        for rule, finding in chain(found, _show(scatter, rules)):
+            yield _from_finding(scatter, rule, finding, graph)
 
 
 def _show(scatter: ScatterNode, rules: Sequence[Rule]) -> Iterator[tuple[Rule, Finding]]:
@@ -170,17 +170,14 @@ def _producer_note(scatter: ScatterNode, role: Role) -> tuple[Related, ...]:
 
 def _from_defect(defect: Defect) -> Diagnostic:
     found = file_diagnostic(defect.kind, defect.message, defect.location)
-    node, port = (None, None) if defect.node is None else _describe(defect.node, defect.port_index)
-    return replace(found, node=node, port=port, port_index=defect.port_index, related=defect.related)
-
-
-def _describe(node: Node, port_index: int | None) -> tuple[NodeRef, str | None]:
-    lookup = find(node.domain, node.type, node.opset)
-    if lookup is None or lookup.spec is None:
-        return NodeRef(node.name, lookup.type if lookup else node.type, None), None
-    ports = lookup.spec.ports
-    port = ports[port_index].name if port_index is not None and port_index < len(ports) else None
-    return NodeRef(node.name, lookup.type, lookup.spec.key.version), port
+    node, port, index = None, None, defect.port_index
+    if defect.node is not None:
+        lookup = find(defect.node.domain, defect.node.type, defect.node.opset)
+        spec = lookup.spec if lookup else None
+        version = spec.key.version if spec else None
+        node = NodeRef(defect.node.name, lookup.type if lookup else defect.node.type, version)
+        port = spec.ports[index].name if spec and index is not None and index < len(spec.ports) else None
+    return replace(found, node=node, port=port, port_index=index, related=defect.related)
 
 
 def _merged(instances: list[list[Diagnostic]]) -> list[Diagnostic]:

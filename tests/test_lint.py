@@ -1,22 +1,27 @@
-"""Many files in, one report out."""
+"""Many files in, one report out, without what a team knows."""
 
+import json
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ir_scatter import Severity, UsageError, read, validate
+from ir_scatter import Diagnostic, Location, NodeRef, Severity, UsageError, read, validate
 from ir_scatter.core.files import Source
 from ir_scatter.core.shapes import UNKNOWN_DIM
 from ir_scatter.lint import (
+    Baseline,
     Checked,
     FileResult,
     NodeIgnore,
     Options,
+    Report,
+    baseline_text,
     check_file,
     check_files,
     make_report,
-    without_known,
+    read_baseline,
 )
 from tests.rules.cases import legal, shaped, write_ir
 from tests.rules.ir_text import IrText
@@ -175,15 +180,6 @@ def test_the_names_of_inputs_are_told(model: str) -> None:
     assert {"bad.data", "many.updates", "clean.indices"} <= checked.inputs
 
 
-def test_a_report_without_what_is_known(model: str, tmp_path: Path) -> None:
-    (tmp_path / "bad.xml").write_text("<net")
-    checked = check_files([Source(model), Source(str(tmp_path / "bad.xml"))], Options())
-    report = make_report(checked)
-    assert report.count(Severity.ERROR) == 2
-    left = without_known(report, lambda found: True)
-    assert [[found.code for found in file.diagnostics] for file in left.files] == [[], ["SCT903"]]
-
-
 def test_what_was_passed_over_is_not_in_the_report() -> None:
     assert make_report([Checked(None, "a: passed over")]).files == ()
 
@@ -192,3 +188,92 @@ def test_an_error_may_only_become_a_warning(tmp_path: Path) -> None:
     """A note stays a note, whatever a row tolerates."""
     many = write_ir(UPDATE, {"many": replace(MANY)}, tmp_path)
     assert [found.severity for found in validate(read(many))] == ["note"]
+
+
+def finding(
+    path: Path | str, *, code: str = "SCT203", line: int = 7, scope: str = "s", node: str = "s"
+) -> Diagnostic:
+    where = Location(str(path), line, 3, scope)
+    return Diagnostic(code, "rule", Severity.ERROR, "m", where, NodeRef(node, "ScatterUpdate", 3))
+
+
+def report(*found: Diagnostic, readable: bool = True) -> Report:
+    return Report((FileResult("m.xml", "openvino-ir", readable, 1, found),))
+
+
+def new_in(known: Baseline, *found: Diagnostic, readable: bool = True) -> list[Diagnostic]:
+    return known.new_in(report(*found, readable=readable)).diagnostics()
+
+
+def baseline_of(folder: Path, found: Report) -> Baseline:
+    path = folder / "known.json"
+    path.write_text(baseline_text(found, str(path)))
+    return read_baseline(str(path))
+
+
+def test_a_known_finding_is_excused_once_wherever_it_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "models" / "m.xml"
+    path.parent.mkdir()
+    known = baseline_of(tmp_path, report(finding(path, line=7)))
+    (entry,) = json.loads((tmp_path / "known.json").read_text())["findings"]
+    assert entry == {"code": "SCT203", "path": "models/m.xml", "scope": "s", "node": "s", "count": 1}
+    moved = replace(finding(path, line=99), message="other words", severity=Severity.WARNING)
+    assert new_in(known, moved, moved) == [moved]
+    for change in ({"code": "SCT204"}, {"scope": "t"}, {"node": "t"}):
+        assert new_in(known, finding(path, **change))  # type: ignore[arg-type]
+    assert new_in(known, finding(tmp_path / "n.xml"))
+    monkeypatch.chdir(path.parent)
+    assert new_in(read_baseline("../known.json"), finding("m.xml")) == []
+    of_file = replace(finding(path, scope=""), node=None)
+    assert new_in(baseline_of(tmp_path, report(of_file)), of_file) == []
+    assert new_in(Baseline(str(tmp_path / "b.json")), of_file) == [of_file]
+
+
+def test_unreadable_files_cannot_be_excused(tmp_path: Path) -> None:
+    found = finding(tmp_path / "m.xml")
+    baseline_of(tmp_path, report(found, readable=False))
+    assert json.loads((tmp_path / "known.json").read_text()) == {"schema": 1, "findings": []}
+    assert new_in(baseline_of(tmp_path, report(found)), found, readable=False) == [found]
+
+
+def test_the_text_is_the_same_whatever_the_order(tmp_path: Path) -> None:
+    one, two = (finding(tmp_path / "m.xml", code=code, scope="é") for code in ("SCT302", "SCT203"))
+    texts = {baseline_text(report(*order), str(tmp_path / "b.json")) for order in ([one, two], [two, one])}
+    (text,) = texts
+    assert text.isascii()
+    assert text.endswith("}\n")
+
+
+NO_BASELINES = [
+    "", "no json", "[]", "{}", "null", '{"schema": 2, "findings": []}', '{"schema": true, "findings": []}',
+    '{"schema": 1}', '{"schema": 1, "findings": [{}]}', '{"schema": 1, "findings": [1]}',
+    '{"schema": 1, "findings": 3}', '{"schema": 1, "findings": null}',
+    '{"schema": 1, "findings": [{"code": "SCT203"}]}',
+    '{"schema": 1, "findings": [{"code": 1, "path": [], "scope": "", "node": ""}]}',
+    '{"schema": 1, "findings": [{"code": "a", "path": "p", "scope": "", "node": "", "count": "many"}]}',
+    "\ufeff{}", "{" * 100_000, "\udcff",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NO_BASELINES, ids=range(len(NO_BASELINES)))
+def test_a_file_that_is_no_baseline(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "known.json"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(UsageError, match=r"known\.json"):
+        read_baseline(str(path))
+    with pytest.raises(UsageError, match="cannot be read: no such file"):
+        read_baseline(str(tmp_path / "missing.json"))
+
+
+def test_a_large_count_takes_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "known.json"
+    entry = {"code": "SCT203", "path": "m.xml", "scope": "s", "node": "s", "count": 1_000_000}
+    path.write_text(json.dumps({"schema": 1, "findings": [entry]}))
+    tracemalloc.start()
+    known = read_baseline(str(path))
+    assert new_in(known, finding(tmp_path / "m.xml")) == []
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10_000_000

@@ -16,7 +16,6 @@ from ir_scatter.lint import (
     check_files,
     make_report,
     read_baseline,
-    without_known,
 )
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, find_sources, usage
@@ -84,7 +83,7 @@ def command(node_ignores: tuple[NodeIgnore, ...] | None, /, **given: Any) -> int
         write(baseline_text(found, new), new)
         known = _known(new)
     if known is not None:
-        found = without_known(found, known.excuses)
+        found = known.new_in(found)
     switches = {name: given[name] for name in ("quiet", "statistics", "strict")}
     report("findings", given["format"], found, given["output"], **switches)
     return _exit_code(found, checked, given["strict"])

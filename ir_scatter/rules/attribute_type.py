@@ -1,14 +1,10 @@
 """An attribute holds another kind of value than documented.
 
 Why: runtimes refuse the model, or read the default in its place.
-
 Applies to: attributes of ONNX nodes, which carry a type: axis is an int, reduction and mode are
 strings.
-
 Runtimes: onnx.checker and onnxruntime refuse the model.
-
 Example: axis = 1.0.
-
 Fix: write the attribute with its documented type.
 """
 
@@ -18,13 +14,13 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import with_article
 from ir_scatter.ops.spec import Kind
-from ir_scatter.rules.base import Finding, Findings, rule
+from ir_scatter.rules.base import Finding, Findings, Rule
 
 _TYPES: dict[Kind, type[Any]] = {Kind.INT: int, Kind.WORD: str, Kind.BOOLEAN: bool}
 _NAMES = {Kind.INT: "an int", Kind.WORD: "a string", Kind.BOOLEAN: "a boolean"}
 
 
-@rule("SCT107", "attribute-type", reads={Fact.OPERATOR, Fact.ATTRIBUTES})
+@Rule("SCT107", "attribute-type", reads={Fact.OPERATOR, Fact.ATTRIBUTES})
 def attribute_type(scatter: ScatterNode) -> Findings:
     for row in scatter.spec.attributes:
         written = scatter.node.attributes.get(row.name)

@@ -1,27 +1,23 @@
 """An attribute's word is none that this version documents.
 
 Why: runtimes disagree on what an unknown word means; one of them computes something else.
-
 Applies to: every attribute with documented words (reduction, mode). A warning for words that the
 version does not document and runtimes take as meant: max and min at ONNX opset 16 and 17, and an
 IR's words in another case.
-
 Runtimes: onnxruntime and the reference evaluator run an unknown reduction as "none" without a
 word; OpenVINO refuses it.
-
 Example: reduction="add" in an IR, where the word is sum; reduction="sum" in ONNX, where it is
 add.
-
 Fix: write the word of this dialect and version.
 """
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.ops.spec import Kind
-from ir_scatter.rules.base import Finding, Findings, rule
+from ir_scatter.rules.base import Finding, Findings, Rule
 
 
-@rule("SCT105", "attribute-value", reads={Fact.OPERATOR, Fact.ATTRIBUTES})
+@Rule("SCT105", "attribute-value", reads={Fact.OPERATOR, Fact.ATTRIBUTES})
 def attribute_value(scatter: ScatterNode) -> Findings:
     for row in scatter.spec.attributes:
         written = scatter.node.attributes.get(row.name)

@@ -1,14 +1,10 @@
 """The axis is no dimension of data.
 
 Why: the runtime refuses the model, or counts on a dimension that was not meant.
-
 Applies to: every operator with an axis: from -r to r-1 for data of rank r. For TensorScatter it
 cannot be 0, the batch.
-
 Runtimes: OpenVINO: "Axis ... out of the tensor rank range". onnx.checker does not look.
-
 Example: axis 2 with data [4, 5].
-
 Fix: count the axis in the data that arrives here; a squeeze or a layout change upstream moves it.
 """
 
@@ -16,10 +12,10 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.spec import Role
-from ir_scatter.rules.base import Finding, Findings, rule
+from ir_scatter.rules.base import Finding, Findings, Rule
 
 
-@rule("SCT301", "axis-out-of-range", reads={Fact.OPERATOR, Fact.AXIS, Fact.SHAPES})
+@Rule("SCT301", "axis-out-of-range", reads={Fact.OPERATOR, Fact.AXIS, Fact.SHAPES})
 def axis_out_of_range(scatter: ScatterNode) -> Findings:
     axis, data, source = scatter.written_axis, scatter.data_shape, scatter.spec.axis
     if axis is None or data is None or source is None:

@@ -1,14 +1,14 @@
 """What a rule is, what it finds, and sentences that several rules share."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING, Fact
 from ir_scatter.core.diagnostics import Related, Severity
-from ir_scatter.core.tensors import Constant
 from ir_scatter.ops.spec import Role
 from ir_scatter.ops.targets import BadIndices
 
@@ -44,14 +44,15 @@ OF_INDEX_FAULTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: one code.
+    """One rule: one code. A check of scatter nodes that it decorates becomes it.
 
     Attributes:
         code: "SCT203".
         name: "updates-shape-mismatch"; a defect of this name found by a reader belongs to it.
         severity: the row of an operator may lower an error to a warning.
         check: yields the violations of one scatter node; None if a reader finds them.
-        documentation: what `explain` prints.
+        text: what documents it, in which each paragraph follows the one before; of a check the docstring
+            of its module.
         reads: all that it looks at to tell whether anything is to be found. What it finds for one node
             it finds for all that are the same in that; if nothing is declared it is asked about each.
         is_legality: whether a node that breaks it has no documented result.
@@ -63,32 +64,22 @@ class Rule:
 
     code: str
     name: str
-    severity: Severity
+    severity: Severity = Severity.ERROR
     check: Callable[[ScatterNode], Findings] | None = None
-    documentation: str = ""
-    reads: frozenset[Fact] = EVERYTHING
+    text: str = ""
+    reads: Set[Fact] = EVERYTHING
     is_legality: bool = True
     mended_by: str | None = None
     needs_row: bool = True
 
+    def __call__(self, check: Callable[[ScatterNode], Findings]) -> "Rule":
+        text = sys.modules[check.__module__].__doc__ or ""
+        return replace(self, check=check, text=text, reads=frozenset(self.reads))
 
-def rule(
-    code: str,
-    name: str,
-    severity: Severity = Severity.ERROR,
-    *,
-    reads: Set[Fact] = EVERYTHING,
-    is_legality: bool = True,
-    mended_by: str | None = None,
-    needs_row: bool = True,
-) -> Callable[[Callable[[ScatterNode], Findings]], Rule]:
-    """Make a check of scatter nodes a rule, which the docstring of its module documents."""
-
-    def make(check: Callable[[ScatterNode], Findings]) -> Rule:
-        text = (sys.modules[check.__module__].__doc__ or "").strip()
-        return Rule(code, name, severity, check, text, frozenset(reads), is_legality, mended_by, needs_row)
-
-    return make
+    @property
+    def documentation(self) -> str:
+        """What `explain` prints."""
+        return re.sub(r"\n+(?=(Why|Applies to|Runtimes|Example|Fix): )", "\n\n", self.text.strip())
 
 
 def wrong_type(scatter: ScatterNode, role: Role) -> Findings:
@@ -109,9 +100,13 @@ def constant_note(scatter: ScatterNode, role: Role, bad: BadIndices | None = Non
     if operand is None or constant is None:
         return ()
     detail = ""
-    position = None if bad is None else _position_in(constant, scatter, bad)
-    if bad is not None and position is not None:
-        detail = f": {bad.value} at {list(position)}, {bad.count} in all"
+    if bad is not None and constant.shape == scatter.indices_shape:
+        detail = f": {bad.value} at {list(bad.position)}, {bad.count} in all"
+    elif bad is not None and (array := constant.load()) is not None:
+        import numpy
+
+        for position in numpy.argwhere(array == bad.value)[:1].tolist():
+            detail = f": {bad.value} at {position}, {bad.count} in all"
     kind = "Const" if scatter.spec.drops_attributes else "constant"
     message = f'{operand.port.name} comes from {kind} "{constant.name}"{detail}'
     return (Related(message, constant.location),)
@@ -124,16 +119,3 @@ def bad_indices(scatter: ScatterNode, bad: BadIndices, expected: str) -> Finding
     more = "" if bad.count == 1 else f" ({bad.count} such values)"
     related = constant_note(scatter, Role.INDICES, bad)
     return Finding(f"{where} is {bad.value}, {expected}{more}", role=Role.INDICES, related=related)
-
-
-def _position_in(constant: Constant, scatter: ScatterNode, bad: BadIndices) -> tuple[int, ...] | None:
-    """Return where the first bad index stands in the constant that it comes from."""
-    if constant.shape == scatter.indices_shape:
-        return bad.position
-    array = constant.load()
-    if array is None:
-        return None
-    import numpy
-
-    found = numpy.argwhere(array == bad.value)
-    return tuple(int(number) for number in found[0]) if len(found) else None

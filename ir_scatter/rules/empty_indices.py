@@ -3,14 +3,10 @@
 Why: with no index nothing is written, and the node only copies data. With tuples of no
 coordinates (k = 0) each update is the whole tensor by the formula of the shapes; no document says
 so.
-
 Applies to: every operator.
-
 Runtimes: all copy data for empty indices. For k = 0 onnxruntime and OpenVINO's constant folding
 replace the whole tensor, OpenVINO's CPU plugin leaves data alone.
-
 Example: indices of shape [0].
-
 Fix: remove the node if it was not meant to be empty.
 """
 
@@ -19,10 +15,10 @@ from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.spec import Layout, Role
-from ir_scatter.rules.base import Finding, Findings, rule
+from ir_scatter.rules.base import Finding, Findings, Rule
 
 
-@rule("SCT305", "empty-indices", Severity.NOTE, reads={Fact.OPERATOR, Fact.SHAPES})
+@Rule("SCT305", "empty-indices", Severity.NOTE, reads={Fact.OPERATOR, Fact.SHAPES})
 def empty_indices(scatter: ScatterNode) -> Findings:
     shape = scatter.indices_shape
     if not shape or 0 not in shape:

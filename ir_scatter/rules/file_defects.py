@@ -1,15 +1,11 @@
 """Rules about the file itself: what readers find broken in it."""
 
-import re
-
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.base import Rule
 
 
 def _defect(code: str, name: str, text: str, severity: Severity = Severity.ERROR) -> Rule:
-    """Make a rule of a text in which each paragraph of its documentation follows the one before."""
-    paragraphs = re.sub(r"\n(?=(Why|Applies to|Runtimes|Example|Fix): )", "\n\n", text.strip())
-    return Rule(code, name, severity, documentation=paragraphs, is_legality=False)
+    return Rule(code, name, severity, text=text, is_legality=False)
 
 
 # fmt: off

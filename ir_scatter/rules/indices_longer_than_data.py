@@ -1,14 +1,10 @@
 """Indices are longer than data on a dimension other than the axis.
 
 Why: off the axis the position of an index is the position in data, and there is none.
-
 Applies to: ScatterElementsUpdate, Scatter and ScatterElements.
-
 Runtimes: OpenVINO's CPU plugin writes outside its memory and may end the process; onnxruntime
 refuses it.
-
 Example: data [3, 4], indices [2, 5], axis 0: on dimension 1 expected at most 4.
-
 Fix: slice indices and updates to the size of data; if the long dimension is the one meant, the
 axis is wrong.
 """
@@ -17,10 +13,10 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.spec import IndicesLimit, Role
-from ir_scatter.rules.base import Finding, Findings, rule
+from ir_scatter.rules.base import Finding, Findings, Rule
 
 
-@rule("SCT210", "indices-longer-than-data", reads={Fact.OPERATOR, Fact.AXIS, Fact.SHAPES})
+@Rule("SCT210", "indices-longer-than-data", reads={Fact.OPERATOR, Fact.AXIS, Fact.SHAPES})
 def indices_longer_than_data(scatter: ScatterNode) -> Findings:
     if scatter.spec.indices_limit is IndicesLimit.NOWHERE:
         return

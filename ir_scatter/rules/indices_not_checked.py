@@ -1,13 +1,9 @@
 """Constant indices were not looked at because there are too many.
 
 Why: silence would look like success.
-
 Applies to: constant indices with more elements than --max-index-elements.
-
 Runtimes: none is concerned.
-
 Example: a constant of 100 million indices.
-
 Fix: raise --max-index-elements.
 """
 
@@ -16,10 +12,10 @@ from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import counted
 from ir_scatter.ops.spec import Role
-from ir_scatter.rules.base import Finding, Findings, rule
+from ir_scatter.rules.base import Finding, Findings, Rule
 
 
-@rule(
+@Rule(
     "SCT307", "indices-not-checked", Severity.NOTE, reads={Fact.INPUTS, Fact.CONSTANCY, Fact.UNREAD_INDICES}
 )
 def indices_not_checked(scatter: ScatterNode) -> Findings:

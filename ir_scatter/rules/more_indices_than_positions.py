@@ -1,13 +1,9 @@
 """There are more indices than positions they could name, and there is no reduction.
 
 Why: some target must be named more than once, and then the order of writing is undefined.
-
 Applies to: every operator with reduction none whose indices are not constant.
-
 Runtimes: see SCT304.
-
 Example: 7 indices of ScatterUpdate on a dimension of size 5.
-
 Fix: name the reduction that was meant, or give fewer indices.
 """
 
@@ -17,10 +13,10 @@ from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import LARGEST_DIM, counted
 from ir_scatter.ops.spec import IndicesLimit, Reduction, Role
-from ir_scatter.rules.base import Finding, Findings, rule
+from ir_scatter.rules.base import Finding, Findings, Rule
 
 
-@rule(
+@Rule(
     "SCT306",
     "more-indices-than-positions",
     Severity.NOTE,

@@ -1,13 +1,9 @@
 """Data and indices have different ranks where the document demands the same.
 
 Why: the position of an index gives the position in data on every axis but one.
-
 Applies to: ScatterElementsUpdate, Scatter and ScatterElements.
-
 Runtimes: OpenVINO and onnxruntime refuse it; onnx.checker does not look.
-
 Example: data [4, 5], indices [3]: expected rank 2.
-
 Fix: ScatterUpdate or ScatterND take a list of indices; or unsqueeze and broadcast the indices.
 """
 
@@ -15,10 +11,10 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.spec import Layout, Role
-from ir_scatter.rules.base import Finding, Findings, rule
+from ir_scatter.rules.base import Finding, Findings, Rule
 
 
-@rule("SCT207", "ranks-differ", reads={Fact.OPERATOR, Fact.SHAPES})
+@Rule("SCT207", "ranks-differ", reads={Fact.OPERATOR, Fact.SHAPES})
 def ranks_differ(scatter: ScatterNode) -> Findings:
     data, indices = scatter.data_shape, scatter.indices_shape
     if scatter.spec.layout is not Layout.ELEMENTS or data is None or indices is None:

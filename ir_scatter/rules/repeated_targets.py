@@ -2,29 +2,20 @@
 
 Why: the document leaves the order of writing open, so the result may differ from run to run and
 from device to device.
-
 Applies to: every operator with reduction none.
-
 Runtimes: OpenVINO's CPU plugin gives different results from run to run for ScatterUpdate and
 ScatterNDUpdate; ScatterElementsUpdate was last-wins wherever it was measured.
-
 Example: indices [3, 1, 3] of ScatterUpdate.
-
 Fix: remove the repetition, or name the reduction that was meant.
 """
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.ops.spec import Layout, Reduction, Role
-from ir_scatter.rules.base import OF_INDEX_FAULTS, Finding, Findings, constant_note, rule
+from ir_scatter.rules.base import OF_INDEX_FAULTS, Finding, Findings, Rule, constant_note
 
 
-@rule(
-    "SCT304",
-    "repeated-targets",
-    Severity.WARNING,
-    reads=OF_INDEX_FAULTS,
-)
+@Rule("SCT304", "repeated-targets", Severity.WARNING, reads=OF_INDEX_FAULTS)
 def repeated_targets(scatter: ScatterNode) -> Findings:
     if scatter.reduction is not Reduction.NONE or scatter.out_of_range is not None:
         return

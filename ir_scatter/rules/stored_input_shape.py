@@ -1,14 +1,10 @@
 """The file stores an input shape that contradicts the producer's.
 
 Why: one of the two is stale; whoever reads the wrong one draws wrong conclusions.
-
 Applies to: every input of every operator. A Const's and a Parameter's own declaration counts as
 right.
-
 Runtimes: OpenVINO and onnxruntime compute the shapes and ignore the stored ones.
-
 Example: an input port [2] fed by a Const of shape [3].
-
 Fix: save the model again with the runtime that reads it.
 """
 
@@ -16,10 +12,10 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import agree, show
-from ir_scatter.rules.base import Finding, Findings, rule
+from ir_scatter.rules.base import Finding, Findings, Rule
 
 
-@rule(
+@Rule(
     "SCT503",
     "stored-input-shape",
     Severity.WARNING,

@@ -1,24 +1,20 @@
 """The file stores an input type that contradicts the producer's.
 
 Why: one of the two is stale; whoever reads the wrong one draws wrong conclusions.
-
 Applies to: every input of every operator. A Const's and a Parameter's own declaration counts as
 right.
-
 Runtimes: OpenVINO computes the types and ignores the stored ones.
-
 Example: an input port I32 fed by a Const of i64.
-
 Fix: save the model again with the runtime that reads it.
 """
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.rules.base import Finding, Findings, rule
+from ir_scatter.rules.base import Finding, Findings, Rule
 
 
-@rule(
+@Rule(
     "SCT504",
     "stored-input-type",
     Severity.WARNING,

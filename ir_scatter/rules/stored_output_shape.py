@@ -1,13 +1,9 @@
 """The file stores an output shape that is not that of data.
 
 Why: tools that trust the file see another model than the runtime, which computes the shape anew.
-
 Applies to: every operator: the output has the shape of data.
-
 Runtimes: OpenVINO and onnxruntime compute the shape and ignore the stored one.
-
 Example: data [4, 5], output port [4, 6].
-
 Fix: save the model again with the runtime that reads it.
 """
 
@@ -15,10 +11,10 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import agree, show
-from ir_scatter.rules.base import Finding, Findings, rule
+from ir_scatter.rules.base import Finding, Findings, Rule
 
 
-@rule(
+@Rule(
     "SCT501",
     "stored-output-shape",
     Severity.WARNING,

@@ -1,23 +1,19 @@
 """The file stores an output type that is not that of data.
 
 Why: tools that trust the file see another model than the runtime, which computes the type anew.
-
 Applies to: every operator: the output has the type of data.
-
 Runtimes: OpenVINO computes the type and ignores the stored one; onnxruntime refuses the model.
-
 Example: data f32, output port FP16.
-
 Fix: save the model again with the runtime that reads it.
 """
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.rules.base import Finding, Findings, rule
+from ir_scatter.rules.base import Finding, Findings, Rule
 
 
-@rule(
+@Rule(
     "SCT502",
     "stored-output-type",
     Severity.WARNING,

@@ -1,23 +1,19 @@
 """The opset of a scatter operator is no opset.
 
 Why: the runtime does not know where to look for the operator and refuses the model.
-
 Applies to: the version word of scatter layers in an IR (other layers may carry any word,
 "extension" among them) and the imported opset of ONNX models.
-
 Runtimes: OpenVINO: "Cannot create ScatterUpdate layer from unsupported opset".
-
 Example: <layer type="ScatterUpdate" version="extension">.
-
 Fix: write the opset, "opset3" to "opset16" in an IR.
 """
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
-from ir_scatter.rules.base import Finding, Findings, rule
+from ir_scatter.rules.base import Finding, Findings, Rule
 
 
-@rule("SCT403", "unknown-opset", reads={Fact.OPERATOR}, is_legality=False, needs_row=False)
+@Rule("SCT403", "unknown-opset", reads={Fact.OPERATOR}, is_legality=False, needs_row=False)
 def unknown_opset(scatter: ScatterNode) -> Findings:
     if scatter.lookup.spec is None and not scatter.lookup.is_known_opset:
         opset = scatter.node.opset

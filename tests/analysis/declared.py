@@ -184,7 +184,7 @@ def enforced() -> Iterator[_Reader]:
             return one
 
         def held(site: ScatterNode) -> Iterator[Any]:
-            with reader.held_to(one.reads):
+            with reader.held_to(frozenset(one.reads)):
                 found = list(check(site))
             return iter(found)
 
@@ -193,7 +193,7 @@ def enforced() -> Iterator[_Reader]:
     def rewrite(one: Rewrite) -> Rewrite:
         def held(function: Callable[..., Any]) -> Callable[..., Any]:
             def call(*arguments: Any) -> Any:
-                with reader.held_to(one.reads):
+                with reader.held_to(frozenset(one.reads)):
                     return function(*arguments)
 
             return call
