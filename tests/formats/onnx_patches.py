@@ -14,7 +14,7 @@ from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
 from ir_scatter.core.model import Model, Node, Value
 from ir_scatter.formats.onnx import reader as onnx_model
 from ir_scatter.formats.onnx.graph import OnnxGraph
-from ir_scatter.formats.onnx.writer import OnnxText, write_onnx
+from ir_scatter.formats.onnx.writer import write_onnx
 from tests.unit.runtimes import Arrays, run_all
 
 I64 = ELEMENT_TYPES["i64"]
@@ -85,7 +85,7 @@ def read(data: bytes | ModelProto) -> Model:
 
 def patched(
     model: Model, types: str | Sequence[str], make: Fragment | Callable[[Node], Fragment]
-) -> tuple[OnnxText, list[Node]]:
+) -> tuple[bytes, list[Node]]:
     """Replace every node of some types; the model as read stays as it is, and all else in it."""
     wanted = frozenset([types] if isinstance(types, str) else types)
     nodes = list(model.definitions(wanted))
@@ -93,29 +93,36 @@ def patched(
     before = model.source.SerializeToString()
     written = write_onnx(model, patches)
     assert model.source.SerializeToString() == before
-    assert write_onnx(model, patches).data == written.data
+    assert write_onnx(model, patches) == written
     check_untouched(model, nodes, written)
     return written, nodes
 
 
-def check_untouched(model: Model, nodes: Sequence[Node], written: OnnxText) -> None:
+def check_untouched(model: Model, nodes: Sequence[Node], written: bytes) -> None:
     """Demand that two models are equal but for the nodes of the patches."""
     source, result = ModelProto(), ModelProto()
     source.CopyFrom(model.source)
-    result.ParseFromString(written.data)
-    count = {id(proto_of(node)): len(names) for node, names in zip(nodes, written.names, strict=True)}
+    result.ParseFromString(written)
+    replaced = {id(proto_of(node)) for node in nodes}
     graphs = [list(every_graph(proto)) for proto in (model.source, source, result)]
     for read_nodes, old_nodes, new_nodes in zip(*graphs, strict=True):
-        start = 0
+        known = {(proto.name, *proto.output) for proto in read_nodes}
+        for at in reversed(range(len(new_nodes))):
+            if (new_nodes[at].name, *new_nodes[at].output) not in known:
+                del new_nodes[at]
         for at, proto in reversed([*enumerate(read_nodes)]):
-            end = len(new_nodes) - start
-            inserted = count.get(id(proto), 0)
-            if inserted:
-                _check_identity(proto, new_nodes[end - 1])
-                del old_nodes[at], new_nodes[end - inserted : end]
-            else:
-                start += 1
+            if id(proto) in replaced:
+                _check_identity(proto, new_nodes[at])
+                del old_nodes[at], new_nodes[at]
     assert result.SerializeToString(deterministic=True) == source.SerializeToString(deterministic=True)
+
+
+def new_names(source: Model, written: bytes) -> list[str]:
+    """Return the names of the nodes that patches put in, in the order of the file."""
+    known = {proto.output[0] for proto in every_node(source.source)}
+    return [
+        proto.name for proto in every_node(ModelProto.FromString(written)) if proto.output[0] not in known
+    ]
 
 
 def _check_identity(before: NodeProto, after: NodeProto) -> None:

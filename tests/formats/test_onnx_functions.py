@@ -15,7 +15,7 @@ from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import show
 from ir_scatter.core.tensors import Constant
 from ir_scatter.evaluate.model import make_sketch
-from ir_scatter.formats.onnx import functions as onnx_functions
+from ir_scatter.formats.onnx import reader as onnx_functions
 from ir_scatter.formats.onnx import reader as onnx_model
 from ir_scatter.inspect import inspect
 

@@ -27,7 +27,7 @@ def test_constants_of_every_type(name: str, shape: tuple[int, ...]) -> None:
     sketch = Sketch()
     sketch.add("scatter", "ScatterElements", *sketch.given, value)
     written, _ = patched(read(source), "ScatterElements", sketch.fragment())
-    tensor = ModelProto.FromString(written.data).graph.node[0].attribute[0].t
+    tensor = ModelProto.FromString(written).graph.node[0].attribute[0].t
     assert (tensor.data_type, tuple(tensor.dims)) == (type.onnx_number, shape)
     assert tensor.HasField("raw_data") is not is_text
     found = numpy_helper.to_array(tensor)

@@ -29,11 +29,11 @@ def test_a_function_called_with_many_reductions_stays_one(tmp_path: Path) -> Non
     text, feeds = NESTED["functions"]
     source = parser.parse_model(text)
     written, _ = patched(read(source), "ScatterND", in_place("ScatterND", reduction="none"))
-    (store, _, _) = ModelProto.FromString(written.data).functions
+    (store, _, _) = ModelProto.FromString(written).functions
     assert [(attribute.name, attribute.ref_attr_name) for attribute in store.node[3].attribute] == [
         ("reduction", "how")
     ]
-    check_equal_in_onnxruntime(tmp_path, source.SerializeToString(), written.data, list(feeds.values()))
+    check_equal_in_onnxruntime(tmp_path, source.SerializeToString(), written, list(feeds.values()))
 
 
 def calls(*axes: int | None, default: int | None = None, node: str = "axis: int = @dim") -> ModelProto:
@@ -58,7 +58,7 @@ def calls(*axes: int | None, default: int | None = None, node: str = "axis: int 
 def written_axis(model: Model, fragment: Fragment, node: Node | None = None) -> Any:
     node = node or next(model.definitions(frozenset({"ScatterElements"})))
     written = write_onnx(model, [Patch(node, fragment)])
-    (function,) = ModelProto.FromString(written.data).functions
+    (function,) = ModelProto.FromString(written).functions
     found = [attribute for attribute in function.node[-1].attribute if attribute.name == "axis"]
     if not found:
         return None
@@ -144,7 +144,7 @@ IN_A_BODY = """
 def test_references_in_a_body_of_a_function() -> None:
     model = read(parser.parse_model(IN_A_BODY))
     written, _ = patched(model, "ScatterElements", in_place("ScatterElements", axis=0))
-    (function,) = ModelProto.FromString(written.data).functions
+    (function,) = ModelProto.FromString(written).functions
     (axis,) = function.node[0].attribute[0].g.node[0].attribute
     assert (axis.name, axis.ref_attr_name) == ("axis", "dim")
     with pytest.raises(NotEditable, match=r"^own::Put/y:then_branch/x: 'axis' is what each call"):
@@ -185,8 +185,8 @@ def test_a_kept_reference_computes_the_same(tmp_path: Path) -> None:
     written, _ = patched(read(source), "ScatterElements", fragment)
     indices = np.array([[0, 1, 2, 3, 0], [3, 2, 1, 0, 1]])
     inputs = [np.ones((4, 5), np.float32), indices, np.arange(10, dtype=np.float32).reshape(2, 5)]
-    check_equal_in_onnxruntime(tmp_path, source.SerializeToString(), written.data, inputs)
-    onnx.checker.check_model(written.data, full_check=True)
+    check_equal_in_onnxruntime(tmp_path, source.SerializeToString(), written, inputs)
+    onnx.checker.check_model(written, full_check=True)
 
 
 def test_a_function_that_is_defined_twice() -> None:
@@ -196,6 +196,6 @@ def test_a_function_that_is_defined_twice() -> None:
     source.functions[1].node[0].name = "untouched"
     model = read(source)
     node = next(model.definitions(frozenset({"ScatterElements"})))
-    first, second = ModelProto.FromString(write_onnx(model, [Patch(node, many(1))]).data).functions
+    first, second = ModelProto.FromString(write_onnx(model, [Patch(node, many(1))])).functions
     assert second == source.functions[1]
     assert [node.op_type for node in first.node] == ["Identity", "ScatterElements"]

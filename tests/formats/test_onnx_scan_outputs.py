@@ -115,7 +115,7 @@ def write(source: ModelProto, fragment: Fragment) -> ModelProto:
     model = read(source)
     nodes = model.definitions(frozenset(["ScatterND"]))
     result = ModelProto()
-    result.ParseFromString(write_onnx(model, [Patch(node, fragment) for node in nodes]).data)
+    result.ParseFromString(write_onnx(model, [Patch(node, fragment) for node in nodes]))
     return result
 
 

@@ -86,10 +86,9 @@ def test_bodies_and_functions(tmp_path: Path, c: bool) -> None:
         "own::Outer/y",
         "own::Inner/y:then_branch/x",
     ]
-    onnx.checker.check_model(written.data, full_check=True)
-    check_equal_in_onnxruntime(tmp_path, source.SerializeToString(), written.data, deep_feeds(c))
-    assert [names[-2] for names in written.names] == ["x/tuples", "y/tuples", "y/tuples", "x/tuples"]
-    counts = [len(nodes) for nodes in every_graph(ModelProto.FromString(written.data))]
+    onnx.checker.check_model(written, full_check=True)
+    check_equal_in_onnxruntime(tmp_path, source.SerializeToString(), written, deep_feeds(c))
+    counts = [len(nodes) for nodes in every_graph(ModelProto.FromString(written))]
     assert counts == [2, 2, 13, 12, 13, 2, 12, 1]
 
 
@@ -110,7 +109,7 @@ def test_graphs_in_lists_and_attributes_of_one_name() -> None:
     written, nodes = patched(read(source), "ScatterElements", trivial)
     scopes = [node.scope for node in nodes if "many" in node.scope]
     assert scopes == ["many:graphs[0]/x_0", "many:graphs[1]/x_1"]
-    result = by_name(written.data)["many"].attribute[0].graphs
+    result = by_name(written)["many"].attribute[0].graphs
     assert [[node.op_type for node in graph.node] for graph in result] == [
         ["Relu", "Identity", "ScatterElements"]
     ] * 2
@@ -123,7 +122,7 @@ def test_nested_models_compute_the_same(tmp_path: Path, name: str) -> None:
     source = parser.parse_model(text)
     written, nodes = patched(read(source), SCATTER, trivial)
     assert nodes
-    check_equal_in_onnxruntime(tmp_path, source.SerializeToString(), written.data, list(feeds.values()))
+    check_equal_in_onnxruntime(tmp_path, source.SerializeToString(), written, list(feeds.values()))
 
 
 def append_rows(given: int) -> Fragment:
@@ -151,11 +150,11 @@ def test_a_cache_for_older_runtimes(tmp_path: Path, given: int) -> None:
         {{ present = TensorScatter <mode = "linear"> ({names}) }}
     """)
     written, _ = patched(read(source), "TensorScatter", append_rows(given))
-    onnx.checker.check_model(written.data, full_check=True)
+    onnx.checker.check_model(written, full_check=True)
     rng = np.random.default_rng(1)
     past, update = rng.random((2, 3, 6, 4), np.float32), rng.random((2, 3, 2, 4), np.float32)
     feeds = {"past": past, "update": update, "starts": np.array([1, 4])}
-    for data in (source.SerializeToString(), written.data):
+    for data in (source.SerializeToString(), written):
         path = tmp_path / "model.onnx"
         path.write_bytes(data)
         (found,) = prepare(path).run(feeds).values()
@@ -176,7 +175,7 @@ def test_real_models_are_equal_but_for_the_patched_nodes() -> None:
         model = formats.read(str(path), format=ONNX_FORMAT)
         written, nodes = patched(model, SCATTER, trivial)
         count += len(nodes)
-        assert read(written.data).defects == ()
+        assert read(written).defects == ()
     assert count > 150
 
 
@@ -191,6 +190,6 @@ def test_real_models_compute_the_same(tmp_path: Path) -> None:
         except Error:
             continue
         written, _ = patched(formats.read(str(path), format=ONNX_FORMAT), SCATTER, trivial)
-        jobs[str(path)] = (path.read_bytes(), written.data, list(feeds.values()))
+        jobs[str(path)] = (path.read_bytes(), written, list(feeds.values()))
     assert len(jobs) > 30
     check_all_equal_in_onnxruntime(tmp_path, jobs)

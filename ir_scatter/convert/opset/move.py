@@ -16,9 +16,9 @@ from ir_scatter.core.model import Model, Node
 from ir_scatter.core.shapes import counted
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import (
+    GraphIndex,
     function_key,
     graphs_of,
-    index_graph,
     is_graph,
     normal_domain,
     text,
@@ -118,7 +118,7 @@ def plan_move(model: Model, opset: int, *, ignore: Iterable[Node] = ()) -> Move:
     own = _opset(_onnx(model.graph)) or opset
     for info in proto.training_info:
         for part in (info.initialization, info.algorithm):
-            for graph in index_graph(part, keys).all_graphs():
+            for graph in GraphIndex(part, keys).all_graphs():
                 for type in map(text, graph.by_type):
                     path = version_path(type, own, opset)
                     if isinstance(path, str) or not path.is_open:

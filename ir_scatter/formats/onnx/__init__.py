@@ -53,17 +53,18 @@ class Onnx:
         """Write patches into a copy of the message."""
         from ir_scatter.formats.onnx.writer import write_onnx
 
-        return Written(write_onnx(model, patches, move).data)
+        return Written(write_onnx(model, patches, move))
 
     def files_beside(self, model: Model, path: Path) -> Sequence[FileBeside]:
         """Return the files of external data, which a copy names as the model does."""
-        from ir_scatter.formats.onnx.writer import external_files
+        from ir_scatter.formats.onnx.graph import OnnxGraph
 
-        return external_files(model)
+        assert isinstance(model.graph, OnnxGraph)
+        return model.graph.shared.tensors.files_beside(model.source)
 
     def diff(self, model: Model, patches: "Sequence[Patch]", path: str) -> Iterator[str]:
         """Yield a list of nodes, before and after."""
-        from ir_scatter.formats.onnx.diff import node_lines
+        from ir_scatter.formats.onnx.writer import node_lines
 
         for patch in patches:
             yield from node_lines(patch)

@@ -15,11 +15,18 @@ _NODES_NAMED = 5
 def find_defects(graph: OnnxGraph) -> Iterator[Defect]:
     """Yield what is broken in a graph and in all bodies in it."""
     yield from _unknown_values(graph, graph.index.captured)
-    for inner in _with_bodies(graph):
-        yield from _duplicates(inner)
+    waiting = [graph]
+    while waiting:
+        inner = waiting.pop()
+        for name, position in inner.index.duplicates:
+            message = f"{text(name)!r} is the name of more than one value, expected one"
+            node = inner.node(position) if position is not None else None
+            yield Defect("duplicate-id", message, node.location if node else inner.place(name), node)
         yield from _order(inner)
         yield from _dims(inner)
         yield from _tensors(inner)
+        bodies = [body for at in sorted(inner.index.bodies) for body in inner.bodies_at(at).values()]
+        waiting += reversed(bodies)
 
 
 def function_defects(definitions: Definitions, path: str) -> Iterator[Defect]:
@@ -29,24 +36,16 @@ def function_defects(definitions: Definitions, path: str) -> Iterator[Defect]:
         yield Defect("duplicate-id", message, Location(path, scope=name))
     for group in definitions.cycles:
         names = [definition.name for definition in group]
+        message = f"functions {_named(names)} call each other, expected no recursion"
         if len(names) == 1:
             message = f"function {names[0]!r} calls itself, expected no recursion"
-        else:
-            message = f"functions {_named(names)} call each other, expected no recursion"
         yield Defect("cycle", message, Location(path, scope=names[0]))
-
-
-def _with_bodies(graph: OnnxGraph) -> Iterator[OnnxGraph]:
-    yield graph
-    for position in sorted(graph.index.bodies):
-        for body in graph.bodies_at(position).values():
-            yield from _with_bodies(body)
 
 
 def _unknown_values(graph: OnnxGraph, unknown: set[str]) -> Iterator[Defect]:
     """Yield the uses of names that neither the graph nor one around it has."""
     index = graph.index
-    for position, name in dict.fromkeys(index.links.missing) if unknown else ():
+    for position, name in dict.fromkeys(index.links.missing):
         if name not in unknown:
             continue
         node = graph.node(position)
@@ -57,20 +56,10 @@ def _unknown_values(graph: OnnxGraph, unknown: set[str]) -> Iterator[Defect]:
         for body in graph.bodies_at(position).values():
             if name in body.index.captured:
                 yield from _unknown_values(body, {name})
-    known = (
-        {*index.producers, *index.inputs, *index.initializers, *index.sparse_initializers} if unknown else ()
-    )
     for name in index.outputs:
-        if name in unknown and name not in known:
+        if name in unknown and name in index.captured:
             message = f"output {text(name)!r} of the graph is produced by nothing"
             yield Defect("unknown-value", message, graph.place(name))
-
-
-def _duplicates(graph: OnnxGraph) -> Iterator[Defect]:
-    for name, position in graph.index.duplicates:
-        message = f"{text(name)!r} is the name of more than one value, expected one"
-        node = graph.node(position) if position is not None else None
-        yield Defect("duplicate-id", message, node.location if node else graph.place(name), node)
 
 
 def _order(graph: OnnxGraph) -> Iterator[Defect]:
@@ -99,7 +88,6 @@ def _order(graph: OnnxGraph) -> Iterator[Defect]:
 
 
 def _named(names: list[str]) -> str:
-    """Print a few names."""
     shown = ", ".join(map(repr, names[:_NODES_NAMED]))
     more = len(names) - _NODES_NAMED
     return f"{shown} and {more} more" if more > 0 else shown
@@ -108,11 +96,11 @@ def _named(names: list[str]) -> str:
 def _dims(graph: OnnxGraph) -> Iterator[Defect]:
     """Yield that declared dimensions are negative: one place, and how many there are."""
     found = []
-    for value_info in (*graph.index.inputs.values(), *graph.index.stored.values()):
-        message = tensor_message(value_info.type) if value_info is not None else None
+    for one in (*graph.index.inputs.values(), *graph.index.stored.values()):
+        message = tensor_message(one.type) if one is not None else None
         for axis, dim in enumerate(message.shape.dim if message is not None else ()):
-            if value_info is not None and dim.dim_value < 0:
-                found.append((text(value_info.name), axis, dim.dim_value))
+            if one is not None and dim.dim_value < 0:
+                found.append((text(one.name), axis, dim.dim_value))
     if found:
         name, axis, size = found[0]
         others = f", the first of {len(found)} negative dimensions" if len(found) > 1 else ""
@@ -126,10 +114,10 @@ def _tensors(graph: OnnxGraph) -> Iterator[Defect]:
     initializers = [*index.initializers.items()]
     initializers += [(name, sparse.values) for name, sparse in index.sparse_initializers.items()]
     for name, tensor in initializers:
-        for problem in tensors.problems(tensor, f"the initializer {text(name)!r}"):
-            yield Defect(problem.kind, problem.message, graph.place(name))
+        for kind, message in tensors.problems(tensor, f"the initializer {text(name)!r}"):
+            yield Defect(kind, message, graph.place(name))
     for position, tensor in index.tensors.items():
-        scope = graph.scope + text(index.nodes[position].name)
-        for problem in tensors.problems(tensor, f"the constant {scope!r}"):
-            node = graph.node(position)
-            yield Defect(problem.kind, problem.message, node.location, node)
+        node = graph.node(position)
+        label = graph.scope + text(index.nodes[position].name)
+        for kind, message in tensors.problems(tensor, f"the constant {label!r}"):
+            yield Defect(kind, message, node.location, node)

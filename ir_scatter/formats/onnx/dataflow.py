@@ -1,8 +1,8 @@
 """How values flow through an ONNX model: names, bodies that see the names around them, functions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from ir_scatter.core.dataflow import (
     BodyInput,
@@ -21,23 +21,17 @@ from ir_scatter.core.dataflow import (
 )
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnknownOperator, UnreadableModel
-from ir_scatter.core.model import Function, Model, Node
+from ir_scatter.core.model import Model, Node
 from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.onnx.graph import OnnxGraph
-from ir_scatter.formats.onnx.index import FunctionKey, bound, function_key, sources_first, text
-from ir_scatter.formats.onnx.inference import declared
-
-_Functions: TypeAlias = Mapping[FunctionKey, Function]
+from ir_scatter.formats.onnx.index import Definition, bound, function_key, text
+from ir_scatter.formats.onnx.inference import MOST_CALLS, declared
 
 _BRANCHES = {True: "then_branch", False: "else_branch"}
 _FIRST_CARRIED = 2
 """A Loop's inputs 0 and 1 are the trip count and the condition, its body's the number and that."""
 
 _SCAN_WITHOUT_BATCH = 9
-
-
-MOST_CALLS = 20_000
-"""Functions that call functions twice each soon stand for more."""
 
 
 def wire(model: Model) -> Dataflow:
@@ -47,27 +41,12 @@ def wire(model: Model) -> Dataflow:
         UnknownOperator: functions that call functions stand for more graphs than can be computed.
     """
     assert isinstance(model.graph, OnnxGraph)
-    count = _count_calls(model)
+    definitions = model.graph.shared.definitions
+    count = definitions.count_calls(model.graph.index)
     if count > MOST_CALLS:
         message = f"functions are called {count} times, calls in calls counted, expected at most {MOST_CALLS}"
         raise UnknownOperator(f"NumPy does not compute it: {message}", Location(model.path))
-    return OnnxWiring(model.graph, _functions(model))
-
-
-def _count_calls(model: Model) -> int:
-    """Return how often functions are called, the calls in functions counted as often as those are called."""
-    definitions = {key: function.definition for key, function in _functions(model).items()}
-    calls = {key: one.index.called() for key, one in definitions.items() if isinstance(one, OnnxGraph)}
-    counts: dict[FunctionKey, int] = {}
-    for key in sources_first(calls):
-        counts[key] = 1 + sum(counts[one] for one in calls[key])
-    assert isinstance(model.graph, OnnxGraph)
-    return sum(counts.get(key, 1) for key in model.graph.index.called())
-
-
-def _functions(model: Model) -> _Functions:
-    keys = dict.fromkeys(map(function_key, model.source.functions))
-    return dict(zip(keys, model.functions, strict=True))
+    return OnnxWiring(model.graph)
 
 
 class OnnxWiring(Dataflow):
@@ -75,10 +54,9 @@ class OnnxWiring(Dataflow):
 
     graph: OnnxGraph
 
-    def __init__(self, graph: OnnxGraph, functions: _Functions) -> None:
+    def __init__(self, graph: OnnxGraph) -> None:
         self.graph = graph
         self._index = graph.index
-        self._functions = functions
         self.inputs = tuple(map(self._input, self._index.inputs))
         self.outputs = tuple(map(self._output, self._index.outputs))
         if graph.parent is not None:
@@ -116,9 +94,9 @@ class OnnxWiring(Dataflow):
     def nested(self, node: Node) -> Nested | None:
         """Return how a node is wired to its bodies, or to the function that it calls."""
         proto = self._index.nodes[node.handle]
-        function = self._functions.get(function_key(proto))
-        if function is not None:
-            return self._call(node, function)
+        definition = self.graph.shared.definitions.get(function_key(proto))
+        if definition is not None:
+            return self._call(node, definition)
         if node.domain:
             return None
         if node.type == "If":
@@ -127,21 +105,16 @@ class OnnxWiring(Dataflow):
             return self._loop(node)
         return self._scan(node) if node.type == "Scan" else None
 
-    def _call(self, node: Node, function: Function) -> Call:
+    def _call(self, node: Node, definition: Definition) -> Call:
         """Wire the definition of a function, its attributes bound to what the call gives."""
-        definition = function.definition
-        assert isinstance(definition, OnnxGraph)
-        proto, shared = self._index.nodes[node.handle], definition.shared
-        bindings = {**shared.bindings, **dict(bound(proto, self.graph.shared.bindings))}
-        graph = OnnxGraph(
-            definition.index,
-            replace(shared, bindings=bindings),
-            name=definition.name,
-            scope=f"{node.scope}:{definition.name}/",
-        )
+        proto, shared = self._index.nodes[node.handle], self.graph.shared
+        bindings = {**definition.defaults, **dict(bound(proto, shared.bindings))}
+        shared = replace(shared, opsets=definition.opsets, bindings=bindings)
+        scope = f"{node.scope}:{definition.name}/"
+        graph = OnnxGraph(definition.index, shared, name=definition.name, scope=scope)
         given = len(proto.input)
         inputs = tuple(n if n < given and proto.input[n] else None for n in range(len(graph.index.inputs)))
-        return self._whole_call(node, OnnxWiring(graph, self._functions), inputs)
+        return self._whole_call(node, OnnxWiring(graph), inputs)
 
     def _branch(self, node: Node, name: str) -> Call:
         if not self._index.nodes[node.handle].input:
@@ -151,62 +124,51 @@ class OnnxWiring(Dataflow):
     def _whole_call(self, node: Node, body: "OnnxWiring", inputs: tuple[int | None, ...]) -> Call:
         """Wire a call whose outputs are those of its body."""
         count = len(self._index.nodes[node.handle].output)
-        if count > len(body.outputs) or len(inputs) != len(body.inputs):
-            raise self._misfit(node)
+        self._demand(node, count <= len(body.outputs) and len(inputs) == len(body.inputs))
         return Call(body, inputs, tuple(range(count)))
 
     def _loop(self, node: Node) -> Repeat:
         body, proto = self._body(node, "body"), self._index.nodes[node.handle]
         carried = len(body.inputs) - _FIRST_CARRIED
-        if carried < 0 or len(body.outputs) < 1 + carried or len(proto.input) != _FIRST_CARRIED + carried:
-            raise self._misfit(node)
+        count = len(proto.output)
+        is_fitting = len(proto.input) == len(body.inputs) and len(body.outputs) > max(carried, count)
+        self._demand(node, carried >= 0 and is_fitting)
         inputs = [BodyInput(Source.ITERATION), BodyInput(Source.CONDITION)]
-        inputs += [
-            BodyInput(Source.CARRIED, _FIRST_CARRIED + number, 1 + number) for number in range(carried)
-        ]
+        inputs += [BodyInput(Source.CARRIED, _FIRST_CARRIED + at, 1 + at) for at in range(carried)]
         outputs = [
-            BodyOutput(1 + number, None if number < carried else Slice(0, keeps_axis=False))
-            for number in range(len(proto.output))
+            BodyOutput(1 + at, None if at < carried else Slice(0, keeps_axis=False)) for at in range(count)
         ]
-        trips, condition = (n if n < len(proto.input) and proto.input[n] else None for n in (0, 1))
-        return self._fitting(node, Repeat(body, tuple(inputs), tuple(outputs), trips, condition, 0))
+        trips, condition = (n if proto.input[n] else None for n in (0, 1))
+        return Repeat(body, tuple(inputs), tuple(outputs), trips, condition, 0)
 
     def _scan(self, node: Node) -> Repeat:
         """Wire a Scan of version 9 or later; that of version 8 has batches."""
-        body, proto, attributes = self._body(node, "body"), self._index.nodes[node.handle], node.attributes
-        opset = node.opset
-        count = attributes.get("num_scan_inputs")
+        body, proto, opset = self._body(node, "body"), self._index.nodes[node.handle], node.opset
+        count = node.attributes.get("num_scan_inputs")
         if not isinstance(opset, int) or opset < _SCAN_WITHOUT_BATCH or not isinstance(count, int):
             raise self._unreadable(f"{node.scope}: a Scan before opset {_SCAN_WITHOUT_BATCH} is not computed")
         carried = len(proto.input) - count
-        if count < 1 or carried < 0 or len(body.inputs) != len(proto.input):
-            raise self._misfit(node)
-        parts = max(len(proto.output) - carried, 0)
-        input_slices = _slices(attributes, "scan_input", count)
-        output_slices = _slices(attributes, "scan_output", parts)
-        inputs = [BodyInput(Source.CARRIED, number, number) for number in range(carried)]
-        inputs += [
-            BodyInput(Source.PART, carried + number, slice=cut) for number, cut in enumerate(input_slices)
-        ]
-        outputs = [BodyOutput(number) for number in range(carried)]
-        outputs += [BodyOutput(carried + number, cut) for number, cut in enumerate(output_slices)]
-        if len(inputs) != len(proto.input) or len(outputs) < len(proto.output):
-            raise self._misfit(node)
-        return self._fitting(node, Repeat(body, tuple(inputs), tuple(outputs)))
+        self._demand(node, count >= 1 and carried >= 0 and len(body.inputs) == len(proto.input))
+        inputs = [BodyInput(Source.CARRIED, at, at) for at in range(carried)]
+        slices = _slices(node.attributes, "scan_input", count)
+        inputs += [BodyInput(Source.PART, carried + at, slice=cut) for at, cut in enumerate(slices)]
+        outputs = [BodyOutput(at) for at in range(carried)]
+        slices = _slices(node.attributes, "scan_output", max(len(proto.output) - carried, 0))
+        outputs += [BodyOutput(carried + at, cut) for at, cut in enumerate(slices)]
+        is_fitting = len(inputs) == len(proto.input) and len(outputs) >= len(proto.output)
+        self._demand(node, is_fitting and len(outputs) <= len(body.outputs))
+        return Repeat(body, tuple(inputs), tuple(outputs))
 
-    def _fitting(self, node: Node, repeat: Repeat) -> Repeat:
-        """Demand that the body has every output that is asked for."""
-        wanted = [output.inner for output in repeat.outputs]
-        wanted += [input.successor for input in repeat.inputs if input.successor is not None]
-        if max(wanted, default=0) >= len(repeat.body.outputs):
-            raise self._misfit(node)
-        return repeat
+    def _demand(self, node: Node, is_fitting: bool) -> None:
+        if not is_fitting:
+            message = f"{node.scope}: inputs and outputs of the body do not fit those of the node"
+            raise self._unreadable(message)
 
     def _body(self, node: Node, name: str) -> "OnnxWiring":
         graph = self.graph.bodies_at(node.handle).get(name)
         if graph is None:
             raise self._unreadable(f"{node.scope} has no {name}, expected a graph")
-        return OnnxWiring(graph, self._functions)
+        return OnnxWiring(graph)
 
     def _input(self, name: str) -> GraphInput:
         known = declared(self._index.inputs[name])
@@ -227,23 +189,18 @@ class OnnxWiring(Dataflow):
     def _unreadable(self, message: str) -> UnreadableModel:
         return UnreadableModel("unknown-value", message, self.graph.place(""))
 
-    def _misfit(self, node: Node) -> UnreadableModel:
-        return self._unreadable(f"{node.scope}: inputs and outputs of the body do not fit those of the node")
-
 
 def _slices(attributes: Mapping[str, Any], word: str, count: int) -> list[Slice]:
-    """Return how a Scan cuts its inputs, or puts its outputs together."""
-    axes, directions = (_integers(attributes.get(f"{word}_{name}"), count) for name in ("axes", "directions"))
+    """Return how a Scan cuts its inputs, or puts its outputs together; along axis 0 if nothing is written."""
+    parts = []
+    for name in ("axes", "directions"):
+        written = attributes.get(f"{word}_{name}")
+        is_list = isinstance(written, list) and all(isinstance(number, int) for number in written)
+        parts.append(written if is_list and written else [0] * count)
     return [
         Slice(axis, -1, 0, -1, keeps_axis=False) if backward else Slice(axis, keeps_axis=False)
-        for axis, backward in zip(axes, directions, strict=False)
+        for axis, backward in zip(*parts, strict=False)
     ]
-
-
-def _integers(written: Any, count: int) -> Sequence[int]:
-    """Return a list of whole numbers, zeros if none is written."""
-    is_list = isinstance(written, list) and all(isinstance(number, int) for number in written)
-    return written if is_list and written else [0] * count
 
 
 def _name(key: Key) -> str:

@@ -3,21 +3,21 @@
 from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import prod
 from typing import Any, TypeAlias
 
 from onnx import SparseTensorProto, TensorProto, ValueInfoProto
 
 from ir_scatter.core.diagnostics import Location
-from ir_scatter.core.element_types import from_onnx_number
+from ir_scatter.core.element_types import ElementType, from_onnx_number
 from ir_scatter.core.model import Graph, Input, Node, Value
 from ir_scatter.core.shapes import Shape, agree, is_static
 from ir_scatter.core.tensors import Constant, few_numbers
 from ir_scatter.formats.onnx.index import (
-    DEFAULT_DOMAINS,
     Bindings,
+    Definitions,
     GraphIndex,
     bound,
+    constant_tensor,
     is_graph,
     normal_domain,
     text,
@@ -29,9 +29,12 @@ from ir_scatter.formats.onnx.inference import (
     TensorType,
     best_of,
     declared,
-    inferred,
+    described,
 )
-from ir_scatter.formats.onnx.tensors import Tensors, attribute_value, is_external, listed_constant, shape_of
+from ir_scatter.formats.onnx.tensors import Tensors, attribute_value, is_sound, shape_of
+
+_Source: TypeAlias = tuple[ElementType, Shape, Callable[[], memoryview] | None]
+"""Element type, shape and, of a constant, bytes of an input of a node."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +46,7 @@ class Shared:
         tensors: makes constants.
         ir_version: below 4 every initializer is an input too, and a constant all the same.
         opsets: the versions by domain.
+        definitions: the functions.
         bindings: what a call gives for the attributes of a function.
         scatter_types: their one output has the type and the shape of their first input.
     """
@@ -51,6 +55,7 @@ class Shared:
     tensors: Tensors
     ir_version: int
     opsets: Mapping[str, int]
+    definitions: Definitions
     bindings: Bindings = field(default_factory=dict)
     scatter_types: frozenset[str] = frozenset()
 
@@ -198,19 +203,49 @@ class OnnxGraph(Graph):
         """Whether an initializer that is an input too is only the input's default."""
         return self.shared.ir_version >= 4
 
-    @cached_property
-    def _keys(self) -> "_NodeKeys":
-        return _NodeKeys(self)
-
     def key_of(self, node: Node, indices: int, spelled: Collection[int]) -> tuple[Hashable, list[int]] | None:
-        key = self._keys.of(node.handle, spelled)
-        numbers = None if key is None else self._keys.numbers(node.handle, indices)
-        return None if key is None or numbers is None else (key, numbers)
+        """Tell nodes apart by their attributes, and by what is known of their inputs and stored for them."""
+        proto = self.index.nodes[node.handle]
+        names = proto.input[:]
+        known = [source for source in map(self._source, names) if source is not None]
+        if not indices < len(names) == len(known) or any(one.ref_attr_name for one in proto.attribute):
+            return None
+        numbers = [few_numbers(*known[at]) for at in (indices, *spelled) if at < len(names)]
+        if numbers[0] is None or None in numbers:
+            return None
+        key = (
+            node.type, node.opset, tuple([one.SerializeToString() for one in proto.attribute]),
+            tuple([(type, shape, view is None) for type, shape, view in known]), repr(numbers[1:]),
+            tuple(map(self.stored_type, (*names, *proto.output))), tuple(map(names.index, names)),
+        )  # fmt: skip
+        return key, numbers[0]
+
+    def _source(self, name: str) -> _Source | None:
+        """Return what an input is; None if what stands in front may tell more of its shape."""
+        index = self.index
+        tensor = index.initializers.get(name)
+        position = index.producers[name][0] if name in index.producers else None
+        if name in index.inputs:
+            has_more = self.parent is not None or name in self._arguments or tensor is not None
+            value = None if has_more else self.find(name)
+            known = UNKNOWN if value is None else TensorType(value.element_type, value.shape)
+            return None if known.element_type is None else (known.element_type, known.shape, None)
+        if tensor is None and position is not None:
+            tensor = index.tensors.get(position)
+        if tensor is not None:
+            element_type = from_onnx_number(tensor.data_type)
+            if element_type is None or not tensor.HasField("raw_data") or not is_sound(tensor):
+                return None
+            return element_type, shape_of(tensor), lambda: memoryview(tensor.raw_data)
+        known = UNKNOWN if position is None else self.type_of(name)
+        if known.element_type is None or not is_static(known.shape):
+            return None
+        return known.element_type, known.shape, None
 
     def type_of(self, name: str) -> TensorType:
         """Return what is known of a name without what the file stores for it."""
         found = self.inferred.types.get(name)
-        return UNKNOWN if found is None else inferred(found)
+        return UNKNOWN if found is None else described(found)
 
     def stored_type(self, name: str) -> TensorType:
         """Return what the file stores for a name."""
@@ -295,124 +330,8 @@ class OnnxGraph(Graph):
         """Return what a Constant node holds; a sparse tensor is none that can be shown."""
         if node.type != "Constant" or node.domain:
             return None
-        for name, value in self.attributes_of(node).items():
-            if name == "value":
-                return value if isinstance(value, Constant) else None
-            if name.startswith("value_"):
-                return listed_constant(name, value, node)
+        for name, attribute in bound(self.index.nodes[node.handle], self.shared.bindings):
+            tensor = constant_tensor(name, attribute)
+            if tensor is not None:
+                return self.shared.tensors.constant(tensor, text(tensor.name) or node.name, node)
         return None
-
-
-_Brief: TypeAlias = tuple[str, tuple[Any, ...]]
-"""What a value is ("constant", "node", "input"), and what is known of it and stored for it."""
-
-
-class _NodeKeys:
-    """Hashable keys of the nodes of a graph, computed from the messages without materialising values."""
-
-    def __init__(self, graph: OnnxGraph) -> None:
-        """Look at scatter nodes in order: the output of one has the shape of what another one gives."""
-        self._graph = graph
-        self._briefs: dict[str, _Brief | None] = {"": ("nothing", ())}
-        types = graph.index.by_type.keys() & graph.shared.scatter_types
-        self._scatter = {at for type in types for at in graph.index.by_type[type]}
-        for position in sorted(self._scatter):
-            for name in filter(None, graph.index.nodes[position].output[:]):
-                self._briefs[name] = self._output(name)
-
-    def of(
-        self, handle: int, spelled: Collection[int]
-    ) -> tuple[tuple[_Brief, ...], tuple[Hashable, ...]] | None:
-        """Return the key of a node: what its inputs are, and what else it says.
-
-        None where an input or an attribute takes a closer look.
-        """
-        graph = self._graph
-        node = graph.index.nodes[handle]
-        names = node.input[:]
-        inputs = [brief for brief in map(self._brief, names) if brief is not None]
-        if len(inputs) < len(names) or any(one.ref_attr_name for one in node.attribute):
-            return None
-        rest: list[Hashable] = [node.op_type, graph.shared.opsets.get(normal_domain(node.domain))]
-        rest += [one.SerializeToString() for one in node.attribute]
-        rest += [graph.stored_type(name) for name in node.output[:]]
-        rest += map(names.index, names)
-        for index in spelled:
-            numbers = self.numbers(handle, index) if index < len(names) else []
-            if numbers is None:
-                return None
-            rest.append(tuple(numbers))
-        return tuple(inputs), tuple(rest)
-
-    def numbers(self, handle: int, index: int) -> list[int] | None:
-        """Return the few whole numbers of a constant; None for any other input, and where they are many."""
-        graph = self._graph.index
-        names = graph.nodes[handle].input
-        brief = self._brief(names[index]) if index < len(names) else None
-        if brief is None or brief[0] != "constant":
-            return None
-        name = names[index]
-        tensor = graph.initializers.get(name)
-        held = graph.tensors[graph.producers[name][0]] if tensor is None else tensor
-        element_type, shape = brief[1][:2]
-        return few_numbers(element_type, shape, lambda: memoryview(held.raw_data))
-
-    def _brief(self, name: str) -> _Brief | None:
-        if name not in self._briefs:
-            self._briefs[name] = self._find(name)
-        return self._briefs[name]
-
-    def _find(self, name: str) -> _Brief | None:
-        """Return where a value comes from, and what is known of it and stored for it."""
-        graph, index = self._graph, self._graph.index
-        if name in graph._arguments or name in index.sparse_initializers:
-            return None
-        if name in index.initializers:
-            return None if name in index.inputs else self._constant(name, index.initializers[name])
-        if name in index.inputs:
-            found = graph.find(name) if graph.parent is None else None
-            if found is None or found.element_type is None:
-                return None
-            return "input", (found.element_type, found.shape, found.stored_type, found.stored_shape)
-        return self._output(name) if name in index.producers else None
-
-    def _constant(self, name: str, tensor: TensorProto) -> _Brief | None:
-        """Return what is known of a tensor; None if it does not hold as many bytes as it needs."""
-        element_type, shape, size = from_onnx_number(tensor.data_type), shape_of(tensor), len(tensor.raw_data)
-        if (
-            element_type is None
-            or shape is None
-            or not size
-            or is_external(tensor)
-            or tensor.HasField("segment")
-        ):
-            return None
-        known = (element_type, shape, self._graph.stored_type(name))
-        return ("constant", known) if size == element_type.byte_size(prod(shape)) else None
-
-    def _output(self, name: str) -> _Brief | None:
-        """Return what is known of an output whose shape nothing in front of it can tell better."""
-        graph, index = self._graph, self._graph.index
-        if name not in index.producers:
-            return None
-        position = index.producers[name][0]
-        node = index.nodes[position]
-        if position in index.tensors:
-            is_plain = len(node.output) == len(node.attribute) == 1 and not node.attribute[0].ref_attr_name
-            tensor = index.tensors[position] if is_plain and node.domain in DEFAULT_DOMAINS else None
-            return None if tensor is None else self._constant(name, tensor)
-        known = graph.type_of(name)
-        if known.element_type is None or not is_static(known.shape):
-            return None
-        if position in self._scatter and not self._is_of_shape(
-            node.input[0] if node.input else "", known.shape
-        ):
-            return None
-        return "node", (*known, graph.stored_type(name))
-
-    def _is_of_shape(self, name: str, shape: Shape) -> bool:
-        """Tell whether what a scatter node writes to has a shape; one whose producer comes later has none."""
-        producer = self._graph.index.producers.get(name)
-        is_scatter = producer is not None and producer[0] in self._scatter
-        brief = self._briefs.get(name) if is_scatter else self._brief(name)
-        return brief is not None and brief[0] != "nothing" and brief[1][1] == shape

@@ -6,7 +6,7 @@ keys all the same, and `text` makes them printable.
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple, TypeVar
@@ -44,6 +44,16 @@ _UNTYPED = {
 }  # fmt: skip
 """Types of attributes by the field that is set, for files that do not write the type."""
 
+_LISTED = {
+    "value_int": (AttributeProto.INT, TensorProto.INT64, "int64_data"),
+    "value_ints": (AttributeProto.INTS, TensorProto.INT64, "int64_data"),
+    "value_float": (AttributeProto.FLOAT, TensorProto.FLOAT, "float_data"),
+    "value_floats": (AttributeProto.FLOATS, TensorProto.FLOAT, "float_data"),
+    "value_string": (AttributeProto.STRING, TensorProto.STRING, "string_data"),
+    "value_strings": (AttributeProto.STRINGS, TensorProto.STRING, "string_data"),
+}
+"""Attributes of a Constant: of which type they are, and of which type and where their tensor holds them."""
+
 
 def text(name: str | bytes) -> str:
     """Return a name that can be printed: protobuf hands out bytes where it is not UTF-8."""
@@ -75,6 +85,21 @@ def graphs_of(attribute: AttributeProto) -> Iterator[tuple[str, GraphProto]]:
         yield name, attribute.g
     for number, graph in enumerate(attribute.graphs):
         yield f"{name}[{number}]", graph
+
+
+def constant_tensor(name: str, attribute: AttributeProto) -> TensorProto | None:
+    """Return the tensor that an attribute of a Constant stands for; None for any other, and a sparse one."""
+    kind = kind_of(attribute)
+    if name == "value" and kind == AttributeProto.TENSOR:
+        return attribute.t
+    wanted, data_type, target = _LISTED.get(name, (None, 0, ""))
+    if kind != wanted:
+        return None
+    is_list = name.endswith("s")
+    values = getattr(attribute, name.removeprefix("value_")) if is_list else [getattr(attribute, name[6])]
+    tensor = TensorProto(data_type=data_type, dims=[len(values)] if is_list else [])
+    getattr(tensor, target).extend(values)
+    return tensor
 
 
 def bound(node: NodeProto, bindings: Bindings) -> list[tuple[str, AttributeProto]]:
@@ -113,9 +138,8 @@ class Links(NamedTuple):
     captured: set[str]
 
 
-@dataclass(frozen=True, eq=False)
 class GraphIndex:
-    """A graph or the definition of a function.
+    """A graph, or the definition of a function.
 
     Attributes:
         nodes: in the order of the file.
@@ -131,22 +155,64 @@ class GraphIndex:
         domains: every domain that the nodes name.
         bodies: the graphs inside nodes, by position and name.
         calls: positions of the nodes that call a function of the model.
-        tensors: the tensors of Constant nodes, by position.
+        tensors: what Constant nodes hold, by position.
     """
 
-    nodes: list[NodeProto]
-    inputs: dict[str, ValueInfoProto | None] = field(default_factory=dict)
-    outputs: list[str] = field(default_factory=list)
-    initializers: dict[str, TensorProto] = field(default_factory=dict)
-    sparse_initializers: dict[str, SparseTensorProto] = field(default_factory=dict)
-    stored: dict[str, ValueInfoProto] = field(default_factory=dict)
-    duplicates: list[tuple[str, int | None]] = field(default_factory=list)
-    producers: dict[str, tuple[int, int]] = field(default_factory=dict)
-    by_type: dict[str, list[int]] = field(default_factory=dict)
-    domains: set[str] = field(default_factory=set)
-    bodies: dict[int, dict[str, "GraphIndex"]] = field(default_factory=dict)
-    calls: list[int] = field(default_factory=list)
-    tensors: dict[int, TensorProto] = field(default_factory=dict)
+    def __init__(self, proto: GraphProto | FunctionProto, functions: Container[FunctionKey] = ()) -> None:
+        """Walk a graph and the graphs inside its nodes; `functions` are those of the model."""
+        self.nodes = list(proto.node)
+        self.duplicates: list[tuple[str, int | None]] = []
+        self.stored = {one.name: one for one in proto.value_info}
+        self.inputs: dict[str, ValueInfoProto | None] = {}
+        self.initializers: dict[str, TensorProto] = {}
+        self.sparse_initializers: dict[str, SparseTensorProto] = {}
+        if isinstance(proto, FunctionProto):
+            self.outputs = list(proto.output)
+            self._declare(self.inputs, [(name, None) for name in proto.input])
+        else:
+            self.outputs = [one.name for one in proto.output]
+            self._declare(self.inputs, [(one.name, one) for one in proto.input])
+            self._declare(self.initializers, [(one.name, one) for one in proto.initializer])
+            sparse = [(one.values.name, one) for one in proto.sparse_initializer]
+            self._declare(self.sparse_initializers, sparse)
+            declared = [one for one in proto.output if one.name not in self.inputs and one.HasField("type")]
+            self.stored.update((one.name, one) for one in declared)
+        self.producers: dict[str, tuple[int, int]] = {}
+        self.by_type: dict[str, list[int]] = {}
+        self.domains = {node.domain for node in self.nodes}
+        self.bodies: dict[int, dict[str, GraphIndex]] = {}
+        self.calls: list[int] = []
+        self.tensors: dict[int, TensorProto] = {}
+        outside = self.inputs.keys() | self.initializers.keys() | self.sparse_initializers.keys()
+        for position, node in enumerate(self.nodes):
+            type = node.op_type if node.domain in DEFAULT_DOMAINS else None
+            if type is not None:
+                self.by_type.setdefault(type, []).append(position)
+            if functions and function_key(node) in functions:
+                self.calls.append(position)
+            for attribute in node.attribute:
+                if attribute.ref_attr_name:
+                    continue
+                if is_graph(attribute):
+                    for name, graph in graphs_of(attribute):
+                        self.bodies.setdefault(position, {})[name] = GraphIndex(graph, functions)
+                elif type == "Constant":
+                    tensor = constant_tensor(attribute.name, attribute)
+                    if tensor is not None:
+                        self.tensors[position] = tensor
+            for number, name in enumerate(node.output):
+                if name and (name in self.producers or name in outside):
+                    self.duplicates.append((name, position))
+                elif name:
+                    self.producers[name] = (position, number)
+
+    def _declare(self, table: dict[str, _Declaration], declared: Iterable[tuple[str, _Declaration]]) -> None:
+        """Enter inputs or initializers; an initializer may have the name of an input."""
+        for name, declaration in declared:
+            if name in table:
+                self.duplicates.append((name, None))
+            else:
+                table[name] = declaration
 
     @cached_property
     def links(self) -> Links:
@@ -154,12 +220,10 @@ class GraphIndex:
         seen = {"", *self.inputs, *self.initializers, *self.sparse_initializers}
         pending: list[tuple[int, str]] = []
         for position, node in enumerate(self.nodes):
-            names = node.input[:]
-            if not seen.issuperset(names):
-                pending.extend((position, name) for name in names if name not in seen)
+            pending.extend((position, name) for name in node.input if name not in seen)
             for body in self.bodies.get(position, {}).values():
                 pending.extend((position, name) for name in sorted(body.captured - seen, key=repr))
-            seen.update(node.output[:])
+            seen.update(node.output)
         early = [use for use in pending if use[1] in self.producers]
         missing = [use for use in pending if use[1] not in self.producers]
         captured = {name for _, name in missing} | {name for name in self.outputs if name not in seen}
@@ -198,13 +262,10 @@ class GraphIndex:
     def sorted_positions(self) -> Sequence[int]:
         """Return the nodes, producers first; nodes on a cycle, and what needs them, come last."""
         every = range(len(self.nodes))
-        if not self.links.early:
-            return every
-        order = dict.fromkeys(sources_first(self.predecessors()))
-        return [*order, *(position for position in every if position not in order)]
+        return [*dict.fromkeys([*_sources_first(self.predecessors()), *every])] if self.links.early else every
 
 
-def sources_first(predecessors: Mapping[_Key, Collection[_Key]]) -> list[_Key]:
+def _sources_first(predecessors: Mapping[_Key, Collection[_Key]]) -> list[_Key]:
     """Return the keys in topological order, without those on cycles and what needs these."""
     sorter, order = TopologicalSorter(predecessors), list[_Key]()
     with suppress(CycleError):
@@ -213,75 +274,6 @@ def sources_first(predecessors: Mapping[_Key, Collection[_Key]]) -> list[_Key]:
         order += ready
         sorter.done(*ready)
     return order
-
-
-def index_graph(graph: GraphProto, functions: Container[FunctionKey]) -> GraphIndex:
-    """Walk a graph and the graphs inside its nodes.
-
-    Args:
-        graph: the graph.
-        functions: the functions of the model, so that calls are known.
-    """
-    index = GraphIndex(list(graph.node), outputs=[output.name for output in graph.output])
-    _declare(index, index.inputs, [(one.name, one) for one in graph.input])
-    _declare(index, index.initializers, [(one.name, one) for one in graph.initializer])
-    _declare(index, index.sparse_initializers, [(one.values.name, one) for one in graph.sparse_initializer])
-    index.stored.update([(one.name, one) for one in graph.value_info])
-    outputs = [one for one in graph.output if one.name not in index.inputs and one.HasField("type")]
-    index.stored.update([(one.name, one) for one in outputs])
-    _add_nodes(index, functions)
-    return index
-
-
-def _index_function(function: FunctionProto, functions: Container[FunctionKey]) -> GraphIndex:
-    index = GraphIndex(list(function.node), outputs=list(function.output))
-    _declare(index, index.inputs, [(name, None) for name in function.input])
-    index.stored.update([(one.name, one) for one in function.value_info])
-    _add_nodes(index, functions)
-    return index
-
-
-def _declare(
-    index: GraphIndex,
-    table: dict[str, _Declaration],
-    declared: Iterable[tuple[str, _Declaration]],
-) -> None:
-    """Enter inputs or initializers; an initializer may have the name of an input."""
-    for name, declaration in declared:
-        if name in table:
-            index.duplicates.append((name, None))
-        else:
-            table[name] = declaration
-
-
-def _add_nodes(index: GraphIndex, functions: Container[FunctionKey]) -> None:
-    """Look at every node; each field of all of them at once, which is twice as quick."""
-    nodes = index.nodes
-    domains, types = [node.domain for node in nodes], [node.op_type for node in nodes]
-    index.domains.update(domains)
-    for position, (domain, type) in enumerate(zip(domains, types, strict=True)):
-        if domain in DEFAULT_DOMAINS:
-            index.by_type.setdefault(type, []).append(position)
-    if functions:
-        index.calls.extend(at for at, node in enumerate(nodes) if function_key(node) in functions)
-    for position, attributes in [(at, node.attribute) for at, node in enumerate(nodes) if node.attribute]:
-        for attribute in attributes:
-            kind = attribute.type or kind_of(attribute)
-            if kind in _GRAPHS and not attribute.ref_attr_name:
-                for name, graph in graphs_of(attribute):
-                    bodies = index.bodies.setdefault(position, {})
-                    bodies[name] = index_graph(graph, functions)
-            elif (
-                kind == AttributeProto.TENSOR and attribute.name == "value" and types[position] == "Constant"
-            ):
-                index.tensors[position] = attribute.t
-    outside = index.inputs.keys() | index.initializers.keys() | index.sparse_initializers.keys()
-    for position, names in enumerate([node.output[:] for node in nodes]):
-        for number, name in enumerate(names):
-            if name and (name in index.producers or name in outside):
-                index.duplicates.append((name, position))
-            elif name:
-                index.producers[name] = (position, number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +286,6 @@ class Definition:
         index: its nodes.
         opsets: its versions by domain.
         defaults: the attributes that need not be given.
-        callees: the functions that its nodes call, one entry per call.
     """
 
     key: FunctionKey
@@ -302,7 +293,6 @@ class Definition:
     index: GraphIndex
     opsets: Mapping[str, int]
     defaults: Bindings
-    callees: tuple[FunctionKey, ...]
 
     @property
     def name(self) -> str:
@@ -317,7 +307,6 @@ class Definitions(dict[FunctionKey, Definition]):
     Attributes:
         duplicates: names that more than one function has.
         cycles: groups of functions that call each other.
-        sizes: the nodes that a call stands for, calls in calls counted; none where functions call each other.
     """
 
     def __init__(self, model: ModelProto) -> None:
@@ -325,13 +314,14 @@ class Definitions(dict[FunctionKey, Definition]):
         keys = frozenset(map(function_key, model.functions))
         self.duplicates: list[str] = []
         for function in model.functions:
-            definition = _define(function, keys)
-            if definition.key in self:
+            defaults = {attribute.name: attribute for attribute in function.attribute_proto}
+            opsets = opsets_of(function.opset_import)
+            key, index = function_key(function), GraphIndex(function, keys)
+            definition = self.setdefault(key, Definition(key, function, index, opsets, defaults))
+            if definition.proto is not function:
                 self.duplicates.append(definition.name)
-            else:
-                self[definition.key] = definition
-        callees = {key: definition.callees for key, definition in self.items()}
-        self.cycles = [[self[key] for key in keys] for keys in find_cycles(callees)]
+        self._callees = {key: definition.index.called() for key, definition in self.items()}
+        self.cycles = [[self[key] for key in keys] for keys in find_cycles(self._callees)]
         self._group = {one.key: number for number, group in enumerate(self.cycles) for one in group}
 
     def is_recursive(self, caller: Definition | None, callee: Definition) -> bool:
@@ -339,24 +329,23 @@ class Definitions(dict[FunctionKey, Definition]):
         group = self._group.get(callee.key)
         return caller is not None and group is not None and group == self._group.get(caller.key)
 
+    def needed_by(self, index: GraphIndex) -> list[Definition]:
+        """Return the functions that a graph calls, directly or not, without those that call each other."""
+        needed, pending = set[FunctionKey](), [*index.called()]
+        while pending:
+            key = pending.pop()
+            if key not in needed and key not in self._group:
+                needed.add(key)
+                pending += self._callees[key]
+        return [definition for key, definition in self.items() if key in needed]
+
+    def count_calls(self, index: GraphIndex) -> int:
+        """Return how often functions are called, the calls in functions as often as those are called."""
+        return sum(self._counts.get(key, 1) for key in index.called())
+
     @cached_property
-    def sizes(self) -> dict[FunctionKey, int]:
-        """The nodes that a call stands for."""
-        plain = {key: one.callees for key, one in self.items() if key not in self._group}
-        acyclic = {key: [one for one in callees if one in plain] for key, callees in plain.items()}
-        sizes: dict[FunctionKey, int] = {}
-        for key in sources_first(acyclic):
-            sizes[key] = count_nodes(self[key].index) + sum(sizes[one] for one in acyclic[key])
-        return sizes
-
-
-def count_nodes(index: GraphIndex) -> int:
-    """Count the nodes of a graph, those of bodies included."""
-    return sum(len(graph.nodes) for graph in index.all_graphs())
-
-
-def _define(function: FunctionProto, keys: frozenset[FunctionKey]) -> Definition:
-    index = _index_function(function, keys)
-    defaults = {attribute.name: attribute for attribute in function.attribute_proto}
-    opsets = opsets_of(function.opset_import)
-    return Definition(function_key(function), function, index, opsets, defaults, index.called())
+    def _counts(self) -> dict[FunctionKey, int]:
+        counts: dict[FunctionKey, int] = {}
+        for key in _sources_first(self._callees):
+            counts[key] = 1 + sum(counts[one] for one in self._callees[key])
+        return counts

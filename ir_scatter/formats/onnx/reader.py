@@ -1,21 +1,40 @@
-"""ONNX files: bytes to a Model."""
+"""ONNX files: bytes to a Model. A local function has one graph for each signature that it is called with."""
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
+from math import prod
 
 from onnx import ModelProto
 
-from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.diagnostics import Location, Related
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.model import ONNX, Defect, Function, Model
+from ir_scatter.core.model import ONNX, Defect, Function, Model, Node, Value
 from ir_scatter.core.shapes import Shape
+from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.onnx.checks import find_defects, function_defects
-from ir_scatter.formats.onnx.functions import INSTANCES, Instances
 from ir_scatter.formats.onnx.graph import OnnxGraph, Shared
-from ir_scatter.formats.onnx.index import Definitions, index_graph, opsets_of, text
-from ir_scatter.formats.onnx.inference import Inference
+from ir_scatter.formats.onnx.index import (
+    Bindings,
+    Definition,
+    Definitions,
+    GraphIndex,
+    bound,
+    function_key,
+    opsets_of,
+    text,
+)
+from ir_scatter.formats.onnx.inference import NOTHING, Inference, Inferred
 from ir_scatter.formats.onnx.tensors import Tensors
 
+INSTANCES = 64
+"""Signatures of a function that get a graph of their own; the others share one."""
+
+_COMPARED = 4096
+"""Elements of a constant up to which two calls of a function are compared by its contents."""
+
+_SHARED = "any signature"
 _LFS_POINTER = b"version https://git-lfs"
 _FIRST_WITH_OPSETS = 3
 
@@ -44,23 +63,23 @@ def read(
     """
     proto = _parse(path, data)
     definitions, shapes = Definitions(proto), input_shapes or {}
-    index = index_graph(proto.graph, definitions)
+    index = GraphIndex(proto.graph, definitions)
     opsets = opsets_of(proto.opset_import)
     if not opsets and proto.ir_version < _FIRST_WITH_OPSETS:
         opsets = {"": 1}
     tensors = Tensors(path, has_folder=has_folder)
-    shared = Shared(path, tensors, proto.ir_version, opsets, scatter_types=scatter_types)
+    shared = Shared(path, tensors, proto.ir_version, opsets, definitions, scatter_types=scatter_types)
     every = [index, *(definition.index for definition in definitions.values())]
     is_wanted = types is None or any(one.has_any(types) for one in every)
     inference = Inference(definitions, proto.ir_version, is_wanted=is_wanted)
     graph = OnnxGraph(
         index,
         shared,
-        lambda: inference.main_graph(index, opsets, shapes),
+        partial(inference.main_graph, index, opsets, shapes),
         name=text(proto.graph.name),
         input_shapes=shapes,
     )
-    instances = Instances(shared, inference)
+    instances = _Instances(shared, inference)
     functions = instances.functions(graph)
     names = [text(name) for name in index.inputs if name not in index.initializers]
     return Model(
@@ -71,7 +90,7 @@ def read(
         functions=functions,
         inputs=tuple(frozenset({name}) for name in names),
         opset_imports={text(domain): version for domain, version in opsets.items()},
-        find_defects=partial(_defects, graph, functions, definitions),
+        find_defects=partial(_defects, graph, functions),
         find_limits=partial(_limits, path, instances, inference),
         source=proto,
     )
@@ -99,7 +118,127 @@ def _parse(path: str, data: bytes) -> ModelProto:
     raise UnreadableModel("no-graph", "the model has no graph, expected one", location)
 
 
-def _limits(path: str, instances: Instances, inference: Inference) -> Iterator[Defect]:
+class _Instances:
+    """Follows the calls of a model and makes the graphs that they need.
+
+    Attributes:
+        shared_calls: where the calls stand whose signature has no graph of its own.
+    """
+
+    def __init__(self, shared: Shared, inference: Inference) -> None:
+        self.shared_calls: set[str] = set()
+        self._shared = shared
+        self._inference = inference
+        definitions = shared.definitions.values()
+        self._made: dict[Definition, dict[Hashable, OnnxGraph]] = {one: {} for one in definitions}
+        self._callers: dict[OnnxGraph, dict[str, Related]] = {}
+
+    def functions(self, main: OnnxGraph) -> tuple[Function, ...]:
+        """Return every function of the model, with the uses that start in the main graph.
+
+        A function that is not used has one graph of unknown signature.
+        """
+        self._follow(None, main)
+        for definition, made in self._made.items():
+            if not made:
+                self._follow(definition, self._shared_instance(definition))
+        for graph, callers in self._callers.items():
+            graph.calls = tuple(callers.values())
+        found = []
+        for definition, made in self._made.items():
+            written = self._graph(definition, definition.defaults, _unknown(definition), is_called=False)
+            found.append(Function(definition.name, written, tuple(made.values())))
+        return tuple(found)
+
+    def _follow(self, definition: Definition | None, graph: OnnxGraph) -> None:
+        definitions, pending = self._shared.definitions, deque([(definition, graph)])
+        while pending:
+            caller, graph = pending.popleft()
+            for call in graph.walk_calls():
+                assert isinstance(call.graph, OnnxGraph)
+                callee = definitions[function_key(call.graph.index.nodes[call.handle])]
+                if definitions.is_recursive(caller, callee):
+                    continue
+                known = len(self._made[callee])
+                instance = self._instance(callee, call, call.graph)
+                place = Related(f"called from {call.scope}", Location(self._shared.path, scope=call.scope))
+                self._callers.setdefault(instance, {})[call.scope] = place
+                if len(self._made[callee]) > known:
+                    pending.append((callee, instance))
+
+    def _instance(self, definition: Definition, call: Node, graph: OnnxGraph) -> OnnxGraph:
+        """Return the graph of a call's signature: what is known of its inputs, and its attributes."""
+        made, arguments = self._made[definition], _arguments(definition, call)
+        given = dict(bound(graph.index.nodes[call.handle], graph.shared.bindings))
+        bindings = dict(definition.defaults)
+        for name in (*definition.proto.attribute, *definition.defaults):
+            if text(name) in given:
+                bindings[name] = given[text(name)]
+        values = [
+            value and (value.element_type, value.shape, _contents(value.constant))
+            for value in arguments.values()
+        ]
+        written = [
+            (name, bindings[name].SerializeToString(deterministic=True))
+            for name in sorted(bindings, key=repr)
+        ]
+        signature = (tuple(values), tuple(written))
+        if signature in made:
+            return made[signature]
+        if len(made) - (_SHARED in made) >= INSTANCES:
+            self.shared_calls.add(call.scope)
+            return self._shared_instance(definition)
+        made[signature] = self._graph(definition, bindings, arguments)
+        return made[signature]
+
+    def _shared_instance(self, definition: Definition) -> OnnxGraph:
+        made = self._made[definition]
+        if _SHARED not in made:
+            made[_SHARED] = self._graph(definition, definition.defaults, _unknown(definition))
+        return made[_SHARED]
+
+    def _graph(
+        self,
+        definition: Definition,
+        bindings: Bindings,
+        arguments: Mapping[str, Value | None],
+        *,
+        is_called: bool = True,
+    ) -> OnnxGraph:
+        def infer() -> Inferred:
+            return self._inference.instance(definition, arguments, bindings) if is_called else NOTHING
+
+        shared = replace(self._shared, opsets=definition.opsets, bindings=bindings)
+        name = definition.name
+        return OnnxGraph(definition.index, shared, infer, name=name, scope=f"{name}/", arguments=arguments)
+
+
+def _contents(constant: Constant | None) -> Hashable:
+    """Return the bytes of a small constant, and the constant itself for one that is not."""
+    array = constant.load() if constant is not None and prod(constant.shape) <= _COMPARED else None
+    if array is None:
+        return constant
+    return repr(array.tolist()) if array.dtype == object else array.tobytes()
+
+
+def _arguments(definition: Definition, call: Node) -> dict[str, Value | None]:
+    """Return the inputs of a function under the names that it has for them; None for one left out."""
+    found: dict[str, Value | None] = dict.fromkeys(definition.index.inputs)
+    for name, port in zip(definition.index.inputs, call.inputs, strict=False):
+        value = port.value
+        if value is not None:
+            known = (value.element_type, value.shape)
+            found[name] = Value(text(name), *known, constant=value.constant, location=value.location)
+        elif port.is_present:
+            found[name] = Value(text(name), None, None)
+    return found
+
+
+def _unknown(definition: Definition) -> dict[str, Value | None]:
+    return {name: Value(text(name), None, None) for name in definition.index.inputs}
+
+
+def _limits(path: str, instances: _Instances, inference: Inference) -> Iterator[Defect]:
     """Yield what was not looked at because functions call functions too often, or in too many ways."""
     location = Location(path)
     if instances.shared_calls:
@@ -113,10 +252,10 @@ def _limits(path: str, instances: Instances, inference: Inference) -> Iterator[D
         yield Defect("not-looked-at", message, location)
 
 
-def _defects(graph: OnnxGraph, functions: tuple[Function, ...], definitions: Definitions) -> Iterator[Defect]:
+def _defects(graph: OnnxGraph, functions: tuple[Function, ...]) -> Iterator[Defect]:
     yield from find_defects(graph)
     for function in functions:
         assert isinstance(function.definition, OnnxGraph)
         yield from find_defects(function.definition)
-    yield from function_defects(definitions, graph.shared.path)
+    yield from function_defects(graph.shared.definitions, graph.shared.path)
     yield from graph.shared.tensors.defects()

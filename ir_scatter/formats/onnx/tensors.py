@@ -5,26 +5,26 @@ The bytes of a tensor stand in the model, or in a file beside it that is mapped 
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from math import prod
 from pathlib import Path, PurePath, PureWindowsPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from onnx import AttributeProto, TensorProto, helper, numpy_helper
+from google.protobuf.message import Message
+from onnx import AttributeProto, ModelProto, TensorProto, helper, numpy_helper
 
 from ir_scatter.core.diagnostics import Location
-from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, from_onnx_number
+from ir_scatter.core.element_types import ElementType, from_onnx_number
+from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Defect, Node
 from ir_scatter.core.shapes import counted, with_article
 from ir_scatter.core.tensors import Constant, Weights, decode
+from ir_scatter.formats.base import FileBeside
 from ir_scatter.formats.onnx.index import kind_of, text
 
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
-
-SEEN_BY_INFERENCE = 256
-"""Elements of a constant up to which shape inference sees it: it reads shapes, axes and the like."""
 
 _FIELDS = {
     "f32": "float_data", "complex64": "float_data", "f64": "double_data", "complex128": "double_data",
@@ -32,48 +32,20 @@ _FIELDS = {
 }  # fmt: skip
 """Where a tensor without raw data holds its elements; all other types in int32_data."""
 
-_LISTED = {
-    "int": ("i64", int, "int64"),
-    "float": ("f32", float, "float32"),
-    "string": ("string", str, "object"),
-}
-
-
-class Problem(NamedTuple):
-    """Why the bytes of a tensor cannot be had: the kind of the defect and its sentence."""
-
-    kind: str
-    message: str
-
-
-class Span(NamedTuple):
-    """Where a tensor says that its bytes are; no length means as many as it needs."""
-
-    location: str
-    offset: int
-    length: int | None
-
-
-class _RawConstant(Constant):
-    """A constant whose bytes stand in the file as they are."""
-
-    __slots__ = ("raw",)
-    raw: Callable[[], bytes]
-
-    def view(self) -> memoryview | None:
-        """Return the bytes, None if there are other ones than type and shape need."""
-        data, type = self.raw(), self.element_type
-        is_whole = type is not None and len(data) == type.byte_size(prod(self.shape))
-        return memoryview(data) if is_whole else None
-
 
 class Tensors:
-    """Makes constants of the tensors of one model, and says what is wrong with them."""
+    """Makes constants of the tensors of one model, and says what is wrong with them.
+
+    What cannot be had from a file beside the model is an `UnreadableModel` inside of this class.
+    """
 
     def __init__(self, path: str, *, has_folder: bool) -> None:
         self._location = Location(path)
-        self._folders = _folders_of(path) if has_folder else ()
-        self._files: dict[str, Weights | Problem] = {}
+        self._folders: list[str] = []  # the one the model is named in, and the one it stands in behind links
+        if has_folder:
+            named = os.path.realpath(os.path.dirname(os.path.abspath(path)))
+            self._folders = [named, os.path.dirname(os.path.realpath(path))]
+        self._files: dict[str, Weights | UnreadableModel] = {}
         self._uses: dict[tuple[str, bool], list[str]] = {}
 
     def constant(self, tensor: TensorProto, name: str, declared: Node | Location) -> Constant | None:
@@ -81,108 +53,190 @@ class Tensors:
         shape, element_type = shape_of(tensor), from_onnx_number(tensor.data_type)
         if shape is None:
             return None
-        load = partial(self._load, tensor, element_type, shape)
-        if is_external(tensor) or not tensor.HasField("raw_data"):
-            return Constant(declared, element_type, shape, load, name)
-        constant = _RawConstant(declared, element_type, shape, load, name)
-        constant.raw = lambda: tensor.raw_data
-        return constant
+        return Constant(declared, element_type, shape, partial(self._load, tensor, element_type, shape), name)
 
-    def problems(self, tensor: TensorProto, label: str) -> Iterator[Problem]:
-        """Yield what is wrong with a tensor: a type, a dimension, its size or its place.
+    def problems(self, tensor: TensorProto, label: str) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong with a tensor, each the kind of a defect and its sentence.
 
         A missing file and one that is too short are told once, by `defects`, for all its tensors.
         """
         element_type, shape = from_onnx_number(tensor.data_type), shape_of(tensor)
         if element_type is None:
             message = f"the element type of {label} is number {tensor.data_type}"
-            yield Problem("bad-number", f"{message}, expected one that ONNX defines")
+            yield "bad-number", f"{message}, expected one that ONNX defines"
         if shape is None:
             dims = ", ".join(map(str, tensor.dims))
-            yield Problem("bad-number", f"the dimensions of {label} are [{dims}], expected none below 0")
+            yield "bad-number", f"the dimensions of {label} are [{dims}], expected none below 0"
         if element_type is None or shape is None:
             return
-        if is_external(tensor):
-            problem = self._place_problem(tensor, element_type.byte_size(prod(shape)), label)
-        else:
-            problem = _size_problem(tensor, element_type, prod(shape), label)
-        if problem is not None:
-            yield problem
+        try:
+            problem = self._misfit(tensor, element_type, prod(shape), label)
+        except UnreadableModel as error:
+            yield error.defect, error.message
+            return
+        if problem:
+            yield "constant-size", problem
 
     def defects(self) -> Iterator[Defect]:
         """Yield what is wrong with the files that `problems` came across."""
         for (location, _), uses in self._uses.items():
-            file = self.file(location)
-            if isinstance(file, Problem):
+            try:
+                file = self._file(location)
+            except UnreadableModel as error:
                 count = "1 tensor is" if len(uses) == 1 else f"{len(uses)} tensors are"
-                message = f"{file.message}: the values of {count} unknown, the first is {uses[0]}"
-                yield Defect(file.kind, message, self._location)
+                message = f"{error.message}: the values of {count} unknown, the first is {uses[0]}"
+                yield Defect(error.defect, message, self._location)
             else:
                 more = f", the first of {len(uses)} tensors that end beyond it" if len(uses) > 1 else ""
                 message = f"{location!r} has {counted(file.size or 0, 'byte')}, {uses[0]}{more}"
                 yield Defect("weights-truncated", message, self._location)
 
-    def file(self, location: str) -> Weights | Problem:
-        """Return the file of weights that tensors name so; it is opened once."""
-        if location not in self._files:
-            self._files[location] = self._open(location)
-        return self._files[location]
+    def files_beside(self, model: ModelProto) -> list[FileBeside]:
+        """Return every place outside of the file that a tensor of a model names, in the order of the file.
+
+        Raises:
+            UnreadableModel: a file is outside of the model's folder, a tensor names no file, or two files
+                could not be told apart beside a copy of the model.
+        """
+        found: dict[str, FileBeside] = {}
+        by_name: dict[str, FileBeside] = {}
+        for tensor in filter(is_external, _tensors_in(model)):
+            location = self._span(tensor)[0]
+            if location in found:
+                continue
+            try:
+                weights = self._file(location)
+            except UnreadableModel as error:
+                if error.defect != "weights-missing":
+                    raise
+                path = Path(self._location.path).parent / location
+                found[location] = FileBeside(path, location, problem=error.message)
+                continue
+            file = found[location] = FileBeside(weights.path, location, weights.identity)
+            name = os.path.normpath(location)
+            if name.split(os.sep)[0] == os.pardir or by_name.setdefault(name, file).path != file.path:
+                # `link/../weights.bin` is another file where the link is a folder.
+                message = f"external data is at {location!r}, which leads through a link and back"
+                raise self._unreadable("external-data-path", f"{message}, expected a path without '..'")
+        return [*found.values()]
 
     def _load(
         self, tensor: TensorProto, element_type: ElementType | None, shape: tuple[int, ...]
     ) -> "Array | None":
         if element_type is None:
             return None
-        if not is_external(tensor):
-            return _embedded(tensor, element_type, shape)
-        span, size = span_of(tensor), element_type.byte_size(prod(shape))
-        if isinstance(span, Problem) or (span.length is not None and span.length < size):
+        if is_external(tensor):
+            try:
+                location, offset, length = self._span(tensor)
+                size = element_type.byte_size(prod(shape))
+                is_short = length is not None and length < size
+                view = None if is_short else self._file(location).view(offset, size)
+            except UnreadableModel:
+                return None
+            return None if view is None else decode(view, element_type, shape)
+        if _wrong_size(tensor, element_type, prod(shape)) is not None:
             return None
-        file = self.file(span.location)
-        view = None if isinstance(file, Problem) else file.view(span.offset, size)
-        return None if view is None else decode(view, element_type, shape)
+        try:
+            array = numpy_helper.to_array(tensor)
+        except Exception:
+            # Text that is not UTF-8, segments, types that this version of onnx or NumPy lacks.
+            return None
+        array.flags.writeable = False
+        return array if array.shape == shape else None
 
-    def _place_problem(self, tensor: TensorProto, size: int, label: str) -> Problem | None:
-        span = span_of(tensor)
-        if isinstance(span, Problem):
-            return span
-        if span.length is not None and span.length != size:
-            message = (
-                f"{label} has {counted(span.length, 'byte')} in {span.location!r}, its type and shape need"
-            )
-            return Problem("constant-size", f"{message} {_show_count(size)}")
-        file = self.file(span.location)
-        if isinstance(file, Problem):
-            if file.kind != "weights-missing":
-                return file
-            self._uses.setdefault((span.location, False), []).append(label)
-        elif file.size is not None and span.offset + size > file.size:
-            wanted = f"{label} needs bytes {span.offset} to {_show_count(span.offset + size)}"
-            self._uses.setdefault((span.location, True), []).append(wanted)
-        return None
+    def _misfit(self, tensor: TensorProto, element_type: ElementType, count: int, label: str) -> str:
+        """Return why a tensor has not the bytes that it needs, "" if it has; note files that lack them."""
+        if not is_external(tensor):
+            wrong = _wrong_size(tensor, element_type, count)
+            if wrong is None:
+                return ""
+            dims = ", ".join(map(str, tensor.dims))
+            return f"{label} has {wrong[0]}, its type {element_type.name} and shape [{dims}] need {wrong[1]}"
+        (location, offset, length), size = self._span(tensor), element_type.byte_size(count)
+        if length is not None and length != size:
+            found = f"{label} has {counted(length, 'byte')} in {location!r}"
+            return f"{found}, its type and shape need {_show_count(size)}"
+        try:
+            file = self._file(location)
+        except UnreadableModel as error:
+            if error.defect != "weights-missing":
+                raise
+            self._uses.setdefault((location, False), []).append(label)
+            return ""
+        if file.size is not None and offset + size > file.size:
+            wanted = f"{label} needs bytes {offset} to {_show_count(offset + size)}"
+            self._uses.setdefault((location, True), []).append(wanted)
+        return ""
 
-    def _open(self, location: str) -> Weights | Problem:
+    def _span(self, tensor: TensorProto) -> tuple[str, int, int | None]:
+        """Return where a tensor says that its bytes are: the file, the first, and how many if it says so."""
+        entries = {text(entry.key): text(entry.value) for entry in tensor.external_data}
+        for key in ("offset", "length"):
+            written = entries.get(key, "0")
+            if not (written.isascii() and written.isdigit() and len(written) < 20):
+                message = f"the {key} of the external data of {text(tensor.name)!r} is {written!r}"
+                raise self._unreadable("bad-number", f"{message}, expected a number of bytes")
+        length = int(entries["length"]) if "length" in entries else None
+        return entries.get("location", ""), int(entries.get("offset", "0")), length
+
+    def _file(self, location: str) -> Weights:
+        """Return the file of weights that tensors name so; it is opened once."""
+        if location not in self._files:
+            try:
+                self._files[location] = self._open(location)
+            except UnreadableModel as error:
+                self._files[location] = error
+        found = self._files[location]
+        if isinstance(found, UnreadableModel):
+            raise found
+        return found
+
+    def _open(self, location: str) -> Weights:
+        kind = "external-data-path"
         if not location:
-            return Problem("external-data-path", "the location of external data is empty, expected a file")
+            raise self._unreadable(kind, "the location of external data is empty, expected a file")
         if PurePath(location).is_absolute() or PureWindowsPath(location).anchor:
             message = f"external data is at {location!r}, expected a path relative to the model's folder"
-            return Problem("external-data-path", message)
+            raise self._unreadable(kind, message)
         if not self._folders:
-            return Problem("weights-missing", f"there is no {location!r} beside standard input")
+            raise self._unreadable("weights-missing", f"there is no {location!r} beside standard input")
         try:
             found = os.path.realpath(os.path.join(self._folders[0], location))
             if not any(Path(found).is_relative_to(folder) and found != folder for folder in self._folders):
                 message = f"external data at {location!r} is outside of the model's folder"
-                return Problem("external-data-path", f"{message}, expected a file inside it")
+                raise self._unreadable(kind, f"{message}, expected a file inside it")
             if not stat.S_ISREG(os.stat(found).st_mode):
-                return Problem("weights-missing", f"{location!r} is no regular file")
+                raise self._unreadable("weights-missing", f"{location!r} is no regular file")
             file = Weights(Path(found))
             reason = file.error
         except (OSError, ValueError) as error:
-            file, reason = None, (getattr(error, "strerror", None) or str(error)).lower()
-        if file is None or file.size is None:
-            return Problem("weights-missing", f"{location!r} cannot be read ({reason})")
+            reason = (getattr(error, "strerror", None) or str(error)).lower()
+        if reason:
+            raise self._unreadable("weights-missing", f"{location!r} cannot be read ({reason})")
         return file
+
+    def _unreadable(self, kind: str, message: str) -> UnreadableModel:
+        return UnreadableModel(kind, message, self._location)
+
+
+_HOLDERS = frozenset(
+    {
+        "AttributeProto", "FunctionProto", "GraphProto", "NodeProto", "SparseTensorProto", "TensorProto",
+        "TrainingInfoProto",
+    }
+)  # fmt: skip
+"""Messages that tensors can be in."""
+
+
+def _tensors_in(message: Message) -> Iterator[TensorProto]:
+    """Yield every tensor in a message: of graphs, functions, attributes, what trains a model."""
+    if isinstance(message, TensorProto):
+        yield message
+        return
+    for field, value in message.ListFields():
+        if field.message_type is not None and field.message_type.name in _HOLDERS:
+            for one in [value] if isinstance(value, Message) else value:
+                yield from _tensors_in(one)
 
 
 def is_external(tensor: TensorProto) -> bool:
@@ -190,30 +244,18 @@ def is_external(tensor: TensorProto) -> bool:
     return tensor.data_location == TensorProto.EXTERNAL
 
 
-def span_of(tensor: TensorProto) -> Span | Problem:
-    """Return where a tensor says that its bytes are, or the number that is none."""
-    entries = {text(entry.key): text(entry.value) for entry in tensor.external_data}
-    for key in ("offset", "length"):
-        written = entries.get(key, "0")
-        if not (written.isascii() and written.isdigit() and len(written) < 20):
-            message = f"the {key} of the external data of {text(tensor.name)!r} is {written!r}"
-            return Problem("bad-number", f"{message}, expected a number of bytes")
-    length = int(entries["length"]) if "length" in entries else None
-    return Span(entries.get("location", ""), int(entries.get("offset", "0")), length)
-
-
 def shape_of(tensor: TensorProto) -> tuple[int, ...] | None:
     """Return the dimensions of a tensor, None if one is negative."""
-    dims = tuple(tensor.dims[:])
+    dims = tuple(tensor.dims)
     return None if dims and min(dims) < 0 else dims
 
 
-def is_small_and_sound(tensor: TensorProto) -> bool:
-    """Tell whether a tensor may be copied and handed to native code."""
+def is_sound(tensor: TensorProto) -> bool:
+    """Tell whether a tensor holds in the model what its type and shape need."""
     shape, element_type = shape_of(tensor), from_onnx_number(tensor.data_type)
-    if shape is None or element_type is None or is_external(tensor) or prod(shape) > SEEN_BY_INFERENCE:
+    if shape is None or element_type is None or is_external(tensor):
         return False
-    return _size_problem(tensor, element_type, prod(shape), "") is None
+    return _wrong_size(tensor, element_type, prod(shape)) is None
 
 
 def attribute_value(attribute: AttributeProto, node: Node, tensors: Tensors) -> Any:
@@ -241,23 +283,6 @@ def attribute_value(attribute: AttributeProto, node: Node, tensors: Tensors) -> 
         case AttributeProto.TENSORS:
             return [tensors.constant(tensor, text(tensor.name), node) for tensor in attribute.tensors]
     return attribute
-
-
-def listed_constant(name: str, values: Any, node: Node) -> Constant | None:
-    """Return the constant of a Constant node's attribute `value_ints` or the like; None for any other."""
-    kind = name.removeprefix("value_")
-    type_name, type, dtype = _LISTED.get(kind.removesuffix("s"), ("", None, ""))
-    listed = values if kind.endswith("s") else [values]
-    if type is None or not isinstance(listed, list) or not all(type is value.__class__ for value in listed):
-        return None
-    shape = (len(listed),) if kind.endswith("s") else ()
-
-    def load() -> "Array":
-        import numpy
-
-        return _read_only(numpy.array(listed, dtype=dtype).reshape(shape))
-
-    return Constant(node, ELEMENT_TYPES[type_name], shape, load)
 
 
 def make_tensor(array: "Array", element_type: ElementType | None = None) -> TensorProto:
@@ -296,19 +321,8 @@ def make_attribute(name: str, value: Any) -> AttributeProto:
         raise TypeError(f"attribute {name!r} is {found}, {expected}") from error
 
 
-def _embedded(tensor: TensorProto, element_type: ElementType, shape: tuple[int, ...]) -> "Array | None":
-    if _size_problem(tensor, element_type, prod(shape), "") is not None:
-        return None
-    try:
-        array = numpy_helper.to_array(tensor)
-    except Exception:
-        # Text that is not UTF-8, segments, types that this version of onnx or NumPy lacks.
-        return None
-    return _read_only(array) if array.shape == shape else None
-
-
-def _size_problem(tensor: TensorProto, element_type: ElementType, count: int, label: str) -> Problem | None:
-    """Compare what a tensor holds with what its type and shape need."""
+def _wrong_size(tensor: TensorProto, element_type: ElementType, count: int) -> tuple[str, str] | None:
+    """Return what a tensor in the model holds and what it needs, None if these are the same."""
     if tensor.HasField("raw_data") and element_type.kind != "string":
         found, needed, unit = len(tensor.raw_data), element_type.byte_size(count), "bytes"
     else:
@@ -318,25 +332,9 @@ def _size_problem(tensor: TensorProto, element_type: ElementType, count: int, la
             needed = 2 * count
         elif element_type.bits in (2, 4):
             needed = element_type.byte_size(count)
-    if found == needed:
-        return None
-    dims = ", ".join(map(str, tensor.dims))
-    message = f"{label} has {found} {unit}, its type {element_type.name} and shape [{dims}]"
-    return Problem("constant-size", f"{message} need {_show_count(needed)}")
+    return None if found == needed else (f"{found} {unit}", _show_count(needed))
 
 
 def _show_count(number: int) -> str:
     """Print a number of bytes; the product of hostile dimensions may have thousands of digits."""
     return str(number) if number < 2**64 else "more than 2**64"
-
-
-def _folders_of(path: str) -> tuple[str, ...]:
-    """Return the folder the model is named in and, if that is a link, the one it is kept in."""
-    named = os.path.realpath(os.path.dirname(os.path.abspath(path)))
-    kept = os.path.dirname(os.path.realpath(path))
-    return (named,) if named == kept else (named, kept)
-
-
-def _read_only(array: "Array") -> "Array":
-    array.flags.writeable = False
-    return array

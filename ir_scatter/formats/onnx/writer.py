@@ -1,66 +1,46 @@
-"""Patches to ONNX files: a copy of the model in which nodes are replaced and nothing else.
+"""Patches to ONNX files: a copy of the model in which nodes are replaced and nothing else."""
 
-What has to go along with such a copy are the files beside the model that its tensors are in.
-"""
-
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, NamedTuple
 
-from onnx import (
-    AttributeProto,
-    FunctionProto,
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    SparseTensorProto,
-    TensorProto,
-)
+import onnx
+from google.protobuf.wrappers_pb2 import BytesValue
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType
-from ir_scatter.core.errors import NotEditable, UnreadableModel
+from ir_scatter.core.errors import NotEditable
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
 from ir_scatter.core.model import Model, Node, Value
-from ir_scatter.formats.base import FileBeside, OneInput, OneNode
-from ir_scatter.formats.onnx.functions import attribute_is_kept, content
+from ir_scatter.core.shapes import show
+from ir_scatter.formats.base import OneInput, OneNode
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import (
     DEFAULT_DOMAINS,
     GraphIndex,
     function_key,
     graphs_of,
-    index_graph,
     is_graph,
+    kind_of,
     normal_domain,
     text,
 )
-from ir_scatter.formats.onnx.scan_outputs import keep_ranks
-from ir_scatter.formats.onnx.tensors import Problem, is_external, make_attribute, make_tensor, span_of
+from ir_scatter.formats.onnx.inference import tensor_message
+from ir_scatter.formats.onnx.reader import INSTANCES
+from ir_scatter.formats.onnx.tensors import make_attribute, make_tensor
 
 LARGEST = 2**31 - 1
 """Bytes that a protobuf file can have."""
 
-
-@dataclass(frozen=True, slots=True)
-class OnnxText:
-    """A model to be written.
-
-    Attributes:
-        data: the bytes of the file.
-        names: for each patch the names of the nodes that it put in, the one of the result last.
-    """
-
-    data: bytes
-    names: tuple[tuple[str, ...], ...]
+_LARGEST_OPSET = 2**31 - 1
+"""onnx counts in 32 bits, what is written in a file has 64."""
 
 
 def write_onnx(
     model: Model, patches: Sequence[Patch], change: Callable[[ModelProto], None] | None = None
-) -> OnnxText:
+) -> bytes:
     """Replace nodes in a copy of a model.
 
     A node of a function is replaced in the definition, for all calls.
@@ -76,76 +56,36 @@ def write_onnx(
     """
     copy = ModelProto()
     copy.CopyFrom(model.source)
-    by_graph: dict[GraphIndex, dict[int, int]] = defaultdict(dict)
-    for number, patch in enumerate(patches):
-        assert isinstance(patch.node.graph, OnnxGraph)
-        positions = by_graph[patch.node.graph.index]
+    by_graph: dict[GraphIndex, dict[int, Patch]] = defaultdict(dict)
+    for patch in patches:
+        positions = by_graph[_onnx(patch.node.graph).index]
         if patch.node.handle in positions:
             raise ValueError(f"{patch.node.scope} is replaced twice, expected once")
-        positions[patch.node.handle] = number
-    names: list[tuple[str, ...]] = [()] * len(patches)
-    templates: dict[int, _Template] = {}
-    places = list(_places(model, copy))
-    keep_ranks(model, ((place.index, place.graph) for place in places), patches)
+        positions[patch.node.handle] = patch
+    places, steps = list(_places(model, copy)), dict[int, list[_Step]]()
+    _keep_ranks(model, places, by_graph)
     for place in reversed(places):  # bodies go before the nodes that hold them
-        wanted = sorted(by_graph.pop(place.index, {}).items())
-        made = _replace(place, {at: patches[number] for at, number in wanted}, templates)
-        for (_, number), new in zip(wanted, made, strict=True):
-            names[number] = new
+        _replace(place, by_graph.pop(place.index, {}), steps)
     if by_graph:
         raise ValueError("a node is to be replaced that the model does not have")
     if change is not None:
         change(copy)
     try:
         data = bytes(copy.SerializeToString(deterministic=True))
-    except Exception as error:
+    except Exception:
         # EncodeError or ValueError, as the version of protobuf has it; nothing else can be wrong here.
-        raise _too_large(model.path) from error
-    if len(data) > LARGEST:
-        raise _too_large(model.path)
-    return OnnxText(data, tuple(names))
+        data = b""
+    if not 0 < len(data) <= LARGEST:
+        raise NotEditable(
+            f"{model.path}: with the new nodes the model takes more than 2 GiB, the most that a protobuf "
+            "file can have, expected large tensors as external data"
+        )
+    return data
 
 
-def _too_large(path: str) -> NotEditable:
-    return NotEditable(
-        f"{path}: with the new nodes the model takes more than 2 GiB, the most that a protobuf file "
-        "can have, expected large tensors as external data"
-    )
-
-
-# Where nodes are put
-
-
-class _Names:
-    """The names of a model's main graph, or of a function, with all bodies and what trains them.
-
-    Values of a body may not have the name of a value around it, so that all share one set. So do
-    values and nodes, because a new node has the name of its output.
-    """
-
-    def __init__(self, graphs: Iterable[GraphIndex]) -> None:
-        self._graphs = [*graphs]
-        self._taken: set[str] = set()
-        self._numbers: dict[str, int] = {}
-
-    def new(self, wanted: str) -> str:
-        """Return a name that nothing else has, and take it."""
-        while self._graphs:
-            self._taken.update(*_names_of(self._graphs.pop()))
-        name, number = wanted, self._numbers.get(wanted, 2)
-        while name in self._taken:
-            name, number = f"{wanted}_{number}", number + 1
-        self._numbers[wanted] = number
-        self._taken.add(name)
-        return name
-
-
-def _names_of(index: GraphIndex) -> Iterator[Iterable[str]]:
-    """Yield what a graph names or refers to; a stored type without a value has a name, too."""
-    yield [node.name for node in index.nodes]
-    yield from (index.producers, index.inputs, index.outputs, index.initializers)
-    yield from (index.sparse_initializers, index.stored)
-    yield from [node.input[:] for node in index.nodes]
+def _onnx(graph: object) -> OnnxGraph:
+    assert isinstance(graph, OnnxGraph)
+    return graph
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,34 +95,32 @@ class _Place:
     Attributes:
         index: the graph as it was read.
         graph: the one in the copy.
-        names: of the graph and of all that it shares names with.
+        taken: gives the names that new nodes and values may not have, and is told theirs.
         uses: the graphs that calls make of it, if it is one of a function.
     """
 
     index: GraphIndex
     graph: GraphProto | FunctionProto
-    names: _Names
+    taken: Callable[[], set[str]]
     uses: Sequence[OnnxGraph] = ()
 
 
 def _places(model: Model, copy: ModelProto) -> Iterator[_Place]:
-    """Yield every graph of a model in the order of the file: main graph, functions, bodies behind each."""
-    assert isinstance(model.graph, OnnxGraph)
-    index = model.graph.index
-    training = [
-        index_graph(graph, frozenset())
-        for info in copy.training_info
-        for graph in (info.initialization, info.algorithm)
-    ]
-    names = _Names([*index.all_graphs(), *(inner for graph in training for inner in graph.all_graphs())])
-    yield from _with_bodies(_Place(index, copy.graph, names))
+    """Yield every graph of a model in the order of the file: main graph, functions, bodies behind each.
+
+    Values of a body may not have the name of a value around it, so that all share one set of names. So
+    do values and nodes, because a new node has the name of its output.
+    """
+    index = _onnx(model.graph).index
+    parts = [part for info in copy.training_info for part in (info.initialization, info.algorithm)]
+    yield from _with_bodies(
+        _Place(index, copy.graph, cache(partial(_names_of, [index, *map(GraphIndex, parts)])))
+    )
     first = {function_key(function): function for function in reversed(copy.functions)}
-    keys = dict.fromkeys(map(function_key, copy.functions))
-    for key, function in zip(keys, model.functions, strict=True):
-        assert isinstance(function.definition, OnnxGraph)
-        uses = [use for use in function.instances if isinstance(use, OnnxGraph)]
-        index = function.definition.index
-        yield from _with_bodies(_Place(index, first[key], _Names(index.all_graphs()), uses))
+    for key, function in zip(_onnx(model.graph).shared.definitions, model.functions, strict=True):
+        index = _onnx(function.definition).index
+        taken = cache(partial(_names_of, [index]))
+        yield from _with_bodies(_Place(index, first[key], taken, [*map(_onnx, function.instances)]))
 
 
 def _with_bodies(place: _Place) -> Iterator[_Place]:
@@ -191,180 +129,137 @@ def _with_bodies(place: _Place) -> Iterator[_Place]:
         attributes = [one for one in place.graph.node[position].attribute if is_graph(one)]
         graphs = dict(pair for one in attributes if not one.ref_attr_name for pair in graphs_of(one))
         for name, body in bodies.items():
-            yield from _with_bodies(_Place(body, graphs[name], place.names, place.uses))
+            yield from _with_bodies(_Place(body, graphs[name], place.taken, place.uses))
 
 
-# Fragments as messages
+def _names_of(graphs: Iterable[GraphIndex]) -> set[str]:
+    """Return what graphs name or refer to; a stored type without a value has a name, too."""
+    taken = set[str]()
+    for index in [inner for graph in graphs for inner in graph.all_graphs()]:
+        taken.update(index.producers, index.inputs, index.outputs, index.initializers)
+        taken.update(index.sparse_initializers, index.stored)
+        for node in index.nodes:
+            taken.add(node.name)
+            taken.update(node.input)
+    return taken
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Step:
-    """A node to insert: its fields but for names, what it computes, and what it reads by number."""
+class _Step(NamedTuple):
+    """A node of a fragment without names, and what it reads by number.
 
-    fields: bytes
-    domain: str
+    0 is nothing, then come the inputs of the node that is replaced, then what the steps compute.
+    """
+
     label: str
-    inputs: tuple[int, ...] = ()
+    proto: NodeProto
+    inputs: tuple[int, ...]
 
 
-@dataclass(slots=True, eq=False)
-class _Template:
-    """A fragment as messages, made once for all the nodes that it replaces.
+def _steps_of(fragment: Fragment) -> list[_Step]:
+    """Return the nodes of a fragment, each constant before the first that reads it, the result last.
 
-    What nodes read is a number: 0 is nothing, then come the inputs of the node that is replaced, then
-    the outputs of the steps.
-
-    Attributes:
-        fragment: what is written.
-        result: the node that the replaced one becomes.
-        steps: the nodes to insert, each constant before the first node that reads it.
-        inputs: what the result reads.
-        attributes: those of the result, by name.
+    Raises:
+        TypeError: an attribute or a constant is of a type that ONNX does not have.
+        ValueError: a node reads what no node before it computes.
     """
-
-    fragment: Fragment
-    result: NewNode = field(init=False)
-    steps: list[_Step] = field(default_factory=list)
-    inputs: tuple[int, ...] = ()
-    attributes: Mapping[str, AttributeProto] = field(default_factory=dict)
-    _made: dict[int, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Make the messages.
-
-        Raises:
-            TypeError: an attribute or a constant is of a type that ONNX does not have.
-            ValueError: a node reads what no node before it computes.
-        """
-        *before, self.result = self.fragment.news
-        for new in before:
-            inputs = self._wires(new)
-            proto = NodeProto(op_type=new.type, domain=new.domain)
-            proto.attribute.extend(make_attribute(*item) for item in new.attributes.items())
-            self._add(new.output, new.label, proto, inputs)
-        self.inputs = self._wires(self.result)
-        self.attributes = {
-            name: make_attribute(name, value) for name, value in self.result.attributes.items()
-        }
-
-    def keeps_inputs(self, count: int) -> bool:
-        """Tell whether only the fields of a replaced node with so many inputs change."""
-        return not self.steps and self.inputs == tuple(range(1, 1 + count))
-
-    def _wires(self, new: NewNode) -> tuple[int, ...]:
-        return tuple(0 if value is None else self._wire(new, value) for value in new.inputs)
-
-    def _wire(self, new: NewNode, value: Value) -> int:
-        """Return the number of an input; a new constant becomes a step."""
-        given, made = self.fragment.number_given(value), self._made.get(id(value))
-        if given is not None:
-            return 1 + given
-        if made is not None:
-            return made
-        constant = value.constant
-        if not isinstance(constant, NewConstant):
-            raise ValueError(f"{new.label} reads {value.name!r}, which no node before it computes")
-        proto = NodeProto(op_type="Constant")
-        tensor = make_tensor(constant.array, constant.element_type)
-        proto.attribute.add(name="value", type=AttributeProto.TENSOR, t=tensor)
-        return self._add(value, constant.label, proto)
-
-    def _add(self, output: Value, label: str, proto: NodeProto, inputs: tuple[int, ...] = ()) -> int:
-        number = self._made[id(output)] = 1 + len(self.fragment.given) + len(self.steps)
-        self.steps.append(_Step(proto.SerializeToString(deterministic=True), proto.domain, label, inputs))
-        return number
-
-
-def _replace(
-    place: _Place, patches: Mapping[int, Patch], templates: dict[int, _Template]
-) -> Iterator[tuple[str, ...]]:
-    """Replace nodes of one graph; yield the names of the nodes that each patch put in.
-
-    A graph that grows is written anew at once: to insert nodes one by one moves all that follow.
-    """
-    old, grown, done = place.graph.node[:] if patches else [], list[NodeProto](), 0
-    for position, patch in patches.items():
-        key = id(patch.fragment)
-        template = templates.get(key) or templates.setdefault(key, _Template(patch.fragment))
-        proto, steps = old[position], list[NodeProto]()
-        if not template.keeps_inputs(len(proto.input)):
-            grown += old[done:position]
-            done = position
-            steps = _connect(place, proto, patch.node.name, template)
-            grown += steps
-        _edit(proto, place, patch.node, template)
-        yield (*(step.name for step in steps), patch.node.name)
-    if grown:
-        grown += old[done:]
-        del place.graph.node[:]
-        place.graph.node.extend(grown)
-
-
-def _connect(place: _Place, old: NodeProto, base: str, template: _Template) -> list[NodeProto]:
-    """Connect the node that is replaced to the steps before it; return them."""
-    alias = old.domain if old.domain in DEFAULT_DOMAINS else ""  # a model may import one spelling only
-    count, steps = len(template.fragment.given), list[NodeProto]()
-    given = old.input[:count]
-    names: list[str | bytes] = ["", *given, *[""] * (count - len(given))]
-    for step in template.steps:
-        name = place.names.new(f"{base}/{step.label}")
-        node = NodeProto.FromString(step.fields)
-        if alias and not step.domain:
-            node.domain = alias
-        _name(node, [names[number] for number in step.inputs], name)
-        steps.append(node)
-        names.append(name)
-    _name(old, [names[number] for number in template.inputs])
+    steps, numbers, first = list[_Step](), dict[int, int](), 1 + len(fragment.given)
+    for new in fragment.news:
+        inputs = []
+        for value in new.inputs:
+            given = None if value is None else fragment.number_given(value)
+            if value is not None and given is None and id(value) not in numbers:
+                constant = value.constant
+                if not isinstance(constant, NewConstant):
+                    raise ValueError(f"{new.label} reads {value.name!r}, which no node before it computes")
+                proto, tensor = (
+                    NodeProto(op_type="Constant"),
+                    make_tensor(constant.array, constant.element_type),
+                )
+                proto.attribute.add(name="value", type=AttributeProto.TENSOR, t=tensor)
+                numbers[id(value)] = first + len(steps)
+                steps.append(_Step(constant.label, proto, ()))
+            inputs.append(0 if value is None else numbers[id(value)] if given is None else 1 + given)
+        proto = NodeProto(op_type=new.type, domain=new.domain)
+        proto.attribute.extend(make_attribute(*item) for item in new.attributes.items())
+        numbers[id(new.output)] = first + len(steps)
+        steps.append(_Step(new.label, proto, tuple(inputs)))
     return steps
 
 
-def _name(proto: NodeProto, inputs: "list[str | bytes]", name: str | None = None) -> None:
-    """Write the inputs of a node, without what is left out at the end, and its name."""
-    while inputs and not inputs[-1]:
-        inputs.pop()
+def _replace(place: _Place, patches: Mapping[int, Patch], known: dict[int, list[_Step]]) -> None:
+    """Replace nodes of one graph, which is written anew if it grows: to insert moves all that follow."""
+    nodes, done = list[NodeProto](), 0
+    for position, patch in sorted(patches.items()):
+        proto, node = place.graph.node[position], patch.node
+        if id(patch.fragment) not in known:
+            known[id(patch.fragment)] = _steps_of(patch.fragment)
+        *before, result = known[id(patch.fragment)]
+        nodes += place.graph.node[done:position]
+        if before or result.inputs != tuple(range(1, 1 + len(proto.input))):
+            alias = proto.domain if proto.domain in DEFAULT_DOMAINS else ""  # the only one it may import
+            count = len(patch.fragment.given)
+            given = proto.input[:count]
+            names: list[str | bytes] = ["", *given, *[""] * (count - len(given))]
+            for step in before:
+                new, wanted, number = NodeProto(), f"{node.name}/{step.label}", 2
+                name = wanted
+                while name in place.taken():
+                    name, number = f"{wanted}_{number}", number + 1
+                place.taken().add(name)
+                new.CopyFrom(step.proto)
+                if alias and not new.domain:
+                    new.domain = alias
+                _connect(new, [names[number] for number in step.inputs])
+                new.name = name
+                new.output.append(name)
+                nodes.append(new)
+                names.append(name)
+            _connect(proto, [names[number] for number in result.inputs])
+        _edit(proto, place, node, patch.fragment.result, result.proto, is_alone=not before)
+        nodes.append(proto)
+        done = position + 1
+    nodes += place.graph.node[done:]
+    if len(nodes) > len(place.graph.node):
+        del place.graph.node[:]
+        place.graph.node.extend(nodes)
+
+
+def _connect(proto: NodeProto, names: list[str | bytes]) -> None:
+    """Write the inputs of a node, without what is left out at the end."""
+    while names and not names[-1]:
+        names.pop()
     del proto.input[:]
-    if any(isinstance(one, bytes) for one in inputs):  # protobuf hands out what it does not take
-        proto.MergeFromString(b"".join(map(_input_field, inputs)))
-    else:
-        proto.input.extend(inputs)
-    if name is not None:
-        proto.name = name
-        proto.output.append(name)
+    for name in names:
+        if isinstance(name, str):
+            proto.input.append(name)
+        else:  # protobuf hands out what it does not take; the first field is one in both messages
+            proto.MergeFromString(BytesValue(value=name).SerializeToString())
 
 
-def _input_field(name: str | bytes) -> bytes:
-    """Return an input of a node as protobuf writes it."""
-    content, length = name.encode() if isinstance(name, str) else name, bytearray()
-    rest = len(content)
-    while rest > 0x7F:
-        length.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    return bytes((NodeProto.INPUT_FIELD_NUMBER << 3 | 2, *length, rest)) + content
-
-
-def _edit(proto: NodeProto, place: _Place, node: Node, template: _Template) -> None:
-    """Make the replaced node the one that computes its result."""
-    result, wanted = template.result, dict(template.attributes)
-    proto.op_type = result.type
-    if normal_domain(proto.domain) != result.domain:
-        proto.domain = result.domain
+def _edit(
+    proto: NodeProto, place: _Place, node: Node, result: NewNode, new: NodeProto, *, is_alone: bool
+) -> None:
+    """Make the replaced node the one that computes its result; what it has already stays as it is."""
+    proto.op_type = new.op_type
+    if normal_domain(proto.domain) != new.domain:
+        proto.domain = new.domain
     if proto.overload:
         proto.ClearField("overload")
+    wanted = {text(one.name): one for one in new.attribute}
     for at in reversed(range(len(proto.attribute))):
         attribute = proto.attribute[at]
-        name = text(attribute.name)
-        new = wanted.get(name)
+        written = wanted.get(text(attribute.name))
         if attribute.ref_attr_name:
-            written, is_alone = template.attributes.get(name), not template.steps
-            is_kept = attribute_is_kept(attribute, node, place.uses, result, written, is_alone=is_alone)
+            is_kept = _is_kept(attribute, node, place.uses, result, written, is_alone=is_alone)
         else:
-            is_kept = new is not None and (attribute == new or content(attribute) == content(new))
+            is_kept = written is not None and (
+                attribute == written or _content(attribute) == _content(written)
+            )
         if is_kept:
-            wanted.pop(name, None)
+            wanted.pop(text(attribute.name), None)
         else:
             del proto.attribute[at]
-    if wanted:
-        proto.attribute.extend(wanted.values())
+    proto.attribute.extend(wanted.values())
     known = {*proto.input, *proto.output} if proto.device_configurations else set()
     for configuration in proto.device_configurations:
         # What says how to distribute an input that the node has no longer goes, too.
@@ -373,85 +268,191 @@ def _edit(proto: NodeProto, place: _Place, node: Node, template: _Template) -> N
                 del configuration.sharding_spec[at]
 
 
-# Files beside the model
+# Attributes that calls give
 
 
-def external_files(model: Model) -> list[FileBeside]:
-    """Return every place outside of the file that a tensor of a model names, in the order of use.
+def _references(node: Node) -> dict[str, str]:
+    """Return what each call of a function gives a node, "@axis" by the name of the attribute."""
+    written = _onnx(node.graph).index.nodes[node.handle].attribute
+    return {text(one.name): f"@{text(one.ref_attr_name)}" for one in written if one.ref_attr_name}
+
+
+def _is_kept(
+    reference: AttributeProto,
+    node: Node,
+    uses: Sequence[OnnxGraph],
+    result: NewNode,
+    written: AttributeProto | None,
+    *,
+    is_alone: bool,
+) -> bool:
+    """Tell whether an attribute that each call gives (`axis = @dim`) remains one of the node that comes.
+
+    That is made for one value, the one in the graph where the node was seen.
+
+    Args:
+        reference: the attribute.
+        node: the node that is replaced.
+        uses: the graphs of the function.
+        result: the node that replaces it.
+        written: the result's attribute of that name.
+        is_alone: whether nothing else replaces the node.
 
     Raises:
-        UnreadableModel: a file is outside of the model's folder, a tensor names no file, or two files
-            could not be told apart beside a copy of the model.
+        NotEditable: the value matters, and calls may give another one than was seen.
     """
-    assert isinstance(model.graph, OnnxGraph)
-    found: dict[str, FileBeside] = {}
-    by_name: dict[str, FileBeside] = {}
-    for tensor in _external_tensors(model.source):
-        span = span_of(tensor)
-        if isinstance(span, Problem):
-            raise _unreadable(model, span)
-        location = span.location
-        if location in found:
-            continue
-        weights = model.graph.shared.tensors.file(location)
-        if isinstance(weights, Problem):
-            if weights.kind != "weights-missing":
-                raise _unreadable(model, weights)
-            path = Path(model.path).parent / location
-            found[location] = FileBeside(path, location, problem=weights.message)
-            continue
-        file = found[location] = FileBeside(weights.path, location, weights.identity)
-        name = os.path.normpath(location)
-        if name.split(os.sep)[0] == os.pardir or by_name.setdefault(name, file).path != file.path:
-            # `link/../weights.bin` is another file where the link is a folder.
-            message = f"external data is at {location!r}, which leads through a link and back"
-            raise _unreadable(
-                model, Problem("external-data-path", f"{message}, expected a path without '..'")
-            )
-    return [*found.values()]
+    name, asked = text(reference.name), reference.ref_attr_name
+    given = _onnx(node.graph).shared.bindings.get(asked)
+    before = _content(given or _default(node.domain, node.type, node.opset, name))
+    after = _content(written or _default(result.domain, result.type, result.opset, name))
+    is_equal = before is not None and before == after
+    if is_equal and is_alone:
+        return True
+    seen = _content(given)
+    if len(uses) > INSTANCES or any(_content(use.shared.bindings.get(asked)) != seen for use in uses):
+        raise NotEditable(
+            f"{node.scope}: {name!r} is what each call of the function gives as {text(asked)!r}, "
+            f"expected the same value in all calls, as {result.type} is written for one value"
+        )
+    return is_equal and given is not None and written is not None
 
 
-def _external_tensors(model: ModelProto) -> Iterator[TensorProto]:
-    """Yield the tensors in other files: of graphs, functions, bodies, attributes and what trains a model."""
-    yield from _of_graph(model.graph)
-    for training in model.training_info:
-        yield from _of_graph(training.initialization)
-        yield from _of_graph(training.algorithm)
-    for function in model.functions:
-        yield from _of_attributes(function.attribute_proto)
-        yield from _of_attributes([one for node in function.node for one in node.attribute])
+def _content(attribute: AttributeProto | None) -> bytes | None:
+    """Return what an attribute holds, whatever it is called and whatever later versions know of it."""
+    if attribute is None:
+        return None
+    copy = AttributeProto()
+    copy.CopyFrom(attribute)
+    copy.DiscardUnknownFields()
+    copy.type = kind_of(attribute)  # type: ignore[assignment]  # an int is one
+    for field in ("name", "doc_string", "ref_attr_name"):
+        copy.ClearField(field)
+    return bytes(copy.SerializeToString(deterministic=True))
 
 
-def _of_graph(graph: GraphProto) -> Iterator[TensorProto]:
-    yield from filter(is_external, graph.initializer)
-    yield from _of_sparse(graph.sparse_initializer)
-    yield from _of_attributes([one for node in graph.node for one in node.attribute])
+@cache
+def _default(domain: str, type: str, opset: str | int | None, name: str) -> AttributeProto | None:
+    """Return what an attribute is where it is not written; None if it has no such value."""
+    if not isinstance(opset, int) or not 0 < opset <= _LARGEST_OPSET:
+        return None
+    try:
+        schema = onnx.defs.get_schema(type, opset, domain)
+    except onnx.defs.SchemaError:
+        return None
+    default = schema.attributes[name].default_value if name in schema.attributes else None
+    return default if default is not None and default.type else None
 
 
-_WITHOUT_TENSORS = frozenset(
-    {
-        AttributeProto.INT, AttributeProto.INTS, AttributeProto.FLOAT, AttributeProto.FLOATS,
-        AttributeProto.STRING, AttributeProto.STRINGS, AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS,
+# Outputs of Scans
+
+
+def _keep_ranks(
+    model: Model, places: Iterable[_Place], by_graph: Mapping[GraphIndex, Mapping[int, Patch]]
+) -> None:
+    """Write how many dimensions an output of a Scan's body has, where a replaced node may hide it.
+
+    onnxruntime runs a Scan only if it knows that of every output. It sees it of a scatter node from its
+    data; behind a Reshape to a computed shape it may see nothing. A shape that the file has stays. Sizes
+    are left open: they may be those of certain inputs alone.
+    """
+    main = _onnx(model.graph)
+    hiding = {
+        index: {position for position, patch in patches.items() if _is_hiding(patch)}
+        for index, patches in by_graph.items()
     }
-)  # fmt: skip
+    graphs = [main, *(_onnx(graph) for function in model.functions for graph in function.instances)]
+    if not any(hiding.values()) or not any(graph.index.has_any(frozenset({"Scan"})) for graph in graphs):
+        return
+    is_in_function = any(hiding.get(place.index) for place in places if place.uses)
+    found: dict[tuple[GraphIndex, str], list[Value | None]] = defaultdict(list)
+
+    def follow(graph: OnnxGraph, around: set[str]) -> set[str]:
+        """Return the names that come from replaced nodes, those around a graph included."""
+        names = set(around)
+        for position, node in enumerate(graph.index.nodes):
+            is_reached = position in hiding.get(graph.index, ()) or not names.isdisjoint(node.input)
+            is_reached |= is_in_function and position in graph.index.calls
+            for body in graph.bodies_at(position).values():
+                inner = follow(body, names | body.index.inputs.keys() if is_reached else names)
+                outputs = inner.intersection(body.index.outputs)
+                is_reached |= bool(outputs)
+                for name in outputs if node.op_type == "Scan" and node.domain in DEFAULT_DOMAINS else ():
+                    found[body.index, name].append(body.find(name))
+            if is_reached:
+                names.update(filter(None, node.output))
+        return names
+
+    for graph in graphs:
+        follow(graph, set())
+    for place in places:
+        for output in place.graph.output if isinstance(place.graph, GraphProto) else ():
+            _write_rank(output, found.get((place.index, output.name), ()))
 
 
-def _of_attributes(attributes: Iterable[AttributeProto]) -> Iterator[TensorProto]:
-    for attribute in attributes:
-        if attribute.type not in _WITHOUT_TENSORS:
-            yield from filter(is_external, (attribute.t, *attribute.tensors))
-            yield from _of_sparse([attribute.sparse_tensor, *attribute.sparse_tensors])
-            for graph in (attribute.g, *attribute.graphs):
-                yield from _of_graph(graph)
+def _is_hiding(patch: Patch) -> bool:
+    """Tell whether the shape of the result is anything but that of an input of the node."""
+    result = patch.fragment.result
+    data = result.inputs[0] if result.inputs else None
+    is_given = data is not None and patch.fragment.number_given(data) is not None
+    known = _onnx(patch.node.graph).shared.scatter_types | {patch.node.type}
+    return not is_given or bool(result.domain) or result.type not in known
 
 
-def _of_sparse(tensors: Iterable[SparseTensorProto]) -> Iterator[TensorProto]:
-    for sparse in tensors:
-        yield from filter(is_external, (sparse.values, sparse.indices))
+def _write_rank(output: ValueInfoProto, values: Sequence[Value | None]) -> None:
+    """Write of an output what all uses of its graph agree on, if the file says nothing."""
+    ranks = {None if value is None or value.shape is None else len(value.shape) for value in values}
+    rank = ranks.pop() if len(ranks) == 1 else None
+    if rank is None:
+        return
+    message = tensor_message(output.type)
+    if message is None:
+        types = {value.element_type for value in values if value is not None}
+        known = types.pop() if len(types) == 1 and output.type.WhichOneof("value") is None else None
+        if known is None or known.onnx_number is None:
+            return
+        message = output.type.tensor_type
+        message.elem_type = known.onnx_number
+    if not message.HasField("shape"):
+        message.shape.SetInParent()
+        for _ in range(rank):
+            message.shape.dim.add()
 
 
-def _unreadable(model: Model, problem: Problem) -> UnreadableModel:
-    return UnreadableModel(problem.kind, problem.message, Location(model.path))
+# What people read
+
+_SHORT = 16
+"""Numbers of a new constant that are shown."""
+
+
+def node_lines(patch: Patch) -> Iterator[str]:
+    """Yield the lines of one node and of those that come instead."""
+    node, news = patch.node, patch.fragment.news
+    names = [port.value.name if port.value is not None else "" for port in node.inputs]
+    result = node.outputs[0].name if node.outputs else node.name
+    references = _references(node)
+
+    def line(output: str, type: str, attributes: Mapping[str, Any], inputs: list[str]) -> str:
+        shown = ", ".join(f"{name}={value}" for name, value in attributes.items())
+        return f"{output} = {type}{f'<{shown}>' if shown else ''}({', '.join(inputs)})"
+
+    def named(value: Value | None) -> str:
+        if value is None:
+            return ""
+        number = patch.fragment.number_given(value)
+        if number is not None:
+            return names[number]
+        if isinstance(value.constant, NewConstant):
+            array = value.constant.array
+            return str(array.tolist()) if array.size <= _SHORT else f"{array.dtype.name}{show(array.shape)}"
+        return f"{node.name}/{value.name}"
+
+    yield f"@@ {node.location.scope}\n"
+    yield f"-{line(result, node.type, {**node.attributes, **references}, names)}\n"
+    for new in news:
+        output = result if new is patch.fragment.result else f"{node.name}/{new.label}"
+        kept = references if len(news) == 1 else {}
+        attributes = {name: kept.get(name, value) for name, value in new.attributes.items()}
+        yield f"+{line(output, new.type, attributes, [*map(named, new.inputs)])}\n"
 
 
 IR_VERSION = 10
