@@ -7,7 +7,6 @@ number for each element, beside the element. Behind every other operator a whole
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,8 +14,10 @@ from ir_scatter.analysis.interpreter import Step
 from ir_scatter.compare.measure import measure
 from ir_scatter.compare.result import Excuse, Measure, Verdict
 from ir_scatter.compare.tolerance import Tolerance
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import static
+from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.evaluate.model import compute_node
 from ir_scatter.evaluate.operator import Case
 from ir_scatter.ops.general import GeneralOp, find
@@ -24,12 +25,10 @@ from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.ops.kernels.certainty import count_hits
 from ir_scatter.ops.spec import Reduction, Role
 
-if TYPE_CHECKING:
-    from ir_scatter.core.arrays import Array
-    from ir_scatter.evaluate.certainty import DetailedResult
-
-COMPUTED = -1
+COMPUTED = np.int64(-1)
 """The number of an element that was computed from a contested one, or may be one: nothing is known of it."""
+
+_CERTAIN = np.int64(0)
 
 _ROUNDS = 16
 """So many copies of one contested element are looked at; further ones are open."""
@@ -45,37 +44,33 @@ class Open:
         why: which operator made more of it open than the elements that are reached; "" if none did.
     """
 
-    origins: "Array | None"
+    origins: Array | None
     why: str = ""
 
 
-def computed(where: "Array", why: str = "") -> Open:
+def computed(where: Array, why: str = "") -> Open:
     """Say that some elements are open, and nothing of their values."""
-    return Open(np.where(where, np.int64(COMPUTED), np.int64(0)), why)
+    return Open(np.where(where, COMPUTED, _CERTAIN), why)
 
 
 def whole(why: str, shape: tuple[int, ...] | None) -> Open:
     """Say that all of a tensor is open, its shape as well if that is not known."""
-    return Open(None if shape is None else np.broadcast_to(np.int64(COMPUTED), shape), why)
+    return Open(None if shape is None else np.broadcast_to(COMPUTED, shape), why)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marked:
-    """A tensor on its way through a model.
+    """A tensor on its way through a model, as far as it is known, and what of it is open.
 
-    Attributes:
-        array: the tensor; None if it is not known.
-        open: what of it is; None for nothing.
-        declared: its shape where the tensor is not known but that is.
+    `declared` is its shape where nothing else is known.
     """
 
-    array: "Array | None"
+    array: Array | None
     open: Open | None = None
     declared: tuple[int, ...] | None = None
 
     @property
-    def origins(self) -> "Array | None":
-        """Return what is known of its open elements."""
+    def origins(self) -> Array | None:
         return None if self.open is None else self.open.origins
 
     @property
@@ -84,10 +79,10 @@ class Marked:
         return self.declared if known is None else tuple(known.shape)
 
     @property
-    def numbers(self) -> "Array":
+    def numbers(self) -> Array:
         """Return a number for each element, 0 for those that are not open; the shape must be known."""
         assert self.shape is not None
-        return np.broadcast_to(np.int64(0), self.shape) if self.origins is None else self.origins
+        return np.broadcast_to(_CERTAIN, self.shape) if self.origins is None else self.origins
 
 
 class Register:
@@ -97,52 +92,38 @@ class Register:
         self._results: list[tuple[int, DetailedResult]] = []
         self._next = 1
 
-    def add(self, result: "DetailedResult") -> "Array":
+    def add(self, result: DetailedResult) -> Array:
         """Return the numbers of all elements of a result."""
         start, count = self._next, result.values.size
         self._results.append((start, result))
         self._next += count
         return np.arange(start, start + count, dtype=np.int64).reshape(result.values.shape)
 
-    def allowed(self, numbers: "Array", values: "Array", tolerance: Tolerance) -> "Array":
+    def allowed(self, numbers: Array, values: Array, tolerance: Tolerance) -> Array:
         """Tell for each contested element whether a value is one of those that the document allows.
 
         A number may occur more than once.
         """
         found = np.ones(numbers.shape, np.bool_)
         for start, result in self._results:
-            size, type = result.values.size, result.values.dtype
-            chosen = np.flatnonzero((numbers >= start) & (numbers < start + size))
-            if chosen.size and type == values.dtype:
-                found[chosen] = _allowed(result, numbers[chosen] - start, values[chosen], tolerance)
+            flat = result.values.reshape(-1)
+            left = np.flatnonzero((numbers >= start) & (numbers < start + flat.size))
+            for _ in range(_ROUNDS if flat.dtype == values.dtype else 0):
+                places, first = np.unique(numbers[left] - start, return_index=True)
+                if not places.size:
+                    break
+                probe = flat.copy()
+                probe[places] = values[left[first]]
+                probe = probe.reshape(result.values.shape)
+                allowed = result.allows(probe, tolerance.absolute, tolerance.relative)
+                found[left[first]] = allowed.reshape(-1)[places]
+                left = np.delete(left, first)
         return found
-
-
-def _allowed(result: "DetailedResult", places: "Array", values: "Array", tolerance: Tolerance) -> "Array":
-    """Look at elements of one result: each once in a round."""
-    found = np.ones(places.shape, np.bool_)
-    order = np.argsort(places, kind="stable")
-    ordered = places[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    rounds = np.empty(places.shape, np.int64)
-    rounds[order] = np.arange(places.size) - np.repeat(starts, np.diff(np.r_[starts, places.size]))
-    for number in range(min(int(rounds.max()) + 1, _ROUNDS)):
-        now = rounds == number
-        probe = np.array(result.values, order="C", copy=True)
-        probe.reshape(-1)[places[now]] = values[now]
-        allowed = result.allows(probe, tolerance.absolute, tolerance.relative)
-        found[now] = allowed.reshape(-1)[places[now]]
-    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenOutput:
-    """What of an output of a model is open.
-
-    Attributes:
-        open: its elements.
-        register: which values contested elements may have.
-    """
+    """What of an output of a model is open, and which values its contested elements may have."""
 
     open: Open
     register: Register
@@ -150,10 +131,9 @@ class OpenOutput:
     @property
     def excuse(self) -> Excuse:
         origins = self.open.origins
-        count = None if origins is None else int(np.count_nonzero(origins))
-        return Excuse(count, self.open.why)
+        return Excuse(None if origins is None else int(np.count_nonzero(origins)), self.open.why)
 
-    def where(self, tolerance: Tolerance, *arrays: "Array") -> "Array":
+    def where(self, tolerance: Tolerance, *arrays: Array) -> Array:
         """Tell which elements are open; those that none of the allowed updates can have become are not."""
         origins, shape = self.open.origins, arrays[0].shape
         if origins is None:
@@ -171,57 +151,33 @@ class OpenOutput:
 
 def excused(
     found: Measure,
-    got: "Array",
-    expected: "Array",
+    got: Array,
+    expected: Array,
     of_subject: OpenOutput | None,
     of_reference: OpenOutput | None,
 ) -> Measure:
     """Leave out of a mismatch what the document leaves open in the model of either side."""
-    if found.verdict is not Verdict.MISMATCH or (of_subject is None and of_reference is None):
-        return found
     sides = [(of_subject, [got]), (of_reference, [expected])]
     if of_subject is of_reference:
         sides = [(of_subject, [got, expected])]
     known = [(one, arrays) for one, arrays in sides if one is not None]
+    if found.verdict is not Verdict.MISMATCH or not known:
+        return found
     excuse = max((one.excuse for one, _ in known), key=lambda one: (one.is_whole, bool(one.elements)))
     if found.remark:
         is_open = any(one.open.origins is None for one, _ in known) and got.dtype == expected.dtype
         return replace(found, verdict=Verdict.CONTESTED, excuse=excuse) if is_open else found
-    where = np.zeros(got.shape, np.bool_)
-    for one, arrays in known:
-        where |= one.where(found.tolerance, *arrays)
+    where = np.any([one.where(found.tolerance, *arrays) for one, arrays in known], axis=0)
     rest = measure(got, expected, found.tolerance, contested=where)
     if rest.verdict is Verdict.MISMATCH:
         return replace(rest, excuse=excuse)
     return replace(found, verdict=Verdict.CONTESTED, contested=rest.contested, excuse=excuse)
 
 
-def spread(step: Step, cells: Sequence[Marked | None], arrays: "Sequence[Array | None]") -> list[Open | None]:
-    """Return what of the outputs of a node is open; of one without bodies that is no scatter node."""
-    count = len(step.outputs)
-    touched = {
-        number: cell for number, cell in enumerate(cells) if cell is not None and cell.open is not None
-    }
-    op = find(step.node.domain, step.node.type) if touched else None
-    if op is not None and op.copies:  # a second input only tells the type
-        touched = {number: cell for number, cell in touched.items() if number == 0}
-    if not touched:
-        return [None] * count
-    is_free = any(cell.origins is None for cell in touched.values())
-    if op is not None and op.reads_shapes_only and not is_free:
-        return [None] * count
-    before = next((cell.open.why for cell in cells if cell and cell.open and cell.open.why), "")
-    found = None if op is None or is_free else _moved(step, op, cells, set(touched), arrays)
-    if found is not None:
-        return [Open(one, before) for one in found]
-    why = before or f"behind {step.node.type} {step.node.scope} every element may depend on a contested one"
-    if is_free or _makes_shapes(step, set(touched)):
-        return [Open(None, why)] * count
-    known = [*arrays, *[None] * (count - len(arrays))]
-    return [whole(why, shape_of(step, number, known[number])) for number in range(count)]
+# How nodes hand it on.
 
 
-def shape_of(step: Step, number: int, array: "Array | None") -> tuple[int, ...] | None:
+def shape_of(step: Step, number: int, array: Array | None = None) -> tuple[int, ...] | None:
     """Return the shape of an output, computed or declared; None if it is not known."""
     if array is not None:
         return tuple(array.shape)
@@ -230,11 +186,7 @@ def shape_of(step: Step, number: int, array: "Array | None") -> tuple[int, ...] 
 
 
 def scattered(
-    step: Step,
-    case: Case,
-    result: "DetailedResult",
-    cells: Mapping[Role, Marked],
-    register: Register,
+    step: Step, case: Case, result: DetailedResult, cells: Mapping[Role, Marked], register: Register
 ) -> Open | None:
     """Return what of the output of a scatter node is open."""
     marks = {role: cell.open for role, cell in cells.items() if cell.open is not None}
@@ -246,29 +198,49 @@ def scattered(
     why = next((one.why for one in marks.values() if one.why), "")
     if is_free:
         return Open(None, why)
-    contested = result.contested
+    contested, task = result.contested, case.task
     if not marks and not contested.any():
         return None
     data, updates = cells[Role.DATA].numbers, cells[Role.UPDATES].numbers
-    if case.task.reduction is Reduction.NONE:
-        found = scatter(case.task, data, case.indices, updates)
+    # elements that are hit by an open update
+    hit = replace(task, reduction=Reduction.MAX, keeps_initial=True)
+    is_hit = scatter(hit, np.zeros(data.shape, np.int8), case.indices, (updates != 0).astype(np.int8)) != 0
+    if task.reduction is Reduction.NONE:
+        found = scatter(task, data, case.indices, updates)
     else:
-        found = np.where(data != 0, np.int64(COMPUTED), np.int64(0))
-        if not case.task.keeps_initial:
-            found[count_hits(case.task, data.shape, case.indices, updates.shape) > 0] = 0
-        found[_any_update(case, data.shape, updates)] = COMPUTED
+        found = np.where(data != 0, COMPUTED, _CERTAIN)
+        if not task.keeps_initial:
+            found[count_hits(task, data.shape, case.indices, updates.shape) > 0] = 0
+        found[is_hit] = COMPUTED
     if contested.any():
         found[contested] = register.add(result)[contested]
-        found[contested & _any_update(case, data.shape, updates)] = COMPUTED
+        found[contested & is_hit] = COMPUTED
     return Open(found, why) if found.any() else None
 
 
-def _any_update(case: Case, shape: tuple[int, ...], updates: "Array") -> "Array":
-    """Tell which elements are hit by an update that is open."""
-    task = replace(case.task, reduction=Reduction.MAX, keeps_initial=True)
-    marks = (updates != 0).astype(np.int8)
-    found: Array = scatter(task, np.zeros(shape, np.int8), case.indices, marks) != 0
-    return found
+def spread(step: Step, cells: Sequence[Marked | None], arrays: Sequence[Array | None]) -> list[Open | None]:
+    """Return what of the outputs of a node is open; of one without bodies that is no scatter node.
+
+    `arrays` are the outputs, as far as they were computed.
+    """
+    count = len(step.outputs)
+    touched = {number for number, cell in enumerate(cells) if cell is not None and cell.open is not None}
+    op = find(step.node.domain, step.node.type) if touched else None
+    if op is not None and op.copies:
+        touched &= {0}  # a second input only tells the type
+    is_free = any(cell is not None and cell.origins is None for cell in (cells[number] for number in touched))
+    if not touched or (op is not None and op.reads_shapes_only and not is_free):
+        return [None] * count
+    before = next((cell.open.why for cell in cells if cell and cell.open and cell.open.why), "")
+    found = None if op is None or is_free else _moved(step, op, cells, touched, arrays)
+    if found is not None:
+        return [Open(one, before) for one in found]
+    why = before or f"behind {step.node.type} {step.node.scope} every element may depend on a contested one"
+    constraints = step.work.constraints_in(step.node.domain) if isinstance(step.work, GeneralOp) else ()
+    if is_free or any(one.port in touched and one.decides_shape for one in constraints):
+        return [Open(None, why)] * count
+    known = [*arrays, *[None] * (count - len(arrays))]
+    return [whole(why, shape_of(step, number, known[number])) for number in range(count)]
 
 
 def _moved(
@@ -276,8 +248,8 @@ def _moved(
     op: GeneralOp,
     cells: Sequence[Marked | None],
     touched: set[int],
-    arrays: "Sequence[Array | None]",
-) -> "Sequence[Array] | None":
+    arrays: Sequence[Array | None],
+) -> Sequence[Array] | None:
     """Return the numbers of the elements of the outputs, None if single elements cannot be followed."""
     first, is_computed = cells[0], isinstance(step.work, GeneralOp)
     if op.copies:
@@ -285,25 +257,36 @@ def _moved(
         output = arrays[0] if arrays else None
         if first.array is not None and output is not None and first.array.dtype == output.dtype:
             return [first.numbers]
-        return [np.where(first.numbers != 0, np.int64(COMPUTED), np.int64(0))]  # of another type
-    if is_computed and op.is_elementwise and op.moves:
-        return _chosen(step, cells)
-    moving = op.moved_inputs(len(cells)) if is_computed else ()
+        return [np.where(first.numbers != 0, COMPUTED, _CERTAIN)]  # of another type
+    if (
+        is_computed
+        and op.is_elementwise
+        and op.moves
+        and len(cells) == 3
+        and first
+        and first.array is not None
+    ):
+        found = _followed(step, cells, (1, 2))  # a choice between two tensors
+        if found is None or first.open is None:
+            return found
+        try:  # an open condition may choose either
+            return [np.where(np.broadcast_to(first.numbers != 0, found[0].shape), COMPUTED, found[0])]
+        except ValueError:
+            return None
+    moving = op.moved_inputs(len(cells)) if is_computed and not (op.is_elementwise and op.moves) else ()
     if moving:
         return _followed(step, cells, moving) if touched <= set(moving) else None
     by_element = len(cells) if op.is_elementwise else 1 if op.is_pointwise else 0
     return _by_element(cells[:by_element], step) if touched <= set(range(by_element)) else None
 
 
-def _followed(step: Step, cells: Sequence[Marked | None], moving: Sequence[int]) -> "Sequence[Array] | None":
+def _followed(step: Step, cells: Sequence[Marked | None], moving: Sequence[int]) -> Sequence[Array] | None:
     """Let an operator that moves elements move their numbers."""
     inputs = [None if cell is None else cell.array for cell in cells]
     for number in moving:
         cell = cells[number]
-        if cell is not None and cell.shape is not None:
-            inputs[number] = cell.numbers
-        elif cell is not None:
-            return None
+        if cell is not None:
+            inputs[number] = None if cell.shape is None else cell.numbers
     if any(cell is not None and array is None for cell, array in zip(cells, inputs, strict=True)):
         return None
     try:
@@ -312,38 +295,14 @@ def _followed(step: Step, cells: Sequence[Marked | None], moving: Sequence[int])
         return None
 
 
-def _chosen(step: Step, cells: Sequence[Marked | None]) -> "Sequence[Array] | None":
-    """Follow a choice between two tensors: an open condition may choose either."""
-    condition = cells[0]
-    if condition is None or condition.array is None or len(cells) != 3:
-        return _by_element(cells, step)
-    found = _followed(step, cells, (1, 2))
-    if found is None or condition.open is None:
-        return found
-    try:
-        return [np.where(np.broadcast_to(condition.numbers != 0, found[0].shape), COMPUTED, found[0])]
-    except ValueError:
-        return None
-
-
-def _by_element(cells: Sequence[Marked | None], step: Step) -> "Sequence[Array] | None":
+def _by_element(cells: Sequence[Marked | None], step: Step) -> Sequence[Array] | None:
     """Return which elements of the output are made of open ones, if shapes meet at their ends."""
     known = [cell for cell in cells if cell is not None and cell.shape is not None]
-    if len(known) < len(cells):
-        return None
     is_numpy = str(step.node.attributes.get("auto_broadcast", "numpy")).lower() == "numpy"
-    if len({cell.shape for cell in known}) > 1 and not is_numpy:
+    if len(known) < len(cells) or (len({cell.shape for cell in known}) > 1 and not is_numpy):
         return None
     try:
         open = np.broadcast_arrays(*(cell.numbers != 0 for cell in known))
     except ValueError:
         return None
-    return [np.where(np.any(open, axis=0), np.int64(COMPUTED), np.int64(0))]
-
-
-def _makes_shapes(step: Step, touched: set[int]) -> bool:
-    """Tell whether open values have a part in the shape of an output."""
-    if not isinstance(step.work, GeneralOp):
-        return False
-    constraints = step.work.constraints_in(step.node.domain)
-    return any(constraint.port in touched and constraint.decides_shape for constraint in constraints)
+    return [np.where(np.any(open, axis=0), COMPUTED, _CERTAIN)]
