@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -68,11 +68,11 @@ Seeds = Mapping[str, Sequence[Array]]
 
 @dataclass(slots=True, eq=False)
 class Sight:
-    """What was seen while a model was computed; of each node once.
+    """What was seen while a model was computed.
 
     Attributes:
         nodes: those that there are, as `validate` prints them.
-        seen: what is to be said of some of them.
+        seen: what is to be said of some of them, once of each.
         open: the outputs of the model of which something is open, by name; None if that is not known.
     """
 
@@ -91,10 +91,6 @@ class Sight:
     def contested(self) -> set[str]:
         """Return the nodes whose result the document leaves open."""
         return {scope for scope, one in self.seen.items() if not one.is_illegal}
-
-    def in_case(self, number: int) -> Iterator[Guarded]:
-        """Yield what there is to say of indices for the inputs of a number."""
-        return (replace(one, case=number) for one in self.seen.values())
 
 
 def printed(scope: str, known: Collection[str]) -> str | None:
@@ -156,8 +152,11 @@ class _Watcher(Forward[Marked]):
     def compute(self, step: Step, cells: list[Marked | None]) -> Sequence[Marked | None]:
         if isinstance(step.work, Lookup):
             return [self.scatter(step, cells)]
-        arrays = compute_node(step, _arrays(cells))
+        arrays = self.outputs(step, cells)
         return [Marked(array, open) for array, open in zip(arrays, spread(step, cells, arrays), strict=False)]
+
+    def outputs(self, step: Step, cells: Sequence[Marked | None]) -> Sequence[Array | None]:
+        return compute_node(step, _arrays(cells))
 
     def scatter(self, step: Step, cells: Sequence[Marked | None]) -> Marked:
         """Return the output of a scatter node, and enter what is to be said of its indices."""
@@ -196,23 +195,13 @@ def _arrays(cells: Sequence[Marked | None]) -> list[Array | None]:
 
 
 def foresee(
-    sketch: Sketch,
-    feeds: Mapping[str, Any],
-    sight: Sight,
-    seeds: Seeds | None = None,
-    *,
-    computes: bool = True,
+    sketch: Sketch, feeds: Mapping[str, Any], sight: Sight, seeds: Seeds, *, computes: bool = True
 ) -> None:
     """Compute as much of the main graph as NumPy knows: for its indices, and for what is open.
 
-    Args:
-        sketch: a model with operators that NumPy does not compute, or one that breaks rules.
-        feeds: arrays by any name of an input.
-        sight: gets what is seen.
-        seeds: what runners saw of contested nodes.
-        computes: False to follow contested elements alone.
+    The seeds are what runners saw; without `computes` contested elements alone are followed.
     """
-    watcher = _Foresight(sketch.plans, sight, seeds or {}, computes=computes)
+    watcher = _Foresight(sketch.plans, sight, seeds, computes=computes)
     watcher.watch(sketch.plan, check_feeds(sketch.inputs, feeds))
 
 
@@ -234,35 +223,40 @@ class _Foresight(_Watcher):
             return Marked(None)
 
     def step(self, step: Step, cells: list[Marked | None]) -> Sequence[Marked | None]:
-        if not isinstance(step.work, Call | Choice | Repeat):
-            return self.compute(step, cells)
-        open = [number for number, cell in enumerate(cells) if cell is not None and cell.open is not None]
-        why = f"what {step.node.type} {step.node.scope} computes depends on a contested element"
-        return [
-            Marked(None, whole(why, shape_of(step, number, None)) if depends else None)
-            for number, depends in enumerate(_dependent(self.plans, step, open, self._seeds))
-        ]
+        if isinstance(step.work, Call | Choice | Repeat):
+            open = [number for number, cell in enumerate(cells) if cell is not None and cell.open is not None]
+            why = f"what {step.node.type} {step.node.scope} computes depends on a contested element"
+            depends = _dependent(self.plans, step, open, self._seeds)
+            opens = [
+                whole(why, shape_of(step, number)) if one else None for number, one in enumerate(depends)
+            ]
+            found = [Marked(None, one) for one in opens]
+        else:
+            found = [one or Marked(None) for one in self.compute(step, cells)]
+        for number, (one, value) in enumerate(zip(found, step.node.outputs, strict=False)):
+            if one.array is None:
+                found[number] = Marked(None, one.open, static(self._facts.shape(value)))
+        return found
 
-    def compute(self, step: Step, cells: list[Marked | None]) -> list[Marked | None]:
-        """Return what is known of the outputs of a node without bodies."""
-        if isinstance(step.work, Lookup):
-            return [self.scatter(step, cells)]
-        arrays: Sequence[Array | None] = [None] * len(step.outputs)
+    def outputs(self, step: Step, cells: Sequence[Marked | None]) -> Sequence[Array | None]:
+        arrays: Sequence[Array | None] = ()
         if isinstance(step.work, GeneralOp) and self._computes and _are_known(cells):
             with suppress(Error, MemoryError):  # then what comes of it is not known
                 arrays = compute_node(step, _arrays(cells))
-        known = list(cells)
-        for number, cell in enumerate(cells):
-            if cell is not None and cell.shape is None and cell.open is None:
-                known[number] = Marked(None, None, self._shape(step, number))
-        marks = spread(step, known, arrays)
-        missing = [None] * (len(marks) - len(arrays))
-        return [Marked(array, open) for array, open in zip([*arrays, *missing], marks, strict=False)]
+        return [*arrays, *[None] * (len(step.outputs) - len(arrays))]
 
     def scatter(self, step: Step, cells: Sequence[Marked | None]) -> Marked:
-        """Watch a scatter node, or look at its indices alone; or take what runners saw."""
-        alike = self._alike(step, cells) if self._computes else None
-        if alike is not None:
+        """Watch a scatter node, with zeros for unknown data and updates; or take what runners saw."""
+        assert isinstance(step.work, Lookup)
+        assert step.work.spec is not None
+        alike = list(cells)
+        for number, (port, cell) in enumerate(zip(step.work.spec.ports, cells, strict=False)):
+            if cell is not None and cell.array is None and port.role in {Role.DATA, Role.UPDATES}:
+                value = step.node.inputs[number].value
+                type = None if value is None or value.element_type is None else dtype(value.element_type)
+                if cell.declared is not None and type is not None and not type.hasobject:
+                    alike[number] = Marked(np.broadcast_to(np.zeros((), type), cell.declared), cell.open)
+        if self._computes and _are_known(alike):
             with suppress(Error, MemoryError):  # what is to be said was entered
                 found = super().scatter(step, alike)
                 if _are_known(cells):
@@ -277,28 +271,7 @@ class _Foresight(_Watcher):
         if not is_touched and len({one.shape for one in seen}) == 1:
             return Marked(None, computed(np.any(seen, axis=0)))
         why = f"behind {step.node.type} {step.node.scope} every element may depend on a contested one"
-        return Marked(None, whole(why, shape_of(step, 0, None)))
-
-    def _alike(self, step: Step, cells: Sequence[Marked | None]) -> list[Marked | None] | None:
-        """Return the inputs of a scatter node, zeros for data and updates; None if more is unknown."""
-        assert isinstance(step.work, Lookup)
-        assert step.work.spec is not None
-        found = list(cells)
-        for number, (port, cell) in enumerate(zip(step.work.spec.ports, cells, strict=False)):
-            if cell is None or cell.array is not None:
-                continue
-            value, shape = step.node.inputs[number].value, self._shape(step, number)
-            type = None if value is None or value.element_type is None else dtype(value.element_type)
-            if port.role not in {Role.DATA, Role.UPDATES} or shape is None or type is None or type.hasobject:
-                return None
-            found[number] = Marked(np.broadcast_to(np.zeros((), type), shape), cell.open)
-        return found
-
-    def _shape(self, step: Step, number: int) -> tuple[int, ...] | None:
-        """Return the shape that an input of a node will have, None if it is not known."""
-        inputs = step.node.inputs
-        value = inputs[number].value if number < len(inputs) else None
-        return None if value is None else static(self._facts.shape(value))
+        return Marked(None, whole(why, shape_of(step, 0)))
 
 
 def _are_known(cells: Sequence[Marked | None]) -> bool:
@@ -381,8 +354,8 @@ class Reference:
 
         Returns:
             What waits for the end, and gives it and what was seen: nothing if it takes longer than a time
-            in seconds from now on. It raises BadFeed if a feed is missing, superfluous, or of the wrong
-            type or shape, and UnreadableModel if the model, or a constant that is needed, cannot be read.
+            in seconds from now on. It raises BadFeed if feeds do not fit the model, and UnreadableModel if
+            the model, or a constant that is needed, cannot be read.
         """
         sight, known, started = Sight(self._nodes), self._timed_out, time.monotonic()
         future = in_background(partial(self._compute, feeds, sight) if known is None else lambda: known)
@@ -402,13 +375,11 @@ class Reference:
 
         The time limit is for each of two ways: with what NumPy can compute, and without.
         """
-        sketch = self._sketch
-        for computes in (True, False) if self._timed_out is None else (False,):
-            if sketch is None:
-                break
+        ways = (True, False) if self._timed_out is None else (False,)
+        for computes in ways if self._sketch is not None else ():
             found = Sight(self._nodes)
             with suppress(TimeoutError, Error):
-                work = partial(foresee, sketch, feeds, found, seeds, computes=computes)
+                work = partial(foresee, self._sketch, feeds, found, seeds, computes=computes)
                 in_background(work).result(timeout)
             if found.open is not None:
                 return found.open
@@ -434,7 +405,7 @@ class Reference:
         if isinstance(program, Error):
             if self._sketch is not None:
                 with suppress(EvaluationFailed, UnreadableModel):
-                    foresee(self._sketch, feeds, sight)
+                    foresee(self._sketch, feeds, sight, {})
                 sight.open = None  # as it does not know what runners saw
             is_unknown = isinstance(program, UnknownOperator)
             return self._ended(Status.UNSUPPORTED if is_unknown else Status.REFUSED, str(program))

@@ -311,7 +311,7 @@ class _Session:
             finish = self.reference.start(feeds)
         if finish is not None:
             numpy, case.sight = finish(self.settings.timeout)
-            case.notes[:0] = case.sight.in_case(number)
+            case.notes[:0] = [replace(one, case=number) for one in case.sight.seen.values()]
             if self.with_numpy:
                 case.runs.insert(0, Runs(numpy))
         case.compare_all()
