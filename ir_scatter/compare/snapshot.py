@@ -7,26 +7,24 @@ hold anything: what a number stands for is said in the JSON.
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
+from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ir_scatter.compare.result import SAVED, Runs
+from ir_scatter.compare.result import SAVED, Compared, Runs
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
 from ir_scatter.core.errors import BadFeed, CannotWrite
 from ir_scatter.evaluate.archive import read_arrays, write_arrays
 from ir_scatter.runners.base import Execution, NodeFacts, Outcome, Status, Tap, Tapped
 from ir_scatter.version import versions
 
-if TYPE_CHECKING:
-    from ir_scatter.compare.result import Compared
-    from ir_scatter.core.arrays import Array
-
-    Told = Mapping[str, Any]
+Told = Mapping[str, Any]
 
 MANIFEST = "results.json"
 _SCHEMA = 1
@@ -47,12 +45,12 @@ class Snapshot:
     """
 
     model: str
-    feeds: "tuple[Mapping[str, Array], ...]"
+    feeds: tuple[Mapping[str, Array], ...]
     runs: tuple[tuple[Runs, ...], ...]
-    facts: Mapping[str, tuple[NodeFacts, ...]] = field(default_factory=dict)
+    facts: Mapping[str, tuple[NodeFacts, ...]]
 
 
-def save(found: "Compared", folder: Path) -> str:
+def save(found: Compared, folder: Path) -> str:
     """Write inputs, outputs, tapped values, versions and what devices say of themselves.
 
     Files of the same names are replaced.
@@ -67,26 +65,22 @@ def save(found: "Compared", folder: Path) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         cases = []
         for number, (feeds, runs) in enumerate(zip(found.feeds, found.runs, strict=True)):
-            store = ArrayStore()
-            cases.append(
-                {
-                    "arrays": f"case_{number}.npz",
-                    "inputs": store.add_all(feeds),
-                    "runs": [_told(one, store) for one in runs],
-                }
-            )
-            store.write(folder / f"case_{number}.npz")
+            store, name = ArrayStore(), f"case_{number}.npz"
+            case = {"arrays": name, "inputs": feeds, "runs": [_told(one) for one in runs]}
+            cases.append(json.loads(json.dumps(case, default=store.add)))
+            with (folder / name).open("wb") as file:
+                write_arrays(file, store.stored)
         document = {
             "schema": _SCHEMA,
             "versions": versions(),
             "model": found.model,
             "seed": found.settings.seed,
             "precision": found.settings.precision,
-            "devices": {name: asdict(one) for name, one in found.devices.items()},
-            "facts": {runner: [asdict(one) for one in facts] for runner, facts in found.facts.items()},
+            "devices": found.devices,
+            "facts": found.facts,
             "cases": cases,
         }
-        text = json.dumps(document, indent=1, ensure_ascii=True)
+        text = json.dumps(document, indent=1, ensure_ascii=True, default=asdict)
         (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise CannotWrite(f"{folder} cannot be written: {(error.strerror or str(error)).lower()}") from None
@@ -116,9 +110,7 @@ def load(folder: "str | Path") -> Snapshot:
             shelf = ArrayShelf(Path(folder) / name)
             feeds.append(shelf.get_all(case["inputs"]))
             runs.append(tuple(_runs(told, shelf) for told in case["runs"]))
-        facts = {
-            _saved_name(runner): tuple(map(_facts, facts)) for runner, facts in document["facts"].items()
-        }
+        facts = {_saved_name(name): tuple(map(_facts, told)) for name, told in document["facts"].items()}
         return Snapshot(str(document["model"]), tuple(feeds), tuple(runs), facts)
     except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise BadFeed(f"{path}: no results of ir-scatter compare --save, or damaged ones") from None
@@ -126,39 +118,33 @@ def load(folder: "str | Path") -> Snapshot:
 
 # What JSON says of the runs of one runner: those with taps one after the other.
 
-_PLAIN = ("runner", "status", "reason", "remarks", "message", "precision", "seconds")
+_PLAIN = ("runner", "status", "reason", "remarks", "message", "precision", "seconds", "versions")
 
 
-def _told(runs: Runs, store: "ArrayStore") -> dict[str, Any]:
-    plain = runs.plain
+def _told(runs: Runs) -> dict[str, Any]:
+    tapped = [
+        {
+            "scope": one.tap.scope,
+            "output": one.tap.output,
+            "callers": one.tap.callers,
+            "problem": one.problem,
+            "executions": [
+                {name: getattr(each, name) for name in ("place", "caller", "inputs", "output")}
+                for each in one.executions
+            ],
+        }
+        for run in runs.tapped
+        for one in run.tapped
+    ]
     return {
-        **{name: getattr(plain, name) for name in _PLAIN},
-        "versions": dict(plain.versions),
-        "outputs": [store.add_all(run) for run in plain.runs],
-        "tapped": [_tapped(one, store) for run in runs.tapped for one in run.tapped],
-        "tapped_outputs": [store.add_all(run.outputs) for run in runs.tapped if run.outputs],
+        **{name: getattr(runs.plain, name) for name in _PLAIN},
+        "outputs": runs.plain.runs,
+        "tapped": tapped,
+        "tapped_outputs": [run.outputs for run in runs.tapped if run.outputs],
     }
 
 
-def _tapped(tapped: Tapped, store: "ArrayStore") -> dict[str, Any]:
-    return {
-        "scope": tapped.tap.scope,
-        "output": tapped.tap.output,
-        "callers": list(tapped.tap.callers),
-        "problem": tapped.problem,
-        "executions": [
-            {
-                "place": list(one.place),
-                "caller": one.caller,
-                "inputs": [None if array is None else store.add(array) for array in one.inputs],
-                "output": store.add(one.output),
-            }
-            for one in tapped.executions
-        ],
-    }
-
-
-def _runs(told: "Told", shelf: "ArrayShelf") -> Runs:
+def _runs(told: Told, shelf: "ArrayShelf") -> Runs:
     outputs = [shelf.get_all(run) for run in told["outputs"]]
     if any(run.keys() != outputs[0].keys() for run in outputs):
         raise ValueError
@@ -173,55 +159,41 @@ def _runs(told: "Told", shelf: "ArrayShelf") -> Runs:
         reason=None if told.get("reason") is None else str(told["reason"]),
         remarks=tuple(map(str, told.get("remarks", ()))),
     )
-    tapped = _by_repetition(_taps(told["tapped"], shelf))
-    with_taps = [shelf.get_all(run) for run in told.get("tapped_outputs", ())]
-    return Runs(
-        plain,
-        tuple(
-            replace(plain, runs=() if run is None else (run,), tapped=tuple(taps or ()))
-            for taps, run in zip_longest(tapped, with_taps)
-        ),
-    )
-
-
-def _taps(told: "Sequence[Told]", shelf: "ArrayShelf") -> Iterator[Tapped]:
-    for one in told:
-        executions = tuple(
-            Execution(
-                tuple(map(int, execution["place"])),
-                tuple(None if array is None else shelf.get(array) for array in execution["inputs"]),
-                shelf.get(execution["output"]),
-                str(execution["caller"]),
-            )
-            for execution in one["executions"]
-        )
-        tap = Tap(str(one["scope"]), str(one["output"]), callers=tuple(map(str, one["callers"])))
-        yield Tapped(tap, executions, str(one["problem"]))
-
-
-def _by_repetition(tapped: Iterator[Tapped]) -> list[list[Tapped]]:
-    """Divide what was tapped: of each node the first answer, the second, and so on."""
+    repetitions: list[list[Tapped]] = []  # of each node the first answer, the second, and so on
     seen = Counter[Tap]()
-    found: list[list[Tapped]] = []
-    for one in tapped:
-        if seen[one.tap] == len(found):
-            found.append([])
-        found[seen[one.tap]].append(one)
-        seen[one.tap] += 1
-    return found
+    for one in told["tapped"]:
+        tapped = _tapped(one, shelf)
+        if seen[tapped.tap] == len(repetitions):
+            repetitions.append([])
+        repetitions[seen[tapped.tap]].append(tapped)
+        seen[tapped.tap] += 1
+    with_taps = [shelf.get_all(run) for run in told.get("tapped_outputs", ())]
+    runs = [
+        replace(plain, runs=() if run is None else (run,), tapped=tuple(taps or ()))
+        for taps, run in zip_longest(repetitions, with_taps)
+    ]
+    return Runs(plain, tuple(runs))
 
 
-def _facts(told: "Told") -> NodeFacts:
+def _tapped(told: Told, shelf: "ArrayShelf") -> Tapped:
+    executions = [
+        Execution(
+            tuple(map(int, one["place"])),
+            tuple(None if array is None else shelf.get(array) for array in one["inputs"]),
+            shelf.get(one["output"]),
+            str(one["caller"]),
+        )
+        for one in told["executions"]
+    ]
+    tap = Tap(str(told["scope"]), str(told["output"]), callers=tuple(map(str, told["callers"])))
+    return Tapped(tap, tuple(executions), str(told["problem"]))
+
+
+def _facts(told: Told) -> NodeFacts:
+    lists = {name: tuple(map(str, told[name])) for name in ("originals", "outputs")}
+    words = {name: str(told[name]) for name in ("name", "kind", "kernel", "precision")}
     time = told["microseconds"]
-    return NodeFacts(
-        str(told["name"]),
-        tuple(map(str, told["originals"])),
-        str(told["kind"]),
-        str(told["kernel"]),
-        str(told["precision"]),
-        tuple(map(str, told["outputs"])),
-        None if time is None else float(time),
-    )
+    return NodeFacts(**words, **lists, microseconds=None if time is None else float(time))
 
 
 def _saved_name(runner: object) -> str:
@@ -232,26 +204,25 @@ def _saved_name(runner: object) -> str:
 
 
 class ArrayStore:
-    """Collects arrays, and writes them at once; the same object is stored once."""
+    """Collects arrays as NumPy can write them; the same object is stored once."""
 
     def __init__(self) -> None:
-        self._stored: dict[str, Array] = {}
+        self.stored: dict[str, Array] = {}
         self._known: dict[int, tuple[Array, dict[str, Any]]] = {}
 
-    def add(self, array: "Array") -> dict[str, Any]:
+    def add(self, array: Array) -> dict[str, Any]:
         """Take an array and return what JSON says of it."""
         if id(array) not in self._known:
-            key, type = str(len(self._stored)), type_of(array)
-            self._stored[key] = _bytes_of(array) if type.name == _STRING else _raw(array)
+            key, type, raw = str(len(self.stored)), type_of(array), array
+            if type.name == _STRING:  # as lengths and bytes: fixed-width text would lose zeros at the end
+                texts = [str(text).encode("utf-8", "surrogateescape") for text in array.flat]
+                lengths = np.array([len(text) for text in texts], np.int64)
+                raw = np.concatenate([lengths.view(np.uint8), np.frombuffer(b"".join(texts), np.uint8)])
+            elif array.dtype.type.__module__ != "numpy":
+                raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            self.stored[key] = raw
             self._known[id(array)] = array, {"key": key, "type": type.name, "shape": list(array.shape)}
         return self._known[id(array)][1]
-
-    def add_all(self, arrays: "Mapping[str, Array]") -> dict[str, Any]:
-        return {name: self.add(array) for name, array in arrays.items()}
-
-    def write(self, path: Path) -> None:
-        with path.open("wb") as file:
-            write_arrays(file, self._stored)
 
 
 class ArrayShelf:
@@ -265,7 +236,7 @@ class ArrayShelf:
         self._path = path
         self._arrays = read_arrays(path)
 
-    def get(self, told: "Told") -> "Array":
+    def get(self, told: Told) -> Array:
         """Return an array in the type that it had.
 
         Raises:
@@ -274,48 +245,29 @@ class ArrayShelf:
         array = self._arrays.get(str(told["key"]))
         if array is None:
             raise BadFeed(f"{self._path}: array {told['key']} is missing")
-        type = ELEMENT_TYPES.get(str(told["type"]))
-        shape = tuple(map(int, told["shape"]))
+        type, shape = ELEMENT_TYPES.get(str(told["type"])), tuple(map(int, told["shape"]))
         try:
-            if type is None or len(shape) > _LIMIT:
+            if type is not None and type.name == _STRING:
+                return _texts(array, shape)
+            expected = None if type is None else dtype(type)
+            if expected is None or len(shape) > _LIMIT or array.dtype not in (expected, np.uint8):
                 raise ValueError
-            return _texts(array, shape) if type.name == _STRING else _seen_as(array, type, shape)
+            return array.view(expected).reshape(shape)
         except (TypeError, ValueError):
             raise BadFeed(
                 f"{self._path}: array {told['key']} is not what is said of it in the file beside it"
             ) from None
 
-    def get_all(self, told: "Told") -> "dict[str, Array]":
+    def get_all(self, told: Told) -> dict[str, Array]:
         return {name: self.get(one) for name, one in told.items()}
 
 
-def type_of(array: "Array") -> ElementType:
+def type_of(array: Array) -> ElementType:
     return from_dtype(array.dtype) or ELEMENT_TYPES[_STRING]
 
 
-def _raw(array: "Array") -> "Array":
-    """Return numbers as NumPy writes them: its own types as they are, others as their bytes."""
-    if array.dtype.type.__module__ == "numpy":
-        return array
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-
-def _seen_as(array: "Array", type: ElementType, shape: tuple[int, ...]) -> "Array":
-    expected = dtype(type)
-    if expected is None or array.dtype not in (expected, np.uint8):
-        raise ValueError
-    return array.view(expected).reshape(shape)
-
-
-def _bytes_of(array: "Array") -> "Array":
-    """Return strings as their lengths and their bytes: fixed-width text would lose zeros at the end."""
-    texts = [str(text).encode("utf-8", "surrogateescape") for text in array.flat]
-    lengths = np.array([len(text) for text in texts], np.int64)
-    return np.concatenate([lengths.view(np.uint8), np.frombuffer(b"".join(texts), np.uint8)])
-
-
-def _texts(array: "Array", shape: tuple[int, ...]) -> "Array":
-    count = int(np.prod(shape, dtype=object)) if shape else 1
+def _texts(array: Array, shape: tuple[int, ...]) -> Array:
+    count = prod(shape)
     if array.dtype != np.uint8 or array.ndim != 1 or not 0 <= 8 * count <= array.size:
         raise ValueError
     ends = np.cumsum(array[: 8 * count].view(np.int64)).tolist()
