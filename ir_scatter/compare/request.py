@@ -20,7 +20,6 @@ from ir_scatter.reading import read
 from ir_scatter.runners.base import Availability, Runner
 from ir_scatter.version import versions
 
-_DEVICE = "openvino:"
 _BY_NAME_ONLY = frozenset({"openvino:fold", "openvino:GPU@cpu", "onnx-reference"})
 """Runners that are no devices, or stand in for one."""
 
@@ -30,13 +29,7 @@ _SAVED = "saved"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sources:
-    """Who computes.
-
-    Attributes:
-        runners: in the order in which they were named.
-        with_numpy: whether the evaluator is one of them.
-        skipped: runners that cannot run here, and why; they are passed over.
-    """
+    """Who computes: NumPy or not, and runners; and runners that cannot run here, and why."""
 
     runners: tuple[Runner, ...]
     with_numpy: bool
@@ -56,23 +49,18 @@ def find_sources(names: Sequence[str], *, format: str | None = None, skip_missin
     """
     others = [name for name in names if name.strip().lower() != NUMPY]
     if not names:
-        others = [
-            name
-            for name in runners.known()
-            if name not in _BY_NAME_ONLY and (name.startswith(_DEVICE) or format != IR)
-        ]
-    kept: dict[str, Runner] = {}
+        known = [name for name in runners.known() if name not in _BY_NAME_ONLY]
+        others = [name for name in known if name.startswith("openvino:") or format != IR]
+    found: dict[str, Runner] = {}
     skipped = []
     for name in others:
         runner = runners.find(name, (NUMPY,))
-        if skip_missing or not names:
-            found = runner.availability()
-            if not found.is_available:
-                reason = "; ".join(part for part in (found.reason, found.remedy) if part)
-                skipped.append((runner.name, reason))
-                continue
-        kept[runner.name] = runner
-    return Sources(tuple(kept.values()), not names or len(others) < len(names), tuple(skipped))
+        here = runner.availability() if skip_missing or not names else None
+        if here is None or here.is_available:
+            found[runner.name] = runner
+        else:
+            skipped.append((runner.name, "; ".join(part for part in (here.reason, here.remedy) if part)))
+    return Sources(tuple(found.values()), not names or len(others) < len(names), tuple(skipped))
 
 
 def survey() -> list[Availability]:
@@ -94,7 +82,6 @@ class Job:
     Attributes:
         models: one, or two that are compared with each other; any number of files and folders with `each`.
         names: the runners that are asked; empty for NumPy and every device found.
-        settings: of the comparison.
         each: whether every model is compared for itself.
         inputs: an npz with the inputs of the first case, None to generate them.
         skip_missing: pass over runners that cannot run here.
@@ -150,7 +137,14 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
         UnreadableModel: a model cannot be read.
         NoInputs: no legal inputs were found.
     """
-    _demand_sense(job)
+    if job.each and (job.inputs or job.against):
+        raise UsageError("--inputs and --against are for one model, not for --each")
+    if not job.each and not 1 <= len(job.models) <= 2:
+        raise UsageError(f"there are {len(job.models)} models, expected one or two, or --each")
+    if not job.each and len(job.models) == 2 and (job.against or job.extract or job.save):
+        raise UsageError("--save, --against and --extract are for one model, not two")
+    if job.against and (job.inputs or job.settings.cases > 1):
+        raise UsageError("--against goes without --inputs and --cases: the inputs are those that were saved")
     job = replace(job, settings=replace(job.settings, keeps_runs=bool(job.save)))
     models = [] if job.each else [read(path) for path in job.models]
     names = tuple(name for name in job.names if name.strip().lower() != _SAVED or not job.against)
@@ -161,8 +155,7 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
     found, failures = list[Compared](), list[Failure]()
     written, unwritten = list[str](), list[str]()
     try:
-        results = _each(job, sources, seen) if job.each else [(_one(job, models, sources), "")]
-        for one, folder in results:
+        for one, folder in _each(job, sources, seen) if job.each else [(_one(job, models, sources), "")]:
             if isinstance(one, Failure):
                 failures.append(one)
                 continue
@@ -178,19 +171,6 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
         for runner in sources.runners:
             runner.close()
     return Done(tuple(found), tuple(failures), sources.skipped, tuple(written), tuple(unwritten))
-
-
-def _demand_sense(job: Job) -> None:
-    if job.each:
-        if job.inputs or job.against:
-            raise UsageError("--inputs and --against are for one model, not for --each")
-        return
-    if not 1 <= len(job.models) <= 2:
-        raise UsageError(f"there are {len(job.models)} models, expected one or two, or --each")
-    if len(job.models) == 2 and (job.against or job.extract or job.save):
-        raise UsageError("--save, --against and --extract are for one model, not two")
-    if job.against and (job.inputs or job.settings.cases > 1):
-        raise UsageError("--against goes without --inputs and --cases: the inputs are those that were saved")
 
 
 def _one(job: Job, models: list[Model], sources: Sources) -> Compared:
@@ -212,7 +192,11 @@ def _one(job: Job, models: list[Model], sources: Sources) -> Compared:
 def _each(
     job: Job, sources: Sources, seen: Callable[[object], None] | None
 ) -> Iterator[tuple[Compared | Failure, str]]:
-    folders: set[str] = set()
+    """Yield what came of each model, and the folder for what is written of it.
+
+    That has the name of the model, with folders before it if the name is taken.
+    """
+    taken: set[str] = set()
     is_first = True
     for source in find_files(job.models, ()).sources:
         try:
@@ -225,7 +209,9 @@ def _each(
             yield Failure(source.path, message, is_unreadable=False), ""
         else:
             is_first = False
-            yield found, _folder(source.path, folders)
+            parts = [part for part in Path(source.path).with_suffix("").parts if part not in {"/", "..", "."}]
+            names = ["__".join(parts[-count:]) for count in range(1, len(parts) + 1)]
+            yield found, unused_name(next((name for name in names if name not in taken), names[-1]), taken)
         if seen is not None:
             seen(source.path)
 
@@ -252,10 +238,3 @@ def _in_fresh_processes(path: str, job: Job, sources: Sources, *, is_first: bool
         comparisons=(*second.comparisons, *changed),
         odd=(*second.odd, *odd),
     )
-
-
-def _folder(path: str, taken: set[str]) -> str:
-    """Return a name for what belongs to a model: its own, with folders before it if that is taken."""
-    parts = [part for part in Path(path).with_suffix("").parts if part not in {"/", "..", "."}]
-    names = ["__".join(parts[-count:]) for count in range(1, len(parts) + 1)]
-    return unused_name(next((name for name in names if name not in taken), names[-1]), taken)

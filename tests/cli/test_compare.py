@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from ir_scatter import runners
-from ir_scatter.compare import request
 from ir_scatter.runners.base import Status
 from tests.cli.conftest import COMMAND, Cli, copy_sample
 from tests.compare.fake import FakeRunner, wrong_at
@@ -28,12 +27,11 @@ def voices(monkeypatch: pytest.MonkeyPatch) -> Voices:
 
     def set_them(**made: FakeRunner) -> None:
         def find(name: str, also: object = ()) -> Any:
-            return made[name] if name in made else real(name, ("numpy",))
+            return made.get(name.removeprefix("openvino:")) or real(name, ("numpy",))
 
         real = runners.find
         monkeypatch.setattr(runners, "find", find)
-        monkeypatch.setattr(runners, "known", lambda: list(made))
-        monkeypatch.setattr(request, "_DEVICE", "")
+        monkeypatch.setattr(runners, "known", lambda: [f"openvino:{name}" for name in made])
 
     return set_them
 
