@@ -375,11 +375,12 @@ class Reference:
 
         The time limit is for each of two ways: with what NumPy can compute, and without.
         """
-        ways = (True, False) if self._timed_out is None else (False,)
-        for computes in ways if self._sketch is not None else ():
+        sketch, ways = self._sketch, (True, False) if self._timed_out is None else (False,)
+        for computes in ways if sketch is not None else ():
+            assert sketch is not None
             found = Sight(self._nodes)
             with suppress(TimeoutError, Error):
-                work = partial(foresee, self._sketch, feeds, found, seeds, computes=computes)
+                work = partial(foresee, sketch, feeds, found, seeds, computes=computes)
                 in_background(work).result(timeout)
             if found.open is not None:
                 return found.open

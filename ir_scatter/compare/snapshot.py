@@ -190,10 +190,16 @@ def _tapped(told: Told, shelf: "ArrayShelf") -> Tapped:
 
 
 def _facts(told: Told) -> NodeFacts:
-    lists = {name: tuple(map(str, told[name])) for name in ("originals", "outputs")}
-    words = {name: str(told[name]) for name in ("name", "kind", "kernel", "precision")}
     time = told["microseconds"]
-    return NodeFacts(**words, **lists, microseconds=None if time is None else float(time))
+    return NodeFacts(
+        name=str(told["name"]),
+        originals=tuple(map(str, told["originals"])),
+        kind=str(told["kind"]),
+        kernel=str(told["kernel"]),
+        precision=str(told["precision"]),
+        outputs=tuple(map(str, told["outputs"])),
+        microseconds=None if time is None else float(time),
+    )
 
 
 def _saved_name(runner: object) -> str:
