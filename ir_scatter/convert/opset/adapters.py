@@ -219,6 +219,8 @@ def _show_type(type: TypeProto) -> str | None:
 Adapter = Callable[[AdaptedNode], None]
 """Changes a node; raises CannotAdapt if nothing means the same in the other version."""
 
+_Test = Callable[[AdaptedNode], bool]
+
 ADAPTERS: dict[tuple[str, int, bool], list[Adapter]] = {}
 """By operator, version and direction, in the order in which they are applied."""
 
@@ -241,13 +243,15 @@ def adapter(*types: str, since: int, up: bool | None = None) -> Callable[[Adapte
     return register
 
 
-# Attributes that became inputs.
-
-_LOWEST = -3.4028234663852886e38
 _ALL_BUT_REDUCE_SUM = (
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
     "ReduceProd", "ReduceSumSquare",
 )  # fmt: skip
+
+
+# Attributes that became inputs.
+
+_LOWEST = -3.4028234663852886e38
 _UNDOCUMENTED = "its {} is not what the operator documents"
 
 
@@ -257,27 +261,22 @@ def min_and_max_became_inputs(node: AdaptedNode) -> None:
     element_type = node.element_type(0)
     may_be_absent = element_type is not None and element_type.name == "f32"
     limits = [(1, "min", _LOWEST), (2, "max", -_LOWEST)]
-    if node.is_up:
-        for number, name, limit in limits:
+    for number, name, limit in limits if node.is_up else reversed(limits):
+        if node.is_up:
             value = node.attribute(name, limit)
-            if value == limit and may_be_absent:
-                node.erase(name)
-            else:
-                _to_input_like_data(node, number, name, value)
-        return
-    for number, name, _ in reversed(limits):
-        if not node.input(number) and not may_be_absent:
+            _to_input_like_data(node, number, name, None if value == limit and may_be_absent else value)
+        elif node.input(number) or may_be_absent:
+            _float_to_attribute(node, number, name)
+        else:
             raise CannotAdapt(f"its input {name} is left out, and must be said before")
-        _float_to_attribute(node, number, name)
 
 
 @adapter("DFT", since=20)
 def axis_became_an_input(node: AdaptedNode) -> None:
+    axis = node.attribute("axis", 1) if node.is_up else _one_of_input(node, 2, "axis")
     if node.is_up:
-        axis = node.attribute("axis", 1)
         _to_input(node, 2, "axis", None if axis == -2 else axis)
     else:
-        axis = _one_of_input(node, 2, "axis")
         node.write("axis", -2 if axis is None else int(axis))
 
 
@@ -285,25 +284,9 @@ def axis_became_an_input(node: AdaptedNode) -> None:
 def pads_and_value_became_inputs(node: AdaptedNode) -> None:
     if not node.is_up:
         _float_to_attribute(node, 2, "value")
-    list_became_input(node, 1, "pads", may_be_empty=True)
+    list_became_input(node, 1, "pads", empty=_SAID)
     if node.is_up:
-        value = node.attribute("value", 0.0)
-        if value == 0:
-            node.erase("value")
-        else:
-            _to_input_like_data(node, 2, "value", value)
-
-
-@adapter("ReduceSum", since=13)
-@adapter(*_ALL_BUT_REDUCE_SUM, since=18)
-def reduced_axes_became_an_input(node: AdaptedNode) -> None:
-    """An empty list means what none at all means."""
-    if node.is_up:
-        _to_input(node, 1, "axes", node.attribute("axes") or None)
-        return
-    axes = _of_input(node, 1, "axes")
-    if axes is not None and axes.size:
-        _list_to_attribute(node, "axes", axes, np.int64)
+        _to_input_like_data(node, 2, "value", node.attribute("value", 0.0) or None)
 
 
 @adapter("Slice", since=10)
@@ -312,7 +295,7 @@ def positions_became_inputs(node: AdaptedNode) -> None:
         node.write("axes", list(range(len(node.attribute("starts", [])))))
     inputs = [(3, "axes"), (1, "starts"), (2, "ends")]
     for number, name in inputs if node.is_up else reversed(inputs):
-        list_became_input(node, number, name, may_be_empty=True)
+        list_became_input(node, number, name, empty=_SAID)
 
 
 @adapter("TopK", since=10)
@@ -324,18 +307,29 @@ def k_became_an_input(node: AdaptedNode) -> None:
         node.write("k", int(k))
 
 
+_SAID, _UNSAID = "it says what it says", "it says what none at all says"
+
+
 def list_became_input(
-    node: AdaptedNode, number: int, name: str, type: DTypeLike = np.int64, *, may_be_empty: bool = False
+    node: AdaptedNode, number: int, name: str, type: DTypeLike = np.int64, *, empty: str = ""
 ) -> None:
+    """Turn an attribute into an input or back; `empty` is what a list of nothing means, "" if unknown."""
     value = node.attribute(name) if node.is_up else _of_input(node, number, name)
-    if value is not None and np.size(value) == 0 and not may_be_empty:
-        raise CannotAdapt(f"its {name} is an empty list, and the document does not say what that means")
+    if value is not None and np.size(value) == 0 and empty != _SAID:
+        if not empty:
+            raise CannotAdapt(f"its {name} is an empty list, and the document does not say what that means")
+        value = None
     if node.is_up:
         _to_input(node, number, name, value, type)
     elif value is not None:
-        _list_to_attribute(node, name, value, type)
+        if value.dtype.kind != np.dtype(type).kind:
+            raise CannotAdapt(_UNDOCUMENTED.format(name))
+        node.write(name, value.reshape(-1).tolist())
 
 
+_reduced_axes = partial(list_became_input, number=1, name="axes", empty=_UNSAID)
+adapter("ReduceSum", since=13)(_reduced_axes)
+adapter(*_ALL_BUT_REDUCE_SUM, since=18)(_reduced_axes)
 adapter("Split", since=13)(partial(list_became_input, number=1, name="split"))
 adapter("Squeeze", "Unsqueeze", since=13)(partial(list_became_input, number=1, name="axes"))
 adapter("Upsample", since=9)(partial(list_became_input, number=1, name="scales", type=np.float32))
@@ -351,10 +345,13 @@ def _to_input(node: AdaptedNode, number: int, name: str, value: Any, type: DType
 def _to_input_like_data(node: AdaptedNode, number: int, name: str, value: Any) -> None:
     element_type = node.element_type(0)
     data_type = None if element_type is None else dtype(element_type)
-    if data_type is None or element_type is None or element_type.kind != "float":
+    if value is None:
+        node.erase(name)
+    elif data_type is None or element_type is None or element_type.kind != "float":
         raise CannotAdapt(f"its {name} must become an input of the type of its data, which is not known")
-    with np.errstate(over="ignore"):
-        _to_input(node, number, name, value, data_type)
+    else:
+        with np.errstate(over="ignore"):
+            _to_input(node, number, name, value, data_type)
 
 
 def _of_input(node: AdaptedNode, number: int, name: str) -> "Array | None":
@@ -373,12 +370,6 @@ def _one_of_input(node: AdaptedNode, number: int, name: str) -> Any:
     if array is not None and array.size != 1:
         raise CannotAdapt(f"its input {name} has {array.size} elements, expected 1")
     return None if array is None else array.reshape(-1)[0]
-
-
-def _list_to_attribute(node: AdaptedNode, name: str, array: "Array", type: DTypeLike) -> None:
-    if array.dtype.kind != np.dtype(type).kind:
-        raise CannotAdapt(_UNDOCUMENTED.format(name))
-    node.write(name, array.reshape(-1).tolist())
 
 
 def _float_to_attribute(node: AdaptedNode, number: int, name: str) -> None:
@@ -425,11 +416,13 @@ adapter("Slice", since=11, up=False)(partial(refuse_negative_input, number=3, wh
 adapter("Gather", since=11, up=False)(partial(refuse_negative_input, number=1, what="a negative index means"))
 
 
-@adapter("OneHot", since=11, up=True)
-def negative_one_hot_indices_out_of_range(node: AdaptedNode) -> None:
+@adapter("OneHot", since=11)
+def negative_one_hot_indices(node: AdaptedNode) -> None:
     """Negative indices count from the end since OneHot-11: those of OneHot-9 become too large instead."""
     if _is_never_negative(node, 0):
         return
+    if not node.is_up:
+        raise CannotAdapt("negative indices are out of range before, and count from the end since")
     indices, element_type = node.input(0), node.element_type(0)
     if element_type is None or element_type.name not in ("i32", "i64"):
         raise CannotAdapt("negative indices count from the end since, and were out of range before")
@@ -438,12 +431,6 @@ def negative_one_hot_indices_out_of_range(node: AdaptedNode) -> None:
     beyond = node.new_constant("out_of_range", np.array(np.iinfo(number).max, number))
     is_negative = node.new_node("Less", [indices, zero], "is_negative")
     node.connect(0, node.new_node("Where", [is_negative, beyond, indices], "not_negative"))
-
-
-@adapter("OneHot", since=11, up=False)
-def negative_one_hot_indices(node: AdaptedNode) -> None:
-    if not _is_never_negative(node, 0):
-        raise CannotAdapt("negative indices are out of range before, and count from the end since")
 
 
 def _is_never_negative(node: AdaptedNode, number: int) -> bool:
@@ -460,22 +447,15 @@ def _is_never_negative(node: AdaptedNode, number: int) -> bool:
 _ALLOWZERO_SINCE = 14
 
 
-@adapter("Hardmax", "LogSoftmax", "Softmax", since=13, up=True)
+@adapter("Hardmax", "LogSoftmax", "Softmax", since=13)
 def matrix_to_axis(node: AdaptedNode) -> None:
-    axis = node.attribute("axis", 1)
-    if _is_last(node, axis):
-        node.write("axis", axis)
-    else:
-        _work_on_rows(node, axis)
-
-
-@adapter("Hardmax", "LogSoftmax", "Softmax", since=13, up=False)
-def axis_to_matrix(node: AdaptedNode) -> None:
-    axis = node.attribute("axis", -1)
+    axis, shape = node.attribute("axis", 1 if node.is_up else -1), node.shape(0)
     if not _is_last(node, axis):
-        raise CannotAdapt(f"it works along axis {axis}, and along all dimensions from there on before")
-    shape = node.shape(0)
-    node.write("axis", axis if axis >= 0 or shape is None else axis + len(shape))
+        if not node.is_up:
+            raise CannotAdapt(f"it works along axis {axis}, and along all dimensions from there on before")
+        _work_on_rows(node, axis)
+        return
+    node.write("axis", axis if node.is_up or axis >= 0 or shape is None else axis + len(shape))
 
 
 @adapter("Softmax", since=11, up=True)
@@ -532,6 +512,7 @@ def _work_on_rows(node: AdaptedNode, axis: int) -> None:
 # Words that an attribute takes.
 
 _COORDINATES = "coordinate_transformation_mode"
+_RESIZED = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize")
 
 
 def translate(node: AdaptedNode, attribute: str, words: Mapping[str, str]) -> None:
@@ -548,34 +529,31 @@ def keep_word(node: AdaptedNode, attribute: str, words: Iterable[str]) -> None:
     translate(node, attribute, {word: word for word in words})
 
 
-adapter("GridSample", since=20, up=True)(
-    partial(
-        translate, attribute="mode", words={"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
-    )
-)
+adapter("Pad", since=19)(partial(keep_word, attribute="mode", words=("constant", "reflect", "edge")))
+adapter("Resize", since=13)(partial(keep_word, attribute=_COORDINATES, words=_RESIZED))
+adapter("Resize", since=19)(partial(keep_word, attribute=_COORDINATES, words=_RESIZED))
 
 
-@adapter("GridSample", since=20, up=False)
+@adapter("GridSample", since=20)
 def interpolations_of_images(node: AdaptedNode) -> None:
+    words = {"bilinear": "linear", "bicubic": "cubic"}
+    if node.is_up:
+        translate(node, "mode", words | {"nearest": "nearest"})
+        return
     if not _has_rank(node, 0, 4):
         raise CannotAdapt("the older version takes 4 dimensions only")
-    translate(node, "mode", {"linear": "bilinear", "cubic": "bicubic"})
+    translate(node, "mode", {new: old for old, new in words.items()})
 
 
-adapter("Pad", since=19)(partial(keep_word, attribute="mode", words=("constant", "reflect", "edge")))
-
-
-@adapter("RoiAlign", since=16, up=True)
+@adapter("RoiAlign", since=16)
 def half_pixels_to_attribute(node: AdaptedNode) -> None:
-    node.write(_COORDINATES, "output_half_pixel")
-
-
-@adapter("RoiAlign", since=16, up=False)
-def half_pixels_without_attribute(node: AdaptedNode) -> None:
-    if node.attribute(_COORDINATES) != "output_half_pixel":
-        reason = f"its {_COORDINATES} is not 'output_half_pixel', which is all that can be meant before"
-        raise CannotAdapt(reason)
-    node.erase(_COORDINATES)
+    if node.is_up:
+        node.write(_COORDINATES, "output_half_pixel")
+    elif node.attribute(_COORDINATES) == "output_half_pixel":
+        node.erase(_COORDINATES)
+    else:
+        what = f"its {_COORDINATES} is not 'output_half_pixel', which is all that can be meant before"
+        raise CannotAdapt(what)
 
 
 @adapter(SCATTER_ELEMENTS_18.key.type, SCATTER_ND_18.key.type, since=18)
@@ -615,26 +593,18 @@ def _enlarges(node: AdaptedNode) -> bool:
     raise CannotAdapt("it rounds up where it shrinks and down where it enlarges, which cannot be said since")
 
 
-_RESIZED = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize")
-adapter("Resize", since=13)(partial(keep_word, attribute=_COORDINATES, words=_RESIZED))
-adapter("Resize", since=19)(partial(keep_word, attribute=_COORDINATES, words=_RESIZED))
-
-
-@adapter("Resize", since=13, up=True)
-def scales_left_out_for_sizes(node: AdaptedNode) -> None:
-    """Resize-11 wants scales without elements where it is given sizes."""
-    if node.input(2) and node.input(3):
+@adapter("Resize", since=13)
+def inputs_left_out(node: AdaptedNode) -> None:
+    """Resize-11 wants a region and scales without elements where they say nothing, Resize-13 none."""
+    if not node.is_up:
+        for number in (1, 2):
+            if not node.input(number):
+                node.connect(number, node.new_constant(f"none_{number}", np.zeros(0, np.float32)))
+    elif node.input(2) and node.input(3):
         scales = node.constant(2)
         if scales is not None and scales.size:
             raise CannotAdapt("both its inputs 2 and 3 have elements, expected one of them")
         node.connect(2, "")
-
-
-@adapter("Resize", since=13, up=False)
-def inputs_left_out_to_empty_ones(node: AdaptedNode) -> None:
-    for number in (1, 2):
-        if not node.input(number):
-            node.connect(number, node.new_constant(f"none_{number}", np.zeros(0, np.float32)))
 
 
 # Outputs that mean something else.
@@ -653,14 +623,12 @@ def mask_given_up(node: AdaptedNode) -> None:
     node.gone.append(name)
 
 
-@adapter("Dropout", since=12, up=True)
+@adapter("Dropout", since=12)
 def ratio_to_input(node: AdaptedNode) -> None:
-    ratio = node.attribute("ratio", 0.5)
-    _to_input(node, 1, "ratio", None if ratio == 0.5 else ratio, np.float32)
-
-
-@adapter("Dropout", since=12, up=False)
-def dropout_never_trains(node: AdaptedNode) -> None:
+    if node.is_up:
+        ratio = node.attribute("ratio", 0.5)
+        _to_input(node, 1, "ratio", None if ratio == 0.5 else ratio, np.float32)
+        return
     if node.input(2):
         training = node.constant(2)
         if training is None or bool(training.any()):
@@ -671,22 +639,90 @@ def dropout_never_trains(node: AdaptedNode) -> None:
     mask_given_up(node)
 
 
-@adapter("BatchNormalization", since=14)
-def outputs_of_training(node: AdaptedNode) -> None:
-    if any(node.proto.output[1:]):
-        raise CannotAdapt("the outputs of training are other ones")
+# What some nodes say means something else, or nothing, in the other version.
 
 
-# Pools and convolutions.
+def refuse(*types: str, since: int, up: bool | None = None, reason: str) -> Callable[[_Test], _Test]:
+    """Register a test of nodes that cannot mean the same."""
+
+    def register(is_bad: _Test) -> _Test:
+        def check(node: AdaptedNode) -> None:
+            if is_bad(node):
+                raise CannotAdapt(reason)
+
+        adapter(*types, since=since, up=up)(check)
+        return is_bad
+
+    return register
 
 
-@adapter("AveragePool", since=19)
-def counted_padding(node: AdaptedNode) -> None:
-    """The formulas for auto_pad of version 11 contradict its text, which versions 10 and 19 agree with."""
-    if node.attribute("ceil_mode", 0) == 1 and node.attribute("count_include_pad", 0) == 1:
-        raise CannotAdapt(
-            "with ceil_mode and count_include_pad, the documents leave open what counts as padding"
-        )
+refuse("BatchNormalization", since=14, reason="the outputs of training are other ones")(
+    lambda node: any(node.proto.output[1:])
+)
+refuse("ConvTranspose", since=11, reason="an odd number of padding is divided the other way")(
+    lambda node: node.has("output_shape") or node.attribute("auto_pad") in ("SAME_UPPER", "SAME_LOWER")
+)
+# The formulas for auto_pad of version 11 contradict its text, which versions 10 and 19 agree with.
+_COUNTED = "with ceil_mode and count_include_pad, the documents leave open what counts as padding"
+refuse("AveragePool", since=19, reason=_COUNTED)(
+    lambda node: node.attribute("ceil_mode", 0) == 1 and node.attribute("count_include_pad", 0) == 1
+)
+refuse("Mod", since=28, up=False, reason="the older version takes float numbers with fmod only")(
+    lambda node: node.attribute("fmod", 0) == 0 and _may_have_type(node, 0, FLOATS)
+)
+
+_BEHIND = "with ceil_mode, windows that start behind the input are left out since"
+
+
+@refuse("AveragePool", "MaxPool", since=22, reason=_BEHIND)
+def windows_behind_the_input(node: AdaptedNode) -> bool:
+    """Where nothing is put behind the input, no window starts there unless the windows leave gaps."""
+    if node.attribute("ceil_mode", 0) != 1:
+        return False
+    kernel = node.attribute("kernel_shape", [])
+    strides, pads = node.attribute("strides", [1] * len(kernel)), node.attribute("pads", [])
+    is_padded = any(pads) or node.attribute("auto_pad", "NOTSET") not in {"NOTSET", "VALID"}
+    has_gaps = any(step > size for size, step in zip(kernel, strides, strict=False))
+    return is_padded or has_gaps or len(strides) != len(kernel)
+
+
+@refuse("Clip", since=13, up=False, reason="the older version does not say what a min above max means")
+def limits_out_of_order(node: AdaptedNode) -> bool:
+    if not node.input(1) or not node.input(2):
+        return False
+    low, high = node.constant(1), node.constant(2)
+    if low is None or high is None or (1 not in (low.size, high.size) and low.shape != high.shape):
+        return True
+    return not bool((low <= high).all())
+
+
+_UNSIGNED_FLOAT8 = onnx_types("float8e4m3fnuz", "float8e5m2fnuz")
+_UNSIGNED_FLOAT8_NUMBERS = (18, 20)
+_INFINITY = "infinity becomes the greatest number since, and was NaN before"
+
+
+@refuse("Cast", "CastLike", "QuantizeLinear", since=24, reason=_INFINITY)
+def infinity_to_float8(node: AdaptedNode) -> bool:
+    """The tables of Cast hold for QuantizeLinear too, be it those of this version or of the one before."""
+    written = node.attribute("to", node.attribute("output_dtype"))
+    like = {"CastLike": 1, "QuantizeLinear": 2}.get(node.proto.op_type)
+    is_float8 = written in _UNSIGNED_FLOAT8_NUMBERS
+    if like is not None:
+        is_float8 |= _may_have_type(node, like, _UNSIGNED_FLOAT8)
+    return is_float8 and bool(node.attribute("saturate", 1) == 1)
+
+
+def _may_have_type(node: AdaptedNode, number: int, types: Collection[str]) -> bool:
+    element_type = node.element_type(number)
+    return bool(node.input(number)) and (element_type is None or element_type.name in types)
+
+
+def _has_rank(node: AdaptedNode, number: int, rank: int) -> bool:
+    shape = node.shape(number)
+    return shape is not None and len(shape) == rank
+
+
+# Attributes that came or went.
 
 
 @adapter("AveragePool", since=19, up=False)
@@ -697,28 +733,6 @@ def no_dilations(node: AdaptedNode) -> None:
     if dilations is not None and any(step != 1 for step in dilations):
         raise CannotAdapt(f"its dilations is {dilations}, which can only be 1 before")
     node.erase("dilations")
-
-
-@adapter("AveragePool", "MaxPool", since=22)
-def windows_behind_the_input(node: AdaptedNode) -> None:
-    """Where nothing is put behind the input, no window starts there unless the windows leave gaps."""
-    if node.attribute("ceil_mode", 0) != 1:
-        return
-    kernel = node.attribute("kernel_shape", [])
-    strides, pads = node.attribute("strides", [1] * len(kernel)), node.attribute("pads", [])
-    is_padded = any(pads) or node.attribute("auto_pad", "NOTSET") not in {"NOTSET", "VALID"}
-    has_gaps = any(step > size for size, step in zip(kernel, strides, strict=False))
-    if is_padded or has_gaps or len(strides) != len(kernel):
-        raise CannotAdapt("with ceil_mode, windows that start behind the input are left out since")
-
-
-@adapter("ConvTranspose", since=11)
-def odd_padding(node: AdaptedNode) -> None:
-    if node.has("output_shape") or node.attribute("auto_pad") in ("SAME_UPPER", "SAME_LOWER"):
-        raise CannotAdapt("an odd number of padding is divided the other way")
-
-
-# Attributes that came or went.
 
 
 @adapter("BatchNormalization", since=9, up=True)
@@ -756,67 +770,19 @@ def zeros_of_shapes(node: AdaptedNode) -> None:
         node.erase("allowzero")
 
 
-@adapter("Split", since=18, up=True)
+@adapter("Split", since=18)
 def parts_counted(node: AdaptedNode) -> None:
-    if not node.input(1):
-        node.write("num_outputs", len(node.proto.output))
-
-
-@adapter("Split", since=18, up=False)
-def parts_of_one_length(node: AdaptedNode) -> None:
     if node.input(1):
+        return
+    if node.is_up:
+        node.write("num_outputs", len(node.proto.output))
         return
     parts, shape, axis = node.attribute("num_outputs"), node.shape(0), node.attribute("axis", 0)
     if shape is None or not -len(shape) <= axis < len(shape):
-        raise CannotAdapt(
-            "whether its parts are of one length is not known, and all that can be meant before"
-        )
+        what = "whether its parts are of one length is not known, and all that can be meant before"
+        raise CannotAdapt(what)
     dim = shape[axis]
     if not parts or parts != len(node.proto.output) or not isinstance(dim, int) or dim % parts:
-        raise CannotAdapt(
-            "its parts are not known to be of one length, which is all that can be meant before"
-        )
+        what = "its parts are not known to be of one length, which is all that can be meant before"
+        raise CannotAdapt(what)
     node.erase("num_outputs")
-
-
-# Values and types.
-
-_UNSIGNED_FLOAT8 = onnx_types("float8e4m3fnuz", "float8e5m2fnuz")
-_UNSIGNED_FLOAT8_NUMBERS = (18, 20)
-
-
-@adapter("Cast", "CastLike", "QuantizeLinear", since=24)
-def infinity_to_float8(node: AdaptedNode) -> None:
-    """The tables of Cast hold for QuantizeLinear too, be it those of this version or of the one before."""
-    written = node.attribute("to", node.attribute("output_dtype"))
-    like = {"CastLike": 1, "QuantizeLinear": 2}.get(node.proto.op_type)
-    is_float8 = written in _UNSIGNED_FLOAT8_NUMBERS
-    if like is not None:
-        is_float8 |= _may_have_type(node, like, _UNSIGNED_FLOAT8)
-    if is_float8 and node.attribute("saturate", 1) == 1:
-        raise CannotAdapt("infinity becomes the greatest number since, and was NaN before")
-
-
-@adapter("Clip", since=13, up=False)
-def limits_in_order(node: AdaptedNode) -> None:
-    if node.input(1) and node.input(2):
-        low, high = node.constant(1), node.constant(2)
-        fit = low is not None and high is not None and (1 in (low.size, high.size) or low.shape == high.shape)
-        if low is None or high is None or not fit or not bool((low <= high).all()):
-            raise CannotAdapt("the older version does not say what a min above max means")
-
-
-@adapter("Mod", since=28, up=False)
-def floats_with_fmod(node: AdaptedNode) -> None:
-    if node.attribute("fmod", 0) == 0 and _may_have_type(node, 0, FLOATS):
-        raise CannotAdapt("the older version takes float numbers with fmod only")
-
-
-def _may_have_type(node: AdaptedNode, number: int, types: Collection[str]) -> bool:
-    element_type = node.element_type(number)
-    return bool(node.input(number)) and (element_type is None or element_type.name in types)
-
-
-def _has_rank(node: AdaptedNode, number: int, rank: int) -> bool:
-    shape = node.shape(number)
-    return shape is not None and len(shape) == rank
