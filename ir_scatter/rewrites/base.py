@@ -96,17 +96,14 @@ class View:
 
     @property
     def data(self) -> Value:
-        """What is written to."""
         return self._value(Role.DATA)
 
     @property
     def indices(self) -> Value:
-        """Where is written."""
         return self._value(Role.INDICES)
 
     @property
     def updates(self) -> Value:
-        """What is written."""
         return self._value(Role.UPDATES)
 
     def _value(self, role: Role) -> Value:
@@ -174,11 +171,7 @@ def between(
 ) -> tuple[Rewrite, ...]:
     """Return a rewrite of each version of some operators to each version of what they become, newest first.
 
-    Args:
-        name: that of all of them.
-        families: operators, and what they become.
-        build: as in a `Rewrite`.
-        more: the other fields of a `Rewrite`.
+    `more` are the other fields of a `Rewrite`.
     """
     pairs = [(old, new) for olds, news in families for old in reversed(olds) for new in reversed(news)]
     is_to_itself = "is_done" in more

@@ -9,6 +9,7 @@ What has been made of the same inputs before is not made again.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode
 from ir_scatter.core.model import ONNX, OPENVINO, Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, static
-from ir_scatter.ops.general import Emitted, GeneralOp, named
+from ir_scatter.ops.general import named
 from ir_scatter.ops.general_kernels import UnsupportedCase, compute
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 
@@ -41,14 +42,10 @@ def array_of(value: Value) -> "Array | None":
 
 
 class Builder:
-    """Makes one fragment.
+    """Makes one fragment, in a dialect; `opset` is that of the ONNX model that is written, None for an IR.
 
     Each method makes a node, or a constant, and returns its output. `label` says in words what that is;
     `shape` is the best that the caller knows of its shape.
-
-    Attributes:
-        domain: the dialect.
-        opset: that of the ONNX model that is written; None for an IR.
     """
 
     def __init__(self, given: Sequence[Value | None], domain: str, opset: int | None) -> None:
@@ -122,7 +119,7 @@ class Builder:
         if known is not None:
             return self.constant(list(known), label)
         rank = UNKNOWN_DIM if value.shape is None else len(value.shape)
-        return self._make("ShapeOf", [value], (rank,), label, I64)
+        return self.make("ShapeOf", [value], (rank,), label, I64)
 
     def reshape(
         self, value: Value, target: "Value | Sequence[int]", label: str, shape: Shape = None
@@ -130,32 +127,26 @@ class Builder:
         """Give a value another shape, where one dimension may be -1; as it is if it has it already."""
         if not isinstance(target, Value):
             target = self.constant(list(target), f"{label}_shape")
-        numbers = array_of(target)
-        found = _reshaped(value.shape, numbers, target.shape, shape)
-        if static(found) is not None and found == value.shape:
+        numbers, own = array_of(target), value.shape
+        found = _reshaped(own, numbers, target.shape, shape)
+        if static(found) is not None and found == own:
             return value
-        if numbers is not None and numbers.tolist() == [-1] and value.shape and len(value.shape) == 1:
+        if numbers is not None and numbers.tolist() == [-1] and own and len(own) == 1:
             return value
-        if numbers is not None and self._is_misread(value, numbers):
-            return self._reshaped_empty(value, target, numbers.tolist().index(0), found, label)
-        return self._make("Reshape", [value, target], found, label)
-
-    def _is_misread(self, value: Value, target: "Array") -> bool:
-        """Tell whether a 0 in a target would copy a dimension that is not known to be 0."""
-        if 0 not in target or named("Reshape").emit(self.domain, self.opset, {}).attributes:
-            return False  # attributes say what a 0 means
-        shape = value.shape or ()
-        zeros = [place for place, number in enumerate(target) if number == 0]
-        return any(place >= len(shape) or shape[place] != 0 for place in zeros)
-
-    def _reshaped_empty(self, value: Value, target: Value, place: int, shape: Shape, label: str) -> Value:
-        """Give a value without elements a shape: flat, then a column of no elements, repeated."""
-        assert target.shape is not None
-        rank = target.shape[0]
-        assert isinstance(rank, int)
+        if (
+            numbers is None
+            or 0 not in numbers
+            or named("Reshape").emit(self.domain, self.opset, {}).attributes
+        ):
+            return self.make("Reshape", [value, target], found, label)  # attributes say what a 0 means
+        zeros = [place for place, number in enumerate(numbers) if number == 0]
+        if own is not None and all(place < len(own) and own[place] == 0 for place in zeros):
+            return self.make("Reshape", [value, target], found, label)
+        # A 0 would copy a dimension that is not known to be 0: make it flat, then a column, repeated.
         flat = self.reshape(value, [-1], f"{label}_flat", (0,))
-        column = self.unsqueeze(flat, [axis for axis in range(rank) if axis != place], f"{label}_column")
-        return self.broadcast(column, target, label, shape)
+        others = [axis for axis in range(len(numbers)) if axis != zeros[0]]
+        column = self.unsqueeze(flat, others, f"{label}_column")
+        return self.broadcast(column, target, label, found)
 
     def unsqueeze(self, value: Value, axes: Sequence[int], label: str) -> Value:
         """Insert dimensions of 1; `axes` count from 0 in the result."""
@@ -167,43 +158,33 @@ class Builder:
             for axis in sorted(axes):
                 dims.insert(axis, 1)
             shape = tuple(dims)
-        return self._make("Unsqueeze", [value], shape, label, axes=list(axes))
+        return self.make("Unsqueeze", [value], shape, label, axes=list(axes))
 
     def broadcast(self, value: Value, target: Value, label: str, shape: Shape = None) -> Value:
         """Repeat a value along dimensions of 1 until it has a shape."""
         found = _reshaped(None, array_of(target), target.shape, shape)
         if static(found) is not None and found == value.shape:
             return value
-        return self._make("Broadcast", [value, target], found, label)
+        return self.make("Broadcast", [value, target], found, label)
 
     def concat(self, values: Sequence[Value], axis: int, label: str, shape: Shape) -> Value:
-        """Join values along an axis."""
-        return values[0] if len(values) == 1 else self._make("Concat", values, shape, label, axis=axis)
+        return values[0] if len(values) == 1 else self.make("Concat", values, shape, label, axis=axis)
 
     def range(self, stop: Value, label: str) -> Value:
         """Count from 0 to a scalar."""
         start, step, known = self.constant(0, "start"), self.constant(1, "step"), array_of(stop)
         shape = (UNKNOWN_DIM if known is None else int(known),)
-        return self._make("Range", [start, stop, step], shape, label, I64)
+        return self.make("Range", [start, stop, step], shape, label, I64)
 
     def gather(self, value: Value, index: Value, axis: int, label: str, shape: Shape) -> Value:
-        """Take positions along an axis."""
-        return self._make("Gather", [value, index], shape, label, axis=axis)
-
-    def gather_elements(self, value: Value, indices: Value, axis: int, label: str) -> Value:
-        """Take the elements that a scatter with these indices would write to."""
-        return self._make("GatherElements", [value, indices], indices.shape, label, axis=axis)
-
-    def gather_nd(self, value: Value, indices: Value, label: str, shape: Shape) -> Value:
-        """Take the slices that a scatter with these tuples would write to."""
-        return self._make("GatherND", [value, indices], shape, label)
+        return self.make("Gather", [value, index], shape, label, axis=axis)
 
     def slice(
         self, value: Value, start: Value, stop: Value, axes: Sequence[int], label: str, shape: Shape
     ) -> Value:
         """Cut pieces out along axes; start and stop are lists of one number for each axis."""
         inputs = [value, start, stop]
-        return self._make("Slice", inputs, shape, label, step=[1] * len(axes), axes=list(axes))
+        return self.make("Slice", inputs, shape, label, step=[1] * len(axes), axes=list(axes))
 
     def transpose(self, value: Value, order: Value, label: str, shape: Shape = None) -> Value:
         """Put the axes in another order."""
@@ -213,9 +194,9 @@ class Builder:
                 return value
             shape = tuple(value.shape[int(axis)] for axis in known)
         if self.domain != ONNX:
-            return self._make("Transpose", [value, order], shape, label)
+            return self.make("Transpose", [value, order], shape, label)
         assert known is not None
-        return self._make("Transpose", [value], shape, label, order=known.tolist())
+        return self.make("Transpose", [value], shape, label, order=known.tolist())
 
     def select(self, condition: Value, left: Value, right: Value, label: str) -> Value:
         """Take elements of `left` where a condition holds, of `right` elsewhere."""
@@ -224,27 +205,18 @@ class Builder:
         if self.domain != ONNX and not _spans(both, condition.shape):
             # There a condition is repeated to the two values, and those not to it.
             right = self.broadcast(right, self.shape_of(condition, "condition_shape"), "elsewhere", shape)
-        return self._make("Select", [condition, left, right], shape, label, left.element_type)
+        return self.make("Select", [condition, left, right], shape, label, left.element_type)
 
     def binary(self, operation: str, left: Value, right: Value, label: str) -> Value:
         """Join two values element by element: "Add", "Subtract", "Multiply", "Equal", "Less", ..."""
         type = BOOLEAN if operation in {"Equal", "Less"} else left.element_type
-        return self._make(operation, [left, right], _broadcast(left.shape, right.shape), label, type)
-
-    def negative(self, value: Value, label: str) -> Value:
-        """Change the sign."""
-        return self._make("Negative", [value], value.shape, label)
+        return self.make(operation, [left, right], _broadcast(left.shape, right.shape), label, type)
 
     def convert(self, value: Value, type: ElementType, label: str) -> Value:
         """Change the element type; as it is if it has it already."""
         if value.element_type is type:
             return value
-        return self._make("Convert", [value], value.shape, label, type, type=type)
-
-    def non_zero(self, value: Value, label: str) -> Value:
-        """Return the positions of all elements that are not zero, a column for each."""
-        rank = UNKNOWN_DIM if value.shape is None else len(value.shape)
-        return self._make("NonZero", [value], (rank, UNKNOWN_DIM), label, I64)
+        return self.make("Convert", [value], value.shape, label, type, type=type)
 
     def reduce(self, operation: str, value: Value, axis: int, label: str, *, keeps: bool = False) -> Value:
         """Reduce along one axis: "ReduceSum" or "ReduceProd"."""
@@ -252,9 +224,9 @@ class Builder:
         if shape is not None:
             at = axis % max(len(shape), 1)
             shape = (*shape[:at], *([1] if keeps else []), *shape[at + 1 :])
-        return self._make(operation, [value], shape, label, axes=[axis], keeps=keeps)
+        return self.make(operation, [value], shape, label, axes=[axis], keeps=keeps)
 
-    def _make(
+    def make(
         self,
         operation: str,
         values: Sequence[Value],
@@ -267,24 +239,14 @@ class Builder:
         op = named(operation)
         new = op.emit(self.domain, self.opset, told)
         element_type = element_type or values[0].element_type
-        folded = self._folded(op, new, [array_of(value) for value in values])
-        if folded is not None and element_type is not None:
-            return self.constant(folded, label, element_type)
+        inputs = [*map(array_of, values), *map(np.asarray, new.inputs.values())]
+        if element_type is not None and all(array is not None for array in inputs):
+            opset, limit = int(str(new.opset).removeprefix("opset")), LARGEST_FOLDED
+            with suppress(UnsupportedCase):
+                found = compute(op, self.domain, inputs, new.attributes, opset=opset, element_limit=limit)
+                return self.constant(found[0], label, element_type)
         behind = [self.constant(numbers, name) for name, numbers in new.inputs.items()]
         return self._add(new.type, new.opset, [*values, *behind], new.attributes, element_type, shape, label)
-
-    def _folded(self, op: GeneralOp, new: Emitted, arrays: "Sequence[Array | None]") -> "Array | None":
-        """Compute a node of which all inputs are constants of the fragment, and whose output is small."""
-        if any(array is None for array in arrays):
-            return None
-        inputs = [*arrays, *map(np.asarray, new.inputs.values())]
-        opset = int(str(new.opset).removeprefix("opset"))
-        try:
-            return compute(
-                op, self.domain, inputs, new.attributes, opset=opset, element_limit=LARGEST_FOLDED
-            )[0]
-        except UnsupportedCase:
-            return None
 
     def _add(
         self,

@@ -82,55 +82,46 @@ def _uncovered(view: View) -> Refusal | None:
 def _one_list(view: View, build: Builder) -> Value:
     """Return the indices at the first position of every other axis."""
     indices, axis, shape = view.indices, view.site.axis, view.indices.shape
-    if shape is None or axis is None:
-        return _taken(view, build)
-    others = [place for place in range(len(shape)) if place != axis]
-    if not others:
-        return indices
-    if any(shape[place] != 1 for place in others):
-        begin = build.constant([0] * len(others), "begin")
-        end = build.constant([1] * len(others), "end")
-        known = tuple(dim if place == axis else 1 for place, dim in enumerate(shape))
-        indices = build.slice(indices, begin, end, others, "indices_cut", known)
-    return build.reshape(indices, [-1], "indices_list", (shape[axis],))
-
-
-def _taken(view: View, build: Builder) -> Value:
-    """Return the indices that lie one step on the axis apart, from the first on."""
-    axis, dims = axis_of(view, build), build.shape_of(view.indices, "indices_shape")
-    count = build.gather(dims, axis, 0, "count", ())
-    after = build.reshape(build.binary("Add", axis, build.constant(1, "one"), "next_axis"), [1], "after_axis")
+    if shape is not None and axis is not None:
+        others = [place for place in range(len(shape)) if place != axis]
+        if not others:
+            return indices
+        if any(shape[place] != 1 for place in others):
+            begin = build.constant([0] * len(others), "begin")
+            end = build.constant([1] * len(others), "end")
+            known = tuple(dim if place == axis else 1 for place, dim in enumerate(shape))
+            indices = build.slice(indices, begin, end, others, "indices_cut", known)
+        return build.reshape(indices, [-1], "indices_list", (shape[axis],))
+    # Those that lie one step on the axis apart, from the first on.
+    place, dims = axis_of(view, build), build.shape_of(indices, "indices_shape")
+    count = build.gather(dims, place, 0, "count", ())
+    after = build.binary("Add", place, build.constant(1, "one"), "next_axis")
+    after = build.reshape(after, [1], "after_axis")
     behind = build.slice(dims, after, build.constant([LAST], "end"), [0], "dims_behind", (UNKNOWN_DIM,))
     step = build.reduce("ReduceProd", behind, 0, "step")
     places = build.binary("Multiply", build.range(count, "run"), step, "places")
-    flat = build.reshape(view.indices, [-1], "indices_flat", (UNKNOWN_DIM,))
+    flat = build.reshape(indices, [-1], "indices_flat", (UNKNOWN_DIM,))
     return build.gather(flat, places, 0, "indices_list", (UNKNOWN_DIM,))
 
 
 def _to_tuples(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
-    if not has(target, view.reduction) and not _is_counted(view, target):
-        return _to_joined_tuples(view, build, target)
-    tuples, updates = coordinates(view, build, element_indices(view, build, target))
-    if not has(target, view.reduction):
-        return counted_mean(view, build, target, tuples, updates)
-    data = view.data
+    has_word, is_counted = has(target, view.reduction), _is_counted(view, target)
+    if not has_word and not is_counted and view.keeps_initial:  # no two updates meet: join them first
+        tuples, updates = coordinates(view, build, _places(view, build))
+        old = build.make("GatherND", [view.data, tuples], updates.shape, "old_values")
+        found = joined(view, build, old, updates)
+        return found if isinstance(found, Refusal) else build.scatter(target, view.data, tuples, found)
+    data, tuples, updates = view.data, *coordinates(view, build, element_indices(view, build, target))
+    if not has_word:
+        if is_counted:
+            return counted_mean(view, build, target, tuples, updates)
+        return build.scatter(target, data, tuples, updates)
     if not view.keeps_initial:
         start = neutral(view, build)
         if isinstance(start, Refusal):
             return start
         data = cleared(view, build, target, (data, tuples, updates), start, "start_values")
     return build.scatter(target, data, tuples, updates, view.reduction)
-
-
-def _to_joined_tuples(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
-    """Join updates with the old values first: no two of them meet."""
-    if not view.keeps_initial:
-        tuples, updates = coordinates(view, build, element_indices(view, build, target))
-        return build.scatter(target, view.data, tuples, updates)
-    tuples, updates = coordinates(view, build, _places(view, build))
-    old = build.gather_nd(view.data, tuples, "old_values", updates.shape)
-    found = joined(view, build, old, updates)
-    return found if isinstance(found, Refusal) else build.scatter(target, view.data, tuples, found)
 
 
 def _is_counted(view: View, target: OpSpec) -> bool:
@@ -143,7 +134,7 @@ def _is_counted(view: View, target: OpSpec) -> bool:
 def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
     updates, reduction = view.updates, view.reduction
     if not says_all(view, target):
-        found = _joined(view, build)
+        found = _joined(view, build, are_slices=False)
         if isinstance(found, Refusal):
             return found
         updates, reduction = found, Reduction.NONE
@@ -152,38 +143,29 @@ def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
     return build.scatter(target, view.data, indices, updates, reduction, keeps_initial=keeps, axis=axis)
 
 
-def _joined(view: View, build: Builder, *, are_slices: bool = False) -> Value | Refusal:
+def _joined(view: View, build: Builder, *, are_slices: bool) -> Value | Refusal:
     """Return updates joined with the old values in their places; updates as they are without those.
 
-    Args:
-        view: a node of which no two updates meet in one element.
-        build: makes the nodes.
-        are_slices: whether indices reach all of data along the other axes.
+    No two updates meet. Where indices may reach a part of data only, and so do not name slices, an IR takes
+    old values by all of their coordinates: OpenVINO's optimizer drops a slice before `GatherElements` and
+    then refuses its shapes.
     """
     if view.reduction is Reduction.NONE or not view.keeps_initial:
         return view.updates
-    return joined(view, build, _old_values(view, build, are_slices=are_slices), view.updates)
-
-
-def _old_values(view: View, build: Builder, *, are_slices: bool) -> Value:
-    """Return the elements that indices name.
-
-    Where indices may reach a part of data only, an IR takes them by all of their coordinates:
-    OpenVINO's optimizer drops a slice before `GatherElements` and then refuses its shapes.
-    """
     axis, places = view.site.axis, _places(view, build)
-    if axis is not None:
-        shorter = [] if are_slices else _shorter(view, axis)
-        if build.domain == ONNX or not shorter:
-            reached = _reached(view, build, axis, shorter)
-            return build.gather_elements(reached, wide_indices(build, places), axis, "old_values")
+    shorter = [] if are_slices or axis is None else _shorter(view, axis)
+    if axis is not None and (build.domain == ONNX or not shorter):
+        reached = _reached(view, build, axis, shorter)
+        wide = wide_indices(build, places)
+        old = build.make("GatherElements", [reached, wide], wide.shape, "old_values", axis=axis)
+        return joined(view, build, old, view.updates)
     tuples, new = coordinates(view, build, places)
     shape = None if tuples.shape is None else tuples.shape[:-1]
-    found = build.gather_nd(view.data, tuples, "old_values", shape)
-    if new is view.updates:
-        return found
-    dims = build.shape_of(view.updates, "updates_shape")
-    return build.reshape(found, dims, "old_values_reshaped", view.updates.shape)
+    old = build.make("GatherND", [view.data, tuples], shape, "old_values")
+    if new is not view.updates:
+        dims = build.shape_of(view.updates, "updates_shape")
+        old = build.reshape(old, dims, "old_values_reshaped", view.updates.shape)
+    return joined(view, build, old, view.updates)
 
 
 def _places(view: View, build: Builder) -> Value:
@@ -204,9 +186,9 @@ def _shorter(view: View, axis: int) -> list[int]:
 
 def _reached(view: View, build: Builder, axis: int, others: list[int]) -> Value:
     """Return the part of data that indices reach along other axes."""
-    data, indices = view.data.shape, view.indices.shape
     if not others:
         return view.data
+    data, indices = view.data.shape, view.indices.shape
     begin = build.constant([0] * len(others), "begin")
     dims = build.shape_of(view.indices, "indices_shape")
     end = build.gather(dims, build.constant(others, "other_axes"), 0, "reached_end", (len(others),))

@@ -36,8 +36,7 @@ def _flattened(view: View, build: Builder, target: OpSpec) -> Value:
 
 
 def _is_flat(view: View, _: OpSpec) -> bool:
-    shape = view.indices.shape
-    return shape is not None and len(shape) == 1
+    return view.indices.shape is not None and len(view.indices.shape) == 1
 
 
 def _flat_indices(view: View, build: Builder) -> Value:
@@ -60,77 +59,59 @@ def _flat_updates(view: View, build: Builder) -> Value:
 
 
 def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
-    updates, column = _flat_updates(view, build), _column(view, build)
-    shape = updates.shape
-    if shape is None:
-        shape = shape_with(view.data.shape, view.site.axis, UNKNOWN_DIM)
-    indices = build.broadcast(column, build.shape_of(updates, "updates_shape"), "indices_repeated", shape)
-    return build.scatter(target, view.data, indices, updates, axis=view.given_axis)
-
-
-def _column(view: View, build: Builder) -> Value:
-    """Return the indices along the axis, with 1 on all other axes."""
-    axis, shape = view.site.axis, view.data.shape
-    if axis is None or shape is None:
-        return along(build, axis_mask(view, build), view.indices, "indices_column")
-    if view.indices.shape is not None and len(view.indices.shape) == 1:
+    updates, axis, shape = _flat_updates(view, build), view.site.axis, view.data.shape
+    if axis is None or shape is None:  # indices along the axis, with 1 on all other axes
+        column = along(build, axis_mask(view, build), view.indices, "indices_column")
+    elif _is_flat(view, target):
         others = [number for number in range(len(shape)) if number != axis]
-        return build.unsqueeze(view.indices, others, "indices_unsqueezed")
-    target = [-1 if number == axis else 1 for number in range(len(shape))]
-    return build.reshape(view.indices, target, "indices_column")
+        column = build.unsqueeze(view.indices, others, "indices_unsqueezed")
+    else:
+        dims = [-1 if number == axis else 1 for number in range(len(shape))]
+        column = build.reshape(view.indices, dims, "indices_column")
+    known = shape_with(shape, axis, UNKNOWN_DIM) if updates.shape is None else updates.shape
+    indices = build.broadcast(column, build.shape_of(updates, "updates_shape"), "indices_repeated", known)
+    return build.scatter(target, view.data, indices, updates, axis=view.given_axis)
 
 
 def _to_tuples(view: View, build: Builder, target: OpSpec) -> Value:
     axis, shape, index_shape = view.site.axis, view.data.shape, view.indices.shape
+    data, indices, updates = view.data, view.indices, view.updates
     is_on_first = axis == 0 or (axis is None and view.site.written_axis == 0)
     if is_on_first and index_shape is not None:
-        return _scattered(build, target, view.data, view.indices, view.updates)
-    if axis is None or shape is None or index_shape is None:
-        return _to_tuples_on_any_axis(view, build, target, is_on_first=is_on_first)
-    rank, width = len(shape), len(index_shape)
-    order = [axis, *range(axis), *range(axis + 1, rank)]
-    back = sorted(range(rank), key=order.__getitem__)
-    of_updates = [*range(axis, axis + width), *range(axis), *range(axis + width, rank + width - 1)]
-    updates = build.transpose(view.updates, build.constant(of_updates, "axis_first"), "updates_moved")
-    data = build.transpose(view.data, build.constant(order, "axis_first"), "data_moved")
-    found = _scattered(build, target, data, view.indices, updates)
-    return build.transpose(found, build.constant(back, "axis_back"), "moved_back", shape)
-
-
-def _to_tuples_on_any_axis(view: View, build: Builder, target: OpSpec, *, is_on_first: bool) -> Value:
-    """Scatter between two transpositions whose orders are computed when the model runs."""
+        return _scattered(build, target, data, indices, updates)
+    if axis is not None and shape is not None and index_shape is not None:
+        rank, width = len(shape), len(index_shape)
+        front = [axis, *range(axis), *range(axis + 1, rank)]
+        of_updates = [*range(axis, axis + width), *range(axis), *range(axis + width, rank + width - 1)]
+        updates = build.transpose(updates, build.constant(of_updates, "axis_first"), "updates_moved")
+        data = build.transpose(data, build.constant(front, "axis_first"), "data_moved")
+        found = _scattered(build, target, data, indices, updates)
+        back = build.constant(sorted(range(rank), key=front.__getitem__), "axis_back")
+        return build.transpose(found, back, "moved_back", shape)
     updates, indices = _flat_updates(view, build), _flat_indices(view, build)
     if is_on_first:
-        return _scattered(build, target, view.data, indices, updates)
-    order = _front_order(view, build)
-    data = build.transpose(view.data, order, "data_moved")
+        return _scattered(build, target, data, indices, updates)
+    # axis, 0, 1, ..., axis - 1, axis + 1, ...: the axis comes first.
+    places, place, one = positions(view, build), axis_of(view, build), build.constant(1, "one")
+    before = build.binary("Subtract", places, one, "one_before")
+    is_behind = build.binary("Less", place, places, "is_behind_axis")
+    rest = build.select(is_behind, places, before, "others")
+    order = build.select(is_first(build, places), place, rest, "front_order")
+    data = build.transpose(data, order, "data_moved")
     found = _scattered(build, target, data, indices, build.transpose(updates, order, "updates_moved"))
-    return build.transpose(found, _back_order(view, build), "moved_back", view.data.shape)
+    # 1, 2, ..., axis, 0, axis + 1, ...: the first axis goes back to its place.
+    after = build.binary("Add", places, one, "one_after")
+    is_before = build.binary("Less", places, place, "is_before_axis")
+    rest = build.select(is_before, after, places, "others")
+    is_axis = build.binary("Equal", places, place, "is_axis")
+    back = build.select(is_axis, build.constant(0, "zero"), rest, "back_order")
+    return build.transpose(found, back, "moved_back", shape)
 
 
 def _scattered(build: Builder, target: OpSpec, data: Value, indices: Value, updates: Value) -> Value:
     indices = fitting_indices(build, indices, target)
     rank = 1 if indices.shape is None else len(indices.shape)
     return build.scatter(target, data, build.unsqueeze(indices, [rank], "indices_unsqueezed"), updates)
-
-
-def _front_order(view: View, build: Builder) -> Value:
-    """Return axis, 0, 1, ..., axis - 1, axis + 1, ...: the axis comes first."""
-    places, axis = positions(view, build), axis_of(view, build)
-    before = build.binary("Subtract", places, build.constant(1, "one"), "one_before")
-    is_behind = build.binary("Less", axis, places, "is_behind_axis")
-    rest = build.select(is_behind, places, before, "others")
-    return build.select(is_first(build, places), axis, rest, "front_order")
-
-
-def _back_order(view: View, build: Builder) -> Value:
-    """Return 1, 2, ..., axis, 0, axis + 1, ...: the first axis goes back to its place."""
-    places, axis = positions(view, build), axis_of(view, build)
-    after = build.binary("Add", places, build.constant(1, "one"), "one_after")
-    is_before = build.binary("Less", places, axis, "is_before_axis")
-    rest = build.select(is_before, after, places, "others")
-    is_axis = build.binary("Equal", places, axis, "is_axis")
-    return build.select(is_axis, build.constant(0, "zero"), rest, "back_order")
 
 
 REWRITES = (

@@ -47,21 +47,12 @@ class _Linear:
         indices: [count].
         updates: [count, the others...].
         column: indices as [count, 1] where the node has them so.
-        is_flattened: whether the result must get the shape of data again.
     """
 
     data: Value
     indices: Value
     updates: Value
     column: Value | None
-    is_flattened: bool
-
-    def restored(self, view: View, build: Builder, found: Value) -> Value:
-        """Give a result the shape of the node's data."""
-        if not self.is_flattened:
-            return found
-        dims = build.shape_of(view.data, "data_shape")
-        return build.reshape(found, dims, "data_restored", view.data.shape)
 
 
 def _to_elements(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
@@ -69,12 +60,39 @@ def _to_elements(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
     indices = fitting_indices(build, _repeated(build, parts), target)
     if _is_difference(view, target):
         found = _difference(view, build, target, parts, indices)
-        return found if isinstance(found, Refusal) else parts.restored(view, build, found)
+        return found if isinstance(found, Refusal) else _restored(view, build, found)
     updates = _reduced_updates(view, build, target, parts)
     if isinstance(updates, Refusal):
         return updates
     reduction = view.reduction if has(target, view.reduction) else Reduction.NONE
-    return parts.restored(view, build, build.scatter(target, parts.data, indices, updates, reduction))
+    return _restored(view, build, build.scatter(target, parts.data, indices, updates, reduction))
+
+
+def _to_slices(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
+    parts = _linear(view, build, target)
+    updates = _reduced_updates(view, build, target, parts)
+    if isinstance(updates, Refusal):
+        return updates
+    return _restored(view, build, build.scatter(target, parts.data, parts.indices, updates))
+
+
+def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
+    updates, reduction, indices = view.updates, view.reduction, view.indices
+    if not has(target, reduction):
+        found = _joined(view, build)
+        if isinstance(found, Refusal):
+            return found
+        updates, reduction = found, Reduction.NONE
+    if must_be_non_negative(view, target) and view.site.depth != 0:
+        indices = from_front(build, indices, _front_dims(view, build))
+    return build.scatter(target, view.data, indices, updates, reduction)
+
+
+def _restored(view: View, build: Builder, found: Value) -> Value:
+    """Give a result the shape of the node's data."""
+    if view.depth == 1:
+        return found
+    return build.reshape(found, build.shape_of(view.data, "data_shape"), "data_restored", view.data.shape)
 
 
 def _repeated(build: Builder, parts: _Linear) -> Value:
@@ -112,35 +130,13 @@ def _difference(
     is_wrapped = type.kind in {"boolean", "unsigned"}
     if is_wrapped:
         data, updates = build.convert(data, I64, "data_i64"), build.convert(updates, I64, "updates_i64")
-    negated = build.negative(updates, "updates_negated")
+    negated = build.make("Negative", [updates], updates.shape, "updates_negated")
     found = build.scatter(target, data, indices, negated, Reduction.SUM)
     if not is_wrapped:
         return found
     count = build.constant(2 if type.kind == "boolean" else 1 << type.bits, "count_of_values")
-    return build.convert(
-        build.binary("FloorMod", found, count, "difference_wrapped"), type, f"difference_{type.name}"
-    )
-
-
-def _to_slices(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
-    parts = _linear(view, build, target)
-    updates = _reduced_updates(view, build, target, parts)
-    if isinstance(updates, Refusal):
-        return updates
-    return parts.restored(view, build, build.scatter(target, parts.data, parts.indices, updates))
-
-
-def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
-    updates, reduction = view.updates, view.reduction
-    if not has(target, reduction):
-        found = _joined(view, build)
-        if isinstance(found, Refusal):
-            return found
-        updates, reduction = found, Reduction.NONE
-    indices = view.indices
-    if must_be_non_negative(view, target) and view.site.depth != 0:
-        indices = from_front(build, indices, _front_dims(view, build))
-    return build.scatter(target, view.data, indices, updates, reduction)
+    wrapped = build.binary("FloorMod", found, count, "difference_wrapped")
+    return build.convert(wrapped, type, f"difference_{type.name}")
 
 
 def _reduced_updates(view: View, build: Builder, target: OpSpec, parts: _Linear) -> Value | Refusal:
@@ -162,73 +158,47 @@ def _joined(view: View, build: Builder) -> Value | Refusal:
         return joined(view, build, build.broadcast(view.data, dims, "old_values", shape), view.updates)
     if counts_from_end(view, build):
         indices = from_front(build, indices, _front_dims(view, build), "places")
-    return joined(view, build, build.gather_nd(view.data, indices, "old_values", shape), view.updates)
+    old = build.make("GatherND", [view.data, indices], shape, "old_values")
+    return joined(view, build, old, view.updates)
 
 
 def _linear(view: View, build: Builder, target: OpSpec) -> _Linear:
     """Give every tuple one number."""
-    depth, data, column = view.depth, view.data, None
+    depth, data, updates, column = view.depth, view.data, view.updates, None
+    shape = data.shape
     dims = build.shape_of(data, "data_shape")
     if depth == 1:
         indices = view.indices
         if must_be_non_negative(view, target):
-            indices = from_front(build, indices, _first_dim(view, build, dims))
+            if shape is not None and isinstance(shape[0], int):
+                size = build.constant(shape[0], "size")
+            else:
+                size = build.gather(dims, build.constant(0, "place"), 0, "size", ())
+            indices = from_front(build, indices, size)
         flat = build.reshape(indices, [-1], "indices_flat", (UNKNOWN_DIM,))
         column = indices if indices.shape is not None and len(indices.shape) == 2 else None
     else:
-        flat, data = _numbers(view, build), _front_joined(view, build, dims)
-    shape = _updates_shape(view, flat)
-    updates = view.updates
-    if not _is_one_list(view):
-        wanted = _wanted_shape(build, flat, _other_dims(view, build, dims), shape)
-        updates = build.reshape(updates, wanted, "updates_reshaped", shape)
-    if depth == 0:
-        flat, updates = _last(view, build, flat, updates)
-    return _Linear(data, flat, updates, column, depth != 1)
-
-
-def _is_one_list(view: View) -> bool:
-    """Tell whether there is one list of tuples, so that updates have the shape that is wanted."""
-    data, indices, updates = view.data.shape, view.indices.shape, view.updates.shape
-    if data is None or indices is None or updates is None or view.depth is None or len(indices) != 2:
-        return False
-    return len(updates) == 1 + len(data) - view.depth
-
-
-def _updates_shape(view: View, flat: Value) -> Shape:
-    depth, data = view.depth, view.data.shape
-    if depth is None or data is None:
-        return None
-    return (flat.shape[0] if flat.shape else UNKNOWN_DIM, *data[depth:])
-
-
-def _wanted_shape(build: Builder, flat: Value, others: Value, shape: Shape) -> "Value | list[int]":
-    """Return the shape of updates with one dimension for all tuples."""
-    known = array_of(others)
-    if known is not None and known.all():  # beside a 0 a -1 could be anything
-        return [-1, *known.tolist()]
-    rank = None if shape is None else (len(shape),)
-    return build.concat([count_of(build, flat, "count"), others], 0, "updates_shape", rank)
-
-
-def _last(view: View, build: Builder, flat: Value, updates: Value) -> tuple[Value, Value]:
-    """Return one of several tuples that name all of data where they are known to be several.
-
-    Which update stays is open, so that the last one may.
-    """
+        flat, data = _numbers(view, build), _front_joined(view, build)
     count = flat.shape[0] if flat.shape else UNKNOWN_DIM
-    if view.reduction is not Reduction.NONE or not isinstance(count, int) or count < 2:
-        return flat, updates
-    begin, end = build.constant([count - 1], "last_begin"), build.constant([count], "last_end")
-    shape = None if updates.shape is None else (1, *updates.shape[1:])
-    return build.constant([0], "indices_flat"), build.slice(updates, begin, end, [0], "last_update", shape)
-
-
-def _first_dim(view: View, build: Builder, dims: Value) -> Value:
-    size = view.data.shape[0] if view.data.shape else UNKNOWN_DIM
-    if isinstance(size, int):
-        return build.constant(size, "size")
-    return build.gather(dims, build.constant(0, "place"), 0, "size", ())
+    wanted = None if depth is None or shape is None else (count, *shape[depth:])
+    index_shape, own = view.indices.shape, updates.shape
+    is_one_list = index_shape is not None and len(index_shape) == 2
+    if not (is_one_list and own is not None and wanted is not None and len(own) == len(wanted)):
+        others = _other_dims(view, build)
+        known = array_of(others)
+        if known is not None and known.all():  # beside a 0 a -1 could be anything
+            updates = build.reshape(updates, [-1, *known.tolist()], "updates_reshaped", wanted)
+        else:
+            rank = None if wanted is None else (len(wanted),)
+            new = build.concat([count_of(build, flat, "count"), others], 0, "updates_shape", rank)
+            updates = build.reshape(updates, new, "updates_reshaped", wanted)
+    if depth == 0 and view.reduction is Reduction.NONE and isinstance(count, int) and count > 1:
+        # Several tuples that name all of data: which update stays is open, so that the last one may.
+        begin, end = build.constant([count - 1], "last_begin"), build.constant([count], "last_end")
+        last = None if updates.shape is None else (1, *updates.shape[1:])
+        flat = build.constant([0], "indices_flat")
+        updates = build.slice(updates, begin, end, [0], "last_update", last)
+    return _Linear(data, flat, updates, column)
 
 
 def _depth(view: View, build: Builder) -> Value:
@@ -249,50 +219,51 @@ def _front_dims(view: View, build: Builder) -> Value:
     return build.slice(build.shape_of(view.data, "data_shape"), begin, stop, [0], "sizes", (size,))
 
 
-def _other_dims(view: View, build: Builder, dims: Value) -> Value:
+def _other_dims(view: View, build: Builder) -> Value:
     """Return the dimensions that tuples do not count on."""
     depth, shape = view.depth, view.data.shape
     known = static(None if shape is None or depth is None else shape[depth:])
     if known is not None:
         return build.constant(list(known), "other_dims")
     size = UNKNOWN_DIM if shape is None or depth is None else len(shape) - depth
-    end = build.constant([LAST], "end")
+    end, dims = build.constant([LAST], "end"), build.shape_of(view.data, "data_shape")
     return build.slice(dims, _depth(view, build), end, [0], "other_dims", (size,))
 
 
-def _front_joined(view: View, build: Builder, dims: Value) -> Value:
+def _front_joined(view: View, build: Builder) -> Value:
     """Return data with one dimension in the place of those that tuples count on."""
     depth, shape = view.depth, view.data.shape
     known: Shape = None
     if depth is not None and shape is not None:
         first = static(shape[:depth])
         known = (UNKNOWN_DIM if first is None else prod(first), *shape[depth:])
-    others = _other_dims(view, build, dims)
+    others = _other_dims(view, build)
     numbers = array_of(others)
     if numbers is not None and numbers.all():
         return build.reshape(view.data, [-1, *numbers.tolist()], "data_joined", known)
     front = build.reduce("ReduceProd", _front_dims(view, build), 0, "front_size", keeps=True)
-    size = None if known is None else (len(known),)
-    target = build.concat([front, others], 0, "data_joined_shape", size)
+    rank = None if known is None else (len(known),)
+    target = build.concat([front, others], 0, "data_joined_shape", rank)
     return build.reshape(view.data, target, "data_joined", known)
 
 
 def _numbers(view: View, build: Builder) -> Value:
     """Return one number for each tuple, as one list: its coordinates joined row by row."""
-    indices = build.convert(view.indices, I64, "indices_i64")
-    if view.depth == 0:
-        return _zeros(view, build)
+    indices, depth, shape = build.convert(view.indices, I64, "indices_i64"), view.depth, view.indices.shape
+    if depth == 0:  # each names all of data
+        leading = static(None if shape is None else shape[:-1])
+        if leading is not None:
+            count = build.constant([prod(leading)], "count")
+        else:
+            dims = build.shape_of(view.indices, "indices_shape")
+            begin, end = build.constant([0], "begin"), build.constant([-1], "last")
+            size = UNKNOWN_DIM if shape is None else len(shape) - 1
+            dims = build.slice(dims, begin, end, [0], "leading_dims", (size,))
+            count = build.reduce("ReduceProd", dims, 0, "count", keeps=True)
+        return build.broadcast(build.constant(0, "zero"), count, "indices_flat", (UNKNOWN_DIM,))
     counted = _front_dims(view, build)
     if view.may_be_negative:
         indices = from_front(build, indices, counted)
-    rows = build.binary("Multiply", indices, _strides(view, build, counted), "coordinates_scaled")
-    numbers = build.reduce("ReduceSum", rows, -1, "indices_joined")
-    return build.reshape(numbers, [-1], "indices_flat", (UNKNOWN_DIM,))
-
-
-def _strides(view: View, build: Builder, counted: Value) -> Value:
-    """Return how much one step of each coordinate counts: the product of the dimensions behind it."""
-    depth = view.depth
     if depth is None:
         places = build.range(build.reshape(build.shape_of(counted, "depth"), [], "depth_scalar"), "places")
         rows = build.reshape(places, [-1, 1], "places_column", (UNKNOWN_DIM, 1))
@@ -300,23 +271,11 @@ def _strides(view: View, build: Builder, counted: Value) -> Value:
     else:
         table = [[row < column for column in range(depth)] for row in range(depth)]
         is_behind = build.constant(table, "is_behind", BOOLEAN)
-    dims = build.select(is_behind, counted, build.constant(1, "one"), "dims_behind")
-    return build.reduce("ReduceProd", dims, 1, "strides")
-
-
-def _zeros(view: View, build: Builder) -> Value:
-    """Return a 0 for each tuple without coordinates: it names all of data."""
-    shape = view.indices.shape
-    known = static(None if shape is None else shape[:-1])
-    if known is not None:
-        count = build.constant([prod(known)], "count")
-    else:
-        dims = build.shape_of(view.indices, "indices_shape")
-        begin, end = build.constant([0], "begin"), build.constant([-1], "last")
-        size = UNKNOWN_DIM if shape is None else len(shape) - 1
-        leading = build.slice(dims, begin, end, [0], "leading_dims", (size,))
-        count = build.reduce("ReduceProd", leading, 0, "count", keeps=True)
-    return build.broadcast(build.constant(0, "zero"), count, "indices_flat", (UNKNOWN_DIM,))
+    behind = build.select(is_behind, counted, build.constant(1, "one"), "dims_behind")
+    strides = build.reduce("ReduceProd", behind, 1, "strides")
+    scaled = build.binary("Multiply", indices, strides, "coordinates_scaled")
+    numbers = build.reduce("ReduceSum", scaled, -1, "indices_joined")
+    return build.reshape(numbers, [-1], "indices_flat", (UNKNOWN_DIM,))
 
 
 def _requires_unique(view: View, target: OpSpec) -> tuple[Condition, ...]:

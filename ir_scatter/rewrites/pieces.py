@@ -34,11 +34,10 @@ def _rank_of_data(view: View, build: Builder) -> Value:
 
 def axis_of(view: View, build: Builder) -> Value:
     """Return the axis counted from 0: a constant, or computed where axis or rank are not known."""
-    site, written = view.site, view.site.written_axis
-    if site.axis is not None:
-        return build.constant(site.axis, "axis")
-    if written is not None and written >= 0:
-        return build.constant(written, "axis")
+    written = view.site.written_axis
+    known = written if view.site.axis is None else view.site.axis
+    if known is not None and known >= 0:
+        return build.constant(known, "axis")
     rank = _rank_of_data(view, build)
     if written is not None:
         return build.binary("Add", rank, build.constant(written, "negative_axis"), "axis")
@@ -65,7 +64,6 @@ def along(build: Builder, mask: Value, value: Value, label: str) -> Value:
 
 
 def is_first(build: Builder, places: Value) -> Value:
-    """Return for each of 0, 1, 2, ... whether it is 0."""
     return build.binary("Equal", places, build.constant(0, "zero"), "is_first")
 
 
@@ -106,7 +104,6 @@ def is_strict(target: OpSpec) -> bool:
 
 
 def must_be_non_negative(view: View, target: OpSpec) -> bool:
-    """Tell whether indices have to be counted from the front for a target."""
     return is_strict(target) and not view.promises.keeps_negative and view.may_be_negative
 
 
@@ -118,20 +115,16 @@ def counts_from_end(view: View, build: Builder) -> bool:
 def from_front(build: Builder, indices: Value, sizes: Value, label: str = "indices_non_negative") -> Value:
     """Add the size of the dimension to negative indices; those that are out of range stay out of range.
 
-    Args:
-        build: makes the nodes.
-        indices: of an integer type, or of one that is not known.
-        sizes: what they count on, whole numbers that are broadcast to them.
-        label: what the result is.
+    `sizes` are what indices count on, whole numbers that are broadcast to them.
     """
     type = indices.element_type
     if type is None or type.bits < _WIDE:
         indices, type = build.convert(indices, I64, "indices_i64"), I64
     known = array_of(sizes)
-    if known is not None:
-        sizes = build.constant(known.astype("int64"), "sizes", type)
-    else:
+    if known is None:
         sizes = build.convert(sizes, type, "sizes_converted")
+    else:
+        sizes = build.constant(known.astype("int64"), "sizes", type)
     is_negative = build.binary("Less", indices, build.constant(0, "zero", type), "indices_are_negative")
     return build.select(is_negative, build.binary("Add", indices, sizes, "indices_wrapped"), indices, label)
 
@@ -147,19 +140,23 @@ def coordinates(view: View, build: Builder, indices: Value) -> tuple[Value, Valu
     """Return a tuple of coordinates for each update, and updates in the shape that fits.
 
     Where the rank and the axis are known, tuples have the dimensions of indices before their own;
-    otherwise they are one list, and updates are flattened.
-
-    Args:
-        view: the node.
-        build: makes the nodes.
-        indices: those of the node, or what stands for them.
+    otherwise they are one list, and updates are flattened. `indices` are those of the node, or what
+    stands for them.
     """
     indices = build.convert(indices, I64, "indices_i64")
     axis, shape, data = view.site.axis, view.indices.shape, view.data.shape
     if shape is None and data is not None:
         shape = (UNKNOWN_DIM,) * len(data)
     if axis is None or shape is None:
-        return _list_of_coordinates(view, build, indices)
+        ones = build.broadcast(
+            build.constant(1, "one"), build.shape_of(view.indices, "indices_shape"), "ones"
+        )
+        count = UNKNOWN_DIM if ones.shape is None else len(ones.shape)
+        found = build.make("NonZero", [ones], (count, UNKNOWN_DIM), "positions_by_axis", I64)
+        grid = build.transpose(found, build.constant([1, 0], "swap"), "positions_by_element")
+        rows = build.reshape(indices, [-1, 1], "indices_column", (UNKNOWN_DIM, 1))
+        tuples = build.select(axis_mask(view, build), rows, grid, "coordinates")
+        return tuples, build.reshape(view.updates, [-1], "updates_flat", (UNKNOWN_DIM,))
     rank = len(shape)
     dims = build.shape_of(view.indices, "indices_shape")
     column_shape = build.concat([dims, build.constant([1], "one_column")], 0, "column_shape", (rank + 1,))
@@ -177,13 +174,3 @@ def coordinates(view: View, build: Builder, indices: Value) -> tuple[Value, Valu
         column = build.unsqueeze(numbers, others, f"column_{place}")
         columns.append(build.broadcast(column, column_shape, f"coordinates_{place}", (*shape, 1)))
     return build.concat(columns, rank, "coordinates", (*shape, rank)), view.updates
-
-
-def _list_of_coordinates(view: View, build: Builder, indices: Value) -> tuple[Value, Value]:
-    """Return the positions of all elements of indices, the axis replaced."""
-    ones = build.broadcast(build.constant(1, "one"), build.shape_of(view.indices, "indices_shape"), "ones")
-    found = build.non_zero(ones, "positions_by_axis")
-    grid = build.transpose(found, build.constant([1, 0], "swap"), "positions_by_element")
-    rows = build.reshape(indices, [-1, 1], "indices_column", (UNKNOWN_DIM, 1))
-    tuples = build.select(axis_mask(view, build), rows, grid, "coordinates")
-    return tuples, build.reshape(view.updates, [-1], "updates_flat", (UNKNOWN_DIM,))

@@ -100,30 +100,27 @@ def _divided_exactly(build: Builder, value: Value, by: Value, rest: Value, label
 
 
 def neutral(view: View, build: Builder) -> Value | Refusal:
-    """Return the value that a reduction starts from where old values take no part in it."""
-    type = view.data.element_type
+    """Return the value that changes no update: what a reduction without old values starts from."""
+    type, reduction = view.data.element_type, view.reduction
     if type is None:
         return TYPE_UNKNOWN
-    found = _neutral(type, view.reduction)
-    if found is None:
-        message = f"reduction {view.reduction} of {type.name} starts from no value"
-        return Refusal(Reason.NO_SUCH_REDUCTION, message)
-    return build.constant(found, "start_value", type)
-
-
-def _neutral(type: ElementType, reduction: Reduction) -> Any:
-    """Return the value that changes no update, None if there is none."""
+    found: Any = None
     known = dtype(type)
     if known is None or reduction in {Reduction.NONE, Reduction.MEAN, Reduction.SUB}:
-        return None
-    if type.kind == "boolean":
-        return reduction in {Reduction.PROD, Reduction.MIN}
-    if reduction is Reduction.PROD:
-        return known.type(1)
-    if reduction is Reduction.SUM:
+        pass
+    elif type.kind == "boolean":
+        found = reduction in {Reduction.PROD, Reduction.MIN}
+    elif reduction is Reduction.PROD:
+        found = known.type(1)
+    elif reduction is Reduction.SUM:
         zero = known.type(-0.0) if type.kind == "float" else known.type(0)
-        return zero if zero == zero else None  # a type without a zero gives NaN
-    return _end(known, type, is_greatest=reduction is Reduction.MIN)
+        found = zero if zero == zero else None  # a type without a zero gives NaN
+    else:
+        found = _end(known, type, is_greatest=reduction is Reduction.MIN)
+    if found is None:
+        message = f"reduction {reduction} of {type.name} starts from no value"
+        return Refusal(Reason.NO_SUCH_REDUCTION, message)
+    return build.constant(found, "start_value", type)
 
 
 def _end(known: "np.dtype[Any]", type: ElementType, *, is_greatest: bool) -> Any:
@@ -146,18 +143,11 @@ def _end(known: "np.dtype[Any]", type: ElementType, *, is_greatest: bool) -> Any
 def cleared(
     view: View, build: Builder, target: OpSpec, operands: tuple[Value, Value, Value], start: Value, label: str
 ) -> Value:
-    """Return data with a start value at each target of the node.
+    """Return data with a start value at each target of a node whose indices name elements.
 
     Targets that constant indices name again and again get theirs once: all of it would be the same
-    value, but rules that look at indices cannot know that.
-
-    Args:
-        view: a node whose indices name elements.
-        build: makes the nodes.
-        target: a row that writes tuples.
-        operands: data, the coordinates of all targets, and updates.
-        start: the value.
-        label: what the values are.
+    value, but rules that look at indices cannot know that. `operands` are data, the coordinates of all
+    targets, and updates.
     """
     data, tuples, updates = operands
     once = _each_once(view, build)

@@ -122,7 +122,7 @@ def test_nodes_that_no_memory_holds_are_proven_with_smaller_inputs(
 
 
 def _negated(view: View, build: Builder, target: OpSpec) -> Value:
-    data = build.negative(view.data, "wrong")
+    data = build.make("Negative", [view.data], view.data.shape, "wrong")
     tuples = build.unsqueeze(view.indices, [1], "tuples")
     return build.scatter(target, data, tuples, view.updates)
 
