@@ -7,7 +7,7 @@ from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.model import Value
 from ir_scatter.core.shapes import agree_dims, counted, element_count, is_static, show_dim
-from ir_scatter.ops import targets
+from ir_scatter.ops import index_values
 from ir_scatter.ops.constraints import Meaning
 from ir_scatter.ops.general import find
 from ir_scatter.ops.spec import IndexRange, Layout
@@ -76,7 +76,7 @@ def _unique(scatter: ScatterNode) -> Proof:
             return _UNKNOWN
     found = scatter.repeats
     if is_negative and not scatter.wraps:
-        found = targets.repeats(scatter.spec.layout, scatter.axis, array, limits, wraps=True)
+        found = index_values.repeats(scatter.spec.layout, scatter.axis, array, limits, wraps=True)
     if found is None:
         return _PROVEN
     return Proof(Verdict.VIOLATED, f"indices name {found.count} of {found.total} targets again")

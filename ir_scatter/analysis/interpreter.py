@@ -115,7 +115,7 @@ def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:
         plans[flow] = Plan(
             flow.inputs, flow.captured, flow.outputs, flow is not main, planner.constants, steps
         )
-        for node in (step.node for step in steps if step.work is None):
+        for node in planner.unknown:
             prefix = "" if node.domain in {OPENVINO, ONNX} else f"{node.domain}::"
             unknown.setdefault(prefix + node.type, node)
         pending += reversed([body for step in steps for body in _bodies_of(step.work)])
@@ -155,6 +155,7 @@ class _Planner:
     def __init__(self, flow: Dataflow, path: str, *, is_sketch: bool) -> None:
         self.flow, self.path, self.is_sketch = flow, path, is_sketch
         self.constants: dict[Key, Constant] = {}
+        self.unknown: list[Node] = []
         self._known: set[Key] = {*(input.key for input in flow.inputs), *flow.captured}
         self._lacking: set[Key] = set()
 
@@ -189,6 +190,8 @@ class _Planner:
             is_new = link.node not in opened
             if is_new:
                 work = self._work(link.node)
+                if work is None:
+                    self.unknown.append(link.node)
                 captured = dict.fromkeys(key for body in _bodies_of(work) for key in body.captured)
                 opened[link.node] = link, (*link.inputs, *captured), work
             found = opened[link.node]

@@ -9,7 +9,7 @@ from ir_scatter.analysis.constants import Facts
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import ONNX, OPENVINO, Graph, Input, Model, Node, Value
 from ir_scatter.core.shapes import Shape, at_most, highest, static
-from ir_scatter.ops import targets
+from ir_scatter.ops import index_values
 from ir_scatter.ops.lookup import Lookup, find, scatter_types
 from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec, Port, Reduction, Role
 
@@ -196,21 +196,23 @@ class ScatterNode:
                 return None
         elif layout is Layout.ELEMENTS and data is not None and len(shape) != len(data):
             return None
-        return targets.sizes(layout, data, self.axis, shape)
+        return index_values.sizes(layout, data, self.axis, shape)
 
     @cached_property
-    def out_of_range(self) -> targets.BadIndices | None:
+    def out_of_range(self) -> index_values.BadIndices | None:
         """The constant indices outside of [-s, s-1], None if there are none."""
         if self.index_array is None or self.limits is None:
             return None
-        return targets.out_of_range(self.index_array, self.limits)
+        return index_values.out_of_range(self.index_array, self.limits)
 
     @cached_property
-    def repeats(self) -> targets.Repeats | None:
+    def repeats(self) -> index_values.Repeats | None:
         """Which constant indices name a target again, None if none does or it cannot be told."""
         if self.index_array is None or self.limits is None:
             return None
-        return targets.repeats(self.spec.layout, self.axis, self.index_array, self.limits, wraps=self.wraps)
+        return index_values.repeats(
+            self.spec.layout, self.axis, self.index_array, self.limits, wraps=self.wraps
+        )
 
     def has_faults(self, limits: list[int | None] | None) -> bool:
         """Tell whether constant indices are or may be out of range, negative or repeated, or were not read.
@@ -266,4 +268,4 @@ class ScatterNode:
             axes = (self.axis,)
         elif self.written_axis is None and self.data_shape is not None:
             axes = range(len(self.data_shape))
-        return targets.expected_updates(self.spec.layout, self.data_shape, self.indices_shape, axes)
+        return index_values.expected_updates(self.spec.layout, self.data_shape, self.indices_shape, axes)

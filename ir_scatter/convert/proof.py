@@ -21,7 +21,7 @@ from ir_scatter.evaluate import evaluate_detailed
 from ir_scatter.evaluate.model import compute_node
 from ir_scatter.inputs.constraints import IndexConstraint
 from ir_scatter.inputs.node import MOST_ELEMENTS, Given, Misfit, TooLarge, draw_inputs
-from ir_scatter.ops import targets
+from ir_scatter.ops import index_values
 from ir_scatter.ops.general import find_computed
 from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import IndexRange, Role
@@ -175,7 +175,7 @@ def _run(node: Node, arrays: list[Array | None], *, wraps: bool) -> Array:
             axis = spec.port_index(Role.AXIS)
             at = None if axis is None else arrays[axis]
             sizes = data.shape[: indices.shape[-1]] if at is None else data.shape[int(at.reshape(-1)[0])]
-            arrays = [*arrays[:number], targets.from_front(indices, sizes), *arrays[number + 1 :]]
+            arrays = [*arrays[:number], index_values.from_front(indices, sizes), *arrays[number + 1 :]]
     work = lookup or find_computed(node.domain, node.type)
     assert work is not None
     (found,) = compute_node(Step(node, (), ("output",), work, ()), arrays)

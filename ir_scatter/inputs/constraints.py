@@ -16,7 +16,7 @@ from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.shapes import Bounds, Dim, Shape, agree, is_static
 from ir_scatter.evaluate.model import by_role, site_of
 from ir_scatter.inputs.provenance import NO_TERM, Cell
-from ir_scatter.ops import targets
+from ir_scatter.ops import index_values
 from ir_scatter.ops.constraints import Axis, Constraint, Meaning, Numbers
 from ir_scatter.ops.general import constraints_of
 from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer, windows
@@ -345,7 +345,7 @@ def _index_use(
     if is_unique and bool(in_range.all()) and not cell.is_unclear:
         place = None if axis is None else axis % max(indices.ndim, 1)
         sizes = [high + 1 for high in highs]
-        is_unkept = targets.repeats(layout, place, indices, sizes, wraps=wraps) is not None
+        is_unkept = index_values.repeats(layout, place, indices, sizes, wraps=wraps) is not None
     if are_equal and len(values):
         table = by_lane(lanes, values)
         is_unkept = is_unkept or bool((table != table[:1]).any())

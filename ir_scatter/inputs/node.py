@@ -30,9 +30,9 @@ from ir_scatter.inputs.constraints import IndexConstraint, columns
 from ir_scatter.inputs.numbers import draw
 from ir_scatter.inputs.operator import draw_indices
 from ir_scatter.inputs.sizes import Sizes
-from ir_scatter.ops import targets
+from ir_scatter.ops import index_values
+from ir_scatter.ops.index_values import expected_updates
 from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, Reduction, Role
-from ir_scatter.ops.targets import expected_updates
 
 MOST_ELEMENTS = 1 << 24
 """Inputs with more of them are not made: what is computed from them takes some hundred bytes for each."""
@@ -338,7 +338,7 @@ def _demand_apart(
         ranges.append(range(apart if most is None else min(apart, most), least - 1, -1))
     place = None if axis is None else axis % constant.ndim
     for sizes in islice(product(*ranges), _MOST_SIZES):
-        if targets.repeats(layout, place, constant, sizes, wraps=True) is None:
+        if index_values.repeats(layout, place, constant, sizes, wraps=True) is None:
             for dim, size in zip(named, sizes, strict=True):
                 dims.demand(dim, size)
             return
@@ -394,6 +394,6 @@ def _given(site: ScatterNode, arrays: Mapping[Role, Array]) -> Given:
     if indices is not None and is_forbidden and kind(indices) == "signed" and "axis" in arguments:
         # The text forbids them and every runtime takes them as meant: so does what must come out.
         size = arrays[Role.DATA].shape[int(np.asarray(arguments["axis"]).reshape(-1)[0])]
-        arguments[Role.INDICES.value] = targets.from_front(indices, size)
+        arguments[Role.INDICES.value] = index_values.from_front(indices, size)
     inputs = tuple(arrays.get(port.role) for port in spec.ports[: len(site.node.inputs)])
     return Given(inputs, arguments, arrays[Role.DATA])

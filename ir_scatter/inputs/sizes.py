@@ -20,9 +20,9 @@ from ir_scatter.inputs.trace import Stuck
 from ir_scatter.ops.constraints import Meaning
 from ir_scatter.ops.general import constraints_of, output_shapes
 from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer
+from ir_scatter.ops.index_values import expected_updates
 from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import IndicesLimit, Layout, Role
-from ir_scatter.ops.targets import expected_updates
 
 _SMALLEST = 2
 MOST_ELEMENTS = 1 << 22

@@ -7,7 +7,7 @@ import numpy as np
 from ir_scatter.analysis.conditions import Condition, Verdict
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.model import ONNX, Value
-from ir_scatter.ops import targets
+from ir_scatter.ops import index_values
 from ir_scatter.ops.general import named
 from ir_scatter.ops.spec import OpSpec, Reduction
 from ir_scatter.rewrites.base import View
@@ -167,7 +167,7 @@ def _each_once(view: View, build: Builder) -> Value | None:
     if array is None or axis is None or not 0 < array.size <= LARGEST_FOLDED:
         return None
     size = None if data is None else data[axis]
-    counted = targets.from_front(array, size if isinstance(size, int) else 0)
+    counted = index_values.from_front(array, size if isinstance(size, int) else 0)
     places = np.indices(array.shape)
     places[axis] = counted
     every = places.reshape(array.ndim, -1).T

@@ -9,8 +9,8 @@ from typing import TypeAlias
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING, Fact
 from ir_scatter.core.diagnostics import Related, Severity
+from ir_scatter.ops.index_values import BadIndices
 from ir_scatter.ops.spec import Role
-from ir_scatter.ops.targets import BadIndices
 
 
 @dataclass(frozen=True, slots=True)

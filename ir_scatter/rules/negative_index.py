@@ -12,7 +12,7 @@ ScatterElementsUpdate-12, which allow them.
 """
 
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.ops import targets
+from ir_scatter.ops import index_values
 from ir_scatter.ops.spec import IndexRange
 from ir_scatter.rules.base import OF_INDEX_FAULTS, Findings, Rule, bad_indices
 
@@ -23,7 +23,7 @@ def negative_index(scatter: ScatterNode) -> Findings:
         return
     if scatter.index_array is None or scatter.limits is None:
         return
-    bad = targets.negative(scatter.index_array, scatter.limits)
+    bad = index_values.negative(scatter.index_array, scatter.limits)
     if bad is not None:
         high = "" if bad.size is None else f" to {bad.size - 1}"
         yield bad_indices(scatter, bad, f"expected 0{high or ' at least'} in {scatter.spec.key}")

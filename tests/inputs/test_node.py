@@ -10,9 +10,9 @@ from ir_scatter.core.model import ONNX, OPENVINO
 from ir_scatter.core.shapes import Bounds, Shape
 from ir_scatter.inputs.constraints import IndexConstraint
 from ir_scatter.inputs.node import Misfit, draw_inputs
+from ir_scatter.ops.index_values import repeats, sizes
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Role
-from ir_scatter.ops.targets import repeats, sizes
 from tests.rewrites.forms import engine_for, site_for
 
 UNIQUE = IndexConstraint(are_unique=True)

@@ -12,8 +12,8 @@ from typing import TypeAlias
 import numpy as np
 
 from ir_scatter.core.arrays import Array
+from ir_scatter.ops.index_values import BadIndices, outside
 from ir_scatter.ops.spec import Layout, Reduction
-from ir_scatter.ops.targets import BadIndices, outside
 
 Shape: TypeAlias = tuple[int, ...]
 Block: TypeAlias = tuple[slice | Array, Array]

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ir_scatter.core.shapes import Bounds
-from ir_scatter.ops import targets
+from ir_scatter.ops import index_values
+from ir_scatter.ops.index_values import BadIndices, Repeats
 from ir_scatter.ops.spec import Layout
-from ir_scatter.ops.targets import BadIndices, Repeats
 
 Array = npt.NDArray[Any]
 Limits = Sequence[int | None]
@@ -106,26 +106,26 @@ SIZES = st.one_of(st.none(), st.integers(0, 5))
 
 @given(arrays(-7, 7, SHAPES), SIZES)
 def test_out_of_range_of_one_size(indices: Array, size: int | None) -> None:
-    assert targets.out_of_range(indices, [size]) == naive_out_of_range(indices, [size])
+    assert index_values.out_of_range(indices, [size]) == naive_out_of_range(indices, [size])
 
 
 @given(arrays(-7, 7, SHAPES), SIZES)
 def test_negative_of_one_size(indices: Array, size: int | None) -> None:
-    assert targets.negative(indices, [size]) == naive_negative(indices, [size])
+    assert index_values.negative(indices, [size]) == naive_negative(indices, [size])
 
 
 @given(st.lists(SIZES, min_size=1, max_size=3), st.data())
 def test_tuples(limits: list[int | None], data: st.DataObject) -> None:
     shapes = st.lists(st.integers(0, 4), max_size=2).map(lambda rows: (*rows, len(limits)))
     indices = data.draw(arrays(-7, 7, shapes))
-    assert targets.out_of_range(indices, limits) == naive_out_of_range(indices, limits)
-    assert targets.negative(indices, limits) == naive_negative(indices, limits)
+    assert index_values.out_of_range(indices, limits) == naive_out_of_range(indices, limits)
+    assert index_values.negative(indices, limits) == naive_negative(indices, limits)
 
 
 @given(arrays(0, 255, SHAPES, ["uint8", "uint64", "uint16"]), SIZES)
 def test_unsigned_numbers(indices: Array, size: int | None) -> None:
-    assert targets.out_of_range(indices, [size]) == naive_out_of_range(indices, [size])
-    assert targets.negative(indices, [size]) is None
+    assert index_values.out_of_range(indices, [size]) == naive_out_of_range(indices, [size])
+    assert index_values.negative(indices, [size]) is None
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_unsigned_numbers(indices: Array, size: int | None) -> None:
 @pytest.mark.parametrize("size", [1, 5, 127, 128, 200, 2**31, 2**62])
 def test_extreme_numbers(dtype: str, values: list[int], size: int) -> None:
     indices = np.array(values, dtype)
-    assert targets.out_of_range(indices, [size]) == naive_out_of_range(indices, [size])
-    assert targets.negative(indices, [size]) == naive_negative(indices, [size])
-    assert targets.repeats(Layout.SLICES, 0, indices, [size], wraps=True) is None
+    assert index_values.out_of_range(indices, [size]) == naive_out_of_range(indices, [size])
+    assert index_values.negative(indices, [size]) == naive_negative(indices, [size])
+    assert index_values.repeats(Layout.SLICES, 0, indices, [size], wraps=True) is None
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int64", "uint64"])
@@ -152,10 +152,10 @@ def test_numbers_that_are_far_apart_in_tuples(dtype: str) -> None:
     top = int(np.iinfo(dtype).max)
     indices = np.array([[0, 0, 0], [top, top, top], [top, 0, top]], dtype)
     limits = [None, None, None]
-    found = targets.repeats(Layout.TUPLES, None, indices, limits, wraps=True)
+    found = index_values.repeats(Layout.TUPLES, None, indices, limits, wraps=True)
     assert found is None
     twice = np.array([[0, top], [top, 0], [0, top]], dtype)
-    found = targets.repeats(Layout.TUPLES, None, twice, [None, None], wraps=True)
+    found = index_values.repeats(Layout.TUPLES, None, twice, [None, None], wraps=True)
     assert found in (None, Repeats(1, 3, (2,), (0,)))
 
 
@@ -169,7 +169,7 @@ def test_repeats_of_tuples(sizes: list[int], wraps: bool, data: st.DataObject) -
     limits = data.draw(st.tuples(*(st.sampled_from([size, None]) for size in sizes)))
     rows = data.draw(st.lists(st.tuples(*inside(limits)), max_size=8))
     indices = np.array(rows, "int64").reshape(len(rows), len(limits))
-    found = targets.repeats(Layout.TUPLES, None, indices, limits, wraps=wraps)
+    found = index_values.repeats(Layout.TUPLES, None, indices, limits, wraps=wraps)
     assert found == naive_repeats(Layout.TUPLES, None, indices, limits, wraps)
 
 
@@ -181,7 +181,7 @@ def test_repeats_of_slices_and_elements(
         return
     axis = data.draw(st.integers(0, len(shape) - 1)) if layout is Layout.ELEMENTS else 0
     indices = data.draw(arrays(-size, size - 1, st.just(shape)))
-    found = targets.repeats(layout, axis, indices, [size], wraps=wraps)
+    found = index_values.repeats(layout, axis, indices, [size], wraps=wraps)
     assert found == naive_repeats(layout, axis, indices, [size], wraps)
 
 
@@ -191,12 +191,12 @@ def test_a_small_world_as_a_whole(layout: Layout) -> None:
     for values in itertools.product(range(-3, 3), repeat=4):
         indices = np.array(values, "int64").reshape(2, 2)
         limits = [2, 3] if layout is Layout.TUPLES else [2]
-        bad = targets.out_of_range(indices, limits)
+        bad = index_values.out_of_range(indices, limits)
         assert bad == naive_out_of_range(indices, limits)
-        assert targets.negative(indices, limits) == naive_negative(indices, limits)
+        assert index_values.negative(indices, limits) == naive_negative(indices, limits)
         if bad is None:
             for axis, wraps in itertools.product((0, 1), (True, False)):
-                found = targets.repeats(layout, axis, indices, limits, wraps=wraps)
+                found = index_values.repeats(layout, axis, indices, limits, wraps=wraps)
                 assert found == naive_repeats(layout, axis, indices, limits, wraps)
 
 
@@ -204,28 +204,28 @@ def test_many_repeats() -> None:
     """More indices than are looked at one by one."""
     for count in (63, 64, 65, 66, 1000):
         indices = np.arange(count, dtype="int64")
-        assert targets.repeats(Layout.SLICES, 0, indices, [count], wraps=True) is None
+        assert index_values.repeats(Layout.SLICES, 0, indices, [count], wraps=True) is None
         indices[-1] = 7
         expected = Repeats(1, count, (count - 1,), (7,))
-        assert targets.repeats(Layout.SLICES, 0, indices, [count], wraps=True) == expected
+        assert index_values.repeats(Layout.SLICES, 0, indices, [count], wraps=True) == expected
         indices[-1] = 7 - count
-        assert targets.repeats(Layout.SLICES, 0, indices, [count], wraps=True) == expected
+        assert index_values.repeats(Layout.SLICES, 0, indices, [count], wraps=True) == expected
 
 
 def test_tuples_without_coordinates_all_name_the_same() -> None:
     empty = np.zeros((3, 0), "int64")
-    assert targets.repeats(Layout.TUPLES, None, empty, [], wraps=True) == Repeats(2, 3, (1,), (0,))
-    assert targets.repeats(Layout.TUPLES, None, empty[:1], [], wraps=True) is None
-    assert targets.out_of_range(empty, []) is None
-    assert targets.negative(empty, []) is None
+    assert index_values.repeats(Layout.TUPLES, None, empty, [], wraps=True) == Repeats(2, 3, (1,), (0,))
+    assert index_values.repeats(Layout.TUPLES, None, empty[:1], [], wraps=True) is None
+    assert index_values.out_of_range(empty, []) is None
+    assert index_values.negative(empty, []) is None
 
 
 def test_what_cannot_be_known() -> None:
     indices = np.array([-1, 4])
-    assert targets.repeats(Layout.SLICES, None, indices, [None], wraps=True) is None
-    assert targets.repeats(Layout.ELEMENTS, None, np.array([1, 1]), [None], wraps=True) is None
-    assert targets.repeats(Layout.SEQUENCE, 1, np.array([1, 1]), [5], wraps=True) is None
-    both = targets.repeats(Layout.SLICES, None, np.array([-1, -1]), [None], wraps=True)
+    assert index_values.repeats(Layout.SLICES, None, indices, [None], wraps=True) is None
+    assert index_values.repeats(Layout.ELEMENTS, None, np.array([1, 1]), [None], wraps=True) is None
+    assert index_values.repeats(Layout.SEQUENCE, 1, np.array([1, 1]), [5], wraps=True) is None
+    both = index_values.repeats(Layout.SLICES, None, np.array([-1, -1]), [None], wraps=True)
     assert both == Repeats(1, 2, (1,), (0,))
 
 
@@ -238,9 +238,9 @@ def test_sizes(data: st.DataObject) -> None:
     known = tuple(shape)
     bounded = tuple(Bounds(0, dim) for dim in shape)
     for dims in (known, bounded):
-        assert targets.sizes(Layout.TUPLES, dims, None, indices) == shape[:depth]
-        assert targets.sizes(Layout.SLICES, dims, axis, indices) == [shape[axis]]
-        assert targets.sizes(Layout.ELEMENTS, dims, axis, indices) == [shape[axis]]
-    assert targets.sizes(Layout.TUPLES, None, None, indices) == [None] * depth
-    assert targets.sizes(Layout.SLICES, known, None, indices) == [None]
-    assert targets.sizes(Layout.SLICES, (Bounds(), Bounds(2)), 1, indices) == [None]
+        assert index_values.sizes(Layout.TUPLES, dims, None, indices) == shape[:depth]
+        assert index_values.sizes(Layout.SLICES, dims, axis, indices) == [shape[axis]]
+        assert index_values.sizes(Layout.ELEMENTS, dims, axis, indices) == [shape[axis]]
+    assert index_values.sizes(Layout.TUPLES, None, None, indices) == [None] * depth
+    assert index_values.sizes(Layout.SLICES, known, None, indices) == [None]
+    assert index_values.sizes(Layout.SLICES, (Bounds(), Bounds(2)), 1, indices) == [None]
