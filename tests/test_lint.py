@@ -246,14 +246,22 @@ def test_the_text_is_the_same_whatever_the_order(tmp_path: Path) -> None:
     assert text.endswith("}\n")
 
 
+DEEP = "[" * 100_000
 NO_BASELINES = [
-    "", "no json", "[]", "{}", "null", '{"schema": 2, "findings": []}', '{"schema": true, "findings": []}',
-    '{"schema": 1}', '{"schema": 1, "findings": [{}]}', '{"schema": 1, "findings": [1]}',
-    '{"schema": 1, "findings": 3}', '{"schema": 1, "findings": null}',
-    '{"schema": 1, "findings": [{"code": "SCT203"}]}',
-    '{"schema": 1, "findings": [{"code": 1, "path": [], "scope": "", "node": ""}]}',
-    '{"schema": 1, "findings": [{"code": "a", "path": "p", "scope": "", "node": "", "count": "many"}]}',
-    "\ufeff{}", "{" * 100_000, "\udcff",
+    "", "no json", "[]", "{}", "null", '{"schema": 1}', '{"schema": true, "findings": []}', "\ufeff{}",
+    '{"schema": 2, "findings": []}', '{"schema": NaN}', f'{{"schema": {"9" * 5000}}}', "\0" * 1000, "\udcff",
+    DEEP, '{"a":' * 100_000, f'{{"schema": 1, "findings": {DEEP}{DEEP.replace("[", "]")}}}',
+    *(
+        f'{{"schema": 1, "findings": {findings}}}'
+        for findings in ("3", "null", '"none"', '{"a": 1}', "[1]", "[{}]", '[{"code": "SCT203"}]')
+    ),
+    *(
+        f'{{"schema": 1, "findings": [{{"code": "a", "path": "p", "scope": "", "node": "", {changed}}}]}}'
+        for changed in (
+            '"code": 1', '"code": ["SCT203"]', '"path": []', '"node": 1', '"count": "1"', '"count": 1.5',
+            '"count": -1', '"count": null', '"count": true', '"count": NaN', '"count": 1e999',
+        )
+    ),
 ]  # fmt: skip
 
 

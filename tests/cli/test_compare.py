@@ -48,13 +48,6 @@ def told(text: str) -> dict[str, Any]:
     return json.loads(text)  # type: ignore[no-any-return]
 
 
-def test_agreement(cli: Cli, model: str, voices: Voices) -> None:
-    voices(a=FakeRunner("a"))
-    done = cli("compare", model, "--on", "numpy", "--on", "a")
-    assert (done.code, done.err) == (0, "")
-    assert done.out.endswith("\n2 equal\n")
-
-
 def test_a_difference(cli: Cli, model: str, voices: Voices) -> None:
     voices(a=FakeRunner("a", wrong_at(3)), b=FakeRunner("b"))
     done = cli("compare", model, "--on", "numpy", "--on", "a", "--on", "b", "--inputs", "feeds.npz")
@@ -73,19 +66,6 @@ def test_a_named_runner_that_fails_is_4_and_a_difference_is_more(
     assert f"{ending}" in named.out
     assert "why" in named.out
     assert cli("compare", model, "--on", "numpy", "--on", "bad", "--on", "wrong").code == 1
-
-
-def test_nobody_named_means_whoever_is_here(cli: Cli, model: str, voices: Voices) -> None:
-    voices(a=FakeRunner("a"), gone=FakeRunner("gone", ending=Status.UNAVAILABLE, message="no driver"))
-    done = cli("compare", model)
-    assert done.code == 0
-    assert done.err == "ir-scatter: not here: gone; `ir-scatter devices` says why\n"
-    voices(a=FakeRunner("a"), bad=FakeRunner("bad", ending=Status.REFUSED))
-    assert cli("compare", model).code == 0
-    voices(bad=FakeRunner("bad", ending=Status.REFUSED))
-    done = cli("compare", model)
-    assert done.code == 0  # nobody was named, so nobody is missed
-    assert "nothing was compared: numpy alone ran the model" in done.out
 
 
 def test_nothing_compared_is_no_success_of_a_runner_that_was_named(
@@ -269,19 +249,6 @@ def test_results_of_another_day(cli: Cli, model: str, voices: Voices) -> None:
     assert closer.code == 0
 
 
-def test_json_is_the_same_twice_but_for_seconds(cli: Cli, model: str, voices: Voices) -> None:
-    voices(a=FakeRunner("a", wrong_at(2)))
-
-    def once() -> dict[str, Any]:
-        found = told(cli("compare", model, "--on", "numpy", "--on", "a", "--format", "json").out)
-        for outcome in found["outcomes"]:
-            del outcome["seconds"]
-        return found
-
-    assert once() == once()
-    assert list(once())[:3] == ["schema", "versions", "model"]
-
-
 def test_each_model_for_itself(cli: Cli, elsewhere: Path, model: str, voices: Voices) -> None:
     runner = FakeRunner("a", wrong_at(0))
     voices(a=runner)
@@ -393,25 +360,3 @@ def test_a_time_limit_that_nobody_keeps(cli: Cli, elsewhere: Path) -> None:
     assert done.code == 4
     assert "timeout" in done.out
     assert "no answer within 0.001 seconds" in done.out
-
-
-def test_without_onnxruntime(cli: Cli, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from importlib import metadata
-
-    real = metadata.version
-
-    def version(name: str) -> str:
-        if name == "onnxruntime":
-            raise metadata.PackageNotFoundError(name)
-        return real(name)
-
-    monkeypatch.setattr(metadata, "version", version)
-    runner = runners.find("onnxruntime")
-    monkeypatch.setattr(runner, "__dict__", {})
-    copy_sample("kv_cache/decoder.onnx", elsewhere)
-    done = cli("compare", "decoder.onnx", "--on", "onnxruntime")
-    assert done.code == 4
-    assert "onnxruntime is not installed; pip install" in done.out
-    devices = cli("devices")
-    assert devices.code == 0
-    assert "onnxruntime: onnxruntime is not installed; pip install" in devices.out

@@ -97,12 +97,6 @@ def test_its_weights_are_no_output(
     assert contents() == before
 
 
-@pytest.mark.parametrize(("command", "option"), COMMANDS)
-def test_neither_are_weights_that_are_not_there(cli: Cli, clean: Path, command: str, option: str) -> None:
-    clean.with_suffix(".bin").unlink()
-    assert cli(command, clean, option, clean.with_suffix(".bin")).code == 2
-
-
 @pytest.mark.parametrize("model", ["decoder.xml", "*.xml", "."])
 def test_neither_is_a_model_that_is_found(cli: Cli, clean: Path, model: str) -> None:
     before = contents()
@@ -164,14 +158,6 @@ def test_standard_input_is_no_output(clean: Path) -> None:
         )
     assert done.returncode == 2
     assert clean.read_bytes() == before
-
-
-def test_weights_of_a_model_of_any_name_are_no_output(cli: Cli, clean: Path) -> None:
-    model = copy_sample("kv_cache/decoder.xml", Path.cwd())
-    model.rename("decoder.model")
-    before = contents()
-    assert cli("validate", "decoder.model", "-o", "decoder.bin").code == 2
-    assert contents() == before
 
 
 def test_two_options_name_two_files(cli: Cli, clean: Path) -> None:

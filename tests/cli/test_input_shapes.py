@@ -79,11 +79,6 @@ def test_an_unknown_name_is_wrong_usage(cli: Cli, clean: Path, name: str) -> Non
     assert "hidden, past_key, past_value, position" in result.err
 
 
-def test_an_unknown_name_in_onnx_is_wrong_usage(cli: Cli, dynamic_onnx: Path) -> None:
-    result = cli("validate", dynamic_onnx, "--input-shape", "positive=1,2")
-    assert (result.code, result.out) == (2, "")
-
-
 def test_a_name_that_one_of_two_models_has(cli: Cli, clean: Path, dynamic_onnx: Path) -> None:
     result = cli("validate", clean, dynamic_onnx, *_shapes("i=2,5", "u=3,5"), "--format", "concise")
     assert codes(result.out) == ["SCT203"]
@@ -95,8 +90,3 @@ def test_a_name_that_one_of_two_models_has(cli: Cli, clean: Path, dynamic_onnx: 
 def test_a_text_that_is_no_shape_is_wrong_usage(cli: Cli, clean: Path, text: str) -> None:
     result = cli("validate", clean, "--input-shape", text)
     assert (result.code, result.out) == (2, "")
-
-
-def test_with_two_processes(cli: Cli, clean: Path, dynamic_onnx: Path) -> None:
-    arguments = [clean, dynamic_onnx, *_shapes("hidden=1,3,8", "position=2"), "--format", "concise"]
-    assert cli("validate", *arguments) == cli("validate", *arguments, "-j", "2")

@@ -48,32 +48,12 @@ def test_json(cli: Cli, clean: Path) -> None:
     assert "no.xml" in result.err
 
 
-def test_json_ends_with_one_newline(cli: Cli, clean: Path) -> None:
-    out = cli("inspect", clean, "--format", "json").out
-    assert out.endswith("}\n")
-    assert not out.endswith("\n\n")
-
-
-def test_a_file_for_the_output(cli: Cli, clean: Path) -> None:
-    shown = cli("inspect", clean).out
-    result = cli("inspect", clean, "-o", "table.txt")
-    assert (result.code, result.out, result.err) == (0, "", "")
-    assert Path("table.txt").read_text(encoding="utf-8") == shown
-
-
 def test_a_missing_file_and_the_others(cli: Cli, clean: Path) -> None:
     result = cli("inspect", "no.onnx", clean)
     assert result.code == 3
     assert "decoder.xml" in result.out
     assert result.err.startswith("ir-scatter: no.onnx: ")
     assert "Traceback" not in result.err
-
-
-def test_no_scatter_node(cli: Cli, elsewhere: Path) -> None:
-    Path("empty").mkdir()
-    result = cli("inspect", "empty")
-    assert result.code == 0
-    assert "empty: no .xml or .onnx file" in result.err
 
 
 def test_exclude_and_passed_over(cli: Cli, clean: Path, warned: Path, elsewhere: Path) -> None:
@@ -89,9 +69,3 @@ def test_every_node_of_a_sample_is_listed(cli: Cli, name: str) -> None:
     nodes = json.loads(cli("inspect", SAMPLES / name, "--format", "json").out)["files"][0]["nodes"]
     counted = json.loads(cli("validate", SAMPLES / name, "--format", "json").out)["files"][0]["scatter_nodes"]
     assert len(nodes) == counted
-
-
-def test_standard_input_is_for_validate(cli: Cli) -> None:
-    result = cli("inspect", "-")
-    assert result.code == 3
-    assert "Traceback" not in result.err

@@ -19,10 +19,6 @@ def test_two_processes_say_what_one_says(script: Cli, elsewhere: Path, format: s
     assert "notes.xml: passed over" in two.err
 
 
-def test_more_processes_than_files(script: Cli, warned: Path) -> None:
-    assert script("validate", warned, "-j", "8") == script("validate", warned)
-
-
 def test_baseline_and_ignores_with_processes(script: Cli, elsewhere: Path) -> None:
     arguments = ["--ignore", "SCT3", "--statistics"]
     assert script("validate", SAMPLES, *arguments) == script("validate", SAMPLES, *arguments, "-j", "2")

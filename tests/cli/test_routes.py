@@ -1,7 +1,6 @@
 """`ir-scatter routes`: the table of rewrites."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 from ir_scatter.ops.lookup import SPECS
@@ -46,13 +45,3 @@ def test_every_pair_of_a_dialect_has_a_way(cli: Cli) -> None:
         for target in targets:
             if source.domain == target.domain and source != target:
                 assert route(source, target, None) or source.type == target.type, (source, target)
-
-
-def test_it_is_written_to_a_file(cli: Cli) -> None:
-    result = cli("routes", "-o", "routes.txt")
-    assert (result.code, result.out) == (0, "")
-    assert Path("routes.txt").read_text() == cli("routes").out
-
-
-def test_another_format(cli: Cli) -> None:
-    assert cli("routes", "--format", "yaml").code == 2

@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.cli.conftest import Cli, copy_sample
+from tests.cli.conftest import Cli
 from tests.rules.ir_text import IrText
 from tests.unit.index_models import LEGAL, NEVER_LEGAL
 from tests.unit.nested_onnx import save
@@ -125,11 +125,6 @@ def test_files_that_are_no_npz(write: Callable[[Path], Any], sentence: str, cli:
     assert result.err == f"ir-scatter: bad.npz: {sentence}\n"
 
 
-def test_a_folder_is_no_npz(cli: Cli, pair: Path) -> None:
-    result = cli("run", pair, "--inputs", ".")
-    assert (result.code, result.err) == (2, "ir-scatter: .: is a directory\n")
-
-
 @pytest.mark.parametrize("other", [["--seed", "1"], ["--input-shape", "x=2"]])
 def test_inputs_are_given_or_drawn(other: list[str], cli: Cli, pair: Path) -> None:
     result = cli("run", pair, "--inputs", "feeds.npz", *other)
@@ -162,14 +157,6 @@ def test_an_unreadable_model(cli: Cli) -> None:
         result = cli("run", name)
         assert (result.code, result.out) == (3, "")
         assert result.err.startswith(f"ir-scatter: {name}: ")
-
-
-def test_missing_weights(cli: Cli, elsewhere: Path) -> None:
-    path = copy_sample("documented/scatter_update_2.xml", elsewhere)
-    path.with_suffix(".bin").unlink()
-    result = cli("run", path)
-    assert result.code == 3
-    assert "the values of constant " in result.err
 
 
 def test_broken_operators(cli: Cli, broken: Path) -> None:
@@ -208,13 +195,6 @@ def test_a_folder_that_cannot_be_written(cli: Cli, pair: Path) -> None:
     result = cli("run", pair, "-o", "missing/out.npz")
     assert (result.code, result.out) == (3, "")
     assert result.err == "ir-scatter: missing/out.npz: cannot be written: no such file or directory\n"
-
-
-def test_a_file_that_was_there_is_replaced(cli: Cli, pair: Path) -> None:
-    Path("out.npz").write_text("old")
-    assert cli("run", pair, "-o", "out.npz").code == 0
-    assert set(_load()) == {"y", "z"}
-    assert sorted(file.name for file in Path().iterdir()) == ["out.npz", "pair.onnx"]
 
 
 def _identities(folder: Path, types: list[str]) -> str:
@@ -270,16 +250,3 @@ def test_names_cannot_send_escapes(cli: Cli, elsewhere: Path) -> None:
     result = cli("run", path)
     assert result.code == 0
     assert "\x9b" not in result.out
-
-
-def test_samples_run(cli: Cli, elsewhere: Path) -> None:
-    for name in ("scatter_1.onnx", "scatter_2.onnx", "scatter_update_2.xml"):
-        result = cli("run", copy_sample(f"documented/{name}", elsewhere))
-        assert result.code == 0, result.err
-
-
-def test_help_says_how_types_are_written(cli: Cli) -> None:
-    result = cli("run", "--help")
-    assert result.code == 0
-    for part in ("no pickles", "float32", "int8 or uint8"):
-        assert part in result.out

@@ -1,7 +1,6 @@
 """`ir-scatter validate -`."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -29,12 +28,6 @@ def test_an_ir_without_weights_is_still_checked(script: Cli) -> None:
     assert "SCT105" in result.out
 
 
-@pytest.mark.parametrize(("data", "nodes"), [(ONNX, 2), (IR, 2)])
-def test_the_format_is_told_by_the_content_if_it_is_not_said(script: Cli, data: bytes, nodes: int) -> None:
-    result = script("validate", "-", "--format", "json", data=data)
-    assert json.loads(result.out)["files"][0]["scatter_nodes"] == nodes
-
-
 @pytest.mark.parametrize(
     ("data", "format"),
     [
@@ -58,8 +51,3 @@ def test_standard_input_is_alone(cli: Cli, broken: Path) -> None:
     result = cli("validate", "-", broken, "--stdin-format", "ir")
     assert (result.code, result.out) == (2, "")
     assert "- cannot be mixed" in result.err
-
-
-def test_a_name_in_a_file_called_dash(cli: Cli, warned: Path) -> None:
-    os.rename(warned, "-")
-    assert cli("validate", "./-", "--format", "concise").out.startswith("./-: warning SCT401")
