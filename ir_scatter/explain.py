@@ -23,7 +23,7 @@ def explain(topic: str) -> str:
     text = topic.strip()
     rule = by_code().get(text.upper()) or by_name().get(text.lower())
     if rule is not None:
-        return "\n".join(_rule(rule)) + "\n"
+        return _rule(rule)
     if text.upper() in set(Reason):
         reason = Reason(text.upper())
         name = reason.name.lower().replace("_", "-")
@@ -32,7 +32,7 @@ def explain(topic: str) -> str:
     specs = [spec] if spec else [row for row in SPECS.values() if row.key.type.lower() == text.lower()]
     if not specs:
         raise UsageError(_unknown(text))
-    return "\n\n".join("\n".join(_operator(row)) for row in specs) + "\n"
+    return "\n".join(map(_operator, specs))
 
 
 def _unknown(text: str) -> str:
@@ -46,63 +46,57 @@ def _unknown(text: str) -> str:
     return f"there is no rule and no operator {text!r}; {hint}"
 
 
-def _rule(rule: Rule) -> Iterator[str]:
-    yield f"{rule.code} {rule.name} ({rule.severity})"
-    yield ""
-    yield rule.documentation
+def _rule(rule: Rule) -> str:
+    text = f"{rule.code} {rule.name} ({rule.severity})\n\n{rule.documentation}\n"
     lowered = [str(spec.key) for spec in SPECS.values() if rule.code in spec.tolerated]
     if rule.severity is Severity.ERROR and lowered:
-        yield ""
-        yield f"A warning for {', '.join(lowered)}, where runtimes take it as meant."
+        text += f"\nA warning for {', '.join(lowered)}, where runtimes take it as meant.\n"
+    return text
 
 
-def _operator(spec: OpSpec) -> Iterator[str]:
+def _operator(spec: OpSpec) -> str:
     dialect = "OpenVINO" if spec.drops_attributes else "ONNX"
-    yield f"{spec.key} ({dialect})"
-    yield ""
-    yield spec.summary
-    yield ""
-    yield "Inputs"
+    parts = {
+        "Inputs": list(_inputs(spec)),
+        "Output": [f"{spec.output}: the shape and type of {spec.ports[0].name}"],
+        "Rules": list(_rules(spec)),
+        "Attributes": list(_attributes(spec)),
+        "Valid in": [" to ".join(map(str, dict.fromkeys((spec.opsets[0], spec.opsets[-1]))))],
+        "Errata": list(spec.errata),
+        "Document": [spec.url],
+    }
+    if spec.deprecated_by:
+        parts["Valid in"].append(f"deprecated by {spec.deprecated_by}")
+    lines = [f"{spec.key} ({dialect})", "", spec.summary, ""]
+    for title, texts in parts.items():
+        lines += [title, *(f"  {text}" for text in texts)] if texts else []
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _inputs(spec: OpSpec) -> Iterator[str]:
     for index, port in enumerate(spec.ports):
         rank = f", rank {port.min_rank} at least" if port.min_rank else ""
         optional = ", optional" if port.is_optional else ""
-        yield f"  {index} {port.name}: {spec.show_types(port)}{rank}{optional}"
-    yield "Output"
-    yield f"  {spec.output}: the shape and type of {spec.ports[0].name}"
-    yield from _shapes(spec)
-    if spec.attributes:
-        yield "Attributes"
-        for row in spec.attributes:
-            choices = f" ({', '.join(row.choices)})" if row.choices else ""
-            default = str(row.default).lower()
-            yield f"  {row.name} = {default}{choices}: {row.meaning}"
-    yield "Valid in"
-    yield f"  {spec.opsets[0]} to {spec.opsets[-1]}" if len(spec.opsets) > 1 else f"  {spec.opsets[0]}"
-    if spec.deprecated_by:
-        yield f"  deprecated by {spec.deprecated_by}"
-    if spec.errata:
-        yield "Errata"
-        for erratum in spec.errata:
-            yield f"  {erratum}"
-    yield "Document"
-    yield f"  {spec.url}"
+        yield f"{index} {port.name}: {spec.show_types(port)}{rank}{optional}"
 
 
-def _shapes(spec: OpSpec) -> Iterator[str]:
-    yield "Rules"
-    yield f"  updates = {spec.updates_formula}"
+def _attributes(spec: OpSpec) -> Iterator[str]:
+    for row in spec.attributes:
+        choices = f" ({', '.join(row.choices)})" if row.choices else ""
+        yield f"{row.name} = {str(row.default).lower()}{choices}: {row.meaning}"
+
+
+def _rules(spec: OpSpec) -> Iterator[str]:
+    yield f"updates = {spec.updates_formula}"
     if spec.scalar_updates:
-        yield "  where that is 0-D, one element of any rank is also allowed"
-    yield f"  indices in {spec.index_range} on a dimension of size s"
+        yield "where that is 0-D, one element of any rank is also allowed"
+    yield f"indices in {spec.index_range} on a dimension of size s"
     if spec.indices_limit != "nowhere":
-        yield f"  indices are not longer than data {spec.indices_limit}"
+        yield f"indices are not longer than data {spec.indices_limit}"
     if spec.axis is not None:
-        source = spec.axis.attribute or "input axis"
-        yield f"  axis ({source}) in [-r, r-1] for data of rank r"
-    if spec.reductions:
-        yield "  targets named twice: reduced; with reduction none the order is undefined"
-    else:
-        yield "  targets named twice: the order of writing is undefined"
+        yield f"axis ({spec.axis.attribute or 'input axis'}) in [-r, r-1] for data of rank r"
+    order = "reduced; with reduction none the order" if spec.reductions else "the order of writing"
+    yield f"targets named twice: {order} is undefined"
     if spec.tolerated:
         codes = ", ".join(sorted(spec.tolerated))
-        yield f"  forbidden by the text and taken as meant by runtimes (warnings): {codes}"
+        yield f"forbidden by the text and taken as meant by runtimes (warnings): {codes}"

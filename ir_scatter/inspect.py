@@ -15,13 +15,9 @@ UNKNOWN = "?"
 
 @dataclass(frozen=True, slots=True)
 class IndexSummary:
-    """What is known of indices.
+    """What is known of indices: the least and the greatest, how many name a target that an earlier one names.
 
-    Attributes:
-        is_constant: whether their values are known.
-        low: the least; None if there are none or they are not known.
-        high: the greatest.
-        repeated: how many name a target that an earlier one names; None if it is not known.
+    None is what is not known, and the least and the greatest of no indices.
     """
 
     is_constant: bool
@@ -43,13 +39,10 @@ class NodeSummary:
     """One scatter node.
 
     Attributes:
-        location: where it stands.
-        name: its name.
         operator: type and since-version, "ScatterND-16"; without a version where no row applies.
         inputs: type and shape of each input by the documented name, "f32[2, ?]".
         axis: as written; None if the operator has none, "?" if it is not constant.
         reduction: as written or by default; None if the operator has none.
-        indices: what is known of their values.
     """
 
     location: Location
@@ -86,16 +79,14 @@ def _summary(scatter: ScatterNode) -> NodeSummary:
     node, spec = scatter.node, scatter.lookup.spec
     if spec is None:
         return NodeSummary(node.location, node.name, scatter.lookup.type, {}, None, None, IndexSummary(False))
-    axis = None if spec.axis is None else UNKNOWN if scatter.written_axis is None else scatter.written_axis
-    reduction = None if spec.attribute("reduction") is None else str(scatter.attribute("reduction"))
-    inputs = {port.name: _show(scatter, scatter.operand(port.role)) for port in spec.ports}
+    axis = UNKNOWN if scatter.written_axis is None else scatter.written_axis
     return NodeSummary(
         node.location,
         node.name,
         str(spec.key),
-        inputs,
+        {port.name: _show(scatter, scatter.operand(port.role)) for port in spec.ports},
         axis if spec.axis else None,
-        reduction,
+        None if spec.attribute("reduction") is None else str(scatter.attribute("reduction")),
         _indices(scatter),
     )
 
@@ -111,10 +102,8 @@ def _show(scatter: ScatterNode, operand: Operand | None) -> str:
 
 def _indices(scatter: ScatterNode) -> IndexSummary:
     array = scatter.index_array
-    if array is None:
-        return IndexSummary(False)
-    if array.size == 0:
-        return IndexSummary(True)
+    if array is None or array.size == 0:
+        return IndexSummary(array is not None)
     repeated = None
     if scatter.limits is not None:
         repeated = scatter.repeats.count if scatter.repeats else 0

@@ -48,20 +48,14 @@ class FileResult:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that one run found.
-
-    Attributes:
-        files: in the order they were named.
-    """
+    """Everything that one run found, by file in the order they were named."""
 
     files: tuple[FileResult, ...]
 
     def diagnostics(self) -> list[Diagnostic]:
-        """Return the findings of all files in order."""
         return [found for file in self.files for found in file.diagnostics]
 
     def count(self, severity: Severity) -> int:
-        """Return how many findings have this severity."""
         return sum(found.severity is severity for found in self.diagnostics())
 
 
@@ -70,13 +64,7 @@ _LINE_LIMIT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class NodeIgnore:
-    """Codes that do not count for some nodes of some files.
-
-    Attributes:
-        file: a glob of paths.
-        node: a glob of scopes or names of nodes.
-        codes: prefixes of codes.
-    """
+    """Prefixes of codes that do not count for some files (a glob) and nodes (one of scopes or names)."""
 
     file: str
     node: str

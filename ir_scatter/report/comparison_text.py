@@ -21,13 +21,9 @@ POLICY = "NaN equals NaN; 0.0 and -0.0 are close, not equal"
 
 
 def render(done: Done, *, each: bool = False, color: bool = False, width: int | None = None) -> str:
-    """One part for each model.
+    """One part for each model; with `each` a table of operators by runners ends the text.
 
-    Args:
-        done: what came of one call.
-        each: whether every model was compared for itself: a table of operators by runners ends the text.
-        color: use ANSI colours.
-        width: columns of the terminal; None for tables and lines as wide as they are.
+    Tables and lines are as wide as the terminal, or as they are if there is none.
     """
     parts = [text(one, color=color, width=width) for one in done.found]
     if each:
@@ -93,13 +89,18 @@ def _differences(found: Compared) -> Iterator[str]:
 
 
 def _who(one: Comparison) -> str:
-    place = f" in iteration {', '.join(map(str, one.place))}" if one.place else ""
-    caller = f" called by {one.caller}" if one.caller else ""
-    case = f" in case {one.case}" if one.case else ""
-    if one.subject == one.reference and one.subject_model == one.reference_model:
-        against = f" against {one.subject} with taps" if one.measure.verdict is Verdict.MISMATCH else ""
-        return f"{one.subject}{against}{place}{caller}{case}"
-    return f"{one.subject} against {one.reference}{place}{caller}{case}"
+    parts = [one.subject]
+    if one.subject != one.reference or one.subject_model != one.reference_model:
+        parts.append(f"against {one.reference}")
+    elif one.measure.verdict is Verdict.MISMATCH:
+        parts.append(f"against {one.subject} with taps")
+    if one.place:
+        parts.append(f"in iteration {', '.join(map(str, one.place))}")
+    if one.caller:
+        parts.append(f"called by {one.caller}")
+    if one.case:
+        parts.append(f"in case {one.case}")
+    return " ".join(parts)
 
 
 def _how(one: Comparison) -> str:

@@ -105,13 +105,12 @@ def _location(location: Location, node: NodeRef | None = None) -> dict[str, Any]
         physical["region"] = {"startLine": location.line}
         if location.column is not None:
             physical["region"]["startColumn"] = location.column
-    place: dict[str, Any] = {"physicalLocation": physical}
-    if location.scope:
-        scope = visible(location.scope)
-        name = scope if node is None else visible(node.name)
-        logical = {"name": name, "fullyQualifiedName": scope, "kind": "node"}
-        place["logicalLocations"] = [logical]
-    return place
+    if not location.scope:
+        return {"physicalLocation": physical}
+    scope = visible(location.scope)
+    name = scope if node is None else visible(node.name)
+    logical = {"name": name, "fullyQualifiedName": scope, "kind": "node"}
+    return {"physicalLocation": physical, "logicalLocations": [logical]}
 
 
 def _message(text: str) -> dict[str, str]:

@@ -12,8 +12,6 @@ _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.NOTE: _CYAN}
 
 _Paint = Callable[[str, str], str]
 _WIDTH = 100  # characters of the file that are shown of a long line
-_TAB = "    "
-_CUT = "..."
 
 
 def render(report: Report, *, color: bool = False, quiet: bool = False, statistics: bool = False) -> str:
@@ -25,7 +23,10 @@ def render(report: Report, *, color: bool = False, quiet: bool = False, statisti
         quiet: leave the summary out; nothing found is then an empty text.
         statistics: add a table of how often each code was found.
     """
-    paint = _painted if color else _plain
+
+    def paint(text: str, style: str) -> str:
+        return f"\x1b[{style}m{text}\x1b[0m" if color else text
+
     blocks = ["\n".join(_finding(file, found, paint)) for file in report.files for found in file.diagnostics]
     if statistics and blocks:
         blocks.append("\n".join(phrases.statistics(report.diagnostics())))
@@ -40,7 +41,12 @@ def _finding(file: FileResult, found: Diagnostic, paint: _Paint) -> Iterator[str
     head = paint(f"{found.severity} {code}", _COLORS[found.severity])
     yield f"{paint(phrases.place(found.location) + ':', _BOLD)} {head} {visible(found.rule)}"
     yield f"    {visible(found.message)}"
-    yield from _excerpt(file, found, paint)
+    number = found.location.line
+    if number is not None and number in file.lines and found.location.path == file.path:
+        line, caret = excerpt(file.lines[number], found.location.column)
+        yield f" {number} | {line}".rstrip()
+        if caret:
+            yield f" {' ' * len(str(number))} | {caret[:-1]}{paint('^', _COLORS[found.severity])}"
     subject = phrases.subject(found)
     if subject:
         yield f"   in {subject}"
@@ -50,26 +56,6 @@ def _finding(file: FileResult, found: Diagnostic, paint: _Paint) -> Iterator[str
     mending = phrases.mending(found)
     if mending:
         yield f"   {paint('help:', _CYAN)} {mending}"
-
-
-def _excerpt(file: FileResult, found: Diagnostic, paint: _Paint) -> Iterator[str]:
-    """Yield the line the finding stands on and a caret, if the line is at hand."""
-    number = found.location.line
-    if number is None or number not in file.lines or found.location.path != file.path:
-        return
-    line, caret = excerpt(file.lines[number], found.location.column)
-    margin = " " * len(str(number))
-    yield f" {number} | {line}".rstrip()
-    if caret:
-        yield f" {margin} | {caret[:-1]}{paint('^', _COLORS[found.severity])}"
-
-
-def _plain(text: str, _: str) -> str:
-    return text
-
-
-def _painted(text: str, color: str) -> str:
-    return f"\x1b[{color}m{text}\x1b[0m"
 
 
 def excerpt(line: str, column: int | None) -> tuple[str, str]:
@@ -84,21 +70,13 @@ def excerpt(line: str, column: int | None) -> tuple[str, str]:
     """
     line = line.rstrip("\r\n")
     target = min(max((column or 1) - 1, 0), len(line))
-    start, stop = _window(len(line), target)
-    left = (_CUT if start else "") + _printed(line[start:target])
-    right = _printed(line[target:stop]) + (_CUT if stop < len(line) else "")
-    caret = "" if column is None else " " * _cells(left) + "^"
-    return left + right, caret
-
-
-def _window(length: int, target: int) -> tuple[int, int]:
-    """Return which part of a line of this length is shown so that the target is in it."""
-    start = max(0, min(target - _WIDTH // 2, length - _WIDTH))
-    return start, min(length, start + _WIDTH)
-
-
-def _printed(text: str) -> str:
-    return visible(text.replace("\t", _TAB))
+    start = max(0, min(target - _WIDTH // 2, len(line) - _WIDTH))
+    left, right = (
+        visible(part.replace("\t", "    ")) for part in (line[start:target], line[target : start + _WIDTH])
+    )
+    left = f"...{left}" if start else left
+    shown = left + right + ("..." if start + _WIDTH < len(line) else "")
+    return shown, "" if column is None else " " * _cells(left) + "^"
 
 
 def _cells(text: str) -> int:
@@ -107,6 +85,4 @@ def _cells(text: str) -> int:
         return len(text)
     from unicodedata import combining, east_asian_width
 
-    return sum(
-        0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1 for character in text
-    )
+    return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
