@@ -50,7 +50,6 @@ class Each(Generic[_T]):
     onnx: _T
 
     def of(self, domain: str) -> _T:
-        """Return what it is in a dialect."""
         return self.openvino if domain == OPENVINO else self.onnx
 
 
@@ -130,25 +129,22 @@ class GeneralOp(NamedTuple):
     spelling: Each[Spelling] | None = None
 
     def type_in(self, domain: str) -> str:
-        """Return the type in a dialect, "" if it has no such operator."""
+        """The type in a dialect, "" if it has no such operator."""
         return _text(self.type, domain)
 
     def kernel_in(self, domain: str) -> str:
-        """Return the name of the kernel for a dialect, "" if there is none."""
+        """The name of the kernel for a dialect, "" if there is none."""
         return _text(self.kernel, domain)
 
     def attributes_in(self, domain: str) -> Sequence[str]:
-        """Return the names of its attributes in a dialect."""
-        return _words(self.attributes, domain)
+        return tuple(_text(self.attributes, domain).split())
 
     def constraints_in(self, domain: str) -> _Constraints:
-        """Return what its inputs must be in a dialect."""
         found = self.constraints
         return found.of(domain) if isinstance(found, Each) else found
 
     @property
     def keeps_shape(self) -> bool:
-        """Tell whether the first output has the shape of the first input."""
         return self.shape is same
 
     @property
@@ -166,34 +162,25 @@ class GeneralOp(NamedTuple):
         return tuple(range(count)) if self.moves is None else self.moves
 
     def emit(self, domain: str, opset: int | None, parameters: Mapping[str, Any]) -> Emitted:
-        """Spell it in a dialect.
+        """Spell it in a dialect: "openvino", where each operator names its opset, or "" for ONNX.
 
-        Args:
-            domain: "openvino", or "" for ONNX.
-            opset: that of an ONNX model, 11 or above; an IR names one for each operator.
-            parameters: what it is told beside its inputs: axes, an element type.
+        The parameters are what it is told beside its inputs: axes, an element type.
         """
         assert self.spelling is not None
         spelling, type = self.spelling.of(domain), self.type_in(domain)
         told = {name: _written(parameters[of], domain) for name, of in spelling.told.items()}
         inputs = {name: parameters[name] for name in spelling.inputs}
-        if domain == OPENVINO:
-            return Emitted(type, spelling.opset, {**spelling.attributes, **told}, inputs)
-        assert opset is not None
-        if opset < spelling.since:
+        if opset is not None and opset < spelling.since:
             return Emitted(type, opset, {**inputs, **told}, {})
-        return Emitted(type, opset, {**spelling.attributes, **told}, inputs)
+        return Emitted(type, opset or spelling.opset, {**spelling.attributes, **told}, inputs)
 
     def takes(self, domain: str, type: ElementType, opset: int | None) -> bool:
         """Tell whether it may be emitted for numbers of a type."""
-        if domain == OPENVINO:
-            return True
+        if domain == OPENVINO or type.kind not in {"signed", "unsigned"}:
+            return domain == OPENVINO or type.kind != "complex"
         assert self.spelling is not None
         assert opset is not None
-        if type.kind not in {"signed", "unsigned"}:
-            return type.kind != "complex"
-        spelling = self.spelling.onnx
-        return opset >= (spelling.narrow if type.bits < 32 else spelling.whole)
+        return opset >= (self.spelling.onnx.narrow if type.bits < 32 else self.spelling.onnx.whole)
 
 
 def find(domain: str, type: str) -> GeneralOp | None:
@@ -209,12 +196,10 @@ def find(domain: str, type: str) -> GeneralOp | None:
 
 
 def named(type: str) -> GeneralOp:
-    """Return the row of an operator by its type in an IR."""
     return _OPENVINO[type.lower()]
 
 
 def find_computed(domain: str, type: str) -> GeneralOp | None:
-    """Find the row of an operator that has a kernel, None if there is none."""
     op = find(domain, type)
     return op if op is not None and op.kernel_in(domain) else None
 
@@ -246,11 +231,6 @@ def _text(text: str, domain: str) -> str:
     return onnx if slash and domain != OPENVINO else openvino
 
 
-@cache
-def _words(text: str, domain: str) -> Sequence[str]:
-    return tuple(_text(text, domain).split())
-
-
 def _written(value: Any, domain: str) -> Any:
     """Return the value of an attribute as a dialect writes it."""
     if isinstance(value, ElementType):
@@ -261,7 +241,6 @@ def _written(value: Any, domain: str) -> Any:
 
 
 def _each(types: str, **facts: Any) -> Iterator[GeneralOp]:
-    """Make rows that differ in nothing but the type."""
     return (GeneralOp(type, **facts) for type in types.split())
 
 

@@ -14,12 +14,7 @@ _Sizes: TypeAlias = list[_Size | None]
 
 
 class ShapesDiffer(Exception):
-    """Inputs do not fit each other.
-
-    Attributes:
-        pairs: sizes that should be equal.
-        least: sizes that should be larger, with how large they must be.
-    """
+    """Inputs do not fit each other: pairs of sizes should be equal, some be at `least` so large."""
 
     def __init__(self, pairs: Sequence[tuple[int, int]] = (), least: Sequence[tuple[int, int]] = ()) -> None:
         wrong = [f"{left} and {right} differ" for left, right in pairs if left != right]
@@ -30,13 +25,7 @@ class ShapesDiffer(Exception):
 
 
 class ShapeCase(NamedTuple):
-    """What is known of a node.
-
-    Attributes:
-        shapes: of the inputs; None for one that was left out or is not known.
-        numbers: gives the whole numbers of an input, None if they are not known.
-        attributes: as written.
-    """
+    """What is known of a node: the shapes of its inputs, and the whole numbers of one if asked for."""
 
     shapes: Sequence[_Size | None]
     numbers: Callable[[int], list[int] | None]
@@ -49,13 +38,8 @@ class ShapeCase(NamedTuple):
             raise LookupError(port)
         return found
 
-    def word(self, name: str) -> str:
-        """Return an attribute in lower case, "" if it is not written."""
-        return str(self.attributes.get(name, "")).lower()
-
     @property
     def written(self) -> Attributes:
-        """The attributes, to be read."""
         return Attributes(self.attributes)
 
 
@@ -91,8 +75,12 @@ def elementwise(case: ShapeCase) -> _Sizes:
     return [_broadcast(*map(case.shape, range(len(case.shapes))))]
 
 
-def _product(left: _Size, right: _Size) -> _Size:
-    """Return the shape of a product of matrices or vectors."""
+def _product(case: ShapeCase, second: int = 1, words: tuple[str, str] = ("", "")) -> _Size:
+    """Return the shape of a product of matrices or vectors, which the attributes `words` turn."""
+    left, right = (
+        (*shape[:-2], shape[-1], shape[-2]) if len(shape) > 1 and case.written.boolean(word, False) else shape
+        for shape, word in zip((case.shape(0), case.shape(second)), words, strict=True)
+    )
     wide_left = left if len(left) > 1 else (1, *left)
     wide_right = right if len(right) > 1 else (*right, 1)
     if wide_left[-1] != wide_right[-2]:
@@ -102,25 +90,19 @@ def _product(left: _Size, right: _Size) -> _Size:
     return (*front, *rows, *(wide_right[-1:] if len(right) > 1 else ()))
 
 
-def _turned(shape: _Size, is_turned: bool) -> _Size:
-    return (*shape[:-2], shape[-1], shape[-2]) if is_turned and len(shape) > 1 else shape
-
-
 def matrix_product(case: ShapeCase) -> _Sizes:
     """[..., n, k] and [..., k, m] make [..., n, m]; a vector has neither n nor m."""
-    left, right = _turned(case.shape(0), case.written.boolean("transpose_a", False)), case.shape(1)
-    return [_product(left, _turned(right, case.written.boolean("transpose_b", False)))]
+    return [_product(case, words=("transpose_a", "transpose_b"))]
 
 
 def quantized_product(case: ShapeCase) -> _Sizes:
     """As `matrix_product`; the second matrix is input 3."""
-    return [_product(case.shape(0), case.shape(3))]
+    return [_product(case, second=3)]
 
 
 def general_product(case: ShapeCase) -> _Sizes:
     """[n, k] and [k, m] make [n, m], to which input 2 is repeated."""
-    left = _turned(case.shape(0), case.written.boolean("transA", False))
-    found = _product(left, _turned(case.shape(1), case.written.boolean("transB", False)))
+    found = _product(case, words=("transA", "transB"))
     if len(case.shapes) > 2 and case.shapes[2] is not None:
         _broadcast(found, case.shape(2))
     return [found]
@@ -137,12 +119,7 @@ def attention(case: ShapeCase) -> _Sizes:
 
 
 def windows(case: ShapeCase, spatial: _Size, kernel: Sequence[int]) -> _Size:
-    """Return how often a kernel fits into each dimension.
-
-    Args:
-        case: the node, which has strides, dilations and pads.
-        spatial: the sizes of the dimensions.
-        kernel: how long it is in each of them.
+    """Return how often a kernel fits into each dimension, by the node's strides, dilations and pads.
 
     Raises:
         ShapesDiffer: it does not fit at all.
@@ -150,7 +127,10 @@ def windows(case: ShapeCase, spatial: _Size, kernel: Sequence[int]) -> _Size:
     if len(spatial) != len(kernel):
         raise ShapesDiffer
     ones, zeros = [1] * len(spatial), [0] * len(spatial)
-    written, (auto_pad, rounding) = case.written, map(case.word, ("auto_pad", "rounding_type"))
+    auto_pad, rounding = (
+        str(case.attributes.get(name, "")).lower() for name in ("auto_pad", "rounding_type")
+    )
+    written = case.written
     strides, dilations = written.integers("strides", ones), written.integers("dilations", ones)
     pads = written.integers("pads", [])
     before = pads[: len(spatial)] or written.integers("pads_begin", zeros)

@@ -30,7 +30,6 @@ _TWENTY_FOUR = _SIXTEEN | onnx_types(
     "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4", "int4",
     "float4e2m1", "float8e8m0",
 )  # fmt: skip
-_INT32_INT64 = onnx_types("int32", "int64")
 _INT64 = onnx_types("int64")
 
 _DEPRECATED = "SCT401"
@@ -69,14 +68,11 @@ def _ports(data_types: frozenset[str], indices: Port) -> tuple[Port, ...]:
     )
 
 
-_ELEMENT_INDICES = Port("indices", Role.INDICES, _INT32_INT64)
-_TUPLES = Port("indices", Role.INDICES, _INT64, min_rank=1)
-
 SCATTER_9 = OpSpec(
     key=OpKey(ONNX, "Scatter", 9),
     summary="Writes each element of updates to the position on the axis that its index names.",
     url=_DOCUMENTS + "Scatter.html",
-    ports=_ports(_FIFTEEN, _ELEMENT_INDICES),
+    ports=_ports(_FIFTEEN, Port("indices", Role.INDICES, onnx_types("int32", "int64"))),
     output="output",
     layout=Layout.ELEMENTS,
     updates_formula="indices",
@@ -98,71 +94,62 @@ SCATTER_11 = replace(
     errata=(),
 )
 
-SCATTER_ELEMENTS_11 = replace(
-    SCATTER_9,
-    key=OpKey(ONNX, "ScatterElements", 11),
-    url=_DOCUMENTS + "ScatterElements.html",
-    opsets=_opsets(11, 12),
-    tolerated=frozenset(),
-    deprecated_by=None,
-    errata=(),
-)
-SCATTER_ELEMENTS_13 = replace(
-    SCATTER_ELEMENTS_11,
-    key=OpKey(ONNX, "ScatterElements", 13),
-    opsets=_opsets(13, 15),
-    ports=_ports(_SIXTEEN, _ELEMENT_INDICES),
-)
-SCATTER_ELEMENTS_16 = replace(
-    SCATTER_ELEMENTS_13,
-    key=OpKey(ONNX, "ScatterElements", 16),
-    summary="Writes or reduces each element of updates into the position its index names.",
-    opsets=_opsets(16, 17),
-    attributes=(_AXIS, _REDUCTION_16),
-    reductions=_ADD_MUL,
-    reduction_excludes=_EXCLUDES,
-)
-SCATTER_ELEMENTS_18 = replace(
-    SCATTER_ELEMENTS_16,
-    key=OpKey(ONNX, "ScatterElements", 18),
-    opsets=_opsets(18),
-    attributes=(_AXIS, _REDUCTION_18),
-    reductions=_ADD_MUL | _MAX_MIN,
-)
 
-SCATTER_ND_11 = OpSpec(
-    key=OpKey(ONNX, "ScatterND", 11),
-    summary="Writes slices of updates over the slices of data that tuples of coordinates name.",
-    url=_DOCUMENTS + "ScatterND.html",
-    ports=_ports(_FIFTEEN, _TUPLES),
-    output="output",
-    layout=Layout.TUPLES,
-    updates_formula="indices[:-1] + data[k:], k = indices[-1]",
-    opsets=_opsets(11, 12),
-    index_range=IndexRange.WRAPPING,
-    errata=("The formula data.shape[k:r-1] in the text of later versions means data.shape[k:].",),
+def _versions(first: OpSpec, reducing: str) -> tuple[OpSpec, ...]:
+    """Return all versions of an operator: 13 takes bfloat16, 16 reduces, and 18 knows max and min."""
+    type, attributes = first.key.type, first.attributes
+    bfloat16 = replace(
+        first,
+        key=OpKey(ONNX, type, 13),
+        opsets=_opsets(13, 15),
+        ports=_ports(_SIXTEEN, first.ports[1]),
+    )
+    reduces = replace(
+        bfloat16,
+        key=OpKey(ONNX, type, 16),
+        summary=reducing,
+        opsets=_opsets(16, 17),
+        attributes=(*attributes, _REDUCTION_16),
+        reductions=_ADD_MUL,
+        reduction_excludes=_EXCLUDES,
+    )
+    newest = replace(
+        reduces,
+        key=OpKey(ONNX, type, 18),
+        opsets=_opsets(18),
+        attributes=(*attributes, _REDUCTION_18),
+        reductions=_ADD_MUL | _MAX_MIN,
+    )
+    return first, bfloat16, reduces, newest
+
+
+SCATTERS = (SCATTER_9, SCATTER_11)
+SCATTER_ELEMENTS = _versions(
+    replace(
+        SCATTER_9,
+        key=OpKey(ONNX, "ScatterElements", 11),
+        url=_DOCUMENTS + "ScatterElements.html",
+        opsets=_opsets(11, 12),
+        tolerated=frozenset(),
+        deprecated_by=None,
+        errata=(),
+    ),
+    "Writes or reduces each element of updates into the position its index names.",
 )
-SCATTER_ND_13 = replace(
-    SCATTER_ND_11,
-    key=OpKey(ONNX, "ScatterND", 13),
-    opsets=_opsets(13, 15),
-    ports=_ports(_SIXTEEN, _TUPLES),
-)
-SCATTER_ND_16 = replace(
-    SCATTER_ND_13,
-    key=OpKey(ONNX, "ScatterND", 16),
-    summary="Writes or reduces slices of updates into the slices that tuples of coordinates name.",
-    opsets=_opsets(16, 17),
-    attributes=(_REDUCTION_16,),
-    reductions=_ADD_MUL,
-    reduction_excludes=_EXCLUDES,
-)
-SCATTER_ND_18 = replace(
-    SCATTER_ND_16,
-    key=OpKey(ONNX, "ScatterND", 18),
-    opsets=_opsets(18),
-    attributes=(_REDUCTION_18,),
-    reductions=_ADD_MUL | _MAX_MIN,
+SCATTER_ND = _versions(
+    OpSpec(
+        key=OpKey(ONNX, "ScatterND", 11),
+        summary="Writes slices of updates over the slices of data that tuples of coordinates name.",
+        url=_DOCUMENTS + "ScatterND.html",
+        ports=_ports(_FIFTEEN, Port("indices", Role.INDICES, _INT64, min_rank=1)),
+        output="output",
+        layout=Layout.TUPLES,
+        updates_formula="indices[:-1] + data[k:], k = indices[-1]",
+        opsets=_opsets(11, 12),
+        index_range=IndexRange.WRAPPING,
+        errata=("The formula data.shape[k:r-1] in the text of later versions means data.shape[k:].",),
+    ),
+    "Writes or reduces slices of updates into the slices that tuples of coordinates name.",
 )
 
 TENSOR_SCATTER_24 = OpSpec(
@@ -193,9 +180,6 @@ TENSOR_SCATTER_24 = OpSpec(
     errata=("In circular mode the position is taken modulo past_cache[axis]: any index is legal.",),
 )
 
-SCATTERS = (SCATTER_9, SCATTER_11)
-SCATTER_ELEMENTS = (SCATTER_ELEMENTS_11, SCATTER_ELEMENTS_13, SCATTER_ELEMENTS_16, SCATTER_ELEMENTS_18)
-SCATTER_ND = (SCATTER_ND_11, SCATTER_ND_13, SCATTER_ND_16, SCATTER_ND_18)
 TENSOR_SCATTER = (TENSOR_SCATTER_24,)
 
 ROWS = (*SCATTERS, *SCATTER_ELEMENTS, *SCATTER_ND, *TENSOR_SCATTER)

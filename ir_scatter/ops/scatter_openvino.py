@@ -46,13 +46,12 @@ def _words(first: int, last: int) -> tuple[str, ...]:
 
 
 def _reduction(*words: str) -> Attribute:
-    return Attribute(
-        "reduction",
-        Kind.WORD,
-        "none",
-        choices=words,
-        meaning="how an update meets the value that is there",
-    )
+    meaning = "how an update meets the value that is there"
+    return Attribute("reduction", Kind.WORD, "none", choices=words, meaning=meaning)
+
+
+def _meanings(*words: str) -> dict[str, Reduction]:
+    return {word: Reduction(word) for word in words}
 
 
 SCATTER_UPDATE_3 = OpSpec(
@@ -98,20 +97,10 @@ SCATTER_ELEMENTS_UPDATE_12 = replace(
     attributes=(
         _reduction("none", "sum", "prod", "min", "max", "mean"),
         Attribute(
-            "use_init_val",
-            Kind.BOOLEAN,
-            True,
-            meaning="whether the old value takes part in the reduction",
+            "use_init_val", Kind.BOOLEAN, True, meaning="whether the old value takes part in the reduction"
         ),
     ),
-    reductions={
-        "none": Reduction.NONE,
-        "sum": Reduction.SUM,
-        "prod": Reduction.PROD,
-        "min": Reduction.MIN,
-        "max": Reduction.MAX,
-        "mean": Reduction.MEAN,
-    },
+    reductions=_meanings("none", "sum", "prod", "min", "max", "mean"),
     reduction_excludes={
         Reduction.MEAN: frozenset({"boolean"}) | _NO_ARITHMETIC,
         **dict.fromkeys(_ARITHMETIC, _NO_ARITHMETIC),
@@ -149,14 +138,7 @@ SCATTER_ND_UPDATE_15 = replace(
     opsets=_words(15, 16),
     index_range=IndexRange.WRAPPING,
     attributes=(_reduction("none", "sum", "sub", "prod", "min", "max"),),
-    reductions={
-        "none": Reduction.NONE,
-        "sum": Reduction.SUM,
-        "sub": Reduction.SUB,
-        "prod": Reduction.PROD,
-        "min": Reduction.MIN,
-        "max": Reduction.MAX,
-    },
+    reductions=_meanings("none", "sum", "sub", "prod", "min", "max"),
     tolerated=frozenset(),
     errata=(
         "On boolean data sum is OR, sub is XOR and prod is AND.",

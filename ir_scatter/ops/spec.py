@@ -77,15 +77,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """An input as documented.
-
-    Attributes:
-        name: the documented name.
-        role: what it is for.
-        element_types: the names of the types it may have.
-        min_rank: the least rank the document allows.
-        is_optional: whether it may be left out.
-    """
+    """An input as documented: `element_types` are the names of those that it may have."""
 
     name: str
     role: Role
@@ -99,9 +91,6 @@ class Attribute:
     """An attribute as documented.
 
     Attributes:
-        name: the documented name.
-        kind: what it holds.
-        default: its value where it is not written.
         choices: the documented words; empty if it is no word.
         undocumented: words that this version does not document and runtimes take as meant.
         meaning: one phrase.
@@ -117,11 +106,9 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class AxisSource:
-    """Where the axis comes from.
+    """Where the axis comes from: an attribute, or the input of role AXIS if `attribute` is None.
 
-    Attributes:
-        attribute: the name of the attribute; None if it is the input of role AXIS.
-        excluded: axes that the document excludes, counted from 0.
+    Axes that are `excluded` by the document are counted from 0.
     """
 
     attribute: str | None = None
@@ -133,21 +120,16 @@ class OpSpec:
     """What the documentation says of one operator version. Facts only.
 
     Attributes:
-        key: domain, type and since-version.
         summary: one sentence.
         url: the document.
         ports: the inputs in order.
         output: the documented name of the output; it has the shape and type of data.
-        attributes: in the order of the document.
-        layout: how indices, updates and data belong together.
         updates_formula: the documented shape of updates, printed.
+        opsets: the IR's words or ONNX's numbers where this row is valid.
         axis: None where the operator has no axis.
-        indices_limit: where indices may not be longer than data.
-        index_range: which index values are legal.
         reductions: words of this dialect and what they mean.
         reduction_excludes: element types that a reduction is not defined for.
         scalar_updates: whether one element of any rank may stand for 0-D updates.
-        opsets: the IR's words or ONNX's numbers where this row is valid.
         tolerated: codes that are warnings here: the text forbids it, runtimes take it as meant.
         deprecated_by: the operator that replaces it.
         is_removed: whether a deprecated operator may no longer be used in this version.
@@ -177,18 +159,13 @@ class OpSpec:
     errata: tuple[str, ...] = ()
 
     def port(self, role: Role) -> Port | None:
-        """Return the port of a role, None if the operator has none."""
         return next((port for port in self.ports if port.role is role), None)
 
     def port_index(self, role: Role) -> int | None:
         """Return the number of the port of a role, None if the operator has none."""
-        for index, port in enumerate(self.ports):
-            if port.role is role:
-                return index
-        return None
+        return next((index for index, port in enumerate(self.ports) if port.role is role), None)
 
     def attribute(self, name: str) -> Attribute | None:
-        """Return the attribute of this name, None if the operator has none."""
         return next((row for row in self.attributes if row.name == name), None)
 
     def input_names(self) -> str:

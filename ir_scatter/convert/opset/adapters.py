@@ -18,7 +18,7 @@ from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, counted
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import text
 from ir_scatter.formats.onnx.tensors import attribute_value, make_attribute
-from ir_scatter.ops.scatter_onnx import SCATTER_ELEMENTS_18, SCATTER_ND_16, SCATTER_ND_18
+from ir_scatter.ops.scatter_onnx import SCATTER_ELEMENTS, SCATTER_ND
 
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
@@ -556,10 +556,10 @@ def half_pixels_to_attribute(node: AdaptedNode) -> None:
         raise CannotAdapt(what)
 
 
-@adapter(SCATTER_ELEMENTS_18.key.type, SCATTER_ND_18.key.type, since=18)
+@adapter(SCATTER_ELEMENTS[0].key.type, SCATTER_ND[0].key.type, since=18)
 def reductions(node: AdaptedNode) -> None:
     """Runtimes take `max` and `min` at version 16 already, and as they are meant since 18."""
-    keep_word(node, "reduction", (SCATTER_ND_18 if node.is_up else SCATTER_ND_16).reductions)
+    keep_word(node, "reduction", SCATTER_ND[-1 if node.is_up else -2].reductions)
 
 
 # Resize and Upsample.
