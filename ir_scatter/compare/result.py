@@ -85,18 +85,12 @@ class Measure:
     """How two tensors differ.
 
     Attributes:
-        verdict: in one word.
-        elements: how many there are.
-        mismatched: how many are outside of the tolerance.
+        mismatched: how many elements are outside of the tolerance.
         contested: of a node, how many more than one update writes without a reduction; of an output, how
             many are not judged because such an element reaches them.
         max_abs: the greatest absolute difference; infinite where only one is finite.
-        max_rel: the greatest difference relative to the reference.
         max_ulp: the greatest number of representable values in between.
-        worst: where the difference is greatest; None where there is none.
-        nans: NaN in the subject and in the reference.
-        infinities: infinite elements in the subject and in the reference.
-        tolerance: what was allowed.
+        nans: how many are NaN in the subject and in the reference.
         remark: why tensors could not be compared element by element; "" if they were.
         excuse: why elements of an output that differ are not judged; None if all are.
     """
@@ -122,12 +116,10 @@ class Comparison:
 
     Attributes:
         node: the scope of the node as `validate` prints it; None at level model.
-        tensor: the name of the output.
         case: the number of the inputs.
         place: the iteration of each loop around the node, the outermost first.
         operator: of the node, "ScatterUpdate-3"; "" at level model.
         got: the subject's tensor, for reports; neither it nor `expected` and `inputs` are kept if equal.
-        inputs: the node's inputs, by number; empty at level model.
         subject_model: where two models are compared, that of the subject.
         caller: for a node of a function the scope of the node that called it.
         tapped: whether one of two runs of the same runner that are compared had taps.
@@ -159,7 +151,6 @@ class Guarded:
     """Indices that a node got and that its rules say something about.
 
     Attributes:
-        runner: who gave them to it.
         kind: "out-of-range", "negative", "repeated", "illegal", or "nan" where it meets numbers.
         message: what is, then what was expected.
         is_illegal: False for repeated ones and NaN, which only leave open which value stays.
@@ -201,7 +192,6 @@ class Outlier:
 
     Attributes:
         runners: those that depart from the rest; of two camps none is odd, and both are named.
-        message: the sentence for people.
     """
 
     level: Level
@@ -226,11 +216,9 @@ class Settings:
     """What is wanted of a comparison.
 
     Attributes:
-        seed: for generated inputs.
         cases: on how many inputs; those that are given are the first.
         repeat: how often each runner runs each of them, without taps and with them.
         values: "plain" or "edge".
-        precision: what runners should compute in.
         pairwise: whether every pair of runners is compared at level model.
         timeout: in seconds, for each run.
         tap_memory: bytes of tapped tensors that may be held at once.
@@ -270,16 +258,13 @@ class Compared:
         comparisons: of outputs, then of nodes.
         guarded: what is to be said of indices.
         odd: who says something else than two others.
-        not_tapped: nodes without a level of their own.
-        remarks: what else there is to say.
         facts: what each runner made of the scatter nodes.
         feeds: the inputs of each case.
         runs: for each case those of all runners, if they were to be kept.
         other: the second model, "" if there is none.
         types: the element type of each scatter node's output in the model, by scope.
-        operators: of each scatter node the operator, by scope.
-        devices: what the runners are, by their names, if they were asked.
-        about: what must be known to judge the results of a runner, by its name.
+        devices: what the runners are, if they were asked.
+        about: what must be known to judge the results of a runner.
     """
 
     model: str
