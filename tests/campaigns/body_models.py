@@ -34,43 +34,11 @@ class Value:
     dims: tuple[Dim, ...]
 
 
-Body = Callable[["Graph", "Value | None", list[Value], list[Value], list[Value]], list[Value]]
+Body = Callable[[Any, "Value | None", list[Value], list[Value], list[Value]], list[Value]]
 """Takes the number of the iteration, states, parts and what does not change; returns new states."""
 
 
-class Graph:
-    """What both dialects can write."""
-
-    chance: random.Random
-    has_reduction: bool
-    kinds: Sequence[str]
-
-    def input(self, type: str, dims: Sequence[Dim]) -> Value:
-        raise NotImplementedError
-
-    def const(self, type: str, values: Any) -> Value:
-        raise NotImplementedError
-
-    def apply(self, op: str, left: Value, right: Value) -> Value:
-        raise NotImplementedError
-
-    def cast(self, value: Value, type: str) -> Value:
-        raise NotImplementedError
-
-    def scatter(self, kind: str, data: Value, at: Value, new: Value, axis: int, reduction: str) -> Value:
-        raise NotImplementedError
-
-    def loop(
-        self, trips: "int | Value | None", states: Values, parts: Values, fixed: Values, body: Body
-    ) -> Values:
-        """Repeat a body; without `trips` as often as there are parts, and no number of the iteration."""
-        raise NotImplementedError
-
-    def branch(self, flag: Value, given: Values, ways: Sequence[Callable[["Graph", Values], Value]]) -> Value:
-        raise NotImplementedError
-
-
-class OnnxGraph(Graph):
+class OnnxGraph:
     """A graph of an ONNX model."""
 
     def __init__(self, chance: random.Random, opset: int, around: "OnnxGraph | None" = None) -> None:
@@ -169,7 +137,7 @@ class OnnxGraph(Graph):
         self.nodes.append(helper.make_node(op, refs, names, name=f"{op}_{names[0]}", **attributes))
         return [Value(name, like.type, like.dims) for name, like in zip(names, likes, strict=True)]
 
-    def branch(self, flag: Value, given: Values, ways: Sequence[Callable[[Graph, Values], Value]]) -> Value:
+    def branch(self, flag: Value, given: Values, ways: Sequence[Callable[[Any, Values], Value]]) -> Value:
         graphs, like = [], given[0]
         for way in ways:
             inner = self.body()
@@ -179,7 +147,7 @@ class OnnxGraph(Graph):
         return self.node("If", [flag], like.type, like.dims, then_branch=then, else_branch=other)
 
 
-class IrGraph(Graph):
+class IrGraph:
     """A graph of an IR."""
 
     def __init__(self, chance: random.Random, weights: "bytearray | None" = None) -> None:
@@ -273,7 +241,7 @@ class IrGraph(Graph):
         place = self.const("i64", [0])
         return self.node("Squeeze", "opset1", [value, place], value.type, value.dims[1:])
 
-    def branch(self, flag: Value, given: Values, ways: Sequence[Callable[[Graph, Values], Value]]) -> Value:
+    def branch(self, flag: Value, given: Values, ways: Sequence[Callable[[Any, Values], Value]]) -> Value:
         inside, like = "", given[0]
         for name, way in zip(("then", "else"), ways, strict=True):
             inner = IrGraph(self.chance, self.text.weights)
@@ -287,6 +255,9 @@ class IrGraph(Graph):
         outputs = [(like.type, _ports(like.dims))]
         made = self.text.add(self.name("if"), "If", "opset8", refs, outputs, inside=inside)
         return Value(made, like.type, like.dims)
+
+
+Graph = OnnxGraph | IrGraph
 
 
 def _ports(dims: Sequence[Dim]) -> list[int]:

@@ -101,11 +101,7 @@ def seeds() -> list[ModelProto]:
             shape = list(indices.dims)
             found.append(model([node], opset, [], inputs=[value("indices", shape, TensorProto.INT64)]))
             if opset >= 13:
-                found += [
-                    in_branch(node, indices, opset),
-                    in_loop(node, indices, opset),
-                    in_function(node, indices, opset),
-                ]
+                found += [make(node, indices, opset) for make in (in_branch, in_loop, in_function)]
     cache = helper.make_node("TensorScatter", ["data", "updates", "w"], ["y"], "s", axis=-2)
     graph = helper.make_graph(
         [cache], "g", [value("data", [1, 1, 4, 5]), value("updates", [1, 1, 2, 5])], [value("y", [1, 1, 4, 5])],
@@ -152,35 +148,12 @@ def small_real_models() -> list[bytes]:
 
 NUMBERS = [0, 1, -1, 2, 3, 4, 5, 7, -4, -5, 2**31 - 1, 2**31, -(2**31), 2**40, 2**63 - 1, -(2**63)]
 WORDS = [
-    "",
-    "none",
-    "add",
-    "mul",
-    "max",
-    "min",
-    "sum",
-    "ADD",
-    "linear",
-    "circular",
-    "x",
-    "é",
-    "y",
-    "data",
-    "indices",
+    "", "none", "add", "mul", "max", "min", "sum", "ADD", "linear", "circular", "x", "é", "y", "data", "indices",
     "updates",
-]
+]  # fmt: skip
 TYPES = [
-    "Scatter",
-    "ScatterElements",
-    "ScatterND",
-    "TensorScatter",
-    "Identity",
-    "Add",
-    "If",
-    "Loop",
-    "f",
-    "Unknown",
-]
+    "Scatter", "ScatterElements", "ScatterND", "TensorScatter", "Identity", "Add", "If", "Loop", "f", "Unknown",
+]  # fmt: skip
 
 
 def graphs(proto: ModelProto) -> list[Any]:
@@ -326,14 +299,8 @@ class Child:
 
     def _start(self) -> "subprocess.Popen[str]":
         command = [sys.executable, "-m", "tests.campaigns.mutation_child", self.kind]
-        return subprocess.Popen(
-            command,
-            cwd=ROOT,
-            text=True,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen(command, cwd=ROOT, text=True, **pipes)
 
     def ask(self, path: Path) -> dict[str, Any] | None:
         """Return the answer; None if the process ended."""

@@ -14,8 +14,8 @@ import pytest
 from ir_scatter import runners
 from ir_scatter.runners.base import Status
 from tests.cli.conftest import COMMAND, Cli, copy_sample
-from tests.compare.fake import FakeRunner, wrong_at
 from tests.compare.models import floats, write_node
+from tests.compare.planted import FakeRunner, wrong_at
 from tests.unit.nested_onnx import save
 
 Voices = Callable[..., None]

@@ -5,7 +5,7 @@ import pytest
 from ir_scatter import runners
 from ir_scatter.runners.base import Status
 from tests.cli.conftest import Cli
-from tests.compare.fake import FakeRunner
+from tests.compare.planted import FakeRunner
 
 
 @pytest.fixture

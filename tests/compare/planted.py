@@ -1,4 +1,4 @@
-"""A runner that computes whole models, bodies included, and is wrong where it is told to be."""
+"""Runners that compute whole models with NumPy, bodies included, and are wrong where they are told to be."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -11,21 +11,12 @@ import numpy.typing as npt
 
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.compare.judge import nodes_by_tap
+from ir_scatter.core.errors import Error
 from ir_scatter.evaluate.model import ForwardArrays, Program, check_feeds, prepare, site_of
 from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Reduction, Role
 from ir_scatter.reading import read
-from ir_scatter.runners.base import (
-    TAP_MEMORY,
-    TIME_LIMIT,
-    Availability,
-    Execution,
-    Outcome,
-    Runner,
-    Status,
-    Tap,
-    Tapped,
-)
+from ir_scatter.runners.base import Availability, Execution, NodeFacts, Outcome, Runner, Status, Tap, Tapped
 from tests.ops.naive_scatter import hits
 
 Array = npt.NDArray[Any]
@@ -48,6 +39,7 @@ class Planted(Runner):
         output: changes what is told of an output alone; None to leave it out.
         ending: how a run ends, by whether there are taps and its number.
         silent: nodes of which nothing is told when they are tapped.
+        asked: the feeds of all runs.
     """
 
     def __init__(
@@ -64,6 +56,8 @@ class Planted(Runner):
     ) -> None:
         self.name, self.order, self.sums = name, order, sums
         self.node, self.tap, self.output, self.ending, self.silent = node, tap, output, ending, silent
+        self.message, self.facts, self.problem = "as it was told", tuple[NodeFacts, ...](), ""
+        self.asked, self.closed = list[Mapping[str, Array]](), 0
         self._runs = Counter[bool]()
         self._programs: dict[str, tuple[Program, dict[Tap, Any]]] = {}
 
@@ -71,7 +65,11 @@ class Planted(Runner):
         return {self.name: "1"}
 
     def availability(self) -> Availability:
-        return Availability(self.name, True)
+        is_there = self.ending(False, 0) is not Status.UNAVAILABLE
+        return Availability(self.name, is_there, "" if is_there else self.message, "pip install it")
+
+    def close(self) -> None:
+        self.closed += 1
 
     def run(
         self,
@@ -82,21 +80,21 @@ class Planted(Runner):
         precision: str = "f32",
         repeat: int = 1,
         profile: bool = False,
-        tap_memory: int = TAP_MEMORY,
-        timeout: float = TIME_LIMIT,
+        **_: Any,
     ) -> Outcome:
+        self.asked.append(feeds)
         base = Outcome(self.name, Status.OK, precision=precision, versions=self.versions())
         runs = []
         tapped: tuple[Tapped, ...] = ()
-        for _ in range(repeat):
+        for _number in range(repeat):
             number = self._runs[bool(taps)]
             self._runs[bool(taps)] += 1
             status = self.ending(bool(taps), number)
             if status is not Status.OK:
-                return replace(base, status=status, message="as it was told")
+                return replace(base, status=status, message=self.message)
             outputs, tapped = self._once(str(model_path), feeds, taps, number)
             runs.append(outputs)
-        return replace(base, runs=tuple(runs), tapped=tapped)
+        return replace(base, runs=tuple(runs), tapped=tapped, facts=self.facts if profile else ())
 
     def _once(
         self, path: str, feeds: Mapping[str, Array], taps: Sequence[Tap], number: int
@@ -113,11 +111,70 @@ class Planted(Runner):
             if (told := self.output(name, array, bool(taps), number)) is not None
         }
         tapped = [
-            Tapped(tap, tuple(watched.seen.get(nodes[tap].node.scope, ())))
+            Tapped(tap, problem=self.problem)
+            if self.problem
+            else Tapped(tap, tuple(watched.seen.get(nodes[tap].node.scope, ())))
             for tap in taps
             if tap.scope not in self.silent
         ]
         return outputs, tuple(tapped)
+
+
+class FakeRunner(Planted):
+    """Changes whole arrays: those of outputs from run to run, and what is told of nodes as in the first run.
+
+    Where NumPy does not compute the model, data are the output, also of the node.
+    """
+
+    def __init__(
+        self,
+        name: str = "fake",
+        *changes: Callable[[Array], Array],
+        ending: Status = Status.OK,
+        message: str = "",
+        problem: str = "",
+        facts: Sequence[NodeFacts] = (),
+        tapped_change: Callable[[Array], Array] | None = None,
+    ) -> None:
+        self.changes, self.tapped_change = changes or (np.copy,), tapped_change
+        super().__init__(name, output=self._output, tap=self._tap, ending=lambda *_: ending)
+        self.message, self.problem, self.facts = message, problem, tuple(facts)
+
+    def run(self, *arguments: Any, **named: Any) -> Outcome:
+        self._runs.clear()
+        return super().run(*arguments, **named)
+
+    def _output(self, name: str, array: Array, is_tapped: bool, number: int) -> Array:
+        return self.changes[min(number, len(self.changes) - 1)](array)
+
+    def _tap(self, name: str, array: Array, is_tapped: bool, number: int) -> Array:
+        return (self.tapped_change or self.changes[0])(array)
+
+    def _once(self, path: str, feeds: Mapping[str, Array], taps: Sequence[Tap], number: int) -> Any:
+        try:
+            return super()._once(path, feeds, taps, number)
+        except Error:
+            output = self._output("", feeds["data"], bool(taps), number)
+            tapped = []
+            for tap, scatter in nodes_by_tap(read(path)).items() if taps else ():
+                values = [input.value for input in scatter.node.inputs]
+                constants = [None if value is None else scatter.facts.array(value) for value in values]
+                pairs = zip(scatter.spec.ports, constants, strict=False)
+                inputs = tuple(feeds.get(port.name) if array is None else array for port, array in pairs)
+                tapped.append(Tapped(tap, (Execution((), inputs, output),)))
+            return {"output": output}, tuple(tapped)
+
+
+def wrong_at(*places: int, by: float = 1) -> Callable[[Array], Array]:
+    """Return what changes some elements."""
+
+    def change(array: Array) -> Array:
+        changed = array.copy()
+        for place in places:
+            changed.reshape(-1)[place] += by
+        return changed
+
+    return change
 
 
 class _Watched(ForwardArrays):

@@ -14,8 +14,7 @@ from ir_scatter.reading import read
 from ir_scatter.report.comparison_json import document
 from ir_scatter.report.comparison_text import text as report
 from ir_scatter.runners.base import Status
-from tests.compare.fake import FakeRunner
-from tests.compare.planted import Planted, at
+from tests.compare.planted import FakeRunner, Planted, at
 from tests.rules.ir_text import IrText
 from tests.unit.nested_onnx import save as save_onnx
 

@@ -11,8 +11,8 @@ from ir_scatter.core.element_types import dtype
 from ir_scatter.core.model import Model
 from ir_scatter.evaluate.model import make_sketch
 from ir_scatter.reading import read
-from tests.compare.fake import FakeRunner
 from tests.compare.models import floats, run, verdicts
+from tests.compare.planted import FakeRunner
 from tests.unit.nested_ir import write_loop
 from tests.unit.nested_onnx import save
 
@@ -160,7 +160,7 @@ def test_an_output_behind_a_contested_node_is_contested(tmp_path: Path) -> None:
             from dataclasses import replace
 
             other = {**feeds, "new": feeds["new"][::-1].copy()}
-            outcome = super().run(arguments[0], other, **named)  # type: ignore[arg-type]
+            outcome = super().run(arguments[0], other, **named)
             outputs = {**outcome.outputs, "beside": -outcome.outputs["beside"] - 1}
             return replace(outcome, runs=(outputs,))
 

@@ -17,8 +17,8 @@ from ir_scatter.core.errors import CannotWrite
 from ir_scatter.evaluate.archive import fit_types, read_arrays
 from ir_scatter.reading import read
 from ir_scatter.validate import validate
-from tests.compare.fake import FakeRunner, wrong_at
 from tests.compare.models import Array, Inputs, floats, only, run, write_node
+from tests.compare.planted import FakeRunner, wrong_at
 from tests.rules.ir_text import IrText
 
 Operands = list[Array]

@@ -11,7 +11,7 @@ from ir_scatter.compare import request as jobs
 from ir_scatter.compare.request import Sources
 from ir_scatter.core.arrays import Array
 from ir_scatter.runners.base import Outcome
-from tests.compare.fake import FakeRunner
+from tests.compare.planted import FakeRunner
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "operators"
 MODELS = tuple(str(SAMPLES / f"scatter_update_3_{name}.xml") for name in ("axis_0", "matrix_of_indices"))

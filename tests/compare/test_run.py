@@ -14,8 +14,8 @@ from ir_scatter.compare.run import compare
 from ir_scatter.compare.tolerance import Tolerances
 from ir_scatter.core.errors import BadFeed, UnreadableModel
 from ir_scatter.runners.base import NodeFacts, Status
-from tests.compare.fake import FakeRunner, wrong_at
 from tests.compare.models import Array, Inputs, floats, only, write_node
+from tests.compare.planted import FakeRunner, wrong_at
 from tests.rules.ir_text import IrText
 
 Model = tuple[Path, Inputs]
@@ -126,7 +126,7 @@ def test_whoever_is_not_there_or_too_slow_is_not_asked_again(model: Model) -> No
     for ending, questions in ((Status.UNAVAILABLE, 1), (Status.TIMEOUT, 1), (Status.CRASHED, 3)):
         runner = FakeRunner("a", ending=ending)
         compared(model, runner, cases=3)
-        assert len(runner.questions) == questions
+        assert len(runner.asked) == questions
 
 
 def test_numpy_that_does_not_know_an_operator_is_no_failure(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_feeds_that_do_not_fit(model: Model, change: Any, message: str) -> None:
     runner = FakeRunner("a")
     with pytest.raises(BadFeed, match=message):
         compare(model[0], [runner], Settings(), feeds=feeds)
-    assert runner.questions == []
+    assert runner.asked == []
 
 
 def test_a_model_that_cannot_be_read(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from ir_scatter.core.errors import BadFeed, CannotWrite, Error
 from ir_scatter.evaluate.archive import write_arrays
 from ir_scatter.reading import read
 from ir_scatter.runners.base import NodeFacts, Status
-from tests.compare.fake import FakeRunner, wrong_at
 from tests.compare.models import Array, floats, verdicts, write_node
+from tests.compare.planted import FakeRunner, wrong_at
 
 FACTS = [NodeFacts("node", ("node",), "X", "kernel", "f32", ("f32",), None)]
 

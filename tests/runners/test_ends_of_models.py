@@ -21,7 +21,7 @@ from ir_scatter.report import comparison_json, comparison_text
 from ir_scatter.runners.base import Outcome, Runner, Status
 from ir_scatter.runners.child_runner import ChildRunner
 from tests.cli.conftest import Cli, cli, elsewhere
-from tests.compare.fake import FakeRunner
+from tests.compare.planted import FakeRunner
 from tests.rules.ir_text import IrText, Output
 from tests.unit.nested_onnx import save
 
