@@ -20,33 +20,20 @@ Key: TypeAlias = Hashable
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphInput:
-    """An input of a graph.
-
-    Attributes:
-        key: the value.
-        names: every name it may be called by, the usual one first.
-        element_type: None if it is not known.
-        shape: as declared.
-        default: what it is if it is not given; None if it must be given.
-    """
+    """An input of a graph, as declared."""
 
     key: Key
     names: tuple[str, ...]
+    """Every name it may be called by, the usual one first."""
     element_type: ElementType | None
     shape: Shape
     default: Constant | None = None
+    """What it is if it is not given; None if it must be given."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphOutput:
-    """An output of a graph.
-
-    Attributes:
-        key: the value.
-        name: the one a user sees.
-        element_type: None if it is not known.
-        shape: the best that is known.
-    """
+    """An output of a graph, and the best that is known of it."""
 
     key: Key
     name: str
@@ -56,13 +43,7 @@ class GraphOutput:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Link:
-    """A node and the values around it.
-
-    Attributes:
-        node: the node.
-        inputs: in the order of the document; None for one that was left out.
-        outputs: in the order of the document; None for one that has no name.
-    """
+    """A node and the values around it in the order of the document, None for what was left out."""
 
     node: Node
     inputs: tuple[Key | None, ...]
@@ -74,9 +55,9 @@ class Slice:
     """How an array is cut into one part for each iteration, or put together from them.
 
     Attributes:
-        axis: where it is cut; may be negative.
-        start: where the first part begins; negative counts from the end.
-        end: the last position that belongs to a part; negative counts from the end.
+        axis: where it is cut; negative ones, and positions below, count from the end.
+        start: where the first part begins.
+        end: the last position that belongs to a part.
         stride: from one part to the next; below 0 the last part comes first.
         part: the length of a part.
         keeps_axis: False if a part has one dimension less.
@@ -102,57 +83,39 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BodyInput:
-    """Where an input of a body comes from.
-
-    Attributes:
-        source: what it is.
-        outer: the number of the node's input.
-        successor: the number of the body's output that is the next value.
-        slice: how the node's input is cut.
-    """
+    """Where an input of a body comes from."""
 
     source: Source
     outer: int | None = None
+    """The number of the node's input."""
     successor: int | None = None
+    """The number of the body's output that is the next value."""
     slice: Slice | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BodyOutput:
-    """What an output of a loop is.
-
-    Attributes:
-        inner: the number of the body's output.
-        slice: how the parts are put together; None for the value of the last iteration.
-    """
+    """The number of the body's output that an output of a loop is."""
 
     inner: int
     slice: Slice | None = None
+    """How the parts are put together; None for the value of the last iteration."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """A node that computes a graph once: a function, or a branch of a choice.
-
-    Attributes:
-        body: the graph.
-        inputs: the number of the node's input for each input of the body; None if left out.
-        outputs: the number of the body's output for each output of the node.
-    """
+    """A node that computes a graph once: a function, or a branch of a choice."""
 
     body: "Dataflow"
     inputs: tuple[int | None, ...]
+    """The number of the node's input for each input of the body; None if left out."""
     outputs: tuple[int, ...]
+    """The number of the body's output for each output of the node."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """A node that computes one of two graphs.
-
-    Attributes:
-        condition: the number of the input that chooses.
-        branches: the graphs.
-    """
+    """A node that computes one of two graphs; its input of a number chooses."""
 
     condition: int
     branches: Mapping[bool, Call]
@@ -163,12 +126,11 @@ class Repeat:
     """A node that computes a graph again and again.
 
     Attributes:
-        body: the graph.
         inputs: one for each input of the body.
         outputs: one for each output of the node.
-        trips: the number of the input that says how often at most; None without one.
-        condition: the number of the input that says whether to begin; None without one.
-        goes_on: the number of the body's output that says whether to go on; None without one.
+        trips: the number of the input that says how often at most.
+        condition: the number of the input that says whether to begin.
+        goes_on: the number of the body's output that says whether to go on.
     """
 
     body: "Dataflow"
@@ -186,7 +148,6 @@ class Dataflow(ABC):
     """How the values of one graph flow.
 
     Attributes:
-        graph: the graph.
         inputs: in the order of the file.
         outputs: in the order of the file.
         captured: values that come from the graphs around this one.

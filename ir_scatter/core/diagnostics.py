@@ -26,7 +26,7 @@ class Location:
     """A place in a file.
 
     Attributes:
-        path: the file as the caller named it.
+        path: as the caller named it.
         line: from 1; None where the format has no lines (ONNX).
         column: from 1, in characters.
         scope: the path inside the model, "If_23:then_body/scatter"; "" for the file itself.

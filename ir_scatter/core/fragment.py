@@ -27,11 +27,9 @@ class NewNode:
     Attributes:
         label: what it computes, in words for its name: "indices_unsqueezed".
         domain: that of the dialect it is written in.
-        type: as documented.
         opset: an IR's word or an ONNX model's number.
         inputs: values of the fragment, None for one that is left out.
         attributes: as the dialect writes them: text in an IR, Python values in ONNX.
-        output: what it computes.
     """
 
     label: str
@@ -44,12 +42,7 @@ class NewNode:
 
 
 class Patch(NamedTuple):
-    """One node of a model, and what replaces it.
-
-    Attributes:
-        node: the node that goes.
-        fragment: what comes; its last node keeps the name of the one that goes.
-    """
+    """One node of a model, and what replaces it: the last new node keeps the name of the one that goes."""
 
     node: Node
     fragment: "Fragment"
@@ -72,7 +65,11 @@ class Fragment(Graph):
         self.nodes: tuple[Node, ...] = tuple(
             Node(self, new.domain, new.type, new.opset, new.label, new) for new in self.news
         )
-        self.constants = self._find_constants()
+        found: dict[int, Value] = {}
+        for value in (value for new in self.news for value in new.inputs if value):
+            if isinstance(value.constant, NewConstant) and id(value) not in self._given:
+                found.setdefault(id(value), value)
+        self.constants = tuple(found.values())
 
     @property
     def result(self) -> NewNode:
@@ -87,27 +84,23 @@ class Fragment(Graph):
         """Return the new node that computes a value, None for what is given or constant."""
         return self._by_output.get(id(value))
 
-    def _find_constants(self) -> tuple[Value, ...]:
-        found: dict[int, Value] = {}
-        for new in self.news:
-            for value in new.inputs:
-                is_new = value is not None and isinstance(value.constant, NewConstant)
-                if is_new and value is not None and id(value) not in self._given:
-                    found.setdefault(id(value), value)
-        return tuple(found.values())
-
     def substituted(self, node: Node, other: "Fragment") -> "Fragment":
         """Return the fragment with one of its nodes replaced by another fragment."""
         old: NewNode = node.handle
-        taken = {new.label for new in self.news if new is not old}
-        result = other.result.output
+        taken = {new.label for new in self.news}
         news: list[NewNode] = []
         for new in self.news:
-            if new is old:
-                news += _relabelled(other.news, taken, new.label)
+            if new is not old:
+                inputs = (other.result.output if value is old.output else value for value in new.inputs)
+                news.append(replace(new, inputs=tuple(inputs)))
                 continue
-            inputs = tuple(result if value is old.output else value for value in new.inputs)
-            news.append(replace(new, inputs=inputs))
+            for one in other.news[:-1]:
+                label, number = one.label, 2
+                while label in taken:
+                    label, number = f"{one.label}_{number}", number + 1
+                taken.add(label)
+                news.append(replace(one, label=label))
+            news.append(replace(other.result, label=old.label))
         return Fragment(self.given, news)
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
@@ -120,8 +113,7 @@ class Fragment(Graph):
         return (node.handle.output,)
 
     def attributes_of(self, node: Node) -> Mapping[str, Any]:
-        attributes: Mapping[str, Any] = node.handle.attributes
-        return attributes
+        return dict(node.handle.attributes)
 
     def bodies_of(self, node: Node) -> Mapping[str, Graph]:
         return {}
@@ -132,12 +124,7 @@ class Fragment(Graph):
 
 
 class NewConstant(Constant):
-    """A constant that a fragment brings along.
-
-    Attributes:
-        label: what it is, in words for its name: "axes".
-        array: its content.
-    """
+    """A constant that a fragment brings along; its label is for its name: "axes"."""
 
     __slots__ = ("array", "label")
 
@@ -145,15 +132,3 @@ class NewConstant(Constant):
         super().__init__(_PLACE, element_type, array.shape, lambda: array, label)
         self.label = label
         self.array = array
-
-
-def _relabelled(news: Iterable[NewNode], taken: set[str], last: str) -> Iterator[NewNode]:
-    """Yield new nodes with labels that are not taken; the last one takes over the given one."""
-    ordered = list(news)
-    for new in ordered[:-1]:
-        label, number = new.label, 2
-        while label in taken or label == last:
-            label, number = f"{new.label}_{number}", number + 1
-        taken.add(label)
-        yield replace(new, label=label)
-    yield replace(ordered[-1], label=last)

@@ -34,38 +34,27 @@ class OpKey(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Value:
-    """A tensor flowing in a graph.
-
-    Attributes:
-        element_type: None if it is not known.
-        shape: the best that is known.
-        output: the number of the producer's output, from 0.
-        constant: set if the file holds the value itself.
-        location: where the file declares it.
-        stored_type: the type that the file stores for it, if it stores one.
-        stored_shape: the shape that the file stores for it, if it stores one.
-        producer_type: the producer's type where that is known without making the node.
-        is_input: whether it is known to be an input of the graph, so that it is no constant.
-    """
+    """A tensor flowing in a graph: what is known of it, and what the file stores for it, if anything."""
 
     _name: str | None
     element_type: ElementType | None
     shape: Shape
     _producer: "Node | Callable[[], Node] | None" = None
     output: int = 0
+    """The number of the producer's output, from 0."""
     constant: Constant | None = None
+    """Set if the file holds the value itself."""
     location: Location | None = None
     stored_type: ElementType | None = None
     stored_shape: Shape = None
     producer_type: str | None = None
+    """Where that is known without making the node."""
     is_input: bool = False
+    """Whether it is known to be an input of the graph, so that it is no constant."""
 
     @property
     def producer(self) -> "Node | None":
-        """Return the node it comes from.
-
-        None for an input of the graph, an initializer, or a name that nobody produces.
-        """
+        """Return the node it comes from; None for an input, an initializer, or a name nobody produces."""
         if callable(self._producer):
             self._producer = self._producer()
         return self._producer
@@ -80,17 +69,12 @@ class Value:
 
 @dataclass(slots=True, eq=False)
 class Input:
-    """An input port of a node.
-
-    Attributes:
-        value: None if nothing is connected, or if it comes from something that does not exist.
-        is_present: False for an optional input that was left out.
-        stored_type: the type that the file stores at this port (IR only).
-        stored_shape: the shape that the file stores at this port (IR only).
-    """
+    """An input port of a node, and what an IR stores at it."""
 
     value: Value | None
+    """None if nothing is connected, or if it comes from something that does not exist."""
     is_present: bool = True
+    """False for an optional input that was left out."""
     stored_type: ElementType | None = None
     stored_shape: Shape = None
 
@@ -100,9 +84,7 @@ class Node:
     """One use of an operator in a graph.
 
     Attributes:
-        graph: the graph that holds it.
         domain: OPENVINO, ONNX, or a custom domain of an ONNX model.
-        type: the type as written.
         opset: as written: an IR's word ("opset3"), an ONNX model's number, None if it has none.
         name: as written; that of its first output if it has none.
         handle: what the reader knows it by.
@@ -159,7 +141,6 @@ class Graph(ABC):
     """Nodes that belong together: a model, a body, or one use of a function.
 
     Attributes:
-        name: the graph's name.
         scope: what stands before the name of a node: "" or "If_23:then_body/".
         calls: for a function, the places that call it with this signature.
     """
@@ -174,43 +155,33 @@ class Graph(ABC):
         A short cut to what can be read from the values of its inputs, which are not made for it.
 
         Args:
-            node: the node.
+            node: that is meant.
             indices: the input whose few numbers are returned, beside the key.
             spelled: inputs whose few numbers belong to the key.
 
         Returns:
-            None where it takes the values: what stands in front of the node tells more of their shapes
-            than is stored for them, or something else does.
+            None where it takes the values: what stands in front of the node tells more of their shapes.
         """
         return None
 
     @abstractmethod
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
-        """Yield every node, those of bodies included, in the order of the file.
-
-        Args:
-            types: only nodes of these types (in an IR in any case); None for all.
-        """
+        """Yield every node, or those of some types, in bodies too, in the order of the file."""
 
     @abstractmethod
-    def inputs_of(self, node: Node) -> tuple[Input, ...]:
-        """Return a node's input ports."""
+    def inputs_of(self, node: Node) -> tuple[Input, ...]: ...
 
     @abstractmethod
-    def outputs_of(self, node: Node) -> tuple[Value, ...]:
-        """Return a node's outputs."""
+    def outputs_of(self, node: Node) -> tuple[Value, ...]: ...
 
     @abstractmethod
-    def attributes_of(self, node: Node) -> Mapping[str, Any]:
-        """Return a node's attributes as written."""
+    def attributes_of(self, node: Node) -> Mapping[str, Any]: ...
 
     @abstractmethod
-    def bodies_of(self, node: Node) -> "Mapping[str, Graph]":
-        """Return the graphs inside a node."""
+    def bodies_of(self, node: Node) -> "Mapping[str, Graph]": ...
 
     @abstractmethod
-    def location_of(self, node: Node) -> Location:
-        """Return where a node stands."""
+    def location_of(self, node: Node) -> Location: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,11 +190,8 @@ class Defect:
 
     Attributes:
         kind: the name of the rule that it breaks, "duplicate-id".
-        message: what is, then what was expected.
-        location: where.
-        node: the node it is about, None for the file.
+        node: None if it is about the file.
         port_index: the number of the node's input it is about.
-        related: other places.
     """
 
     kind: str

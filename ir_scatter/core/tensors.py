@@ -5,7 +5,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
@@ -33,8 +33,7 @@ class Declared(Protocol):
     name: str
 
     @property
-    def location(self) -> Location:
-        """Return where it stands."""
+    def location(self) -> Location: ...
 
 
 class Constant:
@@ -43,7 +42,6 @@ class Constant:
     Args:
         declared: the place of an initializer, or the node that holds it, or what gives the node.
         element_type: None if the file names no known type.
-        shape: always known.
         load: gives a read-only array, or None where the bytes cannot be had.
         name: the initializer's name; that of the node if None.
     """
@@ -97,21 +95,11 @@ def few_numbers(
 
     `view` gives its bytes, one element behind the other, None where they cannot be had.
     """
-    form, size = _few_form(element_type, shape)
-    if form is None or view is None:
-        return None
-    data = view()
-    if data is None or len(data) < size:
-        return None
-    return data[:size].cast(form).tolist()
-
-
-@lru_cache(1 << 10)
-def _few_form(element_type: ElementType, shape: Shape) -> tuple[_Form | None, int]:
-    """Return how few numbers are stored, None if they are many or no whole ones, and in how many bytes."""
     form, count = _FORMS.get(element_type.name), element_count(shape) or 0
-    is_few = 0 < count <= FEW and sys.byteorder == "little"
-    return form if is_few else None, count * element_type.bits // 8
+    if form is None or view is None or not 0 < count <= FEW or sys.byteorder != "little":
+        return None
+    data, size = view(), count * element_type.bits // 8
+    return None if data is None or len(data) < size else data[:size].cast(form).tolist()
 
 
 class Weights:

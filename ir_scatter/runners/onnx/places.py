@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
@@ -19,25 +19,18 @@ Call: TypeAlias = tuple[int, ...]
 
 @dataclass(slots=True, eq=False)
 class Level:
-    """One graph, or the definition of a function.
-
-    Attributes:
-        proto: as it is in the model; taps are added to it.
-        kind: what happens to it.
-        parent: the graph around it, None for the main graph and for functions.
-        owner: the node that holds it.
-        body: the name of the attribute that holds it.
-        defined: the names that are defined in it.
-        calls: for a function: the graphs and the nodes that call it, and the paths to these.
-    """
+    """One graph, or the definition of a function, in the model: taps are added to it."""
 
     proto: "GraphProto | FunctionProto"
     kind: str
     parent: "Level | None" = None
+    """The graph around it, None for the main graph and for functions."""
     owner: NodeProto | None = None
     body: str = ""
+    """The name of the owner's attribute that holds it."""
     defined: set[str] = field(default_factory=set)
     calls: "list[tuple[Level, NodeProto, str]]" = field(default_factory=list)
+    """For a function: the graphs and the nodes that call it, and the paths to these."""
 
     def around(self) -> "list[Level]":
         """Return this graph and those around it, up to the main graph or a function, from outside in."""
@@ -65,14 +58,10 @@ class Level:
 
     def definer(self, name: str) -> "Level":
         """Return the graph in which a name that is used here is defined."""
-        for level in reversed(self.around()):
-            if name in level.defined:
-                return level
-        return self
+        return next((level for level in reversed(self.around()) if name in level.defined), self)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class Found(NamedTuple):
     """A node, and the graph that it is in."""
 
     node: NodeProto

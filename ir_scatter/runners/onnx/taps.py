@@ -49,9 +49,8 @@ def add_taps(
         loops_join: whether a Loop puts its scan outputs one behind the other, at least as matrices,
             and not on a new axis as its document says.
     """
-    tapper = _Tapper(model, feeds, loops_join=loops_join)
-    for one in taps:
-        tapper.loaded.taps.append(tapper.tap(one, bodies=bodies))
+    tapper = _Tapper(model, feeds, loops_join)
+    tapper.loaded.taps += [tapper.tap(one, bodies) for one in taps]
     return tapper.loaded
 
 
@@ -122,7 +121,7 @@ _MARKER = Size("i64", (1,))
 class _Tapper:
     """Adds outputs to one model."""
 
-    def __init__(self, model: ModelProto, feeds: Collection[str], *, loops_join: bool) -> None:
+    def __init__(self, model: ModelProto, feeds: Collection[str], loops_join: bool) -> None:
         self.loaded = Loaded(model)
         self._model = model
         self._loops_join = loops_join
@@ -133,7 +132,7 @@ class _Tapper:
         self._markers: dict[int, str] = {}
         self._outputs = {output.name for output in model.graph.output}
 
-    def tap(self, asked: Tap, *, bodies: bool) -> list[TapRun] | str:
+    def tap(self, asked: Tap, bodies: bool) -> list[TapRun] | str:
         """Add outputs for one node and return where they are, or what the problem is."""
         found = self._places.find(asked.scope, asked.output)
         if len(found) != 1:
@@ -152,7 +151,15 @@ class _Tapper:
         hints = [Size(*pair) for pair in zip(asked.types, asked.shapes, strict=True)]
         if len(hints) != len(names):
             hints = [Size()] * len(names)
-        values = [self._value(found.level, name, hint) for name, hint in zip(names, hints, strict=True)]
+        values: list[_Lifted | str | None] = []
+        for name, hint in zip(names, hints, strict=True):
+            definer = found.level.definer(name)
+            if not name:
+                values.append(None)
+            elif definer.kind == MAIN and name in self._feeds:
+                values.append(name)
+            else:
+                values.append(self._lift(definer, name, hint))
         runs = []
         for call, levels in found.level.contexts():
             caller = found.level.caller(call)
@@ -169,15 +176,6 @@ class _Tapper:
             runs.append(TapRun(placed, output, markers, caller))
         return runs
 
-    def _value(self, level: Level, name: str, hint: Size) -> "_Lifted | str | None":
-        """Return the outputs that show a value, by call; or the input that is fed; or None."""
-        if not name:
-            return None
-        definer = level.definer(name)
-        if definer.kind == MAIN and name in self._feeds:
-            return name
-        return self._lift(definer, name, hint)
-
     def _placed(self, value: "_Lifted | str | None", call: Call, hint: Size) -> Value | None:
         if value is None:
             return None
@@ -190,33 +188,33 @@ class _Tapper:
         return name, loops
 
     def _lift(self, level: Level, name: str, hint: Size) -> _Lifted:
-        """Lead a value out to the main graph."""
+        """Lead a value out to the main graph, once."""
         key = (id(level), name)
         if key not in self._lifted:
-            self._lifted[key] = self._out_of(level, name, hint)
+            if level.kind == MAIN:
+                if name not in self._outputs:
+                    self._outputs.add(name)
+                    self._model.graph.output.add().name = name
+                self._lifted[key] = {(): (name, 0)}
+            elif level.kind == FUNCTION:
+                self._lifted[key] = self._out_of_function(level, name, hint)
+            else:
+                self._lifted[key] = self._out_of_body(level, name, hint)
         return self._lifted[key]
 
-    def _out_of(self, level: Level, name: str, hint: Size) -> _Lifted:
-        if level.kind == MAIN:
-            if name not in self._outputs:
-                self._outputs.add(name)
-                self._model.graph.output.add().name = name
-            return {(): (name, 0)}
-        if level.kind == FUNCTION:
-            return self._out_of_function(level, name, hint)
-        assert isinstance(level.proto, GraphProto)
+    def _out_of_body(self, level: Level, name: str, hint: Size) -> _Lifted:
         assert level.parent is not None
         assert level.owner is not None
         if level.kind == OTHER:
             raise CannotTap(f"it is in a body of {level.owner.op_type}, which gives out no more values")
-        if level.kind == BRANCH:
+        is_loop = level.kind != BRANCH
+        if is_loop:
+            outer, hint = self._out_of_loop(level, level.parent, level.owner, name), Size(hint.type)
+        else:
             outer = self._out_of_branch(level, level.owner, name, hint)
-            level.parent.defined.add(outer)
-            return self._lift(level.parent, outer, hint)
-        outer = self._out_of_loop(level, level.parent, level.owner, name)
         level.parent.defined.add(outer)
-        lifted = self._lift(level.parent, outer, Size(hint.type))
-        return {call: (found, loops + 1) for call, (found, loops) in lifted.items()}
+        lifted = self._lift(level.parent, outer, hint)
+        return {call: (found, loops + is_loop) for call, (found, loops) in lifted.items()}
 
     def _out_of_loop(self, level: Level, parent: Level, owner: NodeProto, name: str) -> str:
         """Add an output with the values of all iterations."""

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ir_scatter.core.model import OPENVINO
 from ir_scatter.core.shapes import Bounds, Shape
@@ -21,29 +20,16 @@ _OF_ONNX = {"then_branch": "then_body", "else_branch": "else_body", "body": "bod
 _BODY_IN_SCOPE = re.compile(rf":({'|'.join((*_OF_ONNX, *_OF_ONNX.values()))})/")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Owner:
-    """A node with bodies, and the one that is meant.
-
-    Attributes:
-        node: an If, Loop or TensorIterator.
-        kind: "then_body", "else_body" or "body".
-        body: the model inside it.
-    """
+class Owner(NamedTuple):
+    """An If, Loop or TensorIterator, and the one of its bodies that is meant: "then_body" ..."""
 
     node: Any
     kind: str
     body: Any
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Place:
-    """A node and what is around it.
-
-    Attributes:
-        node: of OpenVINO.
-        owners: the outermost first; none in the main graph.
-    """
+class Place(NamedTuple):
+    """A node and what is around it, the outermost first."""
 
     node: Any
     owners: tuple[Owner, ...]
@@ -62,40 +48,30 @@ class Places:
                     self._by_output.setdefault(name, []).append(place)
 
     def find(self, scope: str, output: str) -> "Place | str":
-        """Return where a scatter node is, or why it is not there.
-
-        Args:
-            scope: the path to it, as `validate` prints it.
-            output: the name of its first output's tensor; "" in an IR.
-        """
+        """Return where a scatter node is, or why it is not there, by what a `Tap` says."""
         if not output:
-            found = self._by_scope.get(scope)
-            return "OpenVINO has no node of this name" if found is None else _scatter(found)
-        kinds = [_OF_ONNX.get(kind, kind) for kind in _BODY_IN_SCOPE.findall(scope)]
-        candidates = [
-            place
-            for place in self._by_output.get(output, ())
-            if [owner.kind for owner in place.owners] == kinds
-        ]
-        if len(candidates) > 1:
-            return f"OpenVINO has {len(candidates)} nodes for the output {output!r}"
-        return _scatter(candidates[0]) if candidates else f"OpenVINO has no node for the output {output!r}"
-
-
-def _scatter(place: Place) -> "Place | str":
-    type = place.node.get_type_name()
-    return place if type in scatter_types(OPENVINO) else f"OpenVINO makes {type} of it"
+            found = [self._by_scope[scope]] if scope in self._by_scope else []
+            wanted = "of this name"
+        else:
+            kinds = [_OF_ONNX.get(kind, kind) for kind in _BODY_IN_SCOPE.findall(scope)]
+            same = self._by_output.get(output, ())
+            found = [place for place in same if [owner.kind for owner in place.owners] == kinds]
+            wanted = f"for the output {output!r}"
+        if len(found) != 1:
+            return f"OpenVINO has {f'{len(found)} nodes' if found else 'no node'} {wanted}"
+        type = found[0].node.get_type_name()
+        return found[0] if type in scatter_types(OPENVINO) else f"OpenVINO makes {type} of it"
 
 
 def _walk(model: Any, scope: str, owners: tuple[Owner, ...]) -> Iterator[tuple[str, Place]]:
     for node in model.get_ops():
         name = scope + node.get_friendly_name()
         yield name, Place(node, owners)
-        for kind, body in bodies(node):
+        for kind, body in bodies_of(node):
             yield from _walk(body, f"{name}:{kind}/", (*owners, Owner(node, kind, body)))
 
 
-def bodies(node: Any) -> "list[tuple[str, Any]]":
+def bodies_of(node: Any) -> "list[tuple[str, Any]]":
     """Return the names and the models of the bodies of a node."""
     methods = _BODIES_OF.get(node.get_type_name(), {})
     return [(kind, getattr(node, method)()) for kind, method in methods.items()]

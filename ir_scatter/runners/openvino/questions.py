@@ -9,7 +9,7 @@ from ir_scatter.core.process import Failure
 from ir_scatter.core.shapes import Shape, parse_shape, show
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.openvino.messages import sentence
-from ir_scatter.runners.openvino.places import bodies
+from ir_scatter.runners.openvino.places import bodies_of
 from ir_scatter.runners.openvino.runner import OpenVinoRunner
 
 _LONGEST = 500
@@ -95,7 +95,7 @@ def _shapes(model: Any, scope: str) -> Iterator[tuple[str, list[str]]]:
     for node in model.get_ops():
         name = scope + node.get_friendly_name()
         yield name, [str(output.get_partial_shape()) for output in node.outputs()]
-        for kind, body in bodies(node):
+        for kind, body in bodies_of(node):
             yield from _shapes(body, f"{name}:{kind}/")
 
 

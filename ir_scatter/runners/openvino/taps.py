@@ -10,7 +10,7 @@ from ir_scatter.core.shapes import static
 from ir_scatter.runners.base import Tap
 from ir_scatter.runners.engine import INSIDE, CannotTap, Loaded, Size, TapRun, Value
 from ir_scatter.runners.openvino.inputs import to_array, type_name
-from ir_scatter.runners.openvino.places import Owner, Place, Places, partial_shape
+from ir_scatter.runners.openvino.places import Owner, Place, Places, bodies_of, partial_shape
 
 
 def add_taps(model: Any, taps: Sequence[Tap], feeds: Sequence[str], *, bodies: bool) -> Loaded:
@@ -24,7 +24,20 @@ def add_taps(model: Any, taps: Sequence[Tap], feeds: Sequence[str], *, bodies: b
         feeds: the name of the feed of each Parameter.
         bodies: whether to tap inside bodies as well.
     """
-    return _Tapper(model.clone(), feeds).tap(taps, bodies=bodies)
+    model = model.clone()
+    tapper, places = _Tapper(model, feeds), Places(model)
+    for asked in taps:
+        place = places.find(asked.scope, asked.output)
+        if isinstance(place, Place) and place.owners and not bodies:
+            place = INSIDE
+        tapper.loaded.taps.append(place if isinstance(place, str) else tapper.tap(place))
+    if tapper.added:
+        model.add_outputs(tapper.added)
+    model.validate_nodes_and_infer_types()
+    for key, size in tapper.loaded.sizes.items():
+        shape = static(partial_shape(model.output(int(key)).get_partial_shape()))
+        tapper.loaded.sizes[key] = size._replace(shape=shape)
+    return tapper.loaded
 
 
 def shape_model(model: Any, numbers: Sequence[int]) -> Any:
@@ -33,7 +46,7 @@ def shape_model(model: Any, numbers: Sequence[int]) -> Any:
     from openvino import opset8
 
     results = model.get_results()
-    shapes = [_result(opset8.shape_of(results[number].input_value(0)).output(0)) for number in numbers]
+    shapes = [opset8.result(opset8.shape_of(results[number].input_value(0)).output(0)) for number in numbers]
     return openvino.Model(shapes, model.get_parameters())
 
 
@@ -44,30 +57,14 @@ class _Tapper:
         self.loaded = Loaded(model)
         self._model = model
         self._feeds = feeds
-        self._places = Places(model)
-        self._added: list[Any] = []
+        self.added: list[Any] = []
         self._exported: dict[tuple[Any, ...], Any] = {}
         self._numbers = {
             _key(result.input_value(0)): number
             for number, result in reversed([*enumerate(model.get_results())])
         }
 
-    def tap(self, taps: Sequence[Tap], *, bodies: bool) -> Loaded:
-        """Add outputs for every tap."""
-        for asked in taps:
-            place = self._places.find(asked.scope, asked.output)
-            if isinstance(place, Place):
-                place = INSIDE if place.owners and not bodies else place
-            self.loaded.taps.append(place if isinstance(place, str) else self._tap(place))
-        if self._added:
-            self._model.add_outputs(self._added)
-        self._model.validate_nodes_and_infer_types()
-        for key, size in self.loaded.sizes.items():
-            shape = static(partial_shape(self._model.output(int(key)).get_partial_shape()))
-            self.loaded.sizes[key] = size._replace(shape=shape)
-        return self.loaded
-
-    def _tap(self, place: Place) -> list[TapRun] | str:
+    def tap(self, place: Place) -> list[TapRun] | str:
         try:
             inputs = [self._value(place, source) for source in place.node.input_values()]
             output = self._value(place, place.node.output(0))
@@ -101,8 +98,8 @@ class _Tapper:
         """Make an output of a node of the main graph one of the model, and return its number."""
         key = _key(output)
         if key not in self._numbers:
-            self._numbers[key] = len(self._model.get_results()) + len(self._added)
-            self._added.append(output)
+            self._numbers[key] = len(self._model.get_results()) + len(self.added)
+            self.added.append(output)
         return str(self._numbers[key])
 
     def _marker(self, owners: tuple[Owner, ...]) -> Any:
@@ -116,14 +113,19 @@ class _Tapper:
 
     def _export(self, owners: tuple[Owner, ...], source: Any) -> Any:
         """Lead a value of a body out to the main graph."""
+        from openvino import opset8
+
         if not owners:
             return source
         key = (*_key(source), *_keys(owners))
         if key not in self._exported:
             owner, outside = owners[-1], owners[:-1]
-            if owner.kind == "body":
-                outer = _out_of_loop(owner, source)
-                self._exported[key] = self._export(outside, outer)
+            if owner.kind == "body":  # stack the values of all iterations on a new first axis
+                row = opset8.unsqueeze(source, _constant(np.zeros([1], np.int64))).output(0)
+                result = opset8.result(row)
+                owner.body.add_results([result])
+                stacked = owner.node.get_concatenated_slices(result.output(0), 0, 1, 1, -1, 0)
+                self._exported[key] = self._export(outside, stacked)
             else:
                 other = _nothing_like(source, is_in_loop=_loops(outside) > 0)
                 self._exported[key] = self._out_of_branch(outside, owner, source, other)
@@ -131,23 +133,13 @@ class _Tapper:
 
     def _out_of_branch(self, outside: tuple[Owner, ...], branch: Owner, value: Any, other: Any) -> Any:
         """Lead a value out of an If; `other` is what comes if the other branch is taken."""
-        node = branch.node
-        bodies = {"then_body": node.get_then_body(), "else_body": node.get_else_body()}
-        results = {}
-        for kind, body in bodies.items():
-            results[kind] = _result(value if kind == branch.kind else other)
-            body.add_results([results[kind]])
-        outer = node.set_output(results["then_body"], results["else_body"])
-        return self._export(outside, outer)
+        from openvino import opset8
 
-
-def _out_of_loop(owner: Owner, source: Any) -> Any:
-    """Return what stacks the values of all iterations on a new first axis."""
-    from openvino import opset8
-
-    result = _result(opset8.unsqueeze(source, _constant(np.zeros([1], np.int64))).output(0))
-    owner.body.add_results([result])
-    return owner.node.get_concatenated_slices(result.output(0), 0, 1, 1, -1, 0)
+        results = []
+        for kind, body in bodies_of(branch.node):
+            results.append(opset8.result(value if kind == branch.kind else other))
+            body.add_results(results[-1:])
+        return self._export(outside, branch.node.set_output(*results))
 
 
 def _nothing_like(source: Any, *, is_in_loop: bool) -> Any:
@@ -155,12 +147,11 @@ def _nothing_like(source: Any, *, is_in_loop: bool) -> Any:
     import openvino
 
     shape = source.get_partial_shape()
-    if is_in_loop and shape.is_dynamic:
-        raise CannotTap(f"in a branch inside a loop, and the shape {shape} is not static")
+    dims = [0] if shape.rank.is_dynamic else [0] * len(shape)
     if is_in_loop:
+        if shape.is_dynamic:
+            raise CannotTap(f"in a branch inside a loop, and the shape {shape} is not static")
         dims = [dim.get_length() for dim in shape]
-    else:
-        dims = [0] if shape.rank.is_dynamic else [0] * len(shape)
     tensor = openvino.Tensor(source.get_element_type(), openvino.Shape(dims))
     if tensor.get_byte_size() and type_name(source.get_element_type()) != "string":
         tensor.data.reshape(-1).view(np.uint8)[:] = 0
@@ -171,12 +162,6 @@ def _constant(array: Any) -> Any:
     from openvino import opset8
 
     return opset8.constant(array).output(0)
-
-
-def _result(source: Any) -> Any:
-    from openvino import opset8
-
-    return opset8.result(source)
 
 
 def _loops(owners: Sequence[Owner]) -> int:
