@@ -100,57 +100,42 @@ class RunRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Execution:
-    """One computation of a tapped node.
-
-    Attributes:
-        place: the number of the iteration in each loop around the node, the outermost first.
-        inputs: by number; None for one that was left out.
-        output: its first output.
-        caller: for a node of a function the path to the node that called it.
-    """
+    """One computation of a tapped node: its inputs, None for one that was left out, and its first output."""
 
     place: tuple[int, ...]
+    """The number of the iteration in each loop around the node, the outermost first."""
     inputs: "tuple[Array | None, ...]"
     output: "Array"
     caller: str = ""
+    """For a node of a function the path to the node that called it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tapped:
-    """What came out of a tapped node.
-
-    Attributes:
-        tap: what was asked for.
-        executions: one for each time it was computed; none if it never was.
-        problem: why it could not be tapped; "" if it was.
-    """
+    """What came out of a tapped node, once for each time it was computed."""
 
     tap: Tap
     executions: tuple[Execution, ...] = ()
     problem: str = ""
+    """Why it could not be tapped; "" if it was."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What a runtime made of one or more nodes of the model.
-
-    Attributes:
-        name: what the runtime calls it.
-        originals: the names of the model's nodes that went into it.
-        kind: its type in the runtime, "ScatterUpdate" or "Reorder".
-        kernel: the implementation, "jit_avx512_I32".
-        precision: the element type that the kernel computes in.
-        outputs: the element types of its outputs.
-        microseconds: how long it took; None where that was not measured or it did not run.
-    """
+    """What a runtime made of one or more nodes of the model, in its own words."""
 
     name: str
     originals: tuple[str, ...]
+    """The names of the model's nodes that went into it."""
     kind: str
+    """Its type in the runtime, "ScatterUpdate" or "Reorder"."""
     kernel: str
+    """The implementation, "jit_avx512_I32"."""
     precision: str
+    """The element type that the kernel computes in; `outputs` are those of its outputs."""
     outputs: tuple[str, ...]
     microseconds: float | None
+    """None where it was not measured or did not run."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,7 +144,6 @@ class Outcome:
 
     Attributes:
         runner: its long name, "openvino:CPU".
-        status: how it ended.
         message: the runtime's own words, shortened; "" if there is nothing to say.
         runs: the outputs by name, once for each repetition.
         tapped: one for each tap, in the order in which they were asked for.

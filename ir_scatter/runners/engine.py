@@ -39,18 +39,12 @@ class CannotTap(Exception):
 
 
 class TapRun(NamedTuple):
-    """Where to find what went in and out of a node, in one way to get there.
-
-    Attributes:
-        inputs: None for one that was left out.
-        output: the first one.
-        markers: what is 1 where a branch around the node was taken, with the loops around the branch.
-        caller: for a node of a function the path to the node that calls it.
-    """
+    """Where to find what went in and out of a node, in one way to get there; see `Execution`."""
 
     inputs: Sequence[Value | None]
     output: Value
     markers: Sequence[Value] = ()
+    """What is 1 where a branch around the node was taken, with the loops around the branch."""
     caller: str = ""
 
     def executions(self, arrays: Mapping[str, Array], feeds: Mapping[str, Array]) -> Iterator[Execution]:
@@ -71,13 +65,7 @@ class TapRun(NamedTuple):
 
 
 class Size(NamedTuple):
-    """What is known of how much memory a value takes.
-
-    Attributes:
-        type: the element type; any other word if it is not known.
-        shape: None if it is not known.
-        loops: how many loops stack it.
-    """
+    """What is known of how much memory a value takes: its type, its shape, and how many loops stack it."""
 
     type: str = ""
     shape: tuple[int, ...] | None = None
@@ -94,7 +82,7 @@ class Loaded:
         sizes: of the values that are given out for taps, by key.
         constants: values that the model holds, by key.
         sessions: what runs it, by the options for that.
-        totals: what is held for the first tap, for the first two, and so on, by the shapes of feeds.
+        shapes: of values, by the shapes of feeds, where these decide; None where they cannot be known.
         seconds: that were spent on it ahead of the first run.
     """
 
@@ -103,7 +91,7 @@ class Loaded:
     sizes: dict[str, Size] = field(default_factory=dict)
     constants: dict[str, Array] = field(default_factory=dict)
     sessions: dict[Hashable, Any] = field(default_factory=dict)
-    totals: "dict[Hashable, list[int] | None]" = field(default_factory=dict)
+    shapes: "dict[Hashable, Mapping[str, Sequence[int]] | None]" = field(default_factory=dict)
     seconds: float = 0.0
 
 
@@ -112,11 +100,9 @@ class Answer(NamedTuple):
 
     Attributes:
         runs: the outputs of each, by name.
-        seconds: what reading, compiling and the first run took.
         taps: for each of the first taps where its values are, or what the problem is.
         arrays: the values by key.
         too_large: bytes that taps held, if they are more than is allowed.
-        facts: what the runtime made of the nodes.
     """
 
     runs: list[dict[str, Array]]
@@ -263,38 +249,28 @@ def _run(engine: Engine, loaded: Loaded) -> Answer:
 
 def _fitting(engine: Engine, tapped: Loaded) -> tuple[int, int | None]:
     """Return how many taps are made at once, at least one, and what is held for them, if that is known."""
-    shapes = tuple((name, feed.shape) for name, feed in engine.feeds.items())
-    if shapes not in tapped.totals:
-        try:
-            tapped.totals[shapes] = _totals(engine, tapped)
-        except Failure:  # the run itself will say it
-            tapped.totals[shapes] = None
-    totals = tapped.totals[shapes]
-    if totals is None:
-        return 1, None
-    count = max(sum(total <= engine.request.tap_memory for total in totals), 1)
-    return count, totals[count - 1]
-
-
-def _totals(engine: Engine, tapped: Loaded) -> list[int] | None:
-    """Return the bytes that are held for the first tap, for the first two, and so on."""
-    keys_of = [_keys(tap) & tapped.sizes.keys() for tap in tapped.taps]
-    sizes = {key: tapped.sizes[key] for keys in keys_of for key in keys}
-    if any(size.type not in ELEMENT_TYPES for size in sizes.values()):
-        return None
+    sizes = tapped.sizes
     unknown = [key for key, size in sizes.items() if size.shape is None]
-    known = engine.shapes(tapped, unknown) if unknown else {}
-    if known is None:
-        return None
-    held: set[str] = set()
-    totals, total = [], 0
-    for keys in keys_of:
-        for key in keys - held:
-            shape = known.get(key) or sizes[key].shape or ()
+    feeds = tuple((name, feed.shape) for name, feed in engine.feeds.items())
+    if feeds not in tapped.shapes:
+        try:
+            tapped.shapes[feeds] = engine.shapes(tapped, unknown) if unknown else {}
+        except Failure:  # the run itself will say it
+            tapped.shapes[feeds] = None
+    shapes = tapped.shapes[feeds]
+    if shapes is None or any(size.type not in ELEMENT_TYPES for size in sizes.values()):
+        return 1, None
+    seen: set[str] = set()
+    count = total = held = 0
+    for tap in tapped.taps:
+        for key in _keys(tap) & sizes.keys() - seen:
+            shape = shapes.get(key) or sizes[key].shape or ()
             total += HELD * ELEMENT_TYPES[sizes[key].type].byte_size(prod(map(int, shape)))
-        held |= keys
-        totals.append(total)
-    return totals
+            seen.add(key)
+        if count and total > engine.request.tap_memory:
+            break
+        count, held = count + 1, total
+    return count, held
 
 
 def _keys(tap: "Sequence[TapRun] | str") -> set[str]:

@@ -15,7 +15,8 @@ import ctypes
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -72,6 +73,8 @@ _RUNTIME = "libintelocl.so"
 """The driver that the OpenCL loader is told to use; the loader loads it."""
 
 _OPENVINO = (2026, 0)
+"""The first whose kernels this runtime compiles."""
+
 _INSTALL = 'pip install "ir-scatter[gpu-on-cpu]"'
 
 _PACKAGES: Mapping[str, tuple[str, ...]] = {
@@ -111,7 +114,13 @@ def environment(*, subgroups: bool = False) -> dict[str, str]:
     system, machine = platform.system(), platform.machine()
     if (system, machine) != (_SYSTEM, _MACHINE):
         raise UsageError(f"this is {system} on {machine}, expected {_SYSTEM} on {_MACHINE}")
-    _check_openvino()
+    openvino = _installed(["openvino"]).get("openvino")
+    if openvino is None:
+        raise UsageError(f"openvino is not installed: {_INSTALL}")
+    year, release, *_ = [*openvino.version.split("."), "0"]
+    if year.isdecimal() and release.isdecimal() and (int(year), int(release)) < _OPENVINO:
+        wanted = ".".join(map(str, _OPENVINO))
+        raise UsageError(f"openvino {openvino.version} is installed, expected {wanted} or later: {_INSTALL}")
     runtime = find_libraries()[_RUNTIME]
     layer = build_layer()
     return {
@@ -148,8 +157,7 @@ def prepare() -> None:
 
 def versions() -> dict[str, str]:
     """Return the versions of the packages by their names, those that are installed."""
-    found = {name: _distribution(name) for name in _PACKAGES}
-    return {name: package.version for name, package in found.items() if package is not None}
+    return {name: package.version for name, package in _installed(_PACKAGES).items()}
 
 
 def device_name(told: str) -> str:
@@ -167,51 +175,26 @@ def find_libraries() -> dict[str, Path]:
     Raises:
         UsageError: a package is not installed, or not whole.
     """
-    installed = {name: _distribution(name) for name in _PACKAGES}
-    missing = [name for name, found in installed.items() if found is None]
+    installed = _installed(_PACKAGES)
+    missing = [name for name in _PACKAGES if name not in installed]
     if missing:
-        verb = "is" if len(missing) == 1 else "are"
-        raise UsageError(f"{_listed(missing)} {verb} not installed: {_INSTALL}")
-    return {
-        library: _locate(package, name, library)
-        for name, package in installed.items()
-        if package is not None
-        for library in _PACKAGES[name]
-    }
+        listed = " and ".join(filter(None, [", ".join(missing[:-1]), missing[-1]]))
+        raise UsageError(f"{listed} {'is' if len(missing) == 1 else 'are'} not installed: {_INSTALL}")
+    found = {}
+    for name, package in installed.items():
+        for library in _PACKAGES[name]:
+            files = [package.locate_file(file) for file in package.files or () if file.name == library]
+            paths = [path for path in (Path(str(file)).resolve() for file in files) if path.is_file()]
+            if not paths:
+                wrong = f"{name} {package.version} is installed without its {library}"
+                raise UsageError(f"{wrong}: pip install --force-reinstall {name}")
+            found[library] = paths[0]
+    return found
 
 
-def _check_openvino() -> None:
-    """Refuse an OpenVINO whose kernels this runtime does not compile, or not all.
-
-    Raises:
-        UsageError: it is older than what was tried.
-    """
-    installed = _distribution("openvino")
-    if installed is None:
-        raise UsageError(f"openvino is not installed: {_INSTALL}")
-    year, release, *_ = [*installed.version.split("."), "0"]
-    if year.isdecimal() and release.isdecimal() and (int(year), int(release)) < _OPENVINO:
-        wanted = ".".join(map(str, _OPENVINO))
-        raise UsageError(f"openvino {installed.version} is installed, expected {wanted} or later: {_INSTALL}")
-
-
-def _distribution(name: str) -> Distribution | None:
-    try:
-        return distribution(name)
-    except PackageNotFoundError:
-        return None
-
-
-def _locate(package: Distribution, name: str, library: str) -> Path:
-    for file in package.files or ():
-        if file.name == library:
-            path = Path(str(package.locate_file(file))).resolve()
-            if path.is_file():
-                return path
-    raise UsageError(
-        f"{name} {package.version} is installed without its {library}: pip install --force-reinstall {name}"
-    )
-
-
-def _listed(names: list[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+def _installed(names: Iterable[str]) -> dict[str, Distribution]:
+    found = {}
+    for name in names:
+        with suppress(PackageNotFoundError):
+            found[name] = distribution(name)
+    return found

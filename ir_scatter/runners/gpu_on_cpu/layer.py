@@ -92,22 +92,20 @@ def _keep(compiler: list[str], layer: Path) -> Path:
 
 
 def _compile(command: list[str]) -> None:
-    said = ""
     try:
-        done = subprocess.run(
-            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_TIME_LIMIT, check=False
+        subprocess.run(
+            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_TIME_LIMIT, check=True
         )
+        return
     except subprocess.TimeoutExpired:
-        said = f"no answer within {_TIME_LIMIT:.0f} seconds"
-    except OSError as error:
-        said = error.strerror or str(error)
-    else:
-        if done.returncode == 0:
-            return
-        lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        reason = f"no answer within {_TIME_LIMIT:.0f} seconds"
+    except subprocess.CalledProcessError as error:
+        lines = error.stderr.decode("utf-8", "replace").strip().splitlines()
         errors = [line for line in lines if "error" in line]
-        said = (errors or lines or [f"it ended with {done.returncode}"])[0].strip()
+        reason = (errors or lines or [f"it ended with {error.returncode}"])[0].strip()
+    except OSError as error:
+        reason = error.strerror or str(error)
     raise UsageError(
-        f"{command[0]} cannot compile the OpenCL layer ({said}), "
+        f"{command[0]} cannot compile the OpenCL layer ({reason}), "
         "expected a C compiler that works: install one with the headers of the C library, or set CC"
     )

@@ -20,15 +20,11 @@ _SINK = "/sink_port_0"
 
 
 def feeds_by_parameter(model: Any, feeds: Mapping[str, Array], path: str) -> tuple[str, ...]:
-    """Return for each Parameter the name of its feed.
-
-    Args:
-        model: of OpenVINO.
-        feeds: by the name of the Parameter or of its tensor.
-        path: the file; an ONNX model may have inputs that OpenVINO takes for constants.
+    """Return for each Parameter the name of its feed: that of the Parameter or of its tensor.
 
     Raises:
-        Failure: a feed is missing, superfluous, or of the wrong type or shape.
+        Failure: a feed is missing, superfluous, or of the wrong type or shape, or the file is an ONNX
+            model whose input OpenVINO takes for a constant.
     """
     parameters = model.get_parameters()
     names = [
@@ -39,7 +35,11 @@ def feeds_by_parameter(model: Any, feeds: Mapping[str, Array], path: str) -> tup
     if not set(feeds) <= {name for same in names for name in same}:
         graph = _graph_of(path)
         if graph is not None:
-            names = _with_origins(names, graph)
+            # Where a node of an ONNX model has no effect, as Dropout has none, OpenVINO gives the input in
+            # front of it the name of the node's output, and forgets its own.
+            own = {value.name for value in graph.input}
+            before = {name: node.input[0] for node in graph.node if node.input for name in node.output[:1]}
+            names = [same if own & set(same) else [_origin(same[0], before), *same] for same in names]
             for name in feeds.keys() - {name for same in names for name in same}:
                 if any(name == tensor.name for tensor in graph.initializer):
                     message = f"OpenVINO takes input {name!r} for a constant, as it has an initializer"
@@ -57,24 +57,20 @@ def output_names(model: Any) -> list[str]:
     """Return the names of the outputs: those that `evaluate_model` gives them."""
     found: list[str] = []
     for result in model.get_results():
-        name = _output_name(result)
-        if name in found and not result.get_friendly_name().endswith(_SINK):
-            name = result.get_friendly_name()
+        own, names, source = result.get_friendly_name(), result.output(0).get_names(), result.input_value(0)
+        node = source.get_node()
+        if own.endswith(_SINK):
+            name = own.removesuffix(_SINK)
+        elif names:
+            name = min(names)
+        else:
+            name = node.get_friendly_name() + (f".{source.get_index()}" if len(node.outputs()) > 1 else "")
+        if name in found and not own.endswith(_SINK):
+            name = own
             while name in found:
                 name += "'"
         found.append(name)
     return found
-
-
-def _with_origins(names: list[list[str]], graph: Any) -> list[list[str]]:
-    """Add the inputs' own names.
-
-    Where a node of an ONNX model has no effect, as Dropout has none, OpenVINO gives the input in front
-    of it the name of the node's output, and forgets its own.
-    """
-    own = {value.name for value in graph.input}
-    before = {name: node.input[0] for node in graph.node if node.input for name in node.output[:1]}
-    return [same if own & set(same) else [_origin(same[0], before), *same] for same in names]
 
 
 def _origin(name: str, before: Mapping[str, str]) -> str:
@@ -96,19 +92,6 @@ def _graph_of(path: str) -> Any:
         return onnx.load(path, load_external_data=False).graph
     except Exception:  # OpenVINO has read it somehow
         return None
-
-
-def _output_name(result: Any) -> str:
-    own = result.get_friendly_name()
-    if own.endswith(_SINK):
-        return str(own.removesuffix(_SINK))
-    names = result.output(0).get_names()
-    if names:
-        return str(min(names))
-    source = result.input_value(0)
-    node = source.get_node()
-    suffix = f".{source.get_index()}" if len(node.outputs()) > 1 else ""
-    return f"{node.get_friendly_name()}{suffix}"
 
 
 def type_name(element_type: Any) -> str:
@@ -136,11 +119,7 @@ def to_tensor(array: Array) -> Any:
 
 
 def to_array(tensor: Any, *, copy: bool = True) -> Array:
-    """Return the elements of a tensor.
-
-    Args:
-        tensor: of OpenVINO.
-        copy: whether it may change later.
+    """Return the elements of a tensor, in memory of their own if it may change later.
 
     Raises:
         Failure: NumPy has no such type.
