@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -95,40 +95,19 @@ def test_a_format_that_is_not_the_runtimes_is_no_failure_beside_others(
     cli: Cli, model: str, voices: Voices, name: str
 ) -> None:
     voices(a=FakeRunner("a"))
-    alone = cli("compare", model, "--on", name, "--format", "json")
-    assert alone.code == 4
-    assert [OTHER_FORMAT.items() <= one.items() for one in told(alone.out)["outcomes"]] == [True]
-    both = cli("compare", model, "--on", "onnxruntime", "--on", "onnx-reference")
-    assert both.code == 4  # nobody reads it
-    beside = cli("compare", model, "--on", name, "--on", "a", "--on", "numpy", "--format", "json")
+    names = ("--on", "numpy", "--on", "a", "--on", name)
+    beside = cli("compare", model, *names, "--format", "json")
     assert beside.code == 0
     outcomes = {one["runner"]: one for one in told(beside.out)["outcomes"]}
     assert OTHER_FORMAT.items() <= outcomes[name].items()
     assert outcomes["a"]["reason"] is outcomes["numpy"]["reason"] is None
-    shown = cli("compare", model, "--on", name, "--on", "a", "--on", "numpy")
+    shown = cli("compare", "--each", model, *names)
+    assert shown.code == 0
     assert "the file is OpenVINO IR, expected ONNX" in shown.out
-    assert cli("compare", model, "--on", name, "--on", "numpy").code == 4  # numpy has nobody to agree with
-
-
-def test_a_format_that_is_not_the_runtimes_in_many_models_and_in_two(
-    cli: Cli, model: str, voices: Voices, elsewhere: Path
-) -> None:
-    voices(a=FakeRunner("a"))
-    names = ("--on", "numpy", "--on", "a", "--on", "onnx-reference")
-    done = cli("compare", "--each", model, *names)
-    assert done.code == 0
-    assert [line.split() for line in done.out.splitlines() if line.startswith("ScatterUpdate-3")] == [
-        ["ScatterUpdate-3", "works", "1", "n/a"]
-    ]
-    assert cli("compare", "--each", model, "--on", "onnx-reference").code == 4
+    assert ["ScatterUpdate-3", "works", "1", "n/a"] in [line.split() for line in shown.out.splitlines()]
     assert cli("compare", model, model, *names).code == 0
-    assert cli("compare", model, model, "--on", "onnx-reference").code == 4
-    assert cli("compare", model, *names, "--save", "kept").code == 0
-    assert cli("compare", model, *names, "--against", "kept").code == 0
-    assert cli("compare", model, "--on", "onnx-reference", "--against", "kept").code == 4
-    then = told(cli("compare", model, "--on", "saved", "--against", "kept", "--format", "json").out)
-    reasons = {one["runner"]: one["reason"] for one in then["outcomes"]}
-    assert reasons == {"saved:numpy": None, "saved:a": None, "saved:onnx-reference": "format"}
+    for alone in ([], ["--each"], [model], ["--on", "numpy"], ["--on", "onnxruntime"]):
+        assert cli("compare", model, "--on", name, *alone).code == 4  # nobody has anybody to agree with
 
 
 def test_missing_ones_are_passed_over_if_that_is_wanted(cli: Cli, model: str, voices: Voices) -> None:
@@ -183,23 +162,6 @@ def test_wrong_usage(cli: Cli, model: str, arguments: tuple[str, ...], message: 
     assert message in " ".join(done.err.split())
 
 
-@pytest.mark.parametrize(
-    ("feeds", "message"),
-    [
-        ({"data": floats(3, 5)}, "data has shape [3, 5], expected [3, 4]"),
-        ({"data": np.zeros((3, 4))}, "data is float64, expected float32"),
-        ({"data": None}, "no array is given for data"),
-        ({"more": floats(1)}, "the model has no input 'more', expected data, indices, updates"),
-    ],
-)
-def test_feeds_that_do_not_fit(cli: Cli, model: str, feeds: Mapping[str, Any], message: str) -> None:
-    given = {"data": floats(3, 4), "indices": np.array([2, 0]), "updates": floats(2, 4), **feeds}
-    np.savez("bad.npz", **{name: array for name, array in given.items() if array is not None})
-    done = cli("compare", model, "--on", "numpy", "--inputs", "bad.npz")
-    assert done.code == 2
-    assert message in done.err
-
-
 def test_what_cannot_be_read_is_3(cli: Cli, elsewhere: Path, model: str) -> None:
     assert cli("compare", "none.xml").code == 3
     (elsewhere / "text.onnx").write_text("no model")
@@ -220,33 +182,6 @@ def test_what_cannot_be_written_is_3_and_what_was_found_is_not_lost(
         assert "cannot be written" in done.err
     done = cli("compare", model, "--on", "a", "-o", "none/x.txt")
     assert done.code == 3
-
-
-def test_the_example_of_many_options(cli: Cli, elsewhere: Path, model: str, voices: Voices) -> None:
-    voices(a=FakeRunner("a"))
-    done = cli(
-        "compare", model, "--on", "numpy", "--on", "a", "--inputs", "feeds.npz", "--seed", "7",
-        "--cases", "5", "--repeat", "10", "--save", "results/", "--format", "json", "-o", "out.json",
-    )  # fmt: skip
-    assert (done.code, done.out) == (0, "")
-    found = told((elsewhere / "out.json").read_text())
-    assert (found["seed"], found["cases"]) == (7, 5)
-    assert {one["case"] for one in found["comparisons"]} == set(range(5))
-    assert done.err == "ir-scatter: results saved in results\n"
-    later = cli("compare", model, "--against", "results", "--on", "saved")
-    assert later.code == 0
-    assert "saved:a" in later.out
-
-
-def test_results_of_another_day(cli: Cli, model: str, voices: Voices) -> None:
-    voices(gpu=FakeRunner("gpu", wrong_at(0)))
-    assert cli("compare", model, "--on", "numpy", "--on", "gpu", "--save", "results").code == 1
-    voices(cpu=FakeRunner("cpu"))
-    done = cli("compare", model, "--against", "results")
-    assert done.code == 1
-    assert "mismatch: node (ScatterUpdate-3) on saved:gpu against numpy" in done.out
-    closer = cli("compare", model, "--against", "results", "--on", "saved", "--tolerance", "1,0")
-    assert closer.code == 0
 
 
 def test_each_model_for_itself(cli: Cli, elsewhere: Path, model: str, voices: Voices) -> None:

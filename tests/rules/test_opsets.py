@@ -7,7 +7,6 @@ import pytest
 
 from ir_scatter import Diagnostic, read, validate
 from tests.rules.cases import legal, onnx_model, write_ir
-from tests.rules.ir_text import IrText
 from tests.rules.rows import ROWS, Row
 
 IR_WORDS = [f"opset{number}" for number in range(1, 18)]
@@ -55,13 +54,6 @@ def test_words_that_are_no_opset(type: str, word: str, tmp_path: Path) -> None:
     assert found.node.version is None
 
 
-def test_a_layer_without_a_word(tmp_path: Path) -> None:
-    text = '<net version="11"><layers><layer id="0" name="s" type="ScatterUpdate"/></layers></net>'
-    (tmp_path / "m.xml").write_text(text)
-    codes = [one.code for one in validate(read(tmp_path / "m.xml"))]
-    assert codes == ["SCT403"]
-
-
 @pytest.mark.parametrize("spelled", ["scatterupdate", "SCATTERUPDATE", "ScatterUPDATE"])
 def test_an_ir_spells_types_in_any_case(spelled: str, tmp_path: Path) -> None:
     row = next(row for row in ROWS if row.type == "ScatterUpdate")
@@ -106,21 +98,3 @@ def test_both_spellings_of_the_default_domain(domain: str, tmp_path: Path) -> No
     path = tmp_path / "m.onnx"
     path.write_bytes(model.SerializeToString())
     assert [one.code for one in validate(read(path))] == ["SCT103"]
-
-
-def test_other_layers_carry_any_word(tmp_path: Path) -> None:
-    text = IrText()
-    source = text.parameter("x", shape=(5,))
-    for word in ("extension", "opset99", "", "whatever"):
-        text.add(word or "none", "Mine", word, [source], [("f32", (5,))])
-    assert validate(read(text.write(tmp_path))) == []
-
-
-def test_attributes_of_an_ir_are_told_by_version(tmp_path: Path) -> None:
-    """The same node is judged by the row of its word."""
-    row = next(row for row in ROWS if str(row) == "ScatterElementsUpdate-12")
-    case = legal(row)
-    written = {"sum": replace(case, attributes={"reduction": "sum"})}
-    assert validate(read(write_ir(row, written, tmp_path, "opset12"))) == []
-    (found,) = validate(read(write_ir(row, written, tmp_path, "opset11")))
-    assert (found.code, found.severity) == ("SCT104", "error")
