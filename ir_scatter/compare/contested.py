@@ -208,9 +208,8 @@ def scattered(
     if task.reduction is Reduction.NONE:
         found = scatter(task, data, case.indices, updates)
     else:
-        found = np.where(data != 0, COMPUTED, _CERTAIN)
-        if not task.keeps_initial:
-            found[count_hits(task, data.shape, case.indices, updates.shape) > 0] = 0
+        computed = np.where((data != 0) & task.keeps_initial, COMPUTED, _CERTAIN)
+        found = np.where(count_hits(task, data.shape, case.indices, updates.shape) > 0, computed, data)
         found[is_hit] = COMPUTED
     if contested.any():
         found[contested] = register.add(result)[contested]
@@ -234,7 +233,7 @@ def spread(step: Step, cells: Sequence[Marked | None], arrays: Sequence[Array | 
     before = next((cell.open.why for cell in cells if cell and cell.open and cell.open.why), "")
     found = None if op is None or is_free else _moved(step, op, cells, touched, arrays)
     if found is not None:
-        return [Open(one, before) for one in found]
+        return [Open(one, before) if one.any() else None for one in found]
     why = before or f"behind {step.node.type} {step.node.scope} every element may depend on a contested one"
     constraints = step.work.constraints_in(step.node.domain) if isinstance(step.work, GeneralOp) else ()
     if is_free or any(one.port in touched and one.decides_shape for one in constraints):

@@ -320,6 +320,10 @@ class Child:
 
 
 def about_scatter(said: str) -> bool:
+    """Whether it complains about a scatter node; tensors are often named after one."""
+    schema = re.search(r"with schema\(\S*::(\w+):\d+\)", said)
+    if schema:
+        return "Scatter" in schema[1]
     return re.search(r"(?<!my:)\b(?:Tensor)?Scatter", said) is not None
 
 

@@ -24,7 +24,7 @@ from ir_scatter.compare.request import Sources
 from ir_scatter.runners.base import Status
 from ir_scatter_cli.main import main
 from tests.campaigns.scale import cases, generator
-from tests.compare.planted import Change, Planted, elsewhere
+from tests.compare.planted import Change, Planted, elsewhere, largest
 from tests.ops import naive_scatter
 from tests.rules.ir_text import IrText, Output
 
@@ -453,7 +453,7 @@ def right(kind: str, chance: random.Random, drawn: Drawn, order: str) -> Fault:
 
 def element(chance: random.Random, of: Value) -> tuple[int, Mark, Any]:
     place = chance.randrange(of.array.size)
-    wrong = elsewhere(of.array.reshape(-1)[place])
+    wrong = elsewhere(of.array.reshape(-1)[place], largest(of.array))
     if of.array.dtype.kind == "f" and chance.random() < 0.2:
         wrong = of.array.dtype.type(np.nan)
     return place, of.marks.reshape(-1)[place], wrong

@@ -240,8 +240,8 @@ def _met(step: Step, cells: Sequence[Array | None]) -> tuple[Array, list[Any]]:
     return data, hits(step.node.type, data, indices, updates, axis, mode)
 
 
-def elsewhere(value: Any) -> Any:
-    """Return another element of the same type, far beyond rounding."""
+def elsewhere(value: Any, largest: float = 0.0) -> Any:
+    """Return another element of the same type, far beyond rounding in a tensor with such a largest element."""
     if isinstance(value, np.bool_):
         return ~value
     if isinstance(value, str):
@@ -252,8 +252,16 @@ def elsewhere(value: Any) -> Any:
     if not np.isfinite(number):
         return type(value)(37)
     with np.errstate(over="ignore"):
-        found = type(value)(-3 * number + (37 if number < 0 else -37))
+        step = 37 + largest / 8
+        found = type(value)(-3 * number + (step if number < 0 else -step))
     return found if np.isfinite(found) else type(value)(number / 3)
+
+
+def largest(array: Array) -> float:
+    """Return the size of the largest finite element; 0 where there are no floating-point numbers."""
+    if array.dtype.kind != "f":
+        return 0.0
+    return float(np.max(np.abs(array[np.isfinite(array)]), initial=0, keepdims=False))
 
 
 def at(
@@ -274,7 +282,7 @@ def at(
         if runs is not None and number not in runs:
             return array
         changed = array.copy()
-        changed.reshape(-1)[place] = elsewhere(changed.reshape(-1)[place])
+        changed.reshape(-1)[place] = elsewhere(changed.reshape(-1)[place], largest(array))
         return changed
 
     return change

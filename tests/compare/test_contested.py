@@ -94,6 +94,16 @@ BY_ELEMENT = {
         [SCATTER, "c = Constant <value_ints = [5, 4, 3, 3, 1, 0]> ()", 'out = ScatterElements <reduction = "add"> (other, c, s)'],
         {3},
     ),
+    "added beside it": (
+        "int32[6]",
+        [SCATTER, "c = Constant <value_ints = [0, 5, 3]> ()", 'out = ScatterElements <reduction = "add"> (s, c, new)'],
+        {2},
+    ),
+    "a sum of what it was not picked for": (
+        "int32[1]",
+        [SCATTER, "c = Constant <value_ints = [5, 3, 3, 0]> ()", "g = Gather (s, c)", "out = ReduceSum (g)"],
+        set(),
+    ),
     "its shape": ("int64[1]", [SCATTER, "out = Shape (s)"], set()),
 }  # fmt: skip
 WHOLE = {
