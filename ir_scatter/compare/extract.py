@@ -41,15 +41,22 @@ def extract(found: Compared, folder: Path) -> Iterator[str]:
         place = folder / unused_name(name or "node", taken)
         try:
             place.mkdir(parents=True, exist_ok=True)
-            written = _write(one, nodes[key[1:]], place, found, model.format)
+            node = _node(one, nodes[key[1:]])
+            files = FORMATS[model.format].single_node(node)
+            for suffix, data in files.items():
+                (place / f"model{suffix}").write_bytes(data)
+            with (place / "inputs.npz").open("wb") as file:
+                fed = (each for each in node.inputs if each is not None and not each.is_constant)
+                write_arrays(file, {each.name: each.array for each in fed})
+            written = place / f"model{next(iter(files))}"
+            (place / "README.txt").write_text(_readme(one, written, found), encoding="utf-8")
         except OSError as error:
-            raise CannotWrite(
-                f"{place} cannot be written: {(error.strerror or str(error)).lower()}"
-            ) from None
+            reason = (error.strerror or str(error)).lower()
+            raise CannotWrite(f"{place} cannot be written: {reason}") from None
         except (NotEditable, TypeError) as error:
             yield f"{one.node} on {one.subject} was not extracted: {error}"
-            continue
-        yield f"{one.node} on {one.subject} extracted to {written}"
+        else:
+            yield f"{one.node} on {one.subject} extracted to {written}"
 
 
 def unused_name(base: str, taken: set[str]) -> str:
@@ -61,28 +68,12 @@ def unused_name(base: str, taken: set[str]) -> str:
     return name
 
 
-def _write(one: Comparison, scatter: ScatterNode, place: Path, found: Compared, format: str) -> Path:
-    node = _node(one, scatter)
-    files = {place / f"model{suffix}": data for suffix, data in FORMATS[format].single_node(node).items()}
-    for path, data in files.items():
-        path.write_bytes(data)
-    path = next(iter(files))
-    given = {each.name: each.array for each in node.inputs if each is not None and not each.is_constant}
-    with (place / "inputs.npz").open("wb") as file:
-        write_arrays(file, given)
-    (place / "README.txt").write_text(_readme(one, path, found), encoding="utf-8")
-    return path
-
-
 def _node(one: Comparison, scatter: ScatterNode) -> OneNode:
     spec, node = scatter.spec, scatter.node
     inputs: list[OneInput | None] = []
     for port, input, array in zip(spec.ports, node.inputs, one.inputs, strict=False):
-        if array is None:
-            inputs.append(None)
-            continue
         is_constant = input.value is not None and scatter.facts.array(input.value) is not None
-        inputs.append(OneInput(port.name, type_of(array), array, is_constant))
+        inputs.append(None if array is None else OneInput(port.name, type_of(array), array, is_constant))
     attributes = {
         name: value
         for name, value in node.attributes.items()
@@ -94,11 +85,11 @@ def _node(one: Comparison, scatter: ScatterNode) -> OneNode:
 
 
 def _readme(one: Comparison, path: Path, found: Compared) -> str:
-    runner, measure = one.subject.removeprefix(SAVED), one.measure
+    runner, measure, settings = one.subject.removeprefix(SAVED), one.measure, found.settings
     lines = [
         f"{one.operator} on {runner} differs from its document.",
         "",
-        f"Node:     {one.node} of {Path(found.model).name}, case {one.case}, seed {found.settings.seed}",
+        f"Node:     {one.node} of {Path(found.model).name}, case {one.case}, seed {settings.seed}",
         f"Elements: {measure.mismatched} of {measure.elements} differ",
     ]
     if measure.worst is not None:
@@ -108,16 +99,10 @@ def _readme(one: Comparison, path: Path, found: Compared) -> str:
         lines.append(f"Output:   {measure.remark}")
     versions = {name: version for outcome in found.outcomes for name, version in outcome.versions.items()}
     lines += [f"Versions: {', '.join(f'{name} {version}' for name, version in versions.items())}", ""]
-    command = _command(one, runner, path.name, found.settings)
-    lines += ["Repeat it in this folder with", "", f"    {command}", ""]
-    return "\n".join(lines)
-
-
-def _command(one: Comparison, runner: str, model: str, settings: Settings) -> str:
-    words = ["ir-scatter", "compare", model, "--on", "numpy", "--on", runner, "--inputs", "inputs.npz"]
+    words = ["ir-scatter", "compare", path.name, "--on", "numpy", "--on", runner, "--inputs", "inputs.npz"]
     if settings.precision != Settings().precision:
         words += ["--precision", settings.precision]
     asked = settings.tolerances.find(one.tensor, one.node)
     if asked is not None:
         words += ["--tolerance", f"{asked.absolute:g},{asked.relative:g}"]
-    return shlex.join(words)
+    return "\n".join([*lines, "Repeat it in this folder with", "", f"    {shlex.join(words)}", "", ""])

@@ -69,13 +69,7 @@ def compare_outputs(
 ) -> Iterator[Comparison]:
     """Yield a comparison for each output of two runs.
 
-    Args:
-        subject: the run that is judged.
-        reference: the run that it is held against.
-        case: the number of the inputs.
-        tolerances: how far elements may be apart.
-        open: what is open in the subject's model.
-        open_in_reference: and in that of the reference, if it is another one.
+    `open` is asked in the subject's model, `open_in_reference` in that of the reference, if it is another one.
     """
     precision = coarser(subject.precision, reference.precision)
     for name in dict.fromkeys((*reference.outputs, *subject.outputs)):
@@ -237,17 +231,12 @@ class Case:
     """What runners make of one model for one set of inputs; tapped nodes are judged while the next one runs.
 
     Attributes:
-        number: of the inputs.
-        nodes: the scatter nodes of the model.
-        reference: NumPy.
         sight: what NumPy saw of these inputs; None if it was not asked.
         contested: the nodes whose result the document leaves open: where, in each of their computations.
         tap: taps the nodes of a runner, to see what is contested where NumPy cannot tell.
         runs: of each runner, those with taps only if they are to be kept.
         notes: what is said of nodes.
-        outputs: the comparisons of outputs.
         outliers: who says something else than two others, or contradicts itself.
-        remarks: what else there is to say.
     """
 
     number: int

@@ -35,14 +35,7 @@ _LIMIT = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """Results that were saved.
-
-    Attributes:
-        model: the path as it was then.
-        feeds: the inputs of each case.
-        runs: for each case those of all runners, whose names begin with "saved:".
-        facts: what each runner made of the scatter nodes.
-    """
+    """Results that were saved, case by case, of runners whose names begin with "saved:"."""
 
     model: str
     feeds: tuple[Mapping[str, Array], ...]

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import numpy as np
 
@@ -46,10 +47,7 @@ def default_tolerance(array: Array, precision: str = "", *, is_node: bool = Fals
     operators are in between, a share of each element, and the same share of an element of middling
     size, as sums of large numbers that cancel out leave the rounding of the large ones.
 
-    Args:
-        array: the tensor.
-        precision: what was computed in, "f32", "f16", "bf16"; of others nothing is known.
-        is_node: whether it is the output of a single node.
+    The precision is what was computed in, "f32", "f16", "bf16"; of others nothing is known.
     """
     own = FRACTION_BITS.get(array.dtype.name)
     if own is None:
@@ -81,11 +79,7 @@ def _middling(array: Array) -> float:
 
 
 class Tolerances:
-    """The tolerances that the user asks for.
-
-    Attributes:
-        named: by the output's or node's name; "" for all others.
-    """
+    """The tolerances that the user asks for, by the name of an output or node; "" for all others."""
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
         """Read `NAME=ABS,REL` or `ABS,REL`.
@@ -108,8 +102,6 @@ class Tolerances:
         """
         for name in self.named:
             if name and name not in names:
-                from difflib import get_close_matches
-
                 close = get_close_matches(name, names, 1)
                 guess = f" (did you mean {close[0]}?)" if close else ""
                 raise UsageError(f"--tolerance: there is no output and no scatter node {name!r}{guess}")

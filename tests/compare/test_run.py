@@ -10,7 +10,7 @@ import pytest
 
 from ir_scatter.compare.guard import Reference
 from ir_scatter.compare.result import Compared, Level, Settings, Verdict
-from ir_scatter.compare.run import compare
+from ir_scatter.compare.run import compare, computed_in, facts_about
 from ir_scatter.compare.tolerance import Tolerances
 from ir_scatter.core.errors import BadFeed, UnreadableModel
 from ir_scatter.runners.base import NodeFacts, Status
@@ -305,3 +305,30 @@ def test_what_is_equal_is_not_kept(model: Model) -> None:
         assert is_kept is (one.measure.verdict is not Verdict.EQUAL)
     assert all(outcome.runs == () and outcome.tapped == () for outcome in found.outcomes)
     assert found.runs == ()
+
+
+def facts(*originals: str, precision: str = "f32", kind: str = "X") -> NodeFacts:
+    return NodeFacts(originals[0], originals, kind, "kernel", precision, (precision,), 1.0)
+
+
+def test_the_coarsest_precision_of_any_node() -> None:
+    assert computed_in([facts("a"), facts("b", precision="BF16"), facts("c", precision="i32")]) == "bf16"
+    assert computed_in([facts("c", precision="i32")]) == computed_in([]) == ""
+
+
+def test_what_a_plugin_renamed() -> None:
+    found = facts_about(
+        [
+            facts("other"),
+            facts("node.0.0", kind="Convert"),
+            facts("node.0", precision="i32"),
+            facts("fused", "second"),
+        ],
+        {"node": "body/node", "second": "second", "absent": "absent"},
+    )
+    assert [(one.name, one.originals) for one in found] == [
+        ("node.0", ("body/node",)),
+        ("fused", ("second",)),
+    ]
+    exact = facts_about([facts("node.0"), facts("node")], {"node": "node", "node.0": "node.0"})
+    assert [one.originals for one in exact] == [("node.0",), ("node",)]
