@@ -7,8 +7,7 @@ an operator, or a model breaks a rule, as much is computed as can be.
 import re
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -224,19 +223,52 @@ class _Foresight(_Watcher):
 
     def step(self, step: Step, cells: list[Marked | None]) -> Sequence[Marked | None]:
         if isinstance(step.work, Call | Choice | Repeat):
-            open = [number for number, cell in enumerate(cells) if cell is not None and cell.open is not None]
             why = f"what {step.node.type} {step.node.scope} computes depends on a contested element"
-            depends = _dependent(self.plans, step, open, self._seeds)
-            opens = [
-                whole(why, shape_of(step, number)) if one else None for number, one in enumerate(depends)
+            found = [
+                Marked(None, whole(why, shape_of(step, number)) if one else None)
+                for number, one in enumerate(self._depends(step, step.work, cells))
             ]
-            found = [Marked(None, one) for one in opens]
         else:
             found = [one or Marked(None) for one in self.compute(step, cells)]
         for number, (one, value) in enumerate(zip(found, step.node.outputs, strict=False)):
             if one.array is None:
                 found[number] = Marked(None, one.open, static(self._facts.shape(value)))
         return found
+
+    def _depends(self, step: Step, work: Call | Choice | Repeat, cells: list[Marked | None]) -> list[bool]:
+        """Tell which outputs depend on what is open, whatever a branch or a loop may do."""
+        inputs: list[Marked | None] = [_OPEN if _is_open(cell) else _UNKNOWN for cell in cells]
+        computes, self._computes = self._computes, False
+        try:
+            if isinstance(work, Repeat):
+                return self._loop_depends(step, work, inputs)
+            calls = work.branches.values() if isinstance(work, Choice) else [work]
+            outputs = zip(*(self.call(step, call, inputs) for call in calls), strict=True)
+            is_any = isinstance(work, Choice) and _is_open(inputs[work.condition])
+            return [is_any or any(map(_is_open, ways)) for ways in outputs]
+        finally:
+            self._computes = computes
+
+    def _loop_depends(self, step: Step, work: Repeat, inputs: list[Marked | None]) -> list[bool]:
+        """Compute the body until what one iteration hands to the next changes nothing any more."""
+        plan = self.plans[work.body]
+        captured = self.captured(step, plan, inputs)
+        given = [None if input.outer is None else inputs[input.outer] for input in work.inputs]
+        carried = [
+            (number, one.successor) for number, one in enumerate(work.inputs) if one.successor is not None
+        ]
+        before = None
+        while before != given:
+            before, outputs = list(given), self.graph(plan, [*given, *captured])
+            for number, successor in carried:
+                if _is_open(outputs[successor]):
+                    given[number] = _OPEN
+        control = [inputs[number] for number in (work.trips, work.condition) if number is not None]
+        control += [] if work.goes_on is None else [outputs[work.goes_on]]
+        if any(map(_is_open, control)):
+            return [True] * len(step.outputs)
+        initial = {successor for number, successor in carried if _is_open(given[number])}
+        return [one.inner in initial or _is_open(outputs[one.inner]) for one in work.outputs]
 
     def outputs(self, step: Step, cells: Sequence[Marked | None]) -> Sequence[Array | None]:
         arrays: Sequence[Array | None] = ()
@@ -278,64 +310,11 @@ def _are_known(cells: Sequence[Marked | None]) -> bool:
     return all(cell is None or cell.array is not None for cell in cells)
 
 
-def _dependent(plans: Plans, step: Step, open: Iterable[int], contested: Collection[str]) -> list[bool]:
-    """Tell of each output of a node whether it depends on open inputs, or on contested nodes in its bodies.
+_UNKNOWN, _OPEN = Marked(None), Marked(None, whole("", None))
 
-    Whatever a branch or a loop may do counts. Places are searched: inputs of steps (step, number), outputs
-    (step, ~number), all outputs of a step (step, None), and values in bodies (plan, key).
-    """
-    after = defaultdict[object, list[object]](list)
-    reached: list[object] = [(step, number) for number in open]
-    steps = [step]
-    for outer in steps:
-        work, every = outer.work, (outer, None)
-        after[every] += [(outer, ~number) for number in range(len(outer.outputs))]
-        if printed(outer.node.scope, contested) is not None:
-            reached.append(every)
-        deciding: Iterable[int | None] = range(len(outer.inputs))
-        calls: Iterable[Call | Repeat] = ()
-        if isinstance(work, Choice):
-            deciding, calls = [work.condition], work.branches.values()
-        elif isinstance(work, Repeat):
-            deciding, calls = [work.trips, work.condition], [work]
-        elif isinstance(work, Call):
-            deciding, calls = [], [work]
-        for number in deciding:
-            after[outer, number].append(every)
-        for call in calls:
-            plan = plans[call.body]
-            ins, outs = ([(plan, end.key) for end in ends] for ends in (plan.inputs, plan.outputs))
-            if isinstance(call, Call):
-                for given, place in zip(call.inputs, ins, strict=True):
-                    after[outer, given].append(place)
-                for number, inner in enumerate(call.outputs):
-                    after[outs[inner]].append((outer, ~number))
-            else:
-                for number, output in enumerate(call.outputs):
-                    after[outs[output.inner]].append((outer, ~number))
-                for input, place in zip(call.inputs, ins, strict=True):
-                    after[outer, input.outer].append(place)
-                    if input.successor is not None:  # what is never computed stays what it was
-                        after[place] += after[outs[input.successor]]
-                        after[outs[input.successor]].append(place)
-                if call.goes_on is not None:
-                    after[outs[call.goes_on]].append(every)
-            for number, key in enumerate(outer.inputs):
-                if key in plan.captured:
-                    after[outer, number].append((plan, key))
-            for inner_step in plan.steps:
-                for number, key in enumerate(inner_step.inputs):
-                    if key is not None:
-                        after[plan, key].append((inner_step, number))
-                for number, key in enumerate(inner_step.outputs):
-                    after[inner_step, ~number].append((plan, key))
-            steps += plan.steps
-    seen = set(reached)
-    while reached:
-        further = set(after[reached.pop()]) - seen
-        seen |= further
-        reached += further
-    return [(step, ~number) in seen for number in range(len(step.outputs))]
+
+def _is_open(cell: Marked | None) -> bool:
+    return cell is not None and cell.open is not None
 
 
 # Beside the runners.

@@ -69,7 +69,7 @@ def compare_outputs(
 ) -> Iterator[Comparison]:
     """Yield a comparison for each output of two runs.
 
-    `open` is asked in the subject's model, `open_in_reference` in that of the reference, if it is another one.
+    What is open is asked of the subject's model, and of that of the reference, if it is another one.
     """
     precision = coarser(subject.precision, reference.precision)
     for name in dict.fromkeys((*reference.outputs, *subject.outputs)):
