@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import onnx.parser
 import pytest
 
 import ir_scatter
@@ -133,6 +134,31 @@ def test_an_operator_version_is_a_row(house: House) -> None:
         "print(ir_scatter.evaluate('ScatterUpdate-16', data=[1, 2], indices=[1], updates=[3], axis=0))"
     )
     assert house.python("-c", code) == "[1 3]\n"
+
+
+def test_a_general_operator_is_a_row_and_a_kernel(house: House) -> None:
+    (house.root / "space.onnx").write_bytes(
+        onnx.parser.parse_model(
+            """<ir_version: 10, opset_import: ["" : 18]> g (float[1, 1, 2, 5] data, float[1, 1, 2, 2] new) => (out)
+            <int64[1, 4, 1, 1] depth = {0, 3, 5, 1}>
+            { at = DepthToSpace <blocksize = 2> (depth) out = ScatterElements <axis = 3> (data, at, new) }"""
+        ).SerializeToString()
+    )
+    house.cli("validate", "space.onnx")
+    house.insert(
+        "ir_scatter/ops/general.py",
+        "    # moving, copying and cutting\n",
+        '    GeneralOp("DepthToSpace", "layout.depth_to_space", "mode block_size/mode blocksize"),\n',
+    )
+    kernels = house.root / "ir_scatter" / "ops" / "general_kernels" / "layout.py"
+    kernels.write_text(
+        kernels.read_text() + "\n\ndef depth_to_space(case):\n"
+        "    data, size = case.array(0), case.attributes.integer('blocksize')\n"
+        "    batch, channels, rows, columns = data.shape\n"
+        "    blocks = data.reshape(batch, size, size, channels // size**2, rows, columns)\n"
+        "    return blocks.transpose(0, 3, 4, 1, 5, 2).reshape(batch, -1, rows * size, columns * size)\n"
+    )
+    assert "SCT302" in house.cli("validate", "space.onnx", code=1)
 
 
 def test_a_rewrite_is_a_file(house: House) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from hypothesis import strategies as st
 
@@ -99,13 +100,9 @@ def cases(
 def index_values(
     spec: OpSpec, generator: np.random.Generator, kind: Any, size: int, shape: tuple[int, ...]
 ) -> Array:
-    limits = (0, 15) if kind.name == "uint4" else (-8, 7) if kind.name == "int4" else None
-    if limits is None:
-        limits = (-2, 1) if kind.name == "int2" else (0, 3) if kind.name == "uint2" else None
-    if limits is None:
-        limits = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+    info = (ml_dtypes if kind.kind == "V" else np).iinfo(kind)
     low = -size if spec.index_range is IndexRange.WRAPPING else 0
-    values = generator.integers(max(low, limits[0]), min(size - 1, limits[1]) + 1, shape)
+    values = generator.integers(max(low, int(info.min)), min(size - 1, int(info.max)) + 1, shape)
     return values.astype(kind)
 
 
@@ -120,13 +117,7 @@ def _draw_axis(draw: st.DrawFn, spec: OpSpec, rank: int) -> tuple[int | None, in
 
 
 def _elements(
-    draw: st.DrawFn,
-    spec: OpSpec,
-    shape: Any,
-    kind: Any,
-    index_kind: Any,
-    generator: np.random.Generator,
-    smallest: int,
+    draw: Any, spec: OpSpec, shape: Any, kind: Any, index_kind: Any, generator: Any, smallest: int
 ) -> Case:
     written, axis = _draw_axis(draw, spec, len(shape))
     part = [draw(st.integers(smallest, size)) for size in shape]
@@ -135,23 +126,12 @@ def _elements(
     elif spec.indices_limit is not IndicesLimit.EVERYWHERE:
         part[axis] = draw(st.integers(smallest, 7))
     indices = index_values(spec, generator, index_kind, max(1, shape[axis]), tuple(part))
-    return Case(
-        str(spec.key),
-        numbers(generator, kind, shape),
-        indices,
-        numbers(generator, kind, tuple(part)),
-        written,
-    )
+    data, updates = numbers(generator, kind, shape), numbers(generator, kind, tuple(part))
+    return Case(str(spec.key), data, indices, updates, written)
 
 
 def _slices(
-    draw: st.DrawFn,
-    spec: OpSpec,
-    shape: Any,
-    kind: Any,
-    index_kind: Any,
-    generator: np.random.Generator,
-    smallest: int,
+    draw: Any, spec: OpSpec, shape: Any, kind: Any, index_kind: Any, generator: Any, smallest: int
 ) -> Case:
     written, axis = _draw_axis(draw, spec, len(shape))
     form = tuple(draw(st.lists(st.integers(smallest, 4), max_size=3)))
@@ -163,13 +143,7 @@ def _slices(
 
 
 def _tuples(
-    draw: st.DrawFn,
-    spec: OpSpec,
-    shape: Any,
-    kind: Any,
-    index_kind: Any,
-    generator: np.random.Generator,
-    smallest: int,
+    draw: Any, spec: OpSpec, shape: Any, kind: Any, index_kind: Any, generator: Any, smallest: int
 ) -> Case:
     depth = draw(st.integers(0, len(shape)))
     form = tuple(draw(st.lists(st.integers(smallest, 4), max_size=3)))
@@ -184,13 +158,7 @@ def _tuples(
 
 
 def _sequence(
-    draw: st.DrawFn,
-    spec: OpSpec,
-    shape: Any,
-    kind: Any,
-    index_kind: Any,
-    generator: np.random.Generator,
-    smallest: int,
+    draw: Any, spec: OpSpec, shape: Any, kind: Any, index_kind: Any, generator: Any, smallest: int
 ) -> Case:
     if len(shape) == 2:
         written, axis = draw(st.sampled_from([1, -1])), 1
@@ -208,9 +176,6 @@ def _sequence(
 
 
 _DRAWERS: dict[Layout, Any] = {
-    Layout.ELEMENTS: _elements,
-    Layout.SLICES: _slices,
-    Layout.TUPLES: _tuples,
-    Layout.SEQUENCE: _sequence,
-}
+    Layout.ELEMENTS: _elements, Layout.SLICES: _slices, Layout.TUPLES: _tuples, Layout.SEQUENCE: _sequence,
+}  # fmt: skip
 ROWS = {str(key): spec for key, spec in SPECS.items()}

@@ -7,8 +7,6 @@ import pytest
 
 from ir_scatter import IllegalCase, evaluate
 
-Array = Any
-
 _CUBE = [
     [[1, 2, 3, 4], [5, 6, 7, 8], [8, 7, 6, 5], [4, 3, 2, 1]],
     [[1, 2, 3, 4], [5, 6, 7, 8], [8, 7, 6, 5], [4, 3, 2, 1]],
@@ -20,140 +18,81 @@ _SLICES = [
     [[1, 1, 1, 1], [2, 2, 2, 2], [3, 3, 3, 3], [4, 4, 4, 4]],
 ]
 
-EXAMPLES: dict[str, tuple[str, dict[str, Any], Any]] = {
-    "ScatterUpdate-3, example 2; the document prints the first column of rows 1 and 2 unchanged": (
-        "ScatterUpdate-3",
+_SUM = {"data": [2, 3, 4, 6], "updates": [10, 20, 30, 40, 70, 60], "axis": [0], "reduction": "sum"}
+_SQUARE = {"indices": [[1, 1], [0, 3]], "updates": [[11, 12], [13, 14]], "axis": [1]}
+_EIGHT = [1, 2, 3, 4, 5, 6, 7, 8]
+_NINE = {
+    "data": np.zeros((3, 3)), "indices": [[1, 0, 2], [0, 2, 1]], "updates": [[1.0, 1.1, 1.2], [2.0, 2.1, 2.2]],
+}  # fmt: skip
+_FOUR = {"data": [1, 2, 3, 4], "indices": [[0], [2], [-3], [-3], [0]], "updates": [10, 20, 30, 40, 50]}
+
+EXAMPLES: list[tuple[str, str, dict[str, Any], Any]] = [
+    (
+        "ScatterUpdate-3", "2; the document prints the first column of rows 1 and 2 unchanged",
         {
             "data": [[-1.0, 1.0, -1.0, 3.0, 4.0], [-1.0, 6.0, -1.0, 8.0, 9.0], [-1.0, 11.0, 1.0, 13.0, 14.0]],
-            "indices": [0, 2],
-            "updates": [[1.0, 1.0], [1.0, 1.0], [1.0, 2.0]],
-            "axis": [1],
+            "indices": [0, 2], "updates": [[1.0, 1.0], [1.0, 1.0], [1.0, 2.0]], "axis": [1],
         },
         [[1.0, 1.0, 1.0, 3.0, 4.0], [1.0, 6.0, 1.0, 8.0, 9.0], [1.0, 11.0, 2.0, 13.0, 14.0]],
     ),
-    "ScatterElementsUpdate-12, example 1": (
-        "ScatterElementsUpdate-12",
-        {
-            "data": [2, 3, 4, 6],
-            "indices": [1, 0, 0, -2, -1, 2],
-            "updates": [10, 20, 30, 40, 70, 60],
-            "axis": [0],
-            "reduction": "sum",
-            "use_init_val": True,
-        },
-        [52, 13, 104, 76],
-    ),
-    "ScatterElementsUpdate-12, example 2": (
-        "ScatterElementsUpdate-12",
-        {
-            "data": [2, 3, 4, 6],
-            "indices": [1, 0, 0, 2, 3, 2],
-            "updates": [10, 20, 30, 40, 70, 60],
-            "axis": [0],
-            "reduction": "sum",
-            "use_init_val": False,
-        },
+    ("ScatterElementsUpdate-12", "1", {**_SUM, "indices": [1, 0, 0, -2, -1, 2]}, [52, 13, 104, 76]),
+    (
+        "ScatterElementsUpdate-12", "2", {**_SUM, "indices": [1, 0, 0, 2, 3, 2], "use_init_val": False},
         [50, 10, 100, 70],
     ),
-    "ScatterElementsUpdate-12, example 3": (
-        "ScatterElementsUpdate-12",
-        {
-            "data": np.zeros((3, 4), np.int32),
-            "indices": [[1, 2], [0, 3]],
-            "updates": [[11, 12], [13, 14]],
-            "axis": [1],
-            "reduction": "none",
-        },
+    (
+        "ScatterElementsUpdate-12", "3",
+        {**_SQUARE, "data": np.zeros((3, 4), np.int32), "indices": [[1, 2], [0, 3]], "reduction": "none"},
         [[0, 11, 12, 0], [13, 0, 0, 14], [0, 0, 0, 0]],
     ),
-    "ScatterElementsUpdate-12, example 4": (
-        "ScatterElementsUpdate-12",
-        {
-            "data": np.ones((3, 4), np.int32),
-            "indices": [[1, 1], [0, 3]],
-            "updates": [[11, 12], [13, 14]],
-            "axis": [1],
-            "reduction": "sum",
-        },
+    (
+        "ScatterElementsUpdate-12", "4", {**_SQUARE, "data": np.ones((3, 4), np.int32), "reduction": "sum"},
         [[1, 24, 1, 1], [14, 1, 1, 15], [1, 1, 1, 1]],
     ),
-    "ScatterElementsUpdate-12, example 5": (
-        "ScatterElementsUpdate-12",
-        {
-            "data": np.full((3, 4), 2, np.int32),
-            "indices": [[1, 1], [0, 3]],
-            "updates": [[11, 12], [13, 14]],
-            "axis": [1],
-            "reduction": "prod",
-        },
+    (
+        "ScatterElementsUpdate-12", "5", {**_SQUARE, "data": np.full((3, 4), 2, np.int32), "reduction": "prod"},
         [[2, 264, 2, 2], [26, 2, 2, 28], [2, 2, 2, 2]],
     ),
-    "ScatterNDUpdate-3, example 1": (
-        "ScatterNDUpdate-3",
-        {"data": [1, 2, 3, 4, 5, 6, 7, 8], "indices": [[4], [3], [1], [7]], "updates": [9, 10, 11, 12]},
+    (
+        "ScatterNDUpdate-3", "1",
+        {"data": _EIGHT, "indices": [[4], [3], [1], [7]], "updates": [9, 10, 11, 12]},
         [1, 11, 3, 10, 9, 6, 7, 12],
     ),
-    "ScatterNDUpdate-15, first text example; the document prints 4 at index 4": (
-        "ScatterNDUpdate-15",
+    (
+        "ScatterNDUpdate-15", "first of the text; the document prints 4 at index 4",
         {
-            "data": [1, 2, 3, 4, 5, 6, 7, 8],
-            "indices": [[4], [3], [1], [7], [-2], [-4]],
-            "updates": [9, 10, 11, 12, 13, 14],
+            "data": _EIGHT, "indices": [[4], [3], [1], [7], [-2], [-4]], "updates": [9, 10, 11, 12, 13, 14],
         },
         [1, 11, 3, 10, 14, 6, 13, 12],
     ),
-    "Scatter-9, example 2": (
-        "Scatter-9",
+    (
+        "Scatter-9", "2",
         {"data": [[1.0, 2.0, 3.0, 4.0, 5.0]], "indices": [[1, 3]], "updates": [[1.1, 2.1]], "axis": 1},
         [[1.0, 1.1, 3.0, 2.1, 5.0]],
     ),
-}
-for _operator in (
-    "Scatter-9",
-    "Scatter-11",
-    "ScatterElements-11",
-    "ScatterElements-13",
-    "ScatterElements-18",
-):
-    EXAMPLES[f"{_operator}, example 1"] = (
-        _operator,
-        {
-            "data": np.zeros((3, 3)),
-            "indices": [[1, 0, 2], [0, 2, 1]],
-            "updates": [[1.0, 1.1, 1.2], [2.0, 2.1, 2.2]],
-        },
-        [[2.0, 1.1, 0.0], [1.0, 0.0, 2.2], [0.0, 2.1, 1.2]],
-    )
-for _operator in ("ScatterND-11", "ScatterND-13", "ScatterND-16", "ScatterND-18", "ScatterNDUpdate-3"):
-    EXAMPLES[f"{_operator}, two slices"] = (
-        _operator,
-        {"data": _CUBE, "indices": [[0], [2]], "updates": _SLICES},
-        [_SLICES[0], _CUBE[1], _SLICES[1], _CUBE[3]],
-    )
-for _number, _word, _values in (
-    (1, "none", [50, 40, 20, 4]),
-    (2, "sum", [61, 72, 23, 4]),
-    (3, "sub", [-59, -68, -17, 4]),
-    (4, "prod", [500, 2400, 60, 4]),
-):
-    EXAMPLES[f"ScatterNDUpdate-15, example {_number}; the document prints indices of shape [5]"] = (
-        "ScatterNDUpdate-15",
-        {
-            "data": [1, 2, 3, 4],
-            "indices": [[0], [2], [-3], [-3], [0]],
-            "updates": [10, 20, 30, 40, 50],
-            "reduction": _word,
-        },
-        _values,
-    )
+    *(
+        (operator, "1", _NINE, [[2.0, 1.1, 0.0], [1.0, 0.0, 2.2], [0.0, 2.1, 1.2]])
+        for operator in ("Scatter-9", "Scatter-11", "ScatterElements-11", "ScatterElements-18")
+    ),
+    *(
+        (
+            operator, "two slices", {"data": _CUBE, "indices": [[0], [2]], "updates": _SLICES},
+            [_SLICES[0], _CUBE[1], _SLICES[1], _CUBE[3]],
+        )
+        for operator in ("ScatterND-11", "ScatterND-18", "ScatterNDUpdate-3")
+    ),
+    ("ScatterNDUpdate-15", "1; printed with indices [5]", {**_FOUR, "reduction": "none"}, [50, 40, 20, 4]),
+    ("ScatterNDUpdate-15", "2; printed with indices [5]", {**_FOUR, "reduction": "sum"}, [61, 72, 23, 4]),
+    ("ScatterNDUpdate-15", "3; printed with indices [5]", {**_FOUR, "reduction": "sub"}, [-59, -68, -17, 4]),
+    ("ScatterNDUpdate-15", "4; printed with indices [5]", {**_FOUR, "reduction": "prod"}, [500, 2400, 60, 4]),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("operator", "arguments", "expected"), EXAMPLES.values(), ids=EXAMPLES.keys())
+@pytest.mark.parametrize(("operator", "example", "arguments", "expected"), EXAMPLES)
 def test_an_example_gives_what_the_document_prints(
-    operator: str, arguments: dict[str, Any], expected: Any
+    operator: str, example: str, arguments: dict[str, Any], expected: Any
 ) -> None:
-    found = evaluate(operator, **arguments)
-    assert np.array_equal(found, expected)
+    assert np.array_equal(evaluate(operator, **arguments), expected)
 
 
 def test_indices_of_the_printed_shape_are_refused() -> None:

@@ -9,7 +9,6 @@ import pytest
 from onnx import TensorProto, helper
 
 from ir_scatter.core.model import ONNX, OPENVINO
-from ir_scatter.ops.constraints import Constraint, Meaning
 from ir_scatter.ops.general import ROWS, Arithmetic, GeneralOp, constraints_of, find, output_shapes
 from ir_scatter.ops.general_kernels import compute
 from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer, same
@@ -48,23 +47,6 @@ def test_openvino_rows_are_found_in_any_case(type: str) -> None:
 def test_onnx_rows_are_found_as_written_and_in_their_domain() -> None:
     assert constraints_of(ONNX, "Gather") == constraints_of("ai.onnx", "Gather") != ()
     assert constraints_of(ONNX, "gather") == constraints_of("com.example", "Gather") == ()
-
-
-def _all_constraints() -> list[Constraint]:
-    return [one for row in ROWS for domain in (ONNX, OPENVINO) for one in row.constraints_in(domain)]
-
-
-def test_no_need_speaks_of_its_own_input() -> None:
-    assert all(
-        need.port != need.of or need.meaning in {Meaning.NUMBER, Meaning.CHOICES, Meaning.LENGTH,
-                                                 Meaning.LENGTHS, Meaning.ASCENDING}
-        for need in _all_constraints()
-    )  # fmt: skip
-
-
-def test_ranges_are_in_order() -> None:
-    numbers = [need for need in _all_constraints() if need.meaning in {Meaning.NUMBER, Meaning.LENGTH}]
-    assert all(need.low <= need.high for need in numbers)
 
 
 MADE: dict[Arithmetic, Any] = {

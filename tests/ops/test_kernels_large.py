@@ -92,34 +92,6 @@ def test_slices_of_which_the_last_counts(axis: int, count: int) -> None:
     assert np.array_equal(found, by_numpy(data, (slice(None),) * axis + (indices,), updates, "none"))
 
 
-@pytest.mark.parametrize("mode", ["linear", "circular"])
-def test_a_cache(mode: str) -> None:
-    data, updates = factors(6, 3, 500, 40), factors(6, 3, 90, 40)
-    starts = generator().integers(0, 410 if mode == "linear" else 5000, 6)
-    found = evaluate("TensorScatter-24", data=data, indices=starts, updates=updates, mode=mode)
-    expected = data.copy()
-    for batch, start in enumerate(starts):
-        expected[batch][:, (start + np.arange(90)) % 500] = updates[batch]
-    assert np.array_equal(found, expected)
-
-
-@pytest.mark.parametrize("kind", [np.float32, np.int16, np.uint64])
-@pytest.mark.parametrize("keeps", [True, False])
-def test_a_mean(kind: Any, keeps: bool) -> None:
-    data = generator().integers(0, 100, (300, 700)).astype(kind)
-    updates = generator().integers(0, 100, (900, 700)).astype(kind)
-    indices = generator().integers(0, 300, updates.shape)
-    arguments: dict[str, Any] = {"data": data, "indices": indices, "updates": updates, "axis": 0}
-    found = evaluate("ScatterElementsUpdate-12", **arguments, reduction="mean", use_init_val=keeps)
-    sums, counts = data.astype(np.int64) * keeps, np.full(data.shape, int(keeps))
-    places = (indices, np.arange(700))
-    np.add.at(sums, places, updates.astype(np.int64))
-    np.add.at(counts, places, 1)
-    divide: Any = np.true_divide if kind is np.float32 else np.floor_divide
-    expected = np.where(counts > int(keeps), divide(sums, np.maximum(counts, 1)).astype(kind), data)
-    assert np.array_equal(found, expected)
-
-
 @pytest.mark.parametrize(
     ("operator", "shape", "indices", "updates", "attributes"),
     [
