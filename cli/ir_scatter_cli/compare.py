@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ir_scatter.core.errors import BadFeed, NoInputs, UnreadableModel, UsageError
 from ir_scatter.core.files import find_files
-from ir_scatter.report.characters import visible
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, demand_apart_from_folders
-from ir_scatter_cli.options import format_option, input_shape_option, number_option, output_option
+from ir_scatter_cli.options import Command, format_option, input_shape_option, number_option, output_option
 from ir_scatter_cli.output import progress, report, say, write
 
 if TYPE_CHECKING:
@@ -37,7 +35,7 @@ _PRECISION_HELP = "What runtimes compute in.  [default: f32]"
 _TIMEOUT_HELP = "Per run.  [default: 600]"
 
 
-@click.command("compare")
+@click.command("compare", cls=Command)
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
 @click.option("--on", "names", multiple=True, metavar="RUNNER", help="Who computes; repeatable.")
 @click.option("--each", is_flag=True, help="Compare every model for itself; folders are searched.")
@@ -80,13 +78,26 @@ def command(**options: Any) -> int:
     3 a file cannot be read or written; 4 a runner that was named could not run, or nothing was compared
     although one was named, and nothing differs.
     """
-    try:
-        return _run(options)
-    except (NoInputs, BadFeed, UsageError) as error:
-        raise click.UsageError(visible(str(error))) from None
-    except UnreadableModel as error:
-        say(error)
-        return exits.UNREADABLE
+    from ir_scatter.compare.request import run_job
+
+    if options["report"]:
+        from ir_scatter.report.comparison_html import require_packages
+
+        require_packages()
+    job = _job(options)
+    models = [source.path for source in find_files(job.models, ()).sources] if job.each else [*job.models]
+    _demand_apart(models, options)
+    with progress(len(models) if job.each else 1, is_wanted=job.each) as seen:
+        done = run_job(job, seen)
+    report("comparison", options["format"], done, options["output"], each=options["each"])
+    if options["report"]:
+        page = render("comparison", "html", done, inputs=options["inputs"], against=options["against"])
+        write(page, options["report"])
+    is_named = bool(options["names"])
+    failures = [f"{failure.model}: {failure.message}" for failure in done.failures]
+    for line in (*done.written, *done.unwritten, *_passed_over(done, is_named=is_named), *failures):
+        say(line)
+    return _exit_code(done, is_named=is_named)
 
 
 def _job(options: dict[str, Any]) -> "Job":
@@ -109,29 +120,6 @@ def _job(options: dict[str, Any]) -> "Job":
     )
     names = ("models", "names", "each", "inputs", "skip_missing", "save", "against", "extract")
     return Job(settings=settings, **{name: options[name] for name in names})
-
-
-def _run(options: dict[str, Any]) -> int:
-    from ir_scatter.compare.request import run_job
-
-    if options["report"]:
-        from ir_scatter.report.comparison_html import require_packages
-
-        require_packages()
-    job = _job(options)
-    models = [source.path for source in find_files(job.models, ()).sources] if job.each else [*job.models]
-    _demand_apart(models, options)
-    with progress(len(models) if job.each else 1, is_wanted=job.each) as seen:
-        done = run_job(job, seen)
-    report("comparison", options["format"], done, options["output"], each=options["each"])
-    if options["report"]:
-        page = render("comparison", "html", done, inputs=options["inputs"], against=options["against"])
-        write(page, options["report"])
-    is_named = bool(options["names"])
-    failures = [f"{failure.model}: {failure.message}" for failure in done.failures]
-    for line in (*done.written, *done.unwritten, *_passed_over(done, is_named=is_named), *failures):
-        say(line)
-    return _exit_code(done, is_named=is_named)
 
 
 def _demand_apart(models: list[str], options: dict[str, Any]) -> None:

@@ -5,18 +5,16 @@ from typing import Any
 
 import click
 
-from ir_scatter.core.errors import CannotWrite, UnreadableModel
 from ir_scatter.report.characters import visible
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
-from ir_scatter_cli.files import usage
-from ir_scatter_cli.options import format_option, number_option
-from ir_scatter_cli.output import report, say, use_color, write
+from ir_scatter_cli.options import Command, format_option, number_option
+from ir_scatter_cli.output import report, use_color, write
 
 _COLORS = {"+": "32", "-": "31", "@": "36"}
 
 
-@click.command("convert")
+@click.command("convert", cls=Command)
 @click.argument("path", metavar="MODEL")
 @click.option("-o", "--output", metavar="FILE", help="The new model; its weights are written beside it.")
 @click.option("--to", metavar="OPERATOR", help="What to convert to; see `ir-scatter routes`.")
@@ -45,16 +43,6 @@ def command(**options: Any) -> int:
     Exit codes: 1 a node is refused or not verified, and nothing is written without --partial; 2 wrong
     usage; 3 a file cannot be read or written; 4 a runtime of --verify-on failed.
     """
-    _demand_output(options)
-    try:
-        with usage():
-            return _run(options)
-    except (UnreadableModel, CannotWrite) as error:
-        say(error)
-        return exits.UNREADABLE
-
-
-def _demand_output(options: dict[str, Any]) -> None:
     if options["in_place"] and options["output"] is not None:
         raise click.UsageError("--in-place goes without -o")
     if options["dry_run"] and options["in_place"]:
@@ -62,9 +50,6 @@ def _demand_output(options: dict[str, Any]) -> None:
     is_shown = options["diff"] or options["dry_run"]
     if not options["in_place"] and options["output"] is None and not is_shown:
         raise click.UsageError("-o FILE is missing, expected it, --in-place, --diff or --dry-run")
-
-
-def _run(options: dict[str, Any]) -> int:
     from ir_scatter.convert.job import Job, run_job
 
     wanted = ("to", "sources", "nodes", "opset", "assume", "keep_negative_indices", "verify", "seed")

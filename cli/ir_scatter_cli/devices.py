@@ -3,11 +3,11 @@
 import click
 
 from ir_scatter_cli import exits
-from ir_scatter_cli.options import format_option, output_option
+from ir_scatter_cli.options import Command, format_option, output_option
 from ir_scatter_cli.output import report
 
 
-@click.command("devices")
+@click.command("devices", cls=Command)
 @format_option("devices", "How to write the list.")
 @output_option
 def command(format: str, output: str | None) -> int:

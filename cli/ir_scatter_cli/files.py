@@ -1,11 +1,9 @@
 """Which files are read, and that none of them is written over: a report in its place is a model less."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 
 import click
 
-from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import (
     STANDARD_INPUT,
     Source,
@@ -25,21 +23,11 @@ def find_sources(paths: Sequence[str], exclude: Sequence[str] = ()) -> tuple[Sou
     return found.sources
 
 
-@contextmanager
-def usage() -> Iterator[None]:
-    """Let the command line say what is wrong with its options."""
-    try:
-        yield
-    except UsageError as error:
-        raise click.UsageError(str(error)) from None
-
-
 def demand_apart(
     outputs: Mapping[str, str | None], models: Iterable[str], others: Iterable[str | None] = ()
 ) -> None:
     """Demand that no file that is to be written, by option, is one that is read."""
-    with usage():
-        demand_apart_from(outputs, _read_files(models, others))
+    demand_apart_from(outputs, _read_files(models, others))
 
 
 def demand_apart_from_folders(
@@ -47,10 +35,9 @@ def demand_apart_from_folders(
 ) -> None:
     """Demand the same of the files that `compare` writes into folders."""
     read = [*_read_files(models, others)] if save or extract else []
-    with usage():
-        demand_apart_from_folder("--save", save, r"results\.json|case_\d+\.npz", slice(0, 2), read)
-        names = r"model\.(xml|bin|onnx)|inputs\.npz|README\.txt"
-        demand_apart_from_folder("--extract", extract, names, slice(1, 3), read)
+    demand_apart_from_folder("--save", save, r"results\.json|case_\d+\.npz", slice(0, 2), read)
+    names = r"model\.(xml|bin|onnx)|inputs\.npz|README\.txt"
+    demand_apart_from_folder("--extract", extract, names, slice(1, 3), read)
 
 
 def _read_files(models: Iterable[str], others: Iterable[str | None]) -> Iterator[tuple[str, str]]:

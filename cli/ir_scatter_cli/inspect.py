@@ -8,11 +8,11 @@ from ir_scatter.inspect import Inspection, inspect
 from ir_scatter.reading import read
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, find_sources
-from ir_scatter_cli.options import exclude_option, format_option, output_option
+from ir_scatter_cli.options import Command, exclude_option, format_option, output_option
 from ir_scatter_cli.output import report
 
 
-@click.command("inspect")
+@click.command("inspect", cls=Command)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @format_option("inspection", "How to write the list.")
 @output_option

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from ir_scatter.core.errors import UsageError
+from ir_scatter.core.errors import CannotWrite, NoInputs, UnreadableModel, UsageError
 from ir_scatter.core.shapes import Shape, parse_shape
+from ir_scatter.report.characters import visible
 from ir_scatter.report.registry import formats
-from ir_scatter_cli.files import usage
+from ir_scatter_cli import exits
+from ir_scatter_cli.output import say
 
 if TYPE_CHECKING:  # generic for type checkers only: older releases cannot be subscripted
     _CodesType = click.ParamType[tuple[str, ...]]
@@ -20,7 +22,20 @@ else:
 _Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-class SettingsCommand(click.Command):
+class Command(click.Command):
+    """A command that says what is wrong with its options, and which file cannot be read or written."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (UsageError, NoInputs) as error:
+            raise click.UsageError(visible(str(error)), ctx) from None
+        except (UnreadableModel, CannotWrite) as error:
+            say(error)
+            return exits.UNREADABLE
+
+
+class SettingsCommand(Command):
     """A command whose options take their defaults from pyproject.toml."""
 
     def make_context(
@@ -29,8 +44,10 @@ class SettingsCommand(click.Command):
         """Read the defaults before the command line is parsed."""
         from ir_scatter.settings import load
 
-        with usage():
+        try:
             defaults, ignores = load()
+        except UsageError as error:
+            raise click.UsageError(str(error)) from None
         known = {option.name for option in self.params}
         extra["default_map"] = {key: value for key, value in defaults.items() if key in known}
         extra["obj"] = ignores

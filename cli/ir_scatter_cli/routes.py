@@ -3,11 +3,11 @@
 import click
 
 from ir_scatter_cli import exits
-from ir_scatter_cli.options import format_option, output_option
+from ir_scatter_cli.options import Command, format_option, output_option
 from ir_scatter_cli.output import report
 
 
-@click.command("routes")
+@click.command("routes", cls=Command)
 @format_option("routes", "How to write the table.")
 @output_option
 def command(format: str, output: str | None) -> int:

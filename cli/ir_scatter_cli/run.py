@@ -1,30 +1,17 @@
 """`ir-scatter run`."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from ir_scatter.core.errors import (
-    BadFeed,
-    BrokenModel,
-    Error,
-    EvaluationFailed,
-    NoInputs,
-    UnknownOperator,
-    UnreadableModel,
-)
-from ir_scatter.core.shapes import Shape
+from ir_scatter.core.errors import BadFeed, BrokenModel, EvaluationFailed, NoInputs, UnknownOperator
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart
-from ir_scatter_cli.options import format_option, input_shape_option
+from ir_scatter_cli.options import Command, format_option, input_shape_option
 from ir_scatter_cli.output import report, say, write_file
 
-if TYPE_CHECKING:
-    from ir_scatter.core.arrays import Array
-    from ir_scatter.evaluate.model import Program
 
-
-@click.command("run")
+@click.command("run", cls=Command)
 @click.argument("path", metavar="MODEL")
 @click.option("--inputs", metavar="FILE.npz", help="The inputs, by their names.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Draw other inputs.  [default: 0]")
@@ -57,9 +44,12 @@ def command(**given: Any) -> int:
         found = Report((FileResult(path, None, True, 0, error.diagnostics),))
         click.echo(render("findings", "text", found, quiet=True), err=True, nl=False)
         return exits.FINDINGS
-    except (EvaluationFailed, UnknownOperator, UnreadableModel, BadFeed, NoInputs) as error:
+    except (EvaluationFailed, UnknownOperator) as error:
         say(error)
-        return _exit_code(error)
+        return exits.FINDINGS if getattr(error, "breaks_rule", False) else exits.RUNTIME
+    except (BadFeed, NoInputs) as error:
+        say(error)
+        return exits.USAGE
 
 
 def _run(given: dict[str, Any]) -> int:
@@ -68,7 +58,12 @@ def _run(given: dict[str, Any]) -> int:
 
     program, inputs, output = prepare(given["path"]), given["inputs"], given["output"]
     if inputs is None:
-        feeds = _draw(program, given["seed"] or 0, dict(given["input_shape"]))
+        from ir_scatter.inputs.model import draw_feeds
+
+        drawn = draw_feeds(program, given["seed"] or 0, dict(given["input_shape"]))
+        for node in drawn.repeated:
+            say(f"{node}: several updates of one element, the last one stays")
+        feeds = drawn.feeds
     else:
         feeds = archive.fit_types(archive.read_arrays(inputs), program.inputs)
     found = program.run(feeds)
@@ -81,20 +76,3 @@ def _run(given: dict[str, Any]) -> int:
             say(f"{name} is {array.dtype.name}, written as {written.name}")
     write_file(output, lambda file: archive.write_arrays(file, found))
     return exits.OK
-
-
-def _draw(program: "Program", seed: int, shapes: dict[str, Shape]) -> "dict[str, Array]":
-    from ir_scatter.inputs.model import draw_feeds
-
-    drawn = draw_feeds(program, seed, shapes)
-    for node in drawn.repeated:
-        say(f"{node}: several updates of one element, the last one stays")
-    return drawn.feeds
-
-
-def _exit_code(error: Error) -> int:
-    if isinstance(error, UnreadableModel):
-        return exits.UNREADABLE
-    if isinstance(error, EvaluationFailed | UnknownOperator):
-        return exits.FINDINGS if getattr(error, "breaks_rule", False) else exits.RUNTIME
-    return exits.USAGE

@@ -5,9 +5,7 @@ from typing import Any
 import click
 
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.core.files import Source
 from ir_scatter.lint import (
-    Baseline,
     Checked,
     NodeIgnore,
     Options,
@@ -18,7 +16,7 @@ from ir_scatter.lint import (
     read_baseline,
 )
 from ir_scatter_cli import exits
-from ir_scatter_cli.files import demand_apart, find_sources, usage
+from ir_scatter_cli.files import demand_apart, find_sources
 from ir_scatter_cli.options import (
     Codes,
     SettingsCommand,
@@ -75,54 +73,34 @@ def command(node_ignores: tuple[NodeIgnore, ...] | None, /, **given: Any) -> int
         dict(given["input_shape"]),
         _STDIN_FORMATS.get(given["stdin_format"] or ""),
     )
-    new = given["write_baseline"]
-    known = None if new else _known(given["baseline"])
-    checked = _check(given, options)
-    found = make_report(checked)
-    if new:
-        write(baseline_text(found, new), new)
-        known = _known(new)
-    if known is not None:
-        found = known.new_in(found)
-    switches = {name: given[name] for name in ("quiet", "statistics", "strict")}
-    report("findings", given["format"], found, given["output"], **switches)
-    return _exit_code(found, checked, given["strict"])
-
-
-def _known(path: str | None) -> Baseline | None:
-    with usage():
-        return read_baseline(path) if path else None
-
-
-def _find(given: dict[str, Any]) -> tuple[Source, ...]:
-    """Find the files that are meant, and demand that nothing is written over them."""
-    paths, output = given["paths"], given["output"]
+    paths, output, new = given["paths"], given["output"], given["write_baseline"]
+    known = read_baseline(given["baseline"]) if given["baseline"] and not new else None
     if paths.count("-") and len(paths) > 1:
         raise click.UsageError("- cannot be mixed with other paths")
     sources = find_sources(paths, given["exclude"])
-    models = [source.path for source in sources]
-    demand_apart({"-o": output, "--write-baseline": given["write_baseline"]}, models)
+    demand_apart({"-o": output, "--write-baseline": new}, [source.path for source in sources])
     demand_apart({"-o": output}, (), [given["baseline"]])  # which may be brought up to date
-    return sources
-
-
-def _check(given: dict[str, Any], options: Options) -> list[Checked]:
-    """Check the files, and say on standard error what was passed over."""
-    sources = _find(given)
     with progress(len(sources), is_wanted=not given["quiet"]) as seen:
         checked = check_files(sources, options, jobs=given["jobs"], seen=seen)
     for one in checked:
         if given["verbose"] and one.remark:
             click.echo(f"ir-scatter: {one.remark}", err=True)
-    _demand_inputs(checked, options)
-    return checked
+    found = make_report(checked)
+    _demand_inputs(checked, found, options)
+    if new:
+        write(baseline_text(found, new), new)
+        known = read_baseline(new)
+    if known is not None:
+        found = known.new_in(found)
+    switches = {name: given[name] for name in ("quiet", "statistics", "strict")}
+    report("findings", given["format"], found, output, **switches)
+    return _exit_code(found, checked, given["strict"])
 
 
-def _demand_inputs(checked: list[Checked], options: Options) -> None:
+def _demand_inputs(checked: list[Checked], found: Report, options: Options) -> None:
     inputs = {name for one in checked for name in one.inputs}
-    is_readable = any(one.result is not None and one.result.is_readable for one in checked)
     for name in options.input_shapes:
-        if is_readable and name not in inputs:
+        if name not in inputs and any(file.is_readable for file in found.files):
             known = ", ".join(sorted(inputs)) or "none"
             raise click.UsageError(f"--input-shape: no model has an input {name!r}, expected one of {known}")
 
