@@ -148,7 +148,7 @@ def demand_same_layers(data: bytes, index: Body) -> None:
             expected = layer_of_lxml(data[start:end])
             text = data[start:end]
             assert described(parse_tree(parse_elements(text).children[0])) == described(expected)
-            assert described(parse_layer(data, start, end)) == described(expected)
+            assert described(parse_layer(text)) == described(expected)
 
 
 def layer_of_lxml(text: bytes) -> LayerText:

@@ -1,8 +1,8 @@
 """The graph of an IR: nodes and values made from its index when somebody asks for them."""
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from ir_scatter.core.diagnostics import Location
@@ -27,43 +27,30 @@ Port: TypeAlias = tuple[bytes, bytes]
 _Source: TypeAlias = tuple[ElementType, Shape, Callable[[], memoryview | None] | None]
 """Type and shape of what feeds an input, and what gives its bytes if it is a Const."""
 
-Declared: TypeAlias = tuple[ElementType | None, Shape, tuple[int, ...] | None]
-"""Element type, shape, and the shape again if it is static."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IrFile:
-    """What all graphs of one file share.
-
-    Attributes:
-        text: the `.xml`.
-        weights: the `.bin`; None if there can be none.
-        options: how it is read.
-    """
+    """What all graphs of one file share: the `.xml`, and the `.bin` unless there can be none."""
 
     text: XmlText
     weights: Weights | None
     options: ReadOptions
-    _declared: dict[tuple[bytes, bytes], Declared] = field(default_factory=dict)
-
-    def declared(self, type: bytes, shape: bytes) -> Declared:
-        """Return what `<data>` of a Const says that the index has read; equal texts are read once."""
-        known = self._declared.get((type, shape))
-        if known is None:
-            texts = type.decode("utf-8", "replace"), shape.decode("utf-8", "replace")
-            known = self._declared[type, shape] = _declared(*texts)
-        return known
 
 
-def _declared(type: str, shape: str | None) -> Declared:
+@lru_cache(1 << 10)
+def _declared(type: bytes, shape: bytes | None) -> tuple[ElementType | None, Shape]:
     """Return what `<data>` of a Const or Parameter says; None for what is no type or no shape."""
     try:
-        parsed = None if shape is None else parse_shape(shape)
+        parsed = None if shape is None else parse_shape(shape.decode("utf-8", "replace"))
     except ValueError:
         parsed = None
-    if parsed is not None and len(parsed) > MAX_RANK:
-        parsed = None
-    return from_element_type(type.strip()), parsed, static(parsed)
+    too_many = parsed is not None and len(parsed) > MAX_RANK
+    return from_element_type(type.decode("utf-8", "replace").strip()), None if too_many else parsed
+
+
+def _declared_by(attributes: Mapping[str, str]) -> tuple[ElementType | None, Shape]:
+    shape = attributes.get("shape")
+    return _declared(attributes.get("element_type", "").encode(), None if shape is None else shape.encode())
 
 
 class IrConstant(Constant):
@@ -85,15 +72,13 @@ class IrConstant(Constant):
 
     def view(self) -> memoryview | None:
         """Return the bytes, None where they cannot be had."""
-        if self._weights is None or self._place is None:
-            return None
-        return self._weights.view(*self._place)
+        return None if self._weights is None or self._place is None else self._weights.view(*self._place)
 
     def _decoded(self) -> "Array | None":
         view = self.view()
-        if view is None or self.element_type is None:
-            return None
-        return decode(view, self.element_type, self.shape)
+        return (
+            None if view is None or self.element_type is None else decode(view, self.element_type, self.shape)
+        )
 
 
 def byte_range(layer: LayerText) -> tuple[int, int] | None:
@@ -104,12 +89,14 @@ def byte_range(layer: LayerText) -> tuple[int, int] | None:
     return int(offset), int(size)
 
 
-def _declared_by(layer: LayerText) -> Declared:
-    return _declared(layer.attributes.get("element_type", ""), layer.attributes.get("shape"))
-
-
 class IrGraph(Graph):
-    """The main graph of an IR, or a body; a node's handle is the key of its layer."""
+    """The main graph of an IR, or a body; a node's handle is the key of its layer.
+
+    Attributes:
+        graphs: the bodies of a layer.
+        layer: a layer as written.
+        node: the node of a layer.
+    """
 
     def __init__(
         self, file: IrFile, body: Body, owner: Node | None = None, outer: "IrGraph | None" = None
@@ -120,21 +107,18 @@ class IrGraph(Graph):
         self.outer = outer
         self.name = body.name
         self.scope = f"{owner.scope}:{body.name}/" if owner else ""
-        self._nodes: dict[bytes, Node] = {}
-        self._layers: dict[bytes, LayerText] = {}
-        self._values: dict[Port, Value | None] = {}
-        self._bodies: dict[bytes, dict[str, IrGraph]] = {}
-        self._locations: dict[bytes, Location] = {}
-        self._output_ports: dict[bytes, dict[bytes, tuple[int, PortText]]] = {}
+        self.graphs: Callable[[bytes], dict[str, IrGraph]] = cache(self._make_graphs)
+        self.layer: Callable[[bytes], LayerText] = cache(lambda key: parse_layer(self.text_of(key)))
+        self.node: Callable[[bytes], Node] = cache(self._make_node)
+        self._value: Callable[[Port], Value | None] = cache(self._find_value)
+        self._location: Callable[[bytes], Location] = cache(self._find_location)
+        self._output_ports: Callable[[bytes], dict[bytes, int]] = cache(self._number_outputs)
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
         """Yield every node, those of bodies included, in the order of the file."""
-        lowered = None if types is None else {type.lower().encode() for type in types}
-        wanted: dict[bytes, bool] = {}
+        wanted = None if types is None else {type.lower().encode() for type in types}
         for key, (type, _, _) in self.body.layers.items():
-            if type not in wanted:
-                wanted[type] = lowered is None or type.lower() in lowered
-            if wanted[type]:
+            if wanted is None or type.lower() in wanted:
                 yield self.node(key)
             if self.body.bodies and key in self.body.bodies:
                 for graph in self.graphs(key).values():
@@ -149,13 +133,9 @@ class IrGraph(Graph):
             inner = [body for key in graph.body.bodies for body in graph.graphs(key).values()]
             pending.extend(reversed(inner))
 
-    def graphs(self, key: bytes) -> "dict[str, IrGraph]":
-        """Return the bodies of a layer."""
-        if key not in self._bodies:
-            bodies = self.body.bodies.get(key, {})
-            node = self.node(key)
-            self._bodies[key] = {name: IrGraph(self.file, body, node, self) for name, body in bodies.items()}
-        return self._bodies[key]
+    def _make_graphs(self, key: bytes) -> "dict[str, IrGraph]":
+        bodies = self.body.bodies.get(key, {})
+        return {name: IrGraph(self.file, body, self.node(key), self) for name, body in bodies.items()}
 
     def text_of(self, key: bytes) -> bytes:
         """Return the text of a layer without its bodies."""
@@ -172,30 +152,14 @@ class IrGraph(Graph):
         """Return all that stands in a layer but its bodies."""
         return parse_elements(self.text_of(key)).children[0]
 
-    def layer(self, key: bytes) -> LayerText:
-        """Return a layer as written."""
-        layer = self._layers.get(key)
-        if layer is None:
-            data, (_, start, end) = self.file.text.data, self.body.layers[key]
-            if key in self.body.bodies:
-                data = self.text_of(key)
-                start, end = 0, len(data)
-            layer = self._layers[key] = parse_layer(data, start, end)
-        return layer
-
     def type_of(self, key: bytes) -> bytes:
         """Return the type of a layer in lower case; b"" if there is no such layer."""
         span = self.body.layers.get(key)
         return b"" if span is None else span[0].lower()
 
-    def node(self, key: bytes) -> Node:
-        """Return the node of a layer."""
-        node = self._nodes.get(key)
-        if node is None:
-            layer, type = self.layer(key), self.body.layers[key][0].decode("utf-8", "replace")
-            name = layer.name or f"layer_{self.id_of(key)}"
-            node = self._nodes[key] = Node(self, OPENVINO, type, layer.version, name, key)
-        return node
+    def _make_node(self, key: bytes) -> Node:
+        layer, type = self.layer(key), self.body.layers[key][0].decode("utf-8", "replace")
+        return Node(self, OPENVINO, type, layer.version, layer.name or f"layer_{self.id_of(key)}", key)
 
     @staticmethod
     def id_of(key: bytes) -> str:
@@ -214,8 +178,8 @@ class IrGraph(Graph):
 
     def outputs_of(self, node: Node) -> tuple[Value, ...]:
         """Return the values at the output ports."""
-        key: bytes = node.handle
-        return tuple([self._make_value(key, *found) for found in enumerate(self.layer(key).outputs)])
+        ports = self.layer(node.handle).outputs
+        return tuple([self._make_value(node.handle, index, port) for index, port in enumerate(ports)])
 
     def attributes_of(self, node: Node) -> Mapping[str, str]:
         """Return the attributes of `<data>` as text."""
@@ -227,10 +191,10 @@ class IrGraph(Graph):
 
     def location_of(self, node: Node) -> Location:
         """Return the place of the layer's start tag; one object, as many findings may name a long scope."""
-        key: bytes = node.handle
-        if key not in self._locations:
-            self._locations[key] = self.file.text.location(self.body.layers[key][1], node.scope)
-        return self._locations[key]
+        return self._location(node.handle)
+
+    def _find_location(self, key: bytes) -> Location:
+        return self.file.text.location(self.body.layers[key][1], self.node(key).scope)
 
     def keys_of(self, type: bytes) -> list[bytes]:
         """Return the keys of all layers of a type, which is written in lower case."""
@@ -249,77 +213,60 @@ class IrGraph(Graph):
 
     def value(self, producer: Port | None) -> Value | None:
         """Return the value of a layer's output port, None if there is no such port."""
-        if producer is None:
-            return None
-        try:
-            return self._values[producer]
-        except KeyError:
-            value = self._values[producer] = self._find_value(*producer)
-            return value
+        return None if producer is None else self._value(producer)
 
-    def _find_value(self, key: bytes, port_id: bytes) -> Value | None:
-        if key in self.body.constants and port_id == b"0" and not self.file.options.shapes:
-            constant = self._indexed_constant(key)
-            if constant is not None:
-                return Value(
-                    None, constant.element_type, constant.shape, partial(self.node, key), 0, constant
-                )
-        found = self.output_port(key, port_id)
-        return None if found is None else self._make_value(key, *found)
+    def _find_value(self, producer: Port) -> Value | None:
+        key, id = producer
+        if id == b"0" and key in self.body.constants and not self.file.options.shapes:
+            value = self._make_value(key, 0, None)
+            if value.constant is not None:  # if its type or shape is not known, what the port says counts
+                return value
+        found = self._output_ports(key).get(id)
+        return None if found is None else self._make_value(key, found, self.layer(key).outputs[found])
 
-    def output_port(self, key: bytes, id: bytes) -> tuple[int, PortText] | None:
-        """Return an output port and its number, the first one's of equal ids."""
-        if key not in self.body.layers:
-            return None
-        ports = self._output_ports.get(key)
-        if ports is None:
-            numbered = reversed([*enumerate(self.layer(key).outputs)])
-            ports = self._output_ports[key] = {port.id: (number, port) for number, port in numbered}
-        return ports.get(id)
+    def _number_outputs(self, key: bytes) -> dict[bytes, int]:
+        """Return the numbers of the output ports by id, the first one's of equal ids."""
+        outputs = self.layer(key).outputs if key in self.body.layers else ()
+        return {port.id: number for number, port in reversed([*enumerate(outputs)])}
 
     def has_output(self, key: bytes, id: bytes) -> bool:
         """Tell whether a layer has an output port."""
-        return (id == b"0" and key in self.body.constants) or self.output_port(key, id) is not None
+        return (id == b"0" and key in self.body.constants) or id in self._output_ports(key)
 
-    def indexed_declaration(self, key: bytes) -> Declared:
-        """Return what a Const says that the index has read."""
-        type, shape, _, _ = self.body.constants[key]
-        return self.file.declared(type, shape)
+    def _constant(self, key: bytes) -> tuple[ElementType | None, Shape, tuple[int, int] | None]:
+        """Return type, shape and place of a Const, without parsing it if the index has read it."""
+        if key in self.body.constants:
+            type, shape, offset, size = self.body.constants[key]
+            return *_declared(type, shape), (int(offset), int(size))
+        layer = self.layer(key)
+        return *_declared_by(layer.attributes), byte_range(layer)
 
-    def _indexed_constant(self, key: bytes) -> IrConstant | None:
-        """Return a Const that the index has read, without parsing the layer.
-
-        None if its type or shape is not known, so that what its port says counts.
-        """
-        element_type, _, shape = self.indexed_declaration(key)
-        if shape is None or element_type is None:
-            return None
-        _, _, offset, size = self.body.constants[key]
-        place = int(offset), int(size)
-        return IrConstant(partial(self.node, key), element_type, shape, self.file.weights, place)
-
-    def _make_value(self, key: bytes, index: int, port: PortText) -> Value:
-        type = self.type_of(key)
+    def _make_value(self, key: bytes, index: int, port: PortText | None) -> Value:
+        type, node = self.type_of(key), partial(self.node, key)
+        stored_type, stored_shape = (port.element_type, port.shape) if port else (None, None)
         if type == PARAMETER:
-            return self._parameter(self.node(key), port)
-        element_type, shape, constant = port.element_type, port.shape, None
+            return self._parameter(node(), stored_type, stored_shape)
+        element_type, shape, constant = stored_type, stored_shape, None
         if type == CONST:
-            layer = self.layer(key)
-            element_type, shape, known = _declared_by(layer)
+            element_type, shape, place = self._constant(key)
+            known = static(shape)
             if element_type is not None and known is not None:
-                node = partial(self.node, key)
-                constant = IrConstant(node, element_type, known, self.file.weights, byte_range(layer))
+                constant = IrConstant(node, element_type, known, self.file.weights, place)
         if self.file.options.shapes:
             propagated = self.file.options.shapes.get(self.node(key).scope, ())
             shape = propagated[index] if index < len(propagated) else shape
         return Value(
-            None, element_type, shape, partial(self.node, key), index, constant, None,
-            port.element_type, port.shape, type.decode("utf-8", "replace"),
+            None, element_type, shape, node, index, constant, None, stored_type, stored_shape,
+            type.decode("utf-8", "replace"),
         )  # fmt: skip
 
-    def _parameter(self, node: Node, port: PortText) -> Value:
-        element_type, shape, _ = _declared_by(self.layer(node.handle))
-        shape = self._given_shape(node, shape)
+    def _parameter(self, node: Node, stored_type: ElementType | None, stored_shape: Shape) -> Value:
+        options = self.file.options
+        element_type, shape = _declared_by(node.attributes)
+        shape = next(iter(options.shapes.get(node.scope, ())), shape)
+        if self.owner is None and options.input_shapes:
+            for name in self.parameter_names(node.handle) & options.input_shapes.keys():
+                shape = options.input_shapes[name]
         fed = self._fed_from_outside(node.handle)
         constant, producer, output, is_input = None, node, 0, True
         if fed is not None and agree(fed.shape, shape):
@@ -327,16 +274,9 @@ class IrGraph(Graph):
             constant, output, is_input = fed.constant, fed.output, fed.is_input
             producer = fed.producer or node
         return Value(
-            node.name, element_type, shape, producer, output, constant, None, port.element_type,
-            port.shape, is_input=is_input,
+            node.name, element_type, shape, producer, output, constant, None, stored_type, stored_shape,
+            is_input=is_input,
         )  # fmt: skip
-
-    def _given_shape(self, node: Node, shape: Shape) -> Shape:
-        if self.owner is None and self.file.options.input_shapes:
-            for name in self.parameter_names(node.handle) & self.file.options.input_shapes.keys():
-                return self.file.options.input_shapes[name]
-        propagated = self.file.options.shapes.get(node.scope)
-        return propagated[0] if propagated else shape
 
     def _fed_from_outside(self, key: bytes) -> Value | None:
         """Return the input of the owner that a Parameter is at every iteration."""
@@ -355,9 +295,8 @@ class IrGraph(Graph):
         """
         if self.owner is None or self.outer is None:
             return {}
-        key: bytes = self.owner.handle
-        layer = self.outer.element(key)
-        numbered = reversed([*enumerate(self.outer.layer(key).inputs)])
+        layer = self.outer.element(self.owner.handle)
+        numbered = reversed([*enumerate(self.outer.layer(self.owner.handle).inputs)])
         ports = {port.id: number for number, port in numbered}
         replaced = {id_in(edge, "to-layer") for edge in layer.iterfind("back_edges/edge")}
         found = {}
@@ -396,15 +335,14 @@ class IrGraph(Graph):
             return None
         key, id = origin
         if key in self.body.constants:
-            element_type, _, shape = self.indexed_declaration(key)
-            if id != b"0" or element_type is None or shape is None or weights is None:
+            element_type, shape, place = self._constant(key)
+            if id != b"0" or element_type is None or not is_static(shape) or weights is None or place is None:
                 return None
-            _, _, offset, size = self.body.constants[key]
-            return element_type, shape, partial(weights.view, int(offset), int(size))
-        found = self.output_port(key, id)
+            return element_type, shape, partial(weights.view, *place)
+        found = self._output_ports(key).get(id)
         if found is None or self.type_of(key) in {CONST, PARAMETER, *self._scatters}:
             return None
-        port = found[1]
+        port = self.layer(key).outputs[found]
         if port.element_type is None or not is_static(port.shape):
             return None
         return port.element_type, port.shape, None

@@ -63,12 +63,12 @@ class LayerText(NamedTuple):
 _Rest: TypeAlias = tuple[dict[str, str], tuple[PortText, ...], tuple[PortText, ...]]
 
 
-def parse_layer(data: bytes, start: int, end: int) -> LayerText:
-    """Parse the layer in `data[start:end]`, which holds no bodies."""
-    head = _HEAD.match(data, start, end)
-    rest = _parse_rest(data[head.end() : end]) if head else None
+def parse_layer(text: bytes) -> LayerText:
+    """Parse a layer that holds no bodies."""
+    head = _HEAD.match(text)
+    rest = _parse_rest(text[head.end() :]) if head else None
     if head is None or rest is None:
-        return parse_tree(parse_elements(data[start:end]).children[0])
+        return parse_tree(parse_elements(text).children[0])
     return LayerText(_decoded(head[1]), None if head[2] is None else _decoded(head[2]), *rest)
 
 
