@@ -3,9 +3,8 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from functools import cached_property, lru_cache
 
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import from_element_type, is_dynamic_word
@@ -20,28 +19,13 @@ _PORT = re.compile(rb'<port id="(0|[1-9]\d*)"')
 _BAD_DIM = re.compile(rb"<dim(?!>(?:-1|\d{1,18})</dim>)")
 _NODES_NAMED = 5
 _NAME_LIMIT = 200
-_FEW = 8
 
 
 def find_defects(graph: IrGraph) -> Iterator[Defect]:
     """Yield what is broken in the file itself, body by body, then what is wrong with constants."""
     for body in graph.with_bodies():
         yield from _Structure(body).defects()
-    yield from _Constants(graph).defects()
-
-
-class _Ports(NamedTuple):
-    """The ids of a layer's ports.
-
-    Attributes:
-        inputs: in the order of the file.
-        outputs: quick to search.
-        repeated: how often an id is used that is used more than once, those of inputs first.
-    """
-
-    inputs: tuple[bytes, ...]
-    outputs: Collection[bytes]
-    repeated: tuple[tuple[bytes, int], ...] = ()
+    yield from _constants(graph)
 
 
 class _Structure:
@@ -50,32 +34,9 @@ class _Structure:
     def __init__(self, graph: IrGraph) -> None:
         self.graph = graph
         self.body: Body = graph.body
-        self.data = graph.file.text.data
-        self.ports: dict[bytes, _Ports] = {}
-        self.has_bad_numbers = False
 
     def defects(self) -> Iterator[Defect]:
         """Yield the defects of this body."""
-        yield from self._ids()
-        yield from self._types()
-        is_sound = self._is_sound()
-        if self.has_bad_numbers:
-            yield from self._port_numbers()
-        if is_sound:
-            return
-        for key in self.body.layers:
-            yield from self._layer(key)
-        for to, fed in self.body.edges.items():
-            for edge in fed if to not in self.body.layers else ():
-                message = f"an edge goes to layer {_text(to)}, which does not exist"
-                yield Defect("dangling-edge", message, self._edge_location(edge))
-        yield from self._cycles()
-
-    def _defect(self, kind: str, message: str, key: bytes, port: int | None = None) -> Defect:
-        node = self.graph.node(key)
-        return Defect(kind, message, node.location, node, port)
-
-    def _ids(self) -> Iterator[Defect]:
         for key in self.body.repeated_layers:
             repeated = _text(key.partition(b"\0")[0])
             yield self._defect("duplicate-id", f"layer id {repeated} is used twice, expected once", key)
@@ -83,113 +44,95 @@ class _Structure:
             if not _is_number(key) and b"\0" not in key:
                 id = shown(self.graph.id_of(key))
                 yield self._defect("bad-number", f"layer id is {id!r}, expected a number", key)
-
-    def _port_numbers(self) -> Iterator[Defect]:
-        for key in self.body.layers:
-            layer = self.graph.layer(key)
-            for port in (*layer.inputs, *layer.outputs):
-                if not _is_number(port.id):
-                    id = shown(port.id.decode("utf-8", "replace"))
-                    yield self._defect("bad-number", f"port id is {id!r}, expected a number", key)
-                for text in port.bad_dims:
-                    found = f"a dimension of port {_text(port.id)} is {shown(text)!r}"
-                    yield self._defect("bad-number", f"{found}, expected a number >= -1", key)
-
-    def _types(self) -> Iterator[Defect]:
         for key, (type, _, _) in self.body.layers.items():
             if type == b"Constant":
                 message = "the type is 'Constant', expected 'Const': OpenVINO's process ends here"
                 yield self._defect("unknown-type", message, key)
             elif not type:
                 yield self._defect("unknown-type", "the layer has no type, expected one", key)
+        if self._is_sound_by_counts():
+            return
+        for key in self.body.layers:
+            yield from self._numbers(key)
+        for key in self.body.layers:
+            yield from self._ports(key)
+        for to, fed in self.body.edges.items():
+            for edge in fed if to not in self.body.layers else ():
+                message = f"an edge goes to layer {_text(to)}, which does not exist"
+                yield Defect("dangling-edge", message, self._edge_location(edge))
+        predecessors = {key: [edge[0] for edge in self.body.edges.get(key, ())] for key in self.body.layers}
+        for cycle in find_cycles(predecessors):
+            names = ", ".join(_name(self.graph.node(key).name) for key in cycle[:_NODES_NAMED])
+            more = f" and {len(cycle) - _NODES_NAMED} more" if len(cycle) > _NODES_NAMED else ""
+            message = f"layers depend on each other in a cycle: {names}{more}"
+            yield self._defect("cycle", message, cycle[0])
 
-    def _is_sound(self) -> bool:
-        """Collect the ports, and tell whether every edge fits and comes from a layer before."""
-        counted = self._counted_ports()
-        return (counted is not None and self._fit(counted)) or self._fit(self._listed_ports())
+    def _defect(self, kind: str, message: str, key: bytes, port: int | None = None) -> Defect:
+        node = self.graph.node(key)
+        return Defect(kind, message, node.location, node, port)
 
-    def _fit(self, layers: Iterable[tuple[bytes, _Ports]]) -> bool:
-        edges, collected = self.body.edges, self.ports
-        collected.clear()
-        is_sound, seen = not self.body.repeated_layers, 0
-        for key, ports in layers:
-            fed = edges.get(key)
-            if fed is None:
-                is_sound = is_sound and not ports.inputs
-            else:
-                seen += 1
-                is_sound = is_sound and not ports.repeated and self._fits(fed, ports)
-            collected[key] = ports
-        return is_sound and seen == len(edges)
+    def _is_sound_by_counts(self) -> bool:
+        """Tell whether every edge fits and comes from a layer before, without parsing any layer.
 
-    def _counted_ports(self) -> list[tuple[bytes, _Ports]] | None:
-        """Return the ports of the layers by counting them; None if that does not tell their ids.
-
-        Where every layer numbers its ports from 0 on, inputs first, counts say everything. A
-        section that is written in an unusual way is counted wrongly; its edges then do not fit.
+        Where every layer numbers its ports from 0 on, inputs first, counts say everything. A section that
+        is written in an unusual way is counted wrongly; its edges then do not fit.
         """
-        data, find, count = self.data, self.data.find, self.data.count
-        if (
-            self.body.bodies
-            or self.graph.file.text.has_asides
-            or _BAD_DIM.search(data, self.body.start, self.body.end)
-        ):
-            return None
-        found: list[tuple[bytes, _Ports]] = []
-        expected: list[bytes] = []
-        known: dict[tuple[int, int], tuple[_Ports, list[bytes]]] = {}
-        for key, (_, start, end) in self.body.layers.items():
+        body, text = self.body, self.graph.file.text
+        data, find, count = text.data, text.data.find, text.data.count
+        is_unusual = body.bodies or body.repeated_layers or text.has_asides
+        if is_unusual or _BAD_DIM.search(data, body.start, body.end):
+            return False
+        ids: list[bytes] = []
+        outputs: dict[bytes, frozenset[bytes]] = {}
+        known: dict[tuple[int, int], tuple[list[bytes], frozenset[bytes], frozenset[bytes]]] = {}
+        for key, (_, start, end) in body.layers.items():
             middle = find(b"<output>", start, end)
             middle = end if middle < 0 else middle
             counts = count(b"<port", start, middle), count(b"<port", middle, end)
             if counts not in known:
-                ids = [b"%d" % number for number in range(sum(counts))]
-                ports = _Ports(tuple(ids[: counts[0]]), _searchable(ids[counts[0] :]))
-                known[counts] = ports, ids
-            ports, ids = known[counts]
-            expected += ids
-            found.append((key, ports))
-        written = _PORT.findall(data, self.body.start, self.body.end)
-        return found if written == expected else None
-
-    def _listed_ports(self) -> Iterator[tuple[bytes, _Ports]]:
-        """Yield the ports of the layers by parsing each layer."""
-        for key in self.body.layers:
-            layer = self.graph.layer(key)
-            for port in (*layer.inputs, *layer.outputs):
-                if port.bad_dims or not _is_number(port.id):
-                    self.has_bad_numbers = True
-            inputs = tuple(port.id for port in layer.inputs)
-            outputs = tuple(port.id for port in layer.outputs)
-            yield key, _Ports(inputs, _searchable(outputs), (*_repeated(inputs), *_repeated(outputs)))
-
-    def _fits(self, fed: list[Edge], ports: _Ports) -> bool:
-        """Tell whether the edges into a layer feed each input once, from layers already seen."""
-        inputs = _searchable(ports.inputs)
-        if len(fed) != len(inputs) or (len(fed) > 1 and len({edge[3] for edge in fed}) != len(fed)):
-            return False
-        for origin, port, _, to_port in fed:
-            producer = self.ports.get(origin)
-            if producer is None or port not in producer[1] or to_port not in inputs:
+                own = [b"%d" % number for number in range(sum(counts))]
+                known[counts] = own, frozenset(own[: counts[0]]), frozenset(own[counts[0] :])
+            own, inputs, made = known[counts]
+            fed = body.edges.get(key, ())
+            if len(fed) != len(inputs) or (fed and {edge[3] for edge in fed} != inputs):
                 return False
-        return True
+            for origin, port, _, _ in fed:
+                if port not in outputs.get(origin, ()):
+                    return False
+            outputs[key] = made
+            ids += own
+        is_complete = body.edges.keys() <= outputs.keys()
+        return is_complete and _PORT.findall(data, body.start, body.end) == ids
 
-    def _layer(self, key: bytes) -> Iterator[Defect]:
+    def _numbers(self, key: bytes) -> Iterator[Defect]:
+        """Yield what is no number in the ports of a layer."""
+        layer = self.graph.layer(key)
+        for port in (*layer.inputs, *layer.outputs):
+            if not _is_number(port.id):
+                id = shown(port.id.decode("utf-8", "replace"))
+                yield self._defect("bad-number", f"port id is {id!r}, expected a number", key)
+            for text in port.bad_dims:
+                found = f"a dimension of port {_text(port.id)} is {shown(text)!r}"
+                yield self._defect("bad-number", f"{found}, expected a number >= -1", key)
+
+    def _ports(self, key: bytes) -> Iterator[Defect]:
         """Yield what is wrong with the ports of a layer and the edges into it."""
-        ports = self.ports[key]
-        for id, count in ports.repeated:
-            message = f"port id {_text(id)} is used {count} times, expected once"
-            yield self._defect("duplicate-id", message, key)
+        layer = self.graph.layer(key)
+        for ports in (layer.inputs, layer.outputs):
+            for id, count in Counter(port.id for port in ports).items() if len(ports) > 1 else ():
+                if count > 1:
+                    message = f"port id {_text(id)} is used {count} times, expected once"
+                    yield self._defect("duplicate-id", message, key)
         if b"\0" in key:
             return
         fed = self.body.edges.get(key, [])
-        counts = Counter(edge[3] for edge in fed)
-        for index, id in enumerate(ports.inputs):
-            if counts[id] != 1:
-                found = "no edge goes" if counts[id] == 0 else f"{counts[id]} edges go"
-                kind = "duplicate-edge" if counts[id] else "unconnected-input"
-                yield self._defect(kind, f"{found} to port {_text(id)}, expected one", key, index)
-        indices = {id: index for index, id in enumerate(ports.inputs)}
+        counts = Counter([edge[3] for edge in fed])
+        for index, port in enumerate(layer.inputs):
+            if counts[port.id] != 1:
+                found = f"{counts[port.id]} edges go" if counts[port.id] else "no edge goes"
+                kind = "duplicate-edge" if counts[port.id] else "unconnected-input"
+                yield self._defect(kind, f"{found} to port {_text(port.id)}, expected one", key, index)
+        indices = {port.id: index for index, port in enumerate(layer.inputs)}
         for edge in fed:
             yield from self._edge(edge, indices)
 
@@ -200,14 +143,10 @@ class _Structure:
             node = self.graph.node(to)
             message = f"an edge goes to port {_text(to_port)} of {_name(node.name)}, which has no such input"
             yield Defect("unknown-port", message, self._edge_location(edge), node)
-        producer = self.ports.get(origin)
-        if producer is not None and port in producer.outputs:
-            return
-        missing = f"layer {_text(origin)}"
-        if producer is not None:
-            missing = f"port {_text(port)} of {missing}"
-        message = f"port {_text(to_port)} is fed by {missing}, which does not exist"
-        yield self._defect("unknown-value", message, to, indices.get(to_port))
+        if port not in self.graph.output_ports(origin):
+            missing = f"port {_text(port)} of " if origin in self.body.layers else ""
+            message = f"port {_text(to_port)} is fed by {missing}layer {_text(origin)}, which does not exist"
+            yield self._defect("unknown-value", message, to, indices.get(to_port))
 
     def _edge_location(self, edge: Edge) -> Location:
         return self.graph.file.text.location(self._edge_starts[edge], self.graph.scope.rstrip("/"))
@@ -215,90 +154,59 @@ class _Structure:
     @cached_property
     def _edge_starts(self) -> dict[Edge, int]:
         """The first byte of every edge, the first one's for equal edges."""
-        return {place.edge: place.start for place in reversed([*edge_places(self.data, self.body)])}
-
-    def _cycles(self) -> Iterator[Defect]:
-        predecessors = {key: [edge[0] for edge in self.body.edges.get(key, ())] for key in self.body.layers}
-        for cycle in find_cycles(predecessors):
-            names = ", ".join(_name(self.graph.node(key).name) for key in cycle[:_NODES_NAMED])
-            more = f" and {len(cycle) - _NODES_NAMED} more" if len(cycle) > _NODES_NAMED else ""
-            message = f"layers depend on each other in a cycle: {names}{more}"
-            yield self._defect("cycle", message, cycle[0])
+        places = edge_places(self.graph.file.text.data, self.body)
+        return {place.edge: place.start for place in reversed([*places])}
 
 
-class _Constants:
-    """Looks at every Const and Parameter of a graph and its bodies; equal declarations are judged once."""
-
-    def __init__(self, graph: IrGraph) -> None:
-        self.graph = graph
-        self.weights = graph.file.weights
-        self.available = None if self.weights is None else self.weights.size
-        self.count = 0
-        self._needed: dict[tuple[bytes, bytes], int | None] = {}
-
-    def defects(self) -> Iterator[Defect]:
-        """Yield the defects, the missing `.bin` last."""
-        for graph in self.graph.with_bodies():
-            constants = graph.body.constants
-            yield from self._indexed(graph)
-            for key, (type, _, _) in graph.body.layers.items():
-                if type.lower() in {CONST, PARAMETER} and key not in constants:
-                    yield from self._declared(graph, key)
-        if self.count and self.available is None:
-            yield self._missing()
-
-    def _indexed(self, graph: IrGraph) -> Iterator[Defect]:
-        """Check the Consts that the index has read."""
-        end = sys.maxsize if self.available is None else self.available
-        for key, (type, shape, offset, size) in graph.body.constants.items():
-            if (type, shape) not in self._needed:
-                texts = type.decode("utf-8", "replace"), shape.decode("utf-8", "replace")
-                self._needed[type, shape] = _needed_bytes(*texts)
-            needed, first, length = self._needed[type, shape], int(offset), int(size)
-            if needed is None:
-                yield from self._declared(graph, key)
-            elif length < needed or first + length > end:
-                yield from self._place(graph, key, first, length, needed)
-            else:
-                self.count += 1
-
-    def _declared(self, graph: IrGraph, key: bytes) -> Iterator[Defect]:
-        """Check a declaration that is wrong, or written in another order."""
-        layer, node = graph.layer(key), graph.node(key)
-        shape, type = layer.attributes.get("shape"), layer.attributes.get("element_type", "")
-        problems = list(_problems(type, shape))
-        is_const = graph.type_of(key) == CONST
-        place = byte_range(layer) if is_const else None
-        if is_const and place is None:
-            texts = [layer.attributes.get(name) for name in ("offset", "size")]
-            offset, size = (None if text is None else shown(text) for text in texts)
-            problems.append(f"offset and size are {offset!r} and {size!r}, expected numbers")
-        for problem in problems:
-            yield Defect("bad-number", problem, node.location, node)
-        if place is not None:
-            needed = None if problems else _needed_bytes(type, shape or "")
-            yield from self._place(graph, key, *place, needed or 0)
-
-    def _place(self, graph: IrGraph, key: bytes, offset: int, size: int, needed: int) -> Iterator[Defect]:
-        self.count += 1
-        if size < needed:
-            message = f"the constant has {counted(size, 'byte')}, its type and shape need {needed}"
-            yield Defect("constant-size", message, graph.node(key).location, graph.node(key))
-        if self.available is not None and offset + size > self.available and self.weights is not None:
-            name = self.weights.path.name
-            message = f"the constant ends at byte {offset + size} of {name}, which has {self.available}"
-            yield Defect("weights-truncated", message, graph.node(key).location, graph.node(key))
-
-    def _missing(self) -> Defect:
-        constants = "1 constant is" if self.count == 1 else f"{self.count} constants are"
-        if self.weights is None:
-            reason = "there is no .bin beside standard input"
-        else:
-            reason = f"{self.weights.path.name} cannot be read ({self.weights.error})"
-        message = f"{reason}: the values of {constants} unknown"
-        return Defect("weights-missing", message, Location(self.graph.file.text.path))
+def _constants(net: IrGraph) -> Iterator[Defect]:
+    """Yield what is wrong with every Const and Parameter, bodies included, the missing `.bin` last."""
+    weights = net.file.weights
+    available = None if weights is None else weights.size
+    end = sys.maxsize if available is None else available
+    count = 0
+    for graph in net.with_bodies():
+        indexed = graph.body.constants
+        for key, (type, shape, offset, size) in indexed.items():
+            needed = _needed_bytes(type.decode("utf-8", "replace"), shape.decode("utf-8", "replace"))
+            if needed is None or int(size) < needed or int(offset) + int(size) > end:
+                yield from _declaration(graph, key)
+        for key, (type, _, _) in graph.body.layers.items():
+            if type.lower() in {CONST, PARAMETER} and key not in indexed:
+                yield from _declaration(graph, key)
+        if available is None:
+            count += sum(graph.constant(key)[2] is not None for key in graph.keys_of(CONST))
+    if count:
+        constants = "1 constant is" if count == 1 else f"{count} constants are"
+        reason = f"{weights.path.name} cannot be read ({weights.error})" if weights else ""
+        message = f"{reason or 'there is no .bin beside standard input'}: the values of {constants} unknown"
+        yield Defect("weights-missing", message, Location(net.file.text.path))
 
 
+def _declaration(graph: IrGraph, key: bytes) -> Iterator[Defect]:
+    """Yield what is wrong with a Const or a Parameter."""
+    layer, node, weights = graph.layer(key), graph.node(key), graph.file.weights
+    shape, type = layer.attributes.get("shape"), layer.attributes.get("element_type", "")
+    problems = list(_problems(type, shape))
+    is_const = graph.type_of(key) == CONST
+    place = byte_range(layer) if is_const else None
+    if is_const and place is None:
+        texts = [layer.attributes.get(name) for name in ("offset", "size")]
+        offset, size = (None if text is None else shown(text) for text in texts)
+        problems.append(f"offset and size are {offset!r} and {size!r}, expected numbers")
+    for problem in problems:
+        yield Defect("bad-number", problem, node.location, node)
+    if place is None:
+        return
+    needed = (not problems and _needed_bytes(type, shape or "")) or 0
+    if place[1] < needed:
+        message = f"the constant has {counted(place[1], 'byte')}, its type and shape need {needed}"
+        yield Defect("constant-size", message, node.location, node)
+    if weights is not None and weights.size is not None and sum(place) > weights.size:
+        message = f"the constant ends at byte {sum(place)} of {weights.path.name}, which has {weights.size}"
+        yield Defect("weights-truncated", message, node.location, node)
+
+
+@lru_cache(1 << 10)
 def _needed_bytes(type: str, shape: str) -> int | None:
     """Return the bytes of a constant; 0 if its type has no size, None if something is wrong."""
     if any(_problems(type, shape)):
@@ -327,16 +235,6 @@ def _problems(type: str, shape: str | None) -> Iterator[str]:
 
 def _is_number(id: bytes) -> bool:
     return id.isdigit() and len(id) < 20
-
-
-def _searchable(ids: Sequence[bytes]) -> Collection[bytes]:
-    return ids if len(ids) <= _FEW else frozenset(ids)
-
-
-def _repeated(ids: Sequence[bytes]) -> Iterable[tuple[bytes, int]]:
-    if len({*ids}) == len(ids):
-        return ()
-    return ((id, count) for id, count in Counter(ids).items() if count > 1)
 
 
 def _text(id: bytes) -> str:

@@ -1,6 +1,7 @@
 """How values flow through an IR: edges, port maps and back edges."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from ir_scatter.core.dataflow import (
@@ -18,12 +19,11 @@ from ir_scatter.core.dataflow import (
     Slice,
     Source,
 )
-from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.model import Model, Node, Value
-from ir_scatter.core.shapes import Shape, counted
+from ir_scatter.core.model import Model, Node
+from ir_scatter.core.shapes import counted
 from ir_scatter.core.tensors import Constant
-from ir_scatter.formats.openvino.graph import CONST, PARAMETER, IrGraph, id_in
+from ir_scatter.formats.openvino.graph import CONST, PARAMETER, IrGraph, Port, id_in
 from ir_scatter.formats.openvino.layers import split_names
 from ir_scatter.formats.openvino.xml_text import Element
 
@@ -33,8 +33,7 @@ _LEAST_INPUTS = {"if": 1, "loop": 2}
 """The condition of an If; the trip count and the condition of a Loop."""
 
 _Entry = TypeVar("_Entry")
-_Port: TypeAlias = tuple[bytes, bytes]
-"""A layer's key and the id of its output port: what names a value."""
+_Numbers: TypeAlias = Mapping[bytes, int]
 
 
 def wire(model: Model) -> Dataflow:
@@ -49,19 +48,26 @@ class IrWiring(Dataflow):
     def __init__(self, graph: IrGraph) -> None:
         self.graph = graph
         self._ir = graph
-        self._parameters = self._ir.keys_of(PARAMETER)
-        self._results = self._ir.keys_of(_RESULT)
+        self._parameters = graph.keys_of(PARAMETER)
+        self._results = graph.keys_of(_RESULT)
         self.inputs = tuple(map(self._input, self._parameters))
-        self.outputs = tuple(self._named_apart(map(self._output, self._results)))
+        outputs: dict[str, GraphOutput] = {}
+        for layer in self._results:
+            output = self._output(layer)
+            name = output.name if output.name not in outputs else graph.node(layer).name
+            while name in outputs:
+                name += "'"
+            outputs[name] = replace(output, name=name)
+        self.outputs = tuple(outputs.values())
 
     def constant(self, key: Key) -> Constant | None:
         """Return the constant that a value is."""
-        layer, _ = _port(key)
-        if self._ir.type_of(layer) != CONST:
+        port = _port(key)
+        if self._ir.type_of(port[0]) != CONST:
             return None
-        value = self._ir.value(_port(key))
+        value = self._ir.value(port)
         if value is None or value.constant is None:
-            node = self._ir.node(layer)
+            node = self._ir.node(port[0])
             message = f"{node.scope}: the constant has no known type and shape"
             raise UnreadableModel("constant-size", message, node.location)
         return value.constant
@@ -71,63 +77,59 @@ class IrWiring(Dataflow):
         layer, _ = _port(key)
         if self._ir.type_of(layer) in {b"", PARAMETER}:
             return None
-        text = self._ir.layer(layer)
-        producers = self._ir.body.producers(layer)
+        text, producers = self._ir.layer(layer), self._ir.body.producers(layer)
         inputs = tuple(producers.get(port.id) for port in text.inputs)
         return Link(self._ir.node(layer), inputs, tuple((layer, port.id) for port in text.outputs))
 
     def nested(self, node: Node) -> Nested | None:
         """Return how a node is wired to its bodies."""
-        bodies = self._ir.graphs(node.handle)
-        if not bodies:
+        if not self._ir.graphs(node.handle):
             return None
         kind = node.type.lower()
         element = self._ir.element(node.handle)
         if len(self._ir.layer(node.handle).inputs) < _LEAST_INPUTS.get(kind, 0):
             raise _misfit(node, f"it has fewer than {counted(_LEAST_INPUTS[kind], 'input')}")
         if kind == "if":
-            branches = {truth: self._branch(node, element, name) for truth, name in _BRANCHES.items()}
-            return Choice(0, branches)
+            return Choice(0, {truth: self._branch(node, element, name) for truth, name in _BRANCHES.items()})
         if kind in {"loop", "tensoriterator"}:
             return self._repeat(node, element, has_trips=kind == "loop")
         return None
 
-    def numbers(self) -> tuple[dict[bytes, int], dict[bytes, int]]:
-        """Return the numbers of the inputs and of the outputs by the layers' ids."""
-        return _numbered(self._parameters), _numbered(self._results)
-
     def _branch(self, node: Node, element: Element, name: str) -> Call:
-        body = self._body(node, f"{name}_body")
-        inputs, outputs = body.numbers()
-        outer_inputs, outer_outputs = self._port_numbers(node)
-        sources: list[int | None] = [None] * len(inputs)
+        body, inputs, outputs, outer_inputs, outer_outputs = self._numbers(node, f"{name}_body")
+        sources: list[int | None] = [None] * len(body.inputs)
         for entry in element.iterfind(f"{name}_port_map/input"):
-            number = _look_up(inputs, id_in(entry, "internal_layer_id"), node)
-            sources[number] = _look_up(outer_inputs, id_in(entry, "external_port_id"), node)
+            number = _look_up(inputs, entry, "internal_layer_id", node)
+            sources[number] = _look_up(outer_inputs, entry, "external_port_id", node)
         targets: list[int | None] = [None] * len(outer_outputs)
         for entry in element.iterfind(f"{name}_port_map/output"):
-            number = _look_up(outer_outputs, id_in(entry, "external_port_id"), node)
-            targets[number] = _look_up(outputs, id_in(entry, "internal_layer_id"), node)
+            number = _look_up(outer_outputs, entry, "external_port_id", node)
+            targets[number] = _look_up(outputs, entry, "internal_layer_id", node)
         return Call(body, tuple(_complete(sources, node)), tuple(_complete(targets, node)))
 
     def _repeat(self, node: Node, element: Element, *, has_trips: bool) -> Repeat:
-        body = self._body(node, "body")
-        inputs, outputs = body.numbers()
-        outer_inputs, outer_outputs = self._port_numbers(node)
+        body, inputs, outputs, outer_inputs, outer_outputs = self._numbers(node, "body")
         successors = {
-            _look_up(inputs, id_in(edge, "to-layer"), node): _look_up(
-                outputs, id_in(edge, "from-layer"), node
-            )
+            _look_up(inputs, edge, "to-layer", node): _look_up(outputs, edge, "from-layer", node)
             for edge in element.iterfind("back_edges/edge")
         }
-        sources: list[BodyInput | None] = [None] * len(inputs)
+        sources: list[BodyInput | None] = [None] * len(body.inputs)
         for entry in element.iterfind("port_map/input"):
-            number = _look_up(inputs, id_in(entry, "internal_layer_id"), node)
-            sources[number] = _body_input(entry, outer_inputs, successors.get(number), node)
+            place = _look_up(inputs, entry, "internal_layer_id", node)
+            if entry.get("purpose") == "current_iteration":
+                sources[place] = BodyInput(Source.ITERATION)
+                continue
+            number, cut = _look_up(outer_inputs, entry, "external_port_id", node), _slice(entry, node)
+            if cut is not None:
+                sources[place] = BodyInput(Source.PART, number, slice=cut)
+            elif place in successors:
+                sources[place] = BodyInput(Source.CARRIED, number, successors[place])
+            else:
+                sources[place] = BodyInput(Source.WHOLE, number)
         targets: list[BodyOutput | None] = [None] * len(outer_outputs)
         goes_on = None
         for entry in element.iterfind("port_map/output"):
-            inner = _look_up(outputs, id_in(entry, "internal_layer_id"), node)
+            inner = _look_up(outputs, entry, "internal_layer_id", node)
             if entry.get("purpose") == "execution_condition":
                 goes_on = inner
             if id_in(entry, "external_port_id") in outer_outputs:
@@ -137,27 +139,27 @@ class IrWiring(Dataflow):
         found = tuple(_complete(sources, node)), tuple(_complete(targets, node))
         return Repeat(body, *found, trips, condition, goes_on)
 
-    def _body(self, node: Node, name: str) -> "IrWiring":
+    def _numbers(self, node: Node, name: str) -> "tuple[IrWiring, _Numbers, _Numbers, _Numbers, _Numbers]":
+        """Return a body, the numbers of its inputs and outputs by layer id, and the node's by port id."""
         graph = self._ir.graphs(node.handle).get(name)
         if graph is None:
             raise _misfit(node, f"<{name}> is missing")
-        return IrWiring(graph)
-
-    def _port_numbers(self, node: Node) -> tuple[dict[bytes, int], dict[bytes, int]]:
-        layer = self._ir.layer(node.handle)
-        inputs, outputs = (
-            {port.id: number for number, port in enumerate(ports)} for ports in (layer.inputs, layer.outputs)
+        body, layer = IrWiring(graph), self._ir.layer(node.handle)
+        ids = [[key.partition(b"\0")[0] for key in keys] for keys in (body._parameters, body._results)]
+        ids += [[port.id for port in ports] for ports in (layer.inputs, layer.outputs)]
+        inputs, outputs, outer_inputs, outer_outputs = (
+            {id: number for number, id in enumerate(found)} for found in ids
         )
-        return inputs, outputs
+        return body, inputs, outputs, outer_inputs, outer_outputs
 
     def _input(self, layer: bytes) -> GraphInput:
         node, ports = self._ir.node(layer), self._ir.layer(layer).outputs
         if not ports:
             raise _misfit(node, "the Parameter has no output port")
-        element_type, shape = _known(node.outputs[0])
+        value = node.outputs[0]
         names = [name for port in self._ir.tensor_names(layer).values() for name in port]
         unique = dict.fromkeys([*sorted(names), node.name])
-        return GraphInput((layer, ports[0].id), tuple(unique), element_type, shape)
+        return GraphInput((layer, ports[0].id), tuple(unique), value.element_type, value.shape)
 
     def _output(self, layer: bytes) -> GraphOutput:
         source = next(iter(self._ir.body.producers(layer).values()), None)
@@ -169,43 +171,14 @@ class IrWiring(Dataflow):
         name = min(names, default="") or self._ir.node(source[0]).name
         if not names and len(ports) > 1:
             name += f".{[port.id for port in ports].index(source[1])}"
-        element_type, shape = _known(self._ir.value(source))
+        value = self._ir.value(source)
+        element_type, shape = (None, None) if value is None else (value.element_type, value.shape)
         return GraphOutput(source, name, element_type, shape)
 
-    def _named_apart(self, outputs: Iterator[GraphOutput]) -> Iterator[GraphOutput]:
-        """Give a second output of the same name that of its Result."""
-        taken: set[str] = set()
-        for layer, output in zip(self._results, outputs, strict=True):
-            name = output.name if output.name not in taken else self._ir.node(layer).name
-            while name in taken:
-                name += "'"
-            taken.add(name)
-            yield GraphOutput(output.key, name, output.element_type, output.shape)
 
-
-def _numbered(layers: Sequence[bytes]) -> dict[bytes, int]:
-    return {layer.partition(b"\0")[0]: number for number, layer in enumerate(layers)}
-
-
-def _port(key: Key) -> _Port:
+def _port(key: Key) -> Port:
     assert isinstance(key, tuple)
     return key
-
-
-def _known(value: Value | None) -> tuple[ElementType | None, Shape]:
-    return (None, None) if value is None else (value.element_type, value.shape)
-
-
-def _body_input(entry: Element, outer: Mapping[bytes, int], successor: int | None, node: Node) -> BodyInput:
-    if entry.get("purpose") == "current_iteration":
-        return BodyInput(Source.ITERATION)
-    number = _look_up(outer, id_in(entry, "external_port_id"), node)
-    cut = _slice(entry, node)
-    if cut is not None:
-        return BodyInput(Source.PART, number, slice=cut)
-    if successor is not None:
-        return BodyInput(Source.CARRIED, number, successor)
-    return BodyInput(Source.WHOLE, number)
 
 
 def _slice(entry: Element, node: Node) -> Slice | None:
@@ -213,15 +186,14 @@ def _slice(entry: Element, node: Node) -> Slice | None:
         return None
     words = {"axis": 0, "start": 0, "end": -1, "stride": 1, "part_size": 1}
     try:
-        axis, start, end, stride, part = (
-            int(entry.get(word, str(default))) for word, default in words.items()
-        )
+        axis, start, end, stride, part = (int(entry.get(word, str(usual))) for word, usual in words.items())
     except ValueError:
         raise _misfit(node, "an entry of the port map holds no whole numbers") from None
     return Slice(axis, start, end, stride, part)
 
 
-def _look_up(numbers: Mapping[bytes, int], id: bytes, node: Node) -> int:
+def _look_up(numbers: Mapping[bytes, int], entry: Element, attribute: str, node: Node) -> int:
+    id = id_in(entry, attribute)
     if id not in numbers:
         shown = id.decode("utf-8", "replace") or "''"
         raise _misfit(node, f"the port map names {shown}, which is no such port or layer")

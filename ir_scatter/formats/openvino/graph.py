@@ -96,6 +96,7 @@ class IrGraph(Graph):
         graphs: the bodies of a layer.
         layer: a layer as written.
         node: the node of a layer.
+        output_ports: the numbers of a layer's output ports by id, the first one's of equal ids.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class IrGraph(Graph):
         self.node: Callable[[bytes], Node] = cache(self._make_node)
         self._value: Callable[[Port], Value | None] = cache(self._find_value)
         self._location: Callable[[bytes], Location] = cache(self._find_location)
-        self._output_ports: Callable[[bytes], dict[bytes, int]] = cache(self._number_outputs)
+        self.output_ports: Callable[[bytes], dict[bytes, int]] = cache(self._number_outputs)
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
         """Yield every node, those of bodies included, in the order of the file."""
@@ -221,19 +222,18 @@ class IrGraph(Graph):
             value = self._make_value(key, 0, None)
             if value.constant is not None:  # if its type or shape is not known, what the port says counts
                 return value
-        found = self._output_ports(key).get(id)
+        found = self.output_ports(key).get(id)
         return None if found is None else self._make_value(key, found, self.layer(key).outputs[found])
 
     def _number_outputs(self, key: bytes) -> dict[bytes, int]:
-        """Return the numbers of the output ports by id, the first one's of equal ids."""
         outputs = self.layer(key).outputs if key in self.body.layers else ()
         return {port.id: number for number, port in reversed([*enumerate(outputs)])}
 
     def has_output(self, key: bytes, id: bytes) -> bool:
         """Tell whether a layer has an output port."""
-        return (id == b"0" and key in self.body.constants) or id in self._output_ports(key)
+        return (id == b"0" and key in self.body.constants) or id in self.output_ports(key)
 
-    def _constant(self, key: bytes) -> tuple[ElementType | None, Shape, tuple[int, int] | None]:
+    def constant(self, key: bytes) -> tuple[ElementType | None, Shape, tuple[int, int] | None]:
         """Return type, shape and place of a Const, without parsing it if the index has read it."""
         if key in self.body.constants:
             type, shape, offset, size = self.body.constants[key]
@@ -248,7 +248,7 @@ class IrGraph(Graph):
             return self._parameter(node(), stored_type, stored_shape)
         element_type, shape, constant = stored_type, stored_shape, None
         if type == CONST:
-            element_type, shape, place = self._constant(key)
+            element_type, shape, place = self.constant(key)
             known = static(shape)
             if element_type is not None and known is not None:
                 constant = IrConstant(node, element_type, known, self.file.weights, place)
@@ -335,11 +335,11 @@ class IrGraph(Graph):
             return None
         key, id = origin
         if key in self.body.constants:
-            element_type, shape, place = self._constant(key)
+            element_type, shape, place = self.constant(key)
             if id != b"0" or element_type is None or not is_static(shape) or weights is None or place is None:
                 return None
             return element_type, shape, partial(weights.view, *place)
-        found = self._output_ports(key).get(id)
+        found = self.output_ports(key).get(id)
         if found is None or self.type_of(key) in {CONST, PARAMETER, *self._scatters}:
             return None
         port = self.layer(key).outputs[found]
