@@ -1,12 +1,10 @@
 """OpenVINO's GPU plugin on the CPU OpenCL runtime: how it is made to run, and that it does."""
 
-import json
 import os
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -14,15 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ir_scatter import UsageError, evaluate
+from ir_scatter import UsageError, evaluate_model, runners
 from ir_scatter.inputs import random_case
 from ir_scatter.ops.lookup import SPECS
-from ir_scatter.ops.spec import Layout, Reduction
+from ir_scatter.ops.spec import Layout, OpSpec, Reduction
 from ir_scatter.runners import gpu_on_cpu
-from ir_scatter.runners.gpu_on_cpu import find_libraries
+from ir_scatter.runners.base import Outcome, Runner, Status, Tap
 from ir_scatter.runners.gpu_on_cpu.layer import build_layer
+from ir_scatter.runners.gpu_on_cpu.runner import GpuOnCpuRunner
+from tests.compare.models import write_node
+from tests.rules.ir_text import IrText
+from tests.unit.nested_ir import floats
 
-CHILD = Path(__file__).with_name("gpu_on_cpu_child.py")
 REASON = gpu_on_cpu.problem()
 
 runs_here = pytest.mark.skipif(REASON is not None, reason=str(REASON))
@@ -33,148 +34,152 @@ compiles_here = pytest.mark.skipif(
 REDUCTIONS = (Reduction.NONE, Reduction.SUM, Reduction.PROD, Reduction.MIN, Reduction.MAX)
 
 
-@dataclass(frozen=True)
-class Job:
-    """One operator with its inputs."""
-
-    operator: str
-    inputs: Mapping[str, Any]
-    axis: int | None = None
-    attributes: Mapping[str, Any] | None = None
-
-    @property
-    def expected(self) -> Any:
-        axis = {} if self.axis is None else {"axis": self.axis}
-        return evaluate(self.operator, **self.inputs, **axis, **(self.attributes or {}))
+@pytest.fixture
+def gpu() -> Iterator[Runner]:
+    found = runners.find("gpu@CPU")
+    yield found
+    found.close()
 
 
-def run(jobs: Sequence[Job], folder: Path, *, subgroups: bool = False) -> list[Any]:
-    """Return the output of each, or the plugin's message."""
-    for number, job in enumerate(jobs):
-        told = {"operator": job.operator, "axis": job.axis, "attributes": dict(job.attributes or {})}
-        np.savez(folder / f"{number:04}.npz", told=np.array(json.dumps(told)), **job.inputs)
-    done = subprocess.run(
-        [sys.executable, CHILD, folder],
-        env={**os.environ, **gpu_on_cpu.environment(subgroups=subgroups)},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = []
-    for number in range(len(jobs)):
-        with np.load(folder / f"{number:04}.out.npz") as archive:
-            found.append(archive["output"] if "output" in archive else str(archive["error"]))
-    return found
+def run(gpu: Runner, folder: Path, type: str, opset: str, *inputs: Any, **attributes: Any) -> tuple[Any, Any]:
+    """Return what the plugin gives for one operator, or its words, and what the document says."""
+    path, feeds = write_node(folder, type, opset, inputs, **attributes)
+    outcome = gpu.run(path, feeds)
+    if outcome.status is not Status.OK:
+        return outcome.message, None
+    ((name, expected),) = evaluate_model(path, feeds).items()
+    return outcome.outputs[name], expected
 
 
-def draw(operator: str) -> Iterator[Job]:
+def draw(spec: OpSpec) -> Iterator[Any]:
     """Draw cases that the plugin is known to compute as the document says."""
-    spec = next(spec for spec in SPECS.values() if str(spec.key) == operator)
     random = np.random.default_rng(7)
-    count = 0
-    while count < (len(REDUCTIONS) if len(spec.reductions) > 1 and spec.layout is not Layout.TUPLES else 2):
+    is_tuples, count = spec.layout is Layout.TUPLES, 0
+    while count < (len(REDUCTIONS) if len(spec.reductions) > 1 and not is_tuples else 2):
         reduction = REDUCTIONS[count % len(REDUCTIONS)] if len(spec.reductions) > 1 else None
-        if spec.layout is Layout.TUPLES:
-            reduction = Reduction.NONE
+        reduction = Reduction.NONE if is_tuples else reduction
         data_type, index_type = (("f32", "i64"), ("i32", "i32"))[count % 2]
         case = random_case(spec, random, reduction=reduction, element_type=data_type, index_type=index_type)
         assert case.indices is not None
         if not case.updates.size or (case.indices < 0).any() or (case.axis or 0) < 0:
             continue
-        if spec.layout is Layout.TUPLES and case.indices.ndim < 2:
+        if is_tuples and case.indices.ndim < 2:
             continue
         count += 1
-        inputs = {"data": case.data, "indices": case.indices, "updates": case.updates}
-        yield Job(operator, inputs, case.axis, case.attributes)
+        yield case
 
 
-OPERATORS = sorted(str(key) for key in SPECS if key.domain == "openvino")
+OPSETS = {
+    "ScatterUpdate-3": "opset3",
+    "ScatterElementsUpdate-3": "opset3",
+    "ScatterElementsUpdate-12": "opset12",
+    "ScatterNDUpdate-3": "opset4",
+    "ScatterNDUpdate-15": "opset15",
+}
+
+
+def test_all_operators_are_run() -> None:
+    assert OPSETS.keys() == {str(key) for key in SPECS if key.domain == "openvino"}
 
 
 @runs_here
-def test_legal_cases_are_computed_as_documented(tmp_path: Path) -> None:
-    jobs = [job for operator in OPERATORS for job in draw(operator)]
-    for job, found in zip(jobs, run(jobs, tmp_path), strict=True):
-        assert not isinstance(found, str), found
-        assert found.dtype == job.inputs["data"].dtype
-        np.testing.assert_allclose(found, job.expected, rtol=1e-6, err_msg=str(job))
-        if (job.attributes or {}).get("reduction", "none") == "none":
-            assert np.asarray(found).tobytes() == job.expected.tobytes()
-    name, devices = json.loads((tmp_path / "devices.json").read_text())
-    assert [one for one in devices if one.startswith("GPU")] == ["GPU"]
-    assert gpu_on_cpu.device_name(name).startswith(f"{gpu_on_cpu.NAME} (")
-    assert "iGPU" not in gpu_on_cpu.device_name(name)
+@pytest.mark.parametrize("operator", OPSETS)
+def test_legal_cases_are_computed_as_documented(operator: str, gpu: Runner, tmp_path: Path) -> None:
+    spec = next(spec for spec in SPECS.values() if str(spec.key) == operator)
+    for case in draw(spec):
+        axis = () if case.axis is None else (np.array(case.axis),)
+        inputs = (case.data, case.indices, case.updates, *axis)
+        attributes = {name: str(value) for name, value in case.attributes.items()}
+        found, expected = run(gpu, tmp_path, spec.key.type, OPSETS[operator], *inputs, **attributes)
+        assert expected is not None, found
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-6, err_msg=str(case))
+        if attributes.get("reduction", "none") == "none":
+            assert found.tobytes() == expected.tobytes()
 
 
 DATA = np.arange(15, dtype=np.float32).reshape(3, 5)
 
-DEFECTS = {
-    "a negative axis of data of rank 2": Job(
-        "ScatterUpdate-3",
-        {"data": DATA, "indices": np.array([1, 3]), "updates": -np.ones((3, 2), np.float32)},
-        axis=-1,
-    ),
-    "an index from the end": Job(
-        "ScatterNDUpdate-15",
-        {"data": DATA, "indices": np.array([[2, -4]]), "updates": -np.ones(1, np.float32)},
-    ),
-}
-"""What the plugin of openvino 2026.4 computes otherwise than documented, without a write outside."""
-
-
-DEFECT_FREE = Job(
-    "ScatterUpdate-3",
-    {"data": DATA, "indices": np.array([2, 0]), "updates": -np.ones((2, 5), np.float32)},
-    axis=0,
-)
-
 
 @runs_here
-def test_defects_of_the_plugin_are_seen(tmp_path: Path) -> None:
-    bytes_of_u8 = {
-        "data": DATA.astype(np.uint8),
-        "indices": np.array([[1]]),
-        "updates": np.ones((1, 1), np.uint8),
-    }
-    jobs = [*DEFECTS.values(), Job("ScatterElementsUpdate-12", bytes_of_u8, axis=0)]
-    *computed, refused = run(jobs, tmp_path)
-    for what, job, found in zip(DEFECTS, jobs, computed, strict=False):
-        assert found.shape == job.expected.shape
-        assert not np.array_equal(found, job.expected), f"{what} is computed as documented now: say so"
-    assert isinstance(refused, str)
+def test_defects_of_the_plugin_are_seen(gpu: Runner, tmp_path: Path) -> None:
+    """What the plugin of openvino 2026.4 computes otherwise than documented, without a write outside."""
+    negative_axis = (DATA, np.array([1, 3]), -np.ones((3, 2), np.float32), np.array(-1))
+    found, expected = run(gpu, tmp_path, "ScatterUpdate", "opset3", *negative_axis)
+    assert found.shape == expected.shape
+    assert not np.array_equal(found, expected)
+    from_the_end = (DATA, np.array([[2, -4]]), -np.ones(1, np.float32))
+    found, expected = run(gpu, tmp_path, "ScatterNDUpdate", "opset15", *from_the_end)
+    assert found.shape == expected.shape
+    assert not np.array_equal(found, expected)
+    small = (DATA.astype(np.uint8), np.array([[1]]), np.ones((1, 1), np.uint8), np.array(0))
+    refused, _ = run(gpu, tmp_path, "ScatterElementsUpdate", "opset12", *small)
     assert "u8" in refused
 
 
+def run_layer(
+    runner: Runner, folder: Path, type: str, feeds: Mapping[str, Any], shape: Any, **attributes: str
+) -> Outcome:
+    ir = IrText()
+    element = "i32" if type == "NonZero" else "f32"
+    inputs = [ir.parameter(name, element, array.shape) for name, array in feeds.items()]
+    opset, made = ("opset3", "i32") if type == "NonZero" else ("opset1", "f32")
+    found = ir.add("found", type, opset, inputs, [(made, shape)], attributes)
+    ir.add("result", "Result", "opset1", [found], [])
+    return runner.run(ir.write(folder), feeds)
+
+
 @runs_here
-def test_what_is_around_scatter_is_computed_too(tmp_path: Path) -> None:
+def test_what_is_around_scatter_is_computed_too(gpu: Runner, tmp_path: Path) -> None:
     """With its kernels for subgroups, the plugin computes mostly zeros on this runtime."""
     random = np.random.default_rng(0)
     left, right = random.random((64, 64), np.float32), random.random((64, 64), np.float32)
+    outcome = run_layer(gpu, tmp_path, "MatMul", {"left": left, "right": right}, (64, 64))
+    np.testing.assert_allclose(outcome.outputs["found"], left @ right, rtol=1e-5)
     image, weights = random.random((1, 16, 8, 8), np.float32), random.random((16, 16, 3, 3), np.float32)
-    jobs = [
-        Job("MatMul-1", {"left": left, "right": right}),
-        Job("Convolution-1", {"image": image, "weights": weights}),
-    ]
-    product, convolved = run(jobs, tmp_path)
-    np.testing.assert_allclose(product, left @ right, rtol=1e-5)
+    sizes = {"strides": "1,1", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
+    feeds = {"image": image, "weights": weights}
+    outcome = run_layer(gpu, tmp_path, "Convolution", feeds, (1, 16, 6, 6), **sizes)
     windows = np.lib.stride_tricks.sliding_window_view(image[0], (3, 3), axis=(1, 2))
     expected = np.einsum("cyxij,ocij->oyx", windows, weights)[None]
-    np.testing.assert_allclose(convolved, expected, rtol=1e-5)
+    np.testing.assert_allclose(outcome.outputs["found"], expected, rtol=1e-5)
+
+
+class _WithSubgroups(GpuOnCpuRunner):
+    def environment(self) -> Mapping[str, str]:
+        return gpu_on_cpu.environment(subgroups=True)
 
 
 @runs_here
-def test_kernels_that_need_subgroups(tmp_path: Path) -> None:
-    job = Job("NonZero-3", {"data": np.array([0, 3, 0, 5, 7, 0], np.int32)})
-    (tmp_path / "without").mkdir()
-    (refused,) = run([job], tmp_path / "without")
-    assert isinstance(refused, str)
-    assert "suitable kernel" in refused
-    (tmp_path / "with").mkdir()
-    found, written = run([job, DEFECT_FREE], tmp_path / "with", subgroups=True)
-    np.testing.assert_array_equal(found, [[1, 3, 4]])
-    np.testing.assert_array_equal(written, DEFECT_FREE.expected)
+def test_kernels_that_need_subgroups(gpu: Runner, tmp_path: Path) -> None:
+    feeds = {"data": np.array([0, 3, 0, 5, 7, 0], np.int32)}
+    refused = run_layer(gpu, tmp_path, "NonZero", feeds, (1, "?"), output_type="i32")
+    assert "suitable kernel" in refused.message
+    other = _WithSubgroups()
+    outcome = run_layer(other, tmp_path, "NonZero", feeds, (1, "?"), output_type="i32")
+    assert outcome.outputs["found"].tolist() == [[1, 3, 4]]
+    inputs = (DATA, np.array([2, 0]), -np.ones((2, 5), np.float32), np.array(0))
+    found, expected = run(other, tmp_path, "ScatterUpdate", "opset3", *inputs)
+    np.testing.assert_array_equal(found, expected)
+    other.close()
+
+
+@runs_here
+def test_it_says_what_it_is(gpu: Runner, tmp_path: Path) -> None:
+    inputs = [floats(4, 5), np.array([3, 1]), -floats(2, 5), np.array(0)]
+    path, feeds = write_node(tmp_path, "ScatterUpdate", "opset3", inputs)
+    assert gpu is runners.find("openvino:GPU@cpu") is not runners.find("GPU")
+    outcome = gpu.run(path, feeds, taps=[Tap("node")])
+    assert (outcome.status, outcome.message, outcome.runner) == (Status.OK, "", "openvino:GPU@cpu")
+    ((name, expected),) = evaluate_model(path, feeds).items()
+    assert np.array_equal(outcome.outputs[name], expected)
+    assert np.array_equal(outcome.tapped[0].executions[0].output, expected)
+    found = gpu.availability()
+    assert found.is_available
+    assert found.full_name.startswith(f"{gpu_on_cpu.NAME} (")
+    assert "iGPU" not in found.full_name
+    assert found.remarks == gpu_on_cpu.FIDELITY
+    assert set(found.versions) > {"openvino"}
 
 
 def build_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -350,13 +355,6 @@ def test_another_machine_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert gpu_on_cpu.problem() == "this is Darwin on arm64, expected Linux on x86_64"
 
 
-@runs_here
-def test_the_versions_are_those_installed() -> None:
-    assert set(gpu_on_cpu.versions()) == {"tbb", "intel-cmplr-lib-rt", "intel-opencl-rt"}
-    assert gpu_on_cpu.versions()["intel-opencl-rt"] == metadata.version("intel-opencl-rt")
-    assert [path.name.split(".so")[0] for path in find_libraries().values()][-1] == "libintelocl"
-
-
 def prepared(code: str, environment: Mapping[str, str]) -> str:
     """Return the last line that a process says which prepares itself and runs code before that."""
     done = subprocess.run(
@@ -381,21 +379,6 @@ def test_a_process_that_cannot_be_prepared_says_why(tmp_path: Path) -> None:
     said = prepared("", {**environment, "OPENCL_LAYERS": str(broken)})
     assert "UsageError" in said
     assert f"{broken} cannot be loaded" in said
-
-
-def test_what_a_result_is_worth_is_said() -> None:
-    text = " ".join(gpu_on_cpu.FIDELITY)
-    assert gpu_on_cpu.NAME == "GPU plugin on the CPU OpenCL runtime"
-    assert gpu_on_cpu.NAME in gpu_on_cpu.FIDELITY[0]
-    assert all(sentence.endswith(".") for sentence in gpu_on_cpu.FIDELITY)
-    assert all(
-        one in gpu_on_cpu.FIDELITY_WITH_SUBGROUPS
-        for one in gpu_on_cpu.FIDELITY
-        if one != gpu_on_cpu.FIDELITY[1]
-    )
-    for word in ("subgroups", "Races", "NaN", "out of bounds", "Times"):
-        assert word in text
-    assert gpu_on_cpu.device_name("AMD EPYC (iGPU)") == f"{gpu_on_cpu.NAME} (AMD EPYC)"
 
 
 @runs_here

@@ -1,20 +1,19 @@
 """OpenVINO's devices: outputs, names, types, and everything that goes wrong."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 import pytest
-from onnx import helper, parser
+from onnx import parser
 
 from ir_scatter import evaluate_model, runners
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.runners.base import Outcome, Runner, Status
 from tests.rules.ir_text import PRECISIONS, IrText
-from tests.unit.nested_ir import floats, looped, write_branch, write_loop
+from tests.unit.nested_ir import floats, write_branch, write_loop
+from tests.unit.nested_onnx import save
 
 pytestmark = pytest.mark.openvino
 pytest.importorskip("openvino")
@@ -73,26 +72,6 @@ def assert_same(outcome: Outcome, expected: Any) -> None:
     for name, array in expected.items():
         assert outcome.outputs[name].dtype == array.dtype
         assert np.array_equal(outcome.outputs[name], array), name
-
-
-def test_a_model_gives_what_numpy_gives(either: Runner, tmp_path: Path) -> None:
-    path = write_scatter(tmp_path)
-    assert_same(either.run(path, scatter_feeds()), evaluate_model(path, scatter_feeds()))
-
-
-@pytest.mark.parametrize("flag", [True, False])
-def test_a_branch_gives_what_numpy_gives(either: Runner, tmp_path: Path, flag: bool) -> None:
-    path = write_branch(tmp_path)
-    feeds = {"flag": np.array(flag), "a": floats(2, 3), "b": floats(2, 3) ** 2}
-    assert_same(either.run(path, feeds), evaluate_model(path, feeds))
-
-
-def test_a_loop_gives_what_numpy_gives(cpu: Runner, tmp_path: Path) -> None:
-    path = write_loop(tmp_path, 3)
-    feeds = {"cache": floats(7, 5) - 9, "row": floats(1, 5)}
-    outcome = cpu.run(path, feeds)
-    assert_same(outcome, evaluate_model(path, feeds))
-    assert np.array_equal(next(iter(outcome.outputs.values())), looped(feeds["cache"], feeds["row"], 3))
 
 
 def test_feeds_may_have_any_name_of_an_input(either: Runner, tmp_path: Path) -> None:
@@ -272,42 +251,6 @@ def test_a_file_that_is_not_there_is_refused_without_its_folder(cpu: Runner, tmp
     assert str(tmp_path) not in outcome.message
 
 
-def test_a_changed_file_is_read_again(cpu: Runner, tmp_path: Path) -> None:
-    path, feeds = write_scatter(tmp_path), scatter_feeds()
-    first = cpu.run(path, feeds).outputs
-    text = Path(path).read_text().replace('reduction="sum"', 'reduction="max"')
-    Path(path).write_text(text)
-    second = cpu.run(path, feeds).outputs
-    assert not np.array_equal(first["scatter"], second["scatter"])
-    assert np.array_equal(second["scatter"], evaluate_model(path, feeds)["scatter"])
-
-
-def test_changed_weights_are_read_again(cpu: Runner, tmp_path: Path) -> None:
-    ir = IrText()
-    x = ir.parameter("x", shape=(3,))
-    sum = ir.add("sum", "Add", "opset1", [x, ir.const("one", "f32", [1, 1, 1])], [("f32", (3,))])
-    ir.add("result", "Result", "opset1", [sum], [])
-    path = Path(ir.write(tmp_path))
-    assert cpu.run(path, {"x": floats(3) * 0}).outputs["sum"].tolist() == [1, 1, 1]
-    path.with_suffix(".bin").write_bytes(np.full(3, 2, np.float32).tobytes())
-    assert cpu.run(path, {"x": floats(3) * 0}).outputs["sum"].tolist() == [2, 2, 2]
-
-
-def test_many_runs_go_through_one_process(tmp_path: Path) -> None:
-    runner = runners.find("CPU")
-    runner.close()
-    path = write_scatter(tmp_path)
-    feeds = scatter_feeds()
-    process = None
-    for number in range(60):
-        changed = feeds | {"updates": feeds["updates"] + number}
-        outputs = runner.run(path, changed).outputs
-        process = process or runner.child.process_id  # type: ignore[attr-defined]
-        if number % 20 == 0:
-            assert np.array_equal(outputs["scatter"], evaluate_model(path, changed)["scatter"])
-    assert runner.child.process_id == process  # type: ignore[attr-defined]
-
-
 def test_repetitions_are_kept_apart(either: Runner, tmp_path: Path) -> None:
     outcome = either.run(write_scatter(tmp_path), scatter_feeds(), repeat=4)
     assert len(outcome.runs) == 4
@@ -346,21 +289,6 @@ def test_the_precision_is_that_which_is_asked_for(cpu: Runner, tmp_path: Path) -
         assert np.abs(half.outputs["product"] - exact).max() > 1e-3
 
 
-def test_an_input_with_an_initializer_cannot_be_fed(cpu: Runner, tmp_path: Path) -> None:
-    value = helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [3])
-    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [3])
-    y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [3])
-    weights = helper.make_tensor("w", onnx.TensorProto.FLOAT, [3], [1, 2, 3])
-    graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", [x, value], [y], [weights])
-    model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 18)])
-    path = tmp_path / "default.onnx"
-    path.write_bytes(model.SerializeToString())
-    assert cpu.run(path, {"x": floats(3)}).outputs["y"].tolist() == [1, 2.25, 3.5]
-    outcome = cpu.run(path, {"x": floats(3), "w": floats(3)})
-    assert outcome.status is Status.UNSUPPORTED
-    assert outcome.message == "OpenVINO takes input 'w' for a constant, as it has an initializer"
-
-
 def test_what_the_runtime_made_of_the_nodes(cpu: Runner, tmp_path: Path) -> None:
     path = write_scatter(tmp_path)
     assert cpu.run(path, scatter_feeds()).facts == ()
@@ -373,97 +301,70 @@ def test_what_the_runtime_made_of_the_nodes(cpu: Runner, tmp_path: Path) -> None
     assert found.microseconds >= 0
 
 
-def test_what_folding_does_not_compute_is_unsupported(tmp_path: Path) -> None:
-    path = write_loop(tmp_path, 3)
-    outcome = runners.find("fold").run(path, {"cache": floats(7, 5), "row": floats(1, 5)})
-    if outcome.status is Status.OK:
-        assert_same(outcome, evaluate_model(path, {"cache": floats(7, 5), "row": floats(1, 5)}))
-    else:
+def test_bodies_give_what_numpy_gives(either: Runner, tmp_path: Path) -> None:
+    path = write_branch(tmp_path)
+    for flag in (True, False):
+        feeds = {"flag": np.array(flag), "a": floats(2, 3), "b": floats(2, 3) ** 2}
+        assert_same(either.run(path, feeds), evaluate_model(path, feeds))
+    path, feeds = write_loop(tmp_path, 3), {"cache": floats(7, 5) - 9, "row": floats(1, 5)}
+    outcome = either.run(path, feeds)
+    if outcome.status is not Status.OK:
+        assert either.name == "openvino:fold"
         assert (outcome.status, outcome.message) == (Status.UNSUPPORTED, "Loop loop is not folded")
+    else:
+        assert_same(outcome, evaluate_model(path, feeds))
 
 
-def test_samples_run(cpu: Runner, tmp_path: Path) -> None:
-    folder = ROOT / "samples" / "kv_cache"
-    for suffix in (".xml", ".bin"):
-        shutil.copy(folder / f"decoder{suffix}", tmp_path)
-    feeds = {
-        "hidden": floats(1, 2, 8),
-        "position": np.array([3, 4]),
-        "past_key": floats(1, 2, 16, 4),
-        "past_value": floats(1, 2, 16, 4),
-    }
-    outcome = cpu.run(tmp_path / "decoder.xml", feeds)
-    assert outcome.status is Status.OK, outcome.message
-    assert {array.shape for array in outcome.outputs.values()} >= {(1, 2, 16, 4)}
+def write_sum(folder: Path, by: float, name: str = "sum") -> Path:
+    ir = IrText()
+    x = ir.parameter("x", shape=(3,))
+    moved = ir.add("moved", "Add", "opset1", [x, ir.const("by", "f32", [by] * 3)], [("f32", (3,))])
+    ir.add("result", "Result", "opset1", [moved], [])
+    return Path(ir.write(folder, name))
 
 
-def test_many_models_take_turns_in_one_process(cpu: Runner, tmp_path: Path) -> None:
-    paths = []
-    for number in range(8):
-        ir = IrText()
-        x = ir.parameter("x", shape=(3,))
-        moved = ir.add("moved", "Add", "opset1", [x, ir.const("by", "f32", [number] * 3)], [("f32", (3,))])
-        ir.add("result", "Result", "opset1", [moved], [])
-        paths.append(ir.write(tmp_path, f"model_{number}"))
+def sums(runner: Runner, path: Path) -> Any:
+    return runner.run(path, {"x": floats(3)}, profile=True).outputs["moved"].tolist()
+
+
+def test_many_models_take_turns_and_changed_files_are_read_again(cpu: Runner, tmp_path: Path) -> None:
+    paths = [write_sum(tmp_path, number, f"model_{number}") for number in range(8)]
     for _ in range(3):
         for number, path in enumerate(paths):
-            found = cpu.run(path, {"x": floats(3)}).outputs["moved"]
-            assert found.tolist() == [number, number + 0.25, number + 0.5]
+            assert sums(cpu, path) == [number, number + 0.25, number + 0.5]
+    paths[0].with_suffix(".bin").write_bytes(np.full(3, 2, np.float32).tobytes())
+    assert sums(cpu, paths[0]) == [2, 2.25, 2.5]
+    paths[0].write_text(paths[0].read_text().replace('"Add"', '"Multiply"'))
+    assert sums(cpu, paths[0]) == [0, 0.5, 1]
 
 
-def write_relu(folder: Path, type: str = "ReLU") -> str:
-    ir = IrText()
-    data = ir.parameter("data", shape=(3,))
-    ir.add("result", "Result", "opset1", [ir.add("node", type, "opset1", [data], [("f32", (3,))])], [])
-    return ir.write(folder, type)
+def test_a_model_may_be_prepared(tmp_path: Path) -> None:
+    runner: Any = runners.find("CPU")
+    runner.close()
+    good, bad = write_sum(tmp_path, 1), write_sum(tmp_path, 1, "bad")
+    bad.write_text(bad.read_text().replace('"Add"', '"NoSuchThing"'))
+    starts = runner.child.starts
+    runner.prepare(bad)
+    runner.prepare(good)
+    first = runner.run(good, {"x": floats(3)}, profile=True)
+    again = runner.run(good, {"x": floats(3)}, profile=True)
+    assert again.seconds < first.seconds, "what the first took has the compilation in it"
+    assert first.outputs["moved"].tolist() == again.outputs["moved"].tolist() == [1, 1.25, 1.5]
+    assert "NoSuchThing" in runner.run(bad, {"x": floats(3)}).message
+    assert runner.child.starts == starts + 1
+    runner.prepare(good)
+    assert runner.run(good, {"x": floats(3)}, timeout=0.001).status is Status.TIMEOUT
+    runner.prepare(good)
+    runner.close()
+    assert runner.child.process_id is None
 
 
-RELU_FEEDS = {"data": np.array([-1, 2, 3], np.float32)}
-
-
-@pytest.fixture
-def fresh() -> Any:
-    found = runners.find("CPU")
-    found.close()
-    yield found
-    found.close()
-
-
-def test_a_prepared_model_is_compiled_once(tmp_path: Path, fresh: Any) -> None:
-    path = write_relu(tmp_path)
-    starts = fresh.child.starts
-    fresh.prepare(path)
-    outcome = fresh.run(path, RELU_FEEDS, profile=True)
-    assert outcome.status is Status.OK
-    assert outcome.outputs["node"].tolist() == [0, 2, 3]
-    again = fresh.run(path, RELU_FEEDS, profile=True)
-    assert again.seconds < outcome.seconds, "what the first took has the compilation in it"
-    assert fresh.child.starts == starts + 1
-
-
-def test_what_is_prepared_may_fail_or_be_another(tmp_path: Path, fresh: Any) -> None:
-    odd, good = write_relu(tmp_path, "NoSuchThing"), write_relu(tmp_path)
-    fresh.prepare(odd)
-    failed = fresh.run(odd, RELU_FEEDS)
-    assert failed.status is Status.UNSUPPORTED
-    assert "NoSuchThing" in failed.message
-    fresh.prepare(odd)
-    fresh.prepare(good)
-    assert fresh.run(good, RELU_FEEDS).status is Status.OK
-    assert fresh.run(odd, RELU_FEEDS).status is Status.UNSUPPORTED
-
-
-def test_a_time_limit(tmp_path: Path, fresh: Any) -> None:
-    path = write_relu(tmp_path)
-    fresh.prepare(path)
-    assert fresh.run(path, RELU_FEEDS, timeout=0.001).status is Status.TIMEOUT
-    assert fresh.run(path, RELU_FEEDS).status is Status.OK
-
-
-def test_closing_does_not_wait_and_leaves_no_process(tmp_path: Path, fresh: Any) -> None:
-    path = write_relu(tmp_path)
-    for _ in range(3):
-        fresh.prepare(path)
-        fresh.close()
-        assert fresh.child.process_id is None
-    assert fresh.run(path, RELU_FEEDS).status is Status.OK
+def test_an_input_with_an_initializer_cannot_be_fed(cpu: Runner, tmp_path: Path) -> None:
+    text = """
+<ir_version: 10, opset_import: ["" : 18]>
+default (float[3] x, float[3] w) => (float[3] y) <float[3] w = {1, 2, 3}> { y = Add (x, w) }
+"""
+    path = save(text, tmp_path / "default.onnx")
+    assert cpu.run(path, {"x": floats(3)}).outputs["y"].tolist() == [1, 2.25, 3.5]
+    outcome = cpu.run(path, {"x": floats(3), "w": floats(3)})
+    assert outcome.status is Status.UNSUPPORTED
