@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from ir_scatter import formats
 from ir_scatter.core.model import Model
-from ir_scatter.formats.base import ONNX_FORMAT
+from ir_scatter.formats.base import ONNX_FORMAT, ReadOptions
 from ir_scatter.formats.onnx import reader as onnx_model
 
 VALUES = np.array([[2, 3, 5], [7, 11, 13]], np.int64)
@@ -80,7 +80,7 @@ def test_standard_input_has_no_folder(tmp_path: Path) -> None:
     assert [defect.kind for defect in model.defects] == ["weights-missing"]
     assert "standard input" in model.defects[0].message
     assert loaded(model) == [None]
-    model = onnx_model.read(str(tmp_path / "model.onnx"), data, has_folder=True)
+    model = onnx_model.read(str(tmp_path / "model.onnx"), data, ReadOptions())
     assert loaded(model) == [VALUES.tolist()]
 
 

@@ -18,6 +18,11 @@ from ir_scatter.formats.onnx.reader import read
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
 
+def end_children() -> None:
+    while inference._idle:
+        inference._idle.pop().end()
+
+
 @pytest.fixture
 def forked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Give the processes that are forked from now on, and begin and end without one."""
@@ -28,10 +33,10 @@ def forked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         found.append(child)
         return child
 
-    inference.end_children()
+    end_children()
     monkeypatch.setattr(os, "fork", counted)
     yield found
-    inference.end_children()
+    end_children()
 
 
 def model(rows: int, name: str = "y") -> Model:

@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 from ir_scatter import formats
 from ir_scatter.core.model import Model, Node
 from ir_scatter.core.shapes import show
-from ir_scatter.formats.base import ONNX_FORMAT
+from ir_scatter.formats.base import ONNX_FORMAT, ReadOptions
 from ir_scatter.formats.onnx import reader as onnx_model
 
 MODELS = Path(__file__).resolve().parents[2].parent / "shared" / "models"
@@ -150,7 +150,7 @@ def test_symbols_that_inference_makes_up_are_unknown_dimensions() -> None:
 def test_the_user_may_replace_the_shapes_of_inputs() -> None:
     data = parser.parse_model(CONTROL_FLOW).SerializeToString()
     given = {"x": (3, 5), "nobody": (1,)}
-    model = onnx_model.read("model.onnx", data, input_shapes=given)
+    model = onnx_model.read("model.onnx", data, ReadOptions(has_folder=False, input_shapes=given))
     value = named(model, "w").inputs[0].value
     assert value is not None
     assert value.shape == (3, 5)
@@ -159,7 +159,7 @@ def test_the_user_may_replace_the_shapes_of_inputs() -> None:
 
 def test_no_inference_unless_a_type_of_interest_occurs() -> None:
     data = parser.parse_model(CONTROL_FLOW).SerializeToString()
-    model = onnx_model.read("model.onnx", data, types=frozenset({"ScatterND"}))
+    model = onnx_model.read("model.onnx", data, ReadOptions(frozenset({"ScatterND"}), has_folder=False))
     assert shapes(model)["chosen"] == "[...]"
 
 

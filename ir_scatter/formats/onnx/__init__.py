@@ -22,27 +22,17 @@ class Onnx:
     suffix = ".onnx"
 
     def sniff(self, head: bytes) -> bool:
-        """Return False: no bytes say that a message is a model."""
-        return False
+        return False  # no bytes say that a message is a model
 
     def read(self, path: str, data: bytes, options: ReadOptions) -> Model:
-        """Read a model."""
         try:
             from ir_scatter.formats.onnx.reader import read
         except Exception as error:  # a broken package may raise anything
             reason = f"the package onnx cannot be imported: {type(error).__name__}: {error}"
             raise UnreadableModel("unreadable-file", reason, Location(path)) from None
-        return read(
-            path,
-            data,
-            options.types,
-            options.scatter_types,
-            has_folder=options.has_folder,
-            input_shapes=options.input_shapes,
-        )
+        return read(path, data, options)
 
     def dataflow(self, model: Model) -> "Dataflow":
-        """Return how the values of a model flow."""
         from ir_scatter.formats.onnx.dataflow import wire
 
         return wire(model)
@@ -50,27 +40,23 @@ class Onnx:
     def write(
         self, model: Model, patches: "Sequence[Patch]", move: Callable[[Any], None] | None = None
     ) -> Written:
-        """Write patches into a copy of the message."""
         from ir_scatter.formats.onnx.writer import write_onnx
 
         return Written(write_onnx(model, patches, move))
 
     def files_beside(self, model: Model, path: Path) -> Sequence[FileBeside]:
-        """Return the files of external data, which a copy names as the model does."""
         from ir_scatter.formats.onnx.graph import OnnxGraph
 
         assert isinstance(model.graph, OnnxGraph)
         return model.graph.shared.tensors.files_beside(model.source)
 
     def diff(self, model: Model, patches: "Sequence[Patch]", path: str) -> Iterator[str]:
-        """Yield a list of nodes, before and after."""
         from ir_scatter.formats.onnx.writer import node_lines
 
         for patch in patches:
             yield from node_lines(patch)
 
     def single_node(self, node: OneNode) -> Mapping[str, bytes]:
-        """Return the file of a model with one node."""
         from ir_scatter.formats.onnx.writer import write_single_node
 
         return {".onnx": write_single_node(node)}

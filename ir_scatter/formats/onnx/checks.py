@@ -45,7 +45,7 @@ def function_defects(definitions: Definitions, path: str) -> Iterator[Defect]:
 def _unknown_values(graph: OnnxGraph, unknown: set[str]) -> Iterator[Defect]:
     """Yield the uses of names that neither the graph nor one around it has."""
     index = graph.index
-    for position, name in dict.fromkeys(index.links.missing):
+    for position, name in dict.fromkeys(index.missing):
         if name not in unknown:
             continue
         node = graph.node(position)
@@ -65,7 +65,7 @@ def _unknown_values(graph: OnnxGraph, unknown: set[str]) -> Iterator[Defect]:
 def _order(graph: OnnxGraph) -> Iterator[Defect]:
     """Yield cycles; without any, that nodes are not sorted."""
     index = graph.index
-    if not index.links.early:
+    if not index.early:
         return
     cycles = find_cycles(index.predecessors())
     for cycle in cycles:
@@ -76,9 +76,9 @@ def _order(graph: OnnxGraph) -> Iterator[Defect]:
         yield Defect("cycle", message, nodes[0].location, nodes[0])
     if cycles:
         return
-    position, name = index.links.early[0]
+    position, name = index.early[0]
     node, producer = graph.node(position), graph.node(index.producers[name][0])
-    count = len(index.links.early)
+    count = len(index.early)
     others = f", the first of {count} such inputs" if count > 1 else ""
     message = (
         f"{text(name)!r} is used before the node {producer.name!r} that produces it{others}, "

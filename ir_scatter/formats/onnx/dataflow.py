@@ -58,12 +58,12 @@ class OnnxWiring(Dataflow):
         self.graph = graph
         self._index = graph.index
         self.inputs = tuple(map(self._input, self._index.inputs))
-        self.outputs = tuple(map(self._output, self._index.outputs))
+        names = self._index.outputs
+        self.outputs = tuple(GraphOutput(name, text(name), *graph.stored_type(name)) for name in names)
         if graph.parent is not None:
             self.captured = tuple(sorted(self._index.captured, key=repr))
 
     def constant(self, key: Key) -> Constant | None:
-        """Return the constant that a value is: an initializer, or what a Constant holds."""
         name, index = _name(key), self._index
         if name in index.inputs:
             return None
@@ -82,7 +82,6 @@ class OnnxWiring(Dataflow):
         return constant
 
     def link(self, key: Key) -> Link | None:
-        """Return the node that a value comes from."""
         name = _name(key)
         if name in self._index.inputs or name not in self._index.producers:
             return None
@@ -92,7 +91,6 @@ class OnnxWiring(Dataflow):
         return Link(node, inputs, outputs)
 
     def nested(self, node: Node) -> Nested | None:
-        """Return how a node is wired to its bodies, or to the function that it calls."""
         proto = self._index.nodes[node.handle]
         definition = self.graph.shared.definitions.get(function_key(proto))
         if definition is not None:
@@ -171,13 +169,8 @@ class OnnxWiring(Dataflow):
         return OnnxWiring(graph)
 
     def _input(self, name: str) -> GraphInput:
-        known = declared(self._index.inputs[name])
         default = self._initializer(name) if name in self._index.initializers else None
-        return GraphInput(name, (text(name),), known.element_type, known.shape, default)
-
-    def _output(self, name: str) -> GraphOutput:
-        known = declared(self._index.stored.get(name))
-        return GraphOutput(name, text(name), known.element_type, known.shape)
+        return GraphInput(name, (text(name),), *declared(self._index.inputs[name]), default)
 
     def _initializer(self, name: str) -> Constant:
         tensor, place = self._index.initializers[name], self.graph.place(name)

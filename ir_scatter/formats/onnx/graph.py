@@ -1,17 +1,16 @@
 """Graphs of an ONNX model: nodes and values are made when somebody asks for them."""
 
-from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
-
-from onnx import SparseTensorProto, TensorProto, ValueInfoProto
 
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType, from_onnx_number
 from ir_scatter.core.model import Graph, Input, Node, Value
 from ir_scatter.core.shapes import Shape, agree, is_static
 from ir_scatter.core.tensors import Constant, few_numbers
+from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.onnx.index import (
     Bindings,
     Definitions,
@@ -43,99 +42,70 @@ class Shared:
 
     Attributes:
         path: the file.
+        options: how it is read.
         tensors: makes constants.
         ir_version: below 4 every initializer is an input too, and a constant all the same.
         opsets: the versions by domain.
         definitions: the functions.
         bindings: what a call gives for the attributes of a function.
-        scatter_types: their one output has the type and the shape of their first input.
     """
 
     path: str
+    options: ReadOptions
     tensors: Tensors
     ir_version: int
     opsets: Mapping[str, int]
     definitions: Definitions
     bindings: Bindings = field(default_factory=dict)
-    scatter_types: frozenset[str] = frozenset()
 
 
+@dataclass(eq=False, repr=False)
 class OnnxGraph(Graph):
     """The main graph, a body, or one use of a function.
 
     Attributes:
         index: what the file says.
         shared: what the graph shares with its bodies.
+        infer: gives the inferred types; asked once and only if a type is wanted.
         parent: the graph around it, where names that it does not have are looked up.
+        arguments: the inputs of a function as the call gives them, None for one left out.
     """
 
-    def __init__(
-        self,
-        index: GraphIndex,
-        shared: Shared,
-        infer: Callable[[], Inferred] = lambda: NOTHING,
-        *,
-        name: str = "",
-        scope: str = "",
-        parent: "OnnxGraph | None" = None,
-        arguments: Mapping[str, Value | None] | None = None,
-        input_shapes: Mapping[str, Shape] | None = None,
-    ) -> None:
-        """Make a graph.
-
-        Args:
-            index: what the file says.
-            shared: what the graph shares with its bodies.
-            infer: gives the inferred types, asked once and only if a type is wanted.
-            name: the graph's name.
-            scope: what stands before the name of a node.
-            parent: the graph around it.
-            arguments: the inputs of a function as the call gives them, None for one left out.
-            input_shapes: shapes that the caller of the reader gives for inputs.
-        """
-        self.index = index
-        self.shared = shared
-        self.name = name
-        self.scope = scope
-        self.parent = parent
-        self._arguments = arguments or {}
-        self._input_shapes = input_shapes or {}
-        self._infer = infer
-        self._nodes: dict[int, Node] = {}
-        self._values: dict[str, Value | None] = {}
-        self._bodies: dict[int, dict[str, OnnxGraph]] = {}
+    index: GraphIndex
+    shared: Shared
+    infer: Callable[[], Inferred] = lambda: NOTHING
+    name: str = ""
+    scope: str = ""
+    parent: "OnnxGraph | None" = None
+    arguments: Mapping[str, Value | None] = field(default_factory=dict)
+    _nodes: dict[int, Node] = field(default_factory=dict, init=False)
+    _values: dict[str, Value | None] = field(default_factory=dict, init=False)
+    _bodies: "dict[int, dict[str, OnnxGraph]]" = field(default_factory=dict, init=False)
 
     @cached_property
     def inferred(self) -> Inferred:
         """What shape inference found out."""
-        return self._infer()
+        return self.infer()
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
-        """Yield nodes in the order of the file, those of bodies right after the node around them.
+        def wanted(index: GraphIndex) -> set[int]:
+            if types is None:
+                return {*range(len(index.nodes))}
+            return {at for type in types for at in index.by_type.get(type, ())}
 
-        Args:
-            types: only nodes of the default domain with these types; None for all.
-        """
-        if types is None:
-            every = range(len(self.index.nodes))
-            return self._walk(every, every, lambda graph: graph.walk(None))
-        wanted = {at for type in types for at in self.index.by_type.get(type, ())}
-        places = sorted(wanted | self.index.bodies.keys())
-        return self._walk(places, wanted, lambda graph: graph.walk(types))
+        return self._walk(wanted)
 
     def walk_calls(self) -> Iterator[Node]:
         """Yield the nodes that call a function of the model."""
-        places = sorted({*self.index.calls, *self.index.bodies})
-        return self._walk(places, set(self.index.calls), lambda graph: graph.walk_calls())
+        return self._walk(lambda index: {*index.calls})
 
-    def _walk(
-        self, places: Iterable[int], wanted: Container[int], inside: "Callable[[OnnxGraph], Iterator[Node]]"
-    ) -> Iterator[Node]:
-        for position in places:
-            if position in wanted:
+    def _walk(self, wanted: Callable[[GraphIndex], set[int]]) -> Iterator[Node]:
+        places = wanted(self.index)
+        for position in sorted(places | self.index.bodies.keys()):
+            if position in places:
                 yield self.node(position)
             for body in self.bodies_at(position).values():
-                yield from inside(body)
+                yield from body._walk(wanted)
 
     def node(self, position: int) -> Node:
         """Return the node at a position; always the same object."""
@@ -148,11 +118,9 @@ class OnnxGraph(Graph):
         return self._nodes[position]
 
     def inputs_of(self, node: Node) -> tuple[Input, ...]:
-        """Return a node's input ports."""
         return tuple(map(self._input, self.index.nodes[node.handle].input))
 
     def outputs_of(self, node: Node) -> tuple[Value, ...]:
-        """Return a node's outputs, those without a name included."""
         names = list(self.index.nodes[node.handle].output)
         constant = self._constant_of(node) if len(names) == 1 else None
         return tuple(self._output(node, at, name, constant) for at, name in enumerate(names))
@@ -164,7 +132,6 @@ class OnnxGraph(Graph):
         return {name: attribute_value(one, node, tensors) for name, one in pairs if not is_graph(one)}
 
     def bodies_of(self, node: Node) -> Mapping[str, Graph]:
-        """Return the graphs inside a node by the attribute's name."""
         return self.bodies_at(node.handle)
 
     def bodies_at(self, position: int) -> "dict[str, OnnxGraph]":
@@ -185,23 +152,11 @@ class OnnxGraph(Graph):
         return OnnxGraph(index, self.shared, infer, name=name, scope=scope, parent=self)
 
     def location_of(self, node: Node) -> Location:
-        """Return the file and the path to the node."""
         return Location(self.shared.path, scope=node.scope)
 
     def place(self, name: str) -> Location:
         """Return the file and the path to a value."""
         return Location(self.shared.path, scope=self.scope + text(name))
-
-    def find(self, name: str) -> Value | None:
-        """Return the value of a name, from the graphs around this one if it is not here."""
-        if name not in self._values:
-            self._values[name] = self._make(name)
-        return self._values[name]
-
-    @property
-    def has_defaults(self) -> bool:
-        """Whether an initializer that is an input too is only the input's default."""
-        return self.shared.ir_version >= 4
 
     def key_of(self, node: Node, indices: int, spelled: Collection[int]) -> tuple[Hashable, list[int]] | None:
         """Tell nodes apart by their attributes, and by what is known of their inputs and stored for them."""
@@ -226,10 +181,7 @@ class OnnxGraph(Graph):
         tensor = index.initializers.get(name)
         position = index.producers[name][0] if name in index.producers else None
         if name in index.inputs:
-            has_more = self.parent is not None or name in self._arguments or tensor is not None
-            value = None if has_more else self.find(name)
-            known = UNKNOWN if value is None else TensorType(value.element_type, value.shape)
-            return None if known.element_type is None else (known.element_type, known.shape, None)
+            return None
         if tensor is None and position is not None:
             tensor = index.tensors.get(position)
         if tensor is not None:
@@ -251,80 +203,75 @@ class OnnxGraph(Graph):
         """Return what the file stores for a name."""
         return declared(self.index.stored.get(name))
 
+    def find(self, name: str) -> Value | None:
+        """Return the value of a name, from the graphs around this one if it is not here."""
+        if name not in self._values:
+            self._values[name] = self._make(name)
+        return self._values[name]
+
     def _input(self, name: str) -> Input:
-        if not name:
-            return Input(None, is_present=False)
-        value = self.find(name)
-        return Input(value, is_present=value is not None or not self._is_left_out(name))
+        value = self.find(name) if name else None
+        return Input(value, is_present=value is not None or not (name == "" or self._is_left_out(name)))
 
     def _is_left_out(self, name: str) -> bool:
         """Tell whether a name is an input of a function that the call does not give."""
         if name in self.index.inputs or name in self.index.producers or self.parent is None:
-            return name in self._arguments
+            return name in self.arguments
         return self.parent._is_left_out(name)
 
     def _make(self, name: str) -> Value | None:
         index = self.index
-        if name in self._arguments:
-            return self._arguments[name]
+        if name in self.arguments:
+            return self.arguments[name]
         if name in index.initializers:
-            return self._initializer(name, index.initializers[name])
+            return self._initializer(name)
         if name in index.sparse_initializers:
-            return self._sparse(name, index.sparse_initializers[name])
+            sparse = index.sparse_initializers[name]
+            shape = None if any(dim < 0 for dim in sparse.dims) else tuple(sparse.dims)
+            return self._value(name, TensorType(from_onnx_number(sparse.values.data_type), shape))
         if name in index.inputs:
-            return self._graph_input(name, index.inputs[name])
+            known = self._declared_input(name)
+            return self._value(name, known if self.parent is None else best_of(self.type_of(name), known))
         if name in index.producers:
             position, output = index.producers[name]
             return self.node(position).outputs[output]
         return None if self.parent is None else self.parent.find(name)
 
-    def _initializer(self, name: str, tensor: TensorProto) -> Value:
+    def _initializer(self, name: str) -> Value:
+        tensor = self.index.initializers[name]
         constant = self.shared.tensors.constant(tensor, text(name), self.place(name))
-        input = self.index.inputs.get(name)
-        stored = declared(self.index.stored.get(name) or input)
         shape: Shape = constant.shape if constant is not None else None
-        if input is not None and self.has_defaults:
+        if name in self.index.inputs and self.shared.ir_version >= 4:  # no more than a default
             constant = None
-            claimed = self._overridden(name, declared(input)).shape
+            claimed = self._declared_input(name).shape
             shape = claimed if agree(claimed, shape) and claimed is not None else shape
-        known = TensorType(from_onnx_number(tensor.data_type), shape)
-        return self._value(name, known, stored, constant=constant)
+        value = self._value(name, TensorType(from_onnx_number(tensor.data_type), shape), constant=constant)
+        if name not in self.index.stored:
+            value.stored_type, value.stored_shape = declared(self.index.inputs.get(name))
+        return value
 
-    def _sparse(self, name: str, tensor: SparseTensorProto) -> Value:
-        dims = tuple(tensor.dims)
-        shape = None if any(dim < 0 for dim in dims) else dims
-        known = TensorType(from_onnx_number(tensor.values.data_type), shape)
-        return self._value(name, known, self.stored_type(name))
-
-    def _graph_input(self, name: str, input: ValueInfoProto | None) -> Value:
-        known = self._overridden(name, declared(input))
-        if self.parent is not None:
-            known = best_of(self.type_of(name), known)
-        return self._value(name, known, self.stored_type(name))
-
-    def _overridden(self, name: str, known: TensorType) -> TensorType:
-        """Return a type with the shape that the caller of the reader gives for an input."""
-        return TensorType(known.element_type, self._input_shapes.get(text(name), known.shape))
+    def _declared_input(self, name: str) -> TensorType:
+        """Return the type of an input, with the shape that the caller of the reader gives for it."""
+        known = declared(self.index.inputs[name])
+        given = {} if self.scope else self.shared.options.input_shapes
+        return TensorType(known.element_type, given.get(text(name), known.shape))
 
     def _output(self, node: Node, number: int, name: str, constant: Constant | None) -> Value:
-        stored = self.stored_type(name) if name else UNKNOWN
+        known = best_of(self.type_of(name), self.stored_type(name)) if name else UNKNOWN
         if constant is not None:
             known = TensorType(constant.element_type, constant.shape)
-        else:
-            known = best_of(self.type_of(name), stored) if name else UNKNOWN
-        return self._value(name, known, stored, node, number, constant)
+        return self._value(name, known, node, number, constant)
 
     def _value(
         self,
         name: str,
         known: TensorType,
-        stored: TensorType,
         node: Node | None = None,
         output: int = 0,
         constant: Constant | None = None,
     ) -> Value:
         location = self.place(name) if node is None else node.location
-        return Value(text(name), *known, node, output, constant, location, *stored)
+        return Value(text(name), *known, node, output, constant, location, *self.stored_type(name))
 
     def _constant_of(self, node: Node) -> Constant | None:
         """Return what a Constant node holds; a sparse tensor is none that can be shown."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from onnx import (
     AttributeProto,
@@ -35,24 +35,24 @@ Bindings = Mapping[str, AttributeProto]
 """What a call gives for the attributes of a function, by name."""
 
 DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
-_GRAPHS = frozenset({AttributeProto.GRAPH, AttributeProto.GRAPHS})
-_UNTYPED = {
-    "f": AttributeProto.FLOAT, "i": AttributeProto.INT, "s": AttributeProto.STRING,
-    "t": AttributeProto.TENSOR, "g": AttributeProto.GRAPH, "floats": AttributeProto.FLOATS,
-    "ints": AttributeProto.INTS, "strings": AttributeProto.STRINGS, "tensors": AttributeProto.TENSORS,
-    "graphs": AttributeProto.GRAPHS,
+FIELDS: Mapping[int, str] = {
+    AttributeProto.FLOAT: "f", AttributeProto.INT: "i", AttributeProto.STRING: "s",
+    AttributeProto.TENSOR: "t", AttributeProto.GRAPH: "g", AttributeProto.FLOATS: "floats",
+    AttributeProto.INTS: "ints", AttributeProto.STRINGS: "strings", AttributeProto.TENSORS: "tensors",
+    AttributeProto.GRAPHS: "graphs",
 }  # fmt: skip
-"""Types of attributes by the field that is set, for files that do not write the type."""
+"""By the type of an attribute, the field that holds it."""
 
-_LISTED = {
-    "value_int": (AttributeProto.INT, TensorProto.INT64, "int64_data"),
-    "value_ints": (AttributeProto.INTS, TensorProto.INT64, "int64_data"),
-    "value_float": (AttributeProto.FLOAT, TensorProto.FLOAT, "float_data"),
-    "value_floats": (AttributeProto.FLOATS, TensorProto.FLOAT, "float_data"),
-    "value_string": (AttributeProto.STRING, TensorProto.STRING, "string_data"),
-    "value_strings": (AttributeProto.STRINGS, TensorProto.STRING, "string_data"),
+_CONSTANTS = {
+    "value": ("t", 0, ""),
+    "value_int": ("i", TensorProto.INT64, "int64_data"),
+    "value_ints": ("ints", TensorProto.INT64, "int64_data"),
+    "value_float": ("f", TensorProto.FLOAT, "float_data"),
+    "value_floats": ("floats", TensorProto.FLOAT, "float_data"),
+    "value_string": ("s", TensorProto.STRING, "string_data"),
+    "value_strings": ("strings", TensorProto.STRING, "string_data"),
 }
-"""Attributes of a Constant: of which type they are, and of which type and where their tensor holds them."""
+"""Attributes of a Constant: the field that holds them, and the type and the field of the tensor they mean."""
 
 
 def text(name: str | bytes) -> str:
@@ -65,17 +65,9 @@ def normal_domain(domain: str) -> str:
     return "" if domain in DEFAULT_DOMAINS else domain
 
 
-def kind_of(attribute: AttributeProto) -> int:
-    """Return the type of an attribute; files of IR versions 1 and 2 do not write it."""
-    if attribute.type:
-        return attribute.type
-    fields = (descriptor.name for descriptor, _ in attribute.ListFields())
-    return next((_UNTYPED[name] for name in fields if name in _UNTYPED), AttributeProto.UNDEFINED)
-
-
 def is_graph(attribute: AttributeProto) -> bool:
     """Tell whether an attribute holds graphs."""
-    return kind_of(attribute) in _GRAPHS
+    return attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS)
 
 
 def graphs_of(attribute: AttributeProto) -> Iterator[tuple[str, GraphProto]]:
@@ -89,16 +81,15 @@ def graphs_of(attribute: AttributeProto) -> Iterator[tuple[str, GraphProto]]:
 
 def constant_tensor(name: str, attribute: AttributeProto) -> TensorProto | None:
     """Return the tensor that an attribute of a Constant stands for; None for any other, and a sparse one."""
-    kind = kind_of(attribute)
-    if name == "value" and kind == AttributeProto.TENSOR:
-        return attribute.t
-    wanted, data_type, target = _LISTED.get(name, (None, 0, ""))
-    if kind != wanted:
+    field, data_type, target = _CONSTANTS.get(name, ("", 0, ""))
+    if FIELDS.get(attribute.type) != field:
         return None
+    value = getattr(attribute, field)
+    if isinstance(value, TensorProto):
+        return value
     is_list = name.endswith("s")
-    values = getattr(attribute, name.removeprefix("value_")) if is_list else [getattr(attribute, name[6])]
-    tensor = TensorProto(data_type=data_type, dims=[len(values)] if is_list else [])
-    getattr(tensor, target).extend(values)
+    tensor = TensorProto(data_type=data_type, dims=[len(value)] if is_list else [])
+    getattr(tensor, target).extend(value if is_list else [value])
     return tensor
 
 
@@ -124,20 +115,6 @@ def opsets_of(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
     return {normal_domain(entry.domain): entry.version for entry in imports}
 
 
-class Links(NamedTuple):
-    """How the nodes of a graph hang together.
-
-    Attributes:
-        early: (position, name) of uses before the node that produces the name.
-        missing: (position, name) of uses of names that the graph does not have.
-        captured: the names that the graph, or a body in it, takes from outside.
-    """
-
-    early: list[tuple[int, str]]
-    missing: list[tuple[int, str]]
-    captured: set[str]
-
-
 class GraphIndex:
     """A graph, or the definition of a function.
 
@@ -156,6 +133,9 @@ class GraphIndex:
         bodies: the graphs inside nodes, by position and name.
         calls: positions of the nodes that call a function of the model.
         tensors: what Constant nodes hold, by position.
+        early: (position, name) of uses before the node that produces the name.
+        missing: (position, name) of uses of names that the graph does not have.
+        captured: the names that the graph, or a body in it, takes from outside.
     """
 
     def __init__(self, proto: GraphProto | FunctionProto, functions: Container[FunctionKey] = ()) -> None:
@@ -183,7 +163,8 @@ class GraphIndex:
         self.bodies: dict[int, dict[str, GraphIndex]] = {}
         self.calls: list[int] = []
         self.tensors: dict[int, TensorProto] = {}
-        outside = self.inputs.keys() | self.initializers.keys() | self.sparse_initializers.keys()
+        uses: list[tuple[int, str]] = []
+        seen = {"", *self.inputs, *self.initializers, *self.sparse_initializers}
         for position, node in enumerate(self.nodes):
             type = node.op_type if node.domain in DEFAULT_DOMAINS else None
             if type is not None:
@@ -200,11 +181,18 @@ class GraphIndex:
                     tensor = constant_tensor(attribute.name, attribute)
                     if tensor is not None:
                         self.tensors[position] = tensor
+            uses.extend([(position, name) for name in node.input if name not in seen])
+            for body in self.bodies.get(position, {}).values():
+                uses.extend((position, name) for name in sorted(body.captured - seen, key=repr))
             for number, name in enumerate(node.output):
-                if name and (name in self.producers or name in outside):
+                if name and name in seen:
                     self.duplicates.append((name, position))
                 elif name:
                     self.producers[name] = (position, number)
+                    seen.add(name)
+        self.early = [use for use in uses if use[1] in self.producers]
+        self.missing = [use for use in uses if use[1] not in self.producers]
+        self.captured: set[str] = {name for _, name in self.missing} | (set(self.outputs) - seen)
 
     def _declare(self, table: dict[str, _Declaration], declared: Iterable[tuple[str, _Declaration]]) -> None:
         """Enter inputs or initializers; an initializer may have the name of an input."""
@@ -213,26 +201,6 @@ class GraphIndex:
                 self.duplicates.append((name, None))
             else:
                 table[name] = declaration
-
-    @cached_property
-    def links(self) -> Links:
-        """How the nodes hang together."""
-        seen = {"", *self.inputs, *self.initializers, *self.sparse_initializers}
-        pending: list[tuple[int, str]] = []
-        for position, node in enumerate(self.nodes):
-            pending.extend((position, name) for name in node.input if name not in seen)
-            for body in self.bodies.get(position, {}).values():
-                pending.extend((position, name) for name in sorted(body.captured - seen, key=repr))
-            seen.update(node.output)
-        early = [use for use in pending if use[1] in self.producers]
-        missing = [use for use in pending if use[1] not in self.producers]
-        captured = {name for _, name in missing} | {name for name in self.outputs if name not in seen}
-        return Links(early, missing, captured)
-
-    @property
-    def captured(self) -> set[str]:
-        """The names that the graph, or a body in it, takes from outside."""
-        return self.links.captured
 
     def all_graphs(self) -> Iterator["GraphIndex"]:
         """Yield the graph and every graph inside its nodes."""
@@ -262,7 +230,7 @@ class GraphIndex:
     def sorted_positions(self) -> Sequence[int]:
         """Return the nodes, producers first; nodes on a cycle, and what needs them, come last."""
         every = range(len(self.nodes))
-        return [*dict.fromkeys([*_sources_first(self.predecessors()), *every])] if self.links.early else every
+        return [*dict.fromkeys([*_sources_first(self.predecessors()), *every])] if self.early else every
 
 
 def _sources_first(predecessors: Mapping[_Key, Collection[_Key]]) -> list[_Key]:

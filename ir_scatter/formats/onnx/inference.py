@@ -6,7 +6,6 @@ So it is given copies without stored shapes and weights, in a forked process wit
 is kept for the next model: to fork takes longer than to infer a small one.
 """
 
-import atexit
 import contextlib
 import faulthandler
 import math
@@ -15,8 +14,7 @@ import re
 import signal
 import time
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from functools import cache
 from math import prod
 from typing import Any, NamedTuple
@@ -124,8 +122,7 @@ def tensor_message(type: TypeProto) -> "TypeProto.Tensor | TypeProto.SparseTenso
     return type.sparse_tensor_type if kind == "sparse_tensor_type" else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Inferred:
+class Inferred(NamedTuple):
     """What shape inference found out about a graph.
 
     Attributes:
@@ -133,11 +130,11 @@ class Inferred:
         bodies: what it found out about the graphs inside nodes, by position and name.
     """
 
-    types: Mapping[str, TypeProto] = field(default_factory=dict)
-    bodies: Mapping[tuple[int, str], "Inferred"] = field(default_factory=dict)
+    types: Mapping[str, TypeProto]
+    bodies: Mapping[tuple[int, str], "Inferred"]
 
 
-NOTHING = Inferred()
+NOTHING = Inferred({}, {})
 
 
 class Inference:
@@ -158,50 +155,41 @@ class Inference:
         self._left = 0.0
         self._propagates = True
 
-    def main_graph(
-        self, index: GraphIndex, opsets: Mapping[str, int], input_shapes: Mapping[str, Shape]
+    def infer(
+        self,
+        index: GraphIndex,
+        opsets: Mapping[str, int],
+        *,
+        input_shapes: Mapping[str, Shape] | None = None,
+        arguments: Mapping[str, Value | None] | None = None,
+        bindings: Bindings | None = None,
     ) -> Inferred:
-        """Infer the main graph and the bodies in it, inputs with shapes that replace the file's."""
+        """Infer the main graph or one use of a function, and the bodies in it.
 
-        def fill(graph: GraphProto) -> None:
-            self._fill(graph, index, {}, {})
-            for one in graph.input:
-                name, number = text(one.name), one.type.tensor_type.elem_type
-                if number and name in input_shapes:
-                    one.CopyFrom(_typed(one.name, number, input_shapes[name]))
-
-        return self._infer(index, opsets, fill)
-
-    def instance(
-        self, definition: Definition, arguments: Mapping[str, Value | None], bindings: Bindings
-    ) -> Inferred:
-        """Infer one use of a function, with its inputs and attributes as the call gives them."""
-
-        def fill(graph: GraphProto) -> None:
-            constants = {}
-            for name, value in arguments.items():
-                constant = None if value is None else value.constant
-                if constant is not None and prod(constant.shape) <= _SEEN:
-                    array = constant.load()
-                    if array is not None:
-                        constants[name] = onnx.numpy_helper.from_array(array)
-            self._fill(graph, definition.index, bindings, constants)
-            del graph.input[:]
-            for name, value in arguments.items():
-                if value is not None and name not in constants:
-                    number = value.element_type.onnx_number if value.element_type is not None else None
-                    graph.input.append(_typed(name, number, value.shape))
-
-        return self._infer(definition.index, definition.opsets, fill)
-
-    def _infer(
-        self, index: GraphIndex, opsets: Mapping[str, int], fill: Callable[[GraphProto], None]
-    ) -> Inferred:
+        `input_shapes` replace those of inputs in the file; `arguments` and `bindings` are the inputs and
+        the attributes of a function as the call gives them.
+        """
         if not self._is_wanted:
             return NOTHING
         model = ModelProto(ir_version=_IR_VERSION)
         try:
-            fill(model.graph)
+            inputs, constants = dict(index.inputs), dict[str, TensorProto]()
+            for name, shape in (input_shapes or {}).items():
+                one = inputs.get(name)
+                if one is not None and one.type.tensor_type.elem_type:
+                    inputs[name] = _typed(name, one.type.tensor_type.elem_type, shape)
+            for name, value in (arguments or {}).items():
+                constant = None if value is None else value.constant
+                is_seen = constant is not None and prod(constant.shape) <= _SEEN
+                array = constant.load() if constant is not None and is_seen else None
+                if array is not None:
+                    constants[name] = onnx.numpy_helper.from_array(array)
+                if value is None or array is not None:
+                    del inputs[name]
+                else:
+                    number = value.element_type.onnx_number if value.element_type is not None else None
+                    inputs[name] = _typed(name, number, value.shape)
+            self._fill(model.graph, index, inputs, constants, bindings or {})
             _import(model, opsets, index)
             are_too_many = self._definitions.count_calls(index) > MOST_CALLS
             for definition in () if are_too_many else self._definitions.needed_by(index):
@@ -239,20 +227,25 @@ class Inference:
         return None, is_late
 
     def _fill(
-        self, target: GraphProto, index: GraphIndex, bindings: Bindings, around: Mapping[str, TensorProto]
+        self,
+        target: GraphProto,
+        index: GraphIndex,
+        inputs: Mapping[str, ValueInfoProto | None],
+        around: Mapping[str, TensorProto],
+        bindings: Bindings,
     ) -> None:
         """Copy a graph for inference: its inputs, small constants, outputs, and nodes in topological order.
 
         Stored types stay out, because they may be stale: only those of outputs that inference cannot
         know are kept. Weights stay out as well, their types are declared instead.
-
-        Args:
-            target: where to.
-            index: the graph.
-            bindings: what a call gives for the attributes of a function.
-            around: small constants from outside, which inference does not look for there.
+        `around` are small constants from outside, which inference does not look for there.
         """
-        constants, types = dict(around), _unknowable(index)
+        known = {at for type, places in index.by_type.items() if onnx.defs.has(text(type)) for at in places}
+        places = {name: index.producers[name][0] for name in index.stored if name in index.producers}
+        types = {
+            name: index.stored[name] for name, at in places.items() if at not in known.union(index.calls)
+        }
+        constants = dict(around)
         for name, tensor in index.initializers.items():
             if name in index.inputs and self._are_inputs_defaults:
                 continue
@@ -266,7 +259,7 @@ class Inference:
                 target.initializer[-1].name = name
         for name, sparse in index.sparse_initializers.items():
             types[name] = _typed(name, sparse.values.data_type, tuple(sparse.dims))
-        for name, one in index.inputs.items():
+        for name, one in inputs.items():
             default = index.initializers.get(name)
             if default is None or self._are_inputs_defaults:
                 if default is not None and (one is None or not one.HasField("type")):
@@ -282,13 +275,13 @@ class Inference:
                     copies[position] = NodeProto(op_type="Constant", output=[name])
         for position, node in enumerate(index.nodes):
             if position in index.bodies or any(one.ref_attr_name for one in node.attribute):
-                copies[position] = self._bound(index, position, bindings, constants)
+                copies[position] = self._bound(index, position, constants, bindings)
         target.node.extend([copies.get(at, index.nodes[at]) for at in index.sorted_positions()])
         for name in index.outputs:
-            known = types.pop(name, None)
-            if known is None and name not in index.producers:
-                known = index.stored.get(name)
-            target.output.append(ValueInfoProto(name=name) if known is None else known)
+            one = types.pop(name, None)
+            if one is None and name not in index.producers:
+                one = index.stored.get(name)
+            target.output.append(ValueInfoProto(name=name) if one is None else one)
         target.value_info.extend(types.values())
         for node in target.node if "ai.onnx" in index.domains else ():
             node.domain = normal_domain(node.domain)
@@ -299,7 +292,7 @@ class Inference:
                     dim.ClearField("dim_value")
 
     def _bound(
-        self, index: GraphIndex, position: int, bindings: Bindings, constants: Mapping[str, TensorProto]
+        self, index: GraphIndex, position: int, constants: Mapping[str, TensorProto], bindings: Bindings
     ) -> NodeProto:
         """Copy a node with its bodies, and with the attributes that a call gives."""
         node, bodies = index.nodes[position], index.bodies.get(position, {})
@@ -315,23 +308,17 @@ class Inference:
             written.name, written.type = attribute.name, attribute.type
             for label, graph in graphs_of(attribute):
                 if label in bodies:
-                    body = written.g if label == name else written.graphs.add()
+                    body, inner = written.g if label == name else written.graphs.add(), bodies[label]
                     body.name = graph.name
-                    taken = sorted(bodies[label].captured & constants.keys(), key=repr)
-                    self._fill(body, bodies[label], bindings, {one: constants[one] for one in taken})
+                    taken = {
+                        one: constants[one] for one in sorted(inner.captured & constants.keys(), key=repr)
+                    }
+                    self._fill(body, inner, inner.inputs, taken, bindings)
         return copy
 
 
 def _is_seen(tensor: TensorProto) -> bool:
     return prod(tensor.dims) <= _SEEN and is_sound(tensor)
-
-
-def _unknowable(index: GraphIndex) -> dict[str, ValueInfoProto]:
-    """Return the stored types of outputs of nodes that inference does not know."""
-    known = {at for type, places in index.by_type.items() if onnx.defs.has(text(type)) for at in places}
-    known.update(index.calls)
-    places = {name: index.producers[name][0] for name in index.stored if name in index.producers}
-    return {name: index.stored[name] for name, position in places.items() if position not in known}
 
 
 def _import(target: ModelProto | FunctionProto, opsets: Mapping[str, int], index: GraphIndex) -> None:
@@ -427,16 +414,11 @@ class _Child:
 
 
 _idle: list[_Child] = []
-"""Processes that nothing is asked of at the moment: one, or one for each thread that reads models."""
+"""Processes that nothing is asked of at the moment: one, or one for each thread that reads models.
 
+They end with this process, which holds the other ends of their pipes.
+"""
 
-def end_children() -> None:
-    """End the processes that infer."""
-    while _idle:
-        _idle.pop().end()
-
-
-atexit.register(end_children)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_idle.clear)
 

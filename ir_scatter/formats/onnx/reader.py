@@ -11,8 +11,8 @@ from onnx import ModelProto
 from ir_scatter.core.diagnostics import Location, Related
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import ONNX, Defect, Function, Model, Node, Value
-from ir_scatter.core.shapes import Shape
 from ir_scatter.core.tensors import Constant
+from ir_scatter.formats.base import ONNX_FORMAT, ReadOptions
 from ir_scatter.formats.onnx.checks import find_defects, function_defects
 from ir_scatter.formats.onnx.graph import OnnxGraph, Shared
 from ir_scatter.formats.onnx.index import (
@@ -25,7 +25,7 @@ from ir_scatter.formats.onnx.index import (
     opsets_of,
     text,
 )
-from ir_scatter.formats.onnx.inference import NOTHING, Inference, Inferred
+from ir_scatter.formats.onnx.inference import Inference
 from ir_scatter.formats.onnx.tensors import Tensors
 
 INSTANCES = 64
@@ -34,57 +34,36 @@ INSTANCES = 64
 _COMPARED = 4096
 """Elements of a constant up to which two calls of a function are compared by its contents."""
 
+_PLAINLY = ReadOptions(has_folder=False)
 _SHARED = "any signature"
 _LFS_POINTER = b"version https://git-lfs"
-_FIRST_WITH_OPSETS = 3
 
 
-def read(
-    path: str,
-    data: bytes,
-    types: frozenset[str] | None = None,
-    scatter_types: frozenset[str] = frozenset(),
-    *,
-    has_folder: bool = False,
-    input_shapes: Mapping[str, Shape] | None = None,
-) -> Model:
+def read(path: str, data: bytes, options: ReadOptions = _PLAINLY) -> Model:
     """Read an ONNX model; the bytes of external data only when somebody asks for a constant.
 
-    Args:
-        path: the file, as it is to be named in findings.
-        data: its bytes.
-        types: shapes are inferred if a node has one of these types; None for all.
-        scatter_types: those whose one output has the type and the shape of their first input.
-        has_folder: whether external data stands beside `path`.
-        input_shapes: shapes of inputs that replace those of the file, by name.
+    Shapes are inferred if a node has one of the types that the options name.
 
     Raises:
         UnreadableModel: it is no protobuf message, or holds no graph.
     """
     proto = _parse(path, data)
-    definitions, shapes = Definitions(proto), input_shapes or {}
+    definitions = Definitions(proto)
     index = GraphIndex(proto.graph, definitions)
     opsets = opsets_of(proto.opset_import)
-    if not opsets and proto.ir_version < _FIRST_WITH_OPSETS:
-        opsets = {"": 1}
-    tensors = Tensors(path, has_folder=has_folder)
-    shared = Shared(path, tensors, proto.ir_version, opsets, definitions, scatter_types=scatter_types)
+    tensors = Tensors(path, has_folder=options.has_folder)
+    shared = Shared(path, options, tensors, proto.ir_version, opsets, definitions)
     every = [index, *(definition.index for definition in definitions.values())]
-    is_wanted = types is None or any(one.has_any(types) for one in every)
+    is_wanted = options.types is None or any(one.has_any(options.types) for one in every)
     inference = Inference(definitions, proto.ir_version, is_wanted=is_wanted)
-    graph = OnnxGraph(
-        index,
-        shared,
-        partial(inference.main_graph, index, opsets, shapes),
-        name=text(proto.graph.name),
-        input_shapes=shapes,
-    )
+    infer = partial(inference.infer, index, opsets, input_shapes=options.input_shapes)
+    graph = OnnxGraph(index, shared, infer, name=text(proto.graph.name))
     instances = _Instances(shared, inference)
     functions = instances.functions(graph)
     names = [text(name) for name in index.inputs if name not in index.initializers]
     return Model(
         path=path,
-        format="onnx",
+        format=ONNX_FORMAT,
         domain=ONNX,
         graph=graph,
         functions=functions,
@@ -146,7 +125,7 @@ class _Instances:
             graph.calls = tuple(callers.values())
         found = []
         for definition, made in self._made.items():
-            written = self._graph(definition, definition.defaults, _unknown(definition), is_called=False)
+            written = self._graph(definition, definition.defaults, None)
             found.append(Function(definition.name, written, tuple(made.values())))
         return tuple(found)
 
@@ -198,19 +177,15 @@ class _Instances:
         return made[_SHARED]
 
     def _graph(
-        self,
-        definition: Definition,
-        bindings: Bindings,
-        arguments: Mapping[str, Value | None],
-        *,
-        is_called: bool = True,
+        self, definition: Definition, bindings: Bindings, arguments: Mapping[str, Value | None] | None
     ) -> OnnxGraph:
-        def infer() -> Inferred:
-            return self._inference.instance(definition, arguments, bindings) if is_called else NOTHING
-
-        shared = replace(self._shared, opsets=definition.opsets, bindings=bindings)
-        name = definition.name
-        return OnnxGraph(definition.index, shared, infer, name=name, scope=f"{name}/", arguments=arguments)
+        """Make the graph of a use; without arguments that of the definition, of which nothing is inferred."""
+        index, opsets, name = definition.index, definition.opsets, definition.name
+        shared = replace(self._shared, opsets=opsets, bindings=bindings)
+        infer = partial(self._inference.infer, index, opsets, arguments=arguments, bindings=bindings)
+        if arguments is None:
+            return OnnxGraph(index, shared, name=name, scope=f"{name}/", arguments=_unknown(definition))
+        return OnnxGraph(index, shared, infer, name=name, scope=f"{name}/", arguments=arguments)
 
 
 def _contents(constant: Constant | None) -> Hashable:

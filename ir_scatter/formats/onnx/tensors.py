@@ -21,7 +21,7 @@ from ir_scatter.core.model import Defect, Node
 from ir_scatter.core.shapes import counted, with_article
 from ir_scatter.core.tensors import Constant, Weights, decode
 from ir_scatter.formats.base import FileBeside
-from ir_scatter.formats.onnx.index import kind_of, text
+from ir_scatter.formats.onnx.index import FIELDS, text
 
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
@@ -69,13 +69,27 @@ class Tensors:
             yield "bad-number", f"the dimensions of {label} are [{dims}], expected none below 0"
         if element_type is None or shape is None:
             return
-        try:
-            problem = self._misfit(tensor, element_type, prod(shape), label)
-        except UnreadableModel as error:
-            yield error.defect, error.message
+        size = element_type.byte_size(prod(shape))
+        if not is_external(tensor):
+            wrong = _wrong_size(tensor, element_type, prod(shape))
+            if wrong is not None:
+                dims = ", ".join(map(str, tensor.dims))
+                message = f"{label} has {wrong[0]}, its type {element_type.name} and shape [{dims}] need"
+                yield "constant-size", f"{message} {wrong[1]}"
             return
-        if problem:
-            yield "constant-size", problem
+        try:
+            location, offset, length = self._span(tensor)
+            if length is not None and length != size:
+                found = f"{label} has {counted(length, 'byte')} in {location!r}"
+                yield "constant-size", f"{found}, its type and shape need {_show_count(size)}"
+            elif offset + size > (self._file(location).size or 0):
+                wanted = f"{label} needs bytes {offset} to {_show_count(offset + size)}"
+                self._uses.setdefault((location, True), []).append(wanted)
+        except UnreadableModel as error:
+            if error.defect == "weights-missing":
+                self._uses.setdefault((location, False), []).append(label)
+            else:
+                yield error.defect, error.message
 
     def defects(self) -> Iterator[Defect]:
         """Yield what is wrong with the files that `problems` came across."""
@@ -143,30 +157,6 @@ class Tensors:
             return None
         array.flags.writeable = False
         return array if array.shape == shape else None
-
-    def _misfit(self, tensor: TensorProto, element_type: ElementType, count: int, label: str) -> str:
-        """Return why a tensor has not the bytes that it needs, "" if it has; note files that lack them."""
-        if not is_external(tensor):
-            wrong = _wrong_size(tensor, element_type, count)
-            if wrong is None:
-                return ""
-            dims = ", ".join(map(str, tensor.dims))
-            return f"{label} has {wrong[0]}, its type {element_type.name} and shape [{dims}] need {wrong[1]}"
-        (location, offset, length), size = self._span(tensor), element_type.byte_size(count)
-        if length is not None and length != size:
-            found = f"{label} has {counted(length, 'byte')} in {location!r}"
-            return f"{found}, its type and shape need {_show_count(size)}"
-        try:
-            file = self._file(location)
-        except UnreadableModel as error:
-            if error.defect != "weights-missing":
-                raise
-            self._uses.setdefault((location, False), []).append(label)
-            return ""
-        if file.size is not None and offset + size > file.size:
-            wanted = f"{label} needs bytes {offset} to {_show_count(offset + size)}"
-            self._uses.setdefault((location, True), []).append(wanted)
-        return ""
 
     def _span(self, tensor: TensorProto) -> tuple[str, int, int | None]:
         """Return where a tensor says that its bytes are: the file, the first, and how many if it says so."""
@@ -265,22 +255,19 @@ def attribute_value(attribute: AttributeProto, node: Node, tensors: Tensors) -> 
         int, float, str, a list of them, a Constant or a list of those for tensors; the message
         itself for what has no such form.
     """
-    match kind_of(attribute):
-        case AttributeProto.INT:
-            return attribute.i
-        case AttributeProto.FLOAT:
-            return attribute.f
-        case AttributeProto.STRING:
+    field = FIELDS.get(attribute.type)
+    match field:
+        case "f" | "i":
+            return getattr(attribute, field)
+        case "floats" | "ints":
+            return list(getattr(attribute, field))
+        case "s":
             return attribute.s.decode("utf-8", errors="replace")
-        case AttributeProto.INTS:
-            return list(attribute.ints)
-        case AttributeProto.FLOATS:
-            return list(attribute.floats)
-        case AttributeProto.STRINGS:
+        case "strings":
             return [data.decode("utf-8", errors="replace") for data in attribute.strings]
-        case AttributeProto.TENSOR:
+        case "t":
             return tensors.constant(attribute.t, text(attribute.t.name) or node.name, node)
-        case AttributeProto.TENSORS:
+        case "tensors":
             return [tensors.constant(tensor, text(tensor.name), node) for tensor in attribute.tensors]
     return attribute
 

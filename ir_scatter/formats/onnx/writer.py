@@ -8,14 +8,23 @@ from typing import Any, NamedTuple
 
 import onnx
 from google.protobuf.wrappers_pb2 import BytesValue
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    helper,
+)
 
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.errors import NotEditable
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
 from ir_scatter.core.model import Model, Node, Value
 from ir_scatter.core.shapes import show
-from ir_scatter.formats.base import OneInput, OneNode
+from ir_scatter.formats.base import OneNode
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import (
     DEFAULT_DOMAINS,
@@ -23,7 +32,6 @@ from ir_scatter.formats.onnx.index import (
     function_key,
     graphs_of,
     is_graph,
-    kind_of,
     normal_domain,
     text,
 )
@@ -59,15 +67,14 @@ def write_onnx(
     by_graph: dict[GraphIndex, dict[int, Patch]] = defaultdict(dict)
     for patch in patches:
         positions = by_graph[_onnx(patch.node.graph).index]
-        if patch.node.handle in positions:
-            raise ValueError(f"{patch.node.scope} is replaced twice, expected once")
+        assert patch.node.handle not in positions, "a node is replaced twice"
         positions[patch.node.handle] = patch
     places, steps = list(_places(model, copy)), dict[int, list[_Step]]()
-    _keep_ranks(model, places, by_graph)
+    if any(map(_is_hiding, patches)):
+        _keep_ranks(model, places)
     for place in reversed(places):  # bodies go before the nodes that hold them
         _replace(place, by_graph.pop(place.index, {}), steps)
-    if by_graph:
-        raise ValueError("a node is to be replaced that the model does not have")
+    assert not by_graph, "a node is to be replaced that the model does not have"
     if change is not None:
         change(copy)
     try:
@@ -252,29 +259,22 @@ def _edit(
         if attribute.ref_attr_name:
             is_kept = _is_kept(attribute, node, place.uses, result, written, is_alone=is_alone)
         else:
-            is_kept = written is not None and (
-                attribute == written or _content(attribute) == _content(written)
-            )
+            is_kept = written is not None and _content(attribute) == _content(written)
         if is_kept:
             wanted.pop(text(attribute.name), None)
         else:
             del proto.attribute[at]
     proto.attribute.extend(wanted.values())
-    known = {*proto.input, *proto.output} if proto.device_configurations else set()
     for configuration in proto.device_configurations:
         # What says how to distribute an input that the node has no longer goes, too.
-        for at in reversed(range(len(configuration.sharding_spec))):
-            if configuration.sharding_spec[at].tensor_name not in known:
-                del configuration.sharding_spec[at]
+        specs = [
+            one for one in configuration.sharding_spec if one.tensor_name in {*proto.input, *proto.output}
+        ]
+        del configuration.sharding_spec[:]
+        configuration.sharding_spec.extend(specs)
 
 
 # Attributes that calls give
-
-
-def _references(node: Node) -> dict[str, str]:
-    """Return what each call of a function gives a node, "@axis" by the name of the attribute."""
-    written = _onnx(node.graph).index.nodes[node.handle].attribute
-    return {text(one.name): f"@{text(one.ref_attr_name)}" for one in written if one.ref_attr_name}
 
 
 def _is_kept(
@@ -288,15 +288,9 @@ def _is_kept(
 ) -> bool:
     """Tell whether an attribute that each call gives (`axis = @dim`) remains one of the node that comes.
 
-    That is made for one value, the one in the graph where the node was seen.
-
-    Args:
-        reference: the attribute.
-        node: the node that is replaced.
-        uses: the graphs of the function.
-        result: the node that replaces it.
-        written: the result's attribute of that name.
-        is_alone: whether nothing else replaces the node.
+    That is made for one value, the one in the graph where the node was seen. `uses` are the graphs of the
+    function, `written` is the result's attribute of that name; `is_alone` says that nothing else replaces
+    the node.
 
     Raises:
         NotEditable: the value matters, and calls may give another one than was seen.
@@ -324,7 +318,6 @@ def _content(attribute: AttributeProto | None) -> bytes | None:
     copy = AttributeProto()
     copy.CopyFrom(attribute)
     copy.DiscardUnknownFields()
-    copy.type = kind_of(attribute)  # type: ignore[assignment]  # an int is one
     for field in ("name", "doc_string", "ref_attr_name"):
         copy.ClearField(field)
     return bytes(copy.SerializeToString(deterministic=True))
@@ -346,44 +339,18 @@ def _default(domain: str, type: str, opset: str | int | None, name: str) -> Attr
 # Outputs of Scans
 
 
-def _keep_ranks(
-    model: Model, places: Iterable[_Place], by_graph: Mapping[GraphIndex, Mapping[int, Patch]]
-) -> None:
-    """Write how many dimensions an output of a Scan's body has, where a replaced node may hide it.
+def _keep_ranks(model: Model, places: Iterable[_Place]) -> None:
+    """Write how many dimensions the outputs of a Scan's body have, where replaced nodes may hide it.
 
-    onnxruntime runs a Scan only if it knows that of every output. It sees it of a scatter node from its
-    data; behind a Reshape to a computed shape it may see nothing. A shape that the file has stays. Sizes
-    are left open: they may be those of certain inputs alone.
+    onnxruntime runs a Scan only if it knows that. It sees it of a scatter node from its data; behind a
+    Reshape to a computed shape it may see nothing. A shape that the file has stays. Sizes are left open:
+    they may be those of certain inputs alone.
     """
-    main = _onnx(model.graph)
-    hiding = {
-        index: {position for position, patch in patches.items() if _is_hiding(patch)}
-        for index, patches in by_graph.items()
-    }
-    graphs = [main, *(_onnx(graph) for function in model.functions for graph in function.instances)]
-    if not any(hiding.values()) or not any(graph.index.has_any(frozenset({"Scan"})) for graph in graphs):
-        return
-    is_in_function = any(hiding.get(place.index) for place in places if place.uses)
     found: dict[tuple[GraphIndex, str], list[Value | None]] = defaultdict(list)
-
-    def follow(graph: OnnxGraph, around: set[str]) -> set[str]:
-        """Return the names that come from replaced nodes, those around a graph included."""
-        names = set(around)
-        for position, node in enumerate(graph.index.nodes):
-            is_reached = position in hiding.get(graph.index, ()) or not names.isdisjoint(node.input)
-            is_reached |= is_in_function and position in graph.index.calls
-            for body in graph.bodies_at(position).values():
-                inner = follow(body, names | body.index.inputs.keys() if is_reached else names)
-                outputs = inner.intersection(body.index.outputs)
-                is_reached |= bool(outputs)
-                for name in outputs if node.op_type == "Scan" and node.domain in DEFAULT_DOMAINS else ():
-                    found[body.index, name].append(body.find(name))
-            if is_reached:
-                names.update(filter(None, node.output))
-        return names
-
-    for graph in graphs:
-        follow(graph, set())
+    for node in model.walk(frozenset({"Scan"})):
+        for body in map(_onnx, node.bodies.values()):
+            for name in body.index.outputs:
+                found[body.index, name].append(body.find(name))
     for place in places:
         for output in place.graph.output if isinstance(place.graph, GraphProto) else ():
             _write_rank(output, found.get((place.index, output.name), ()))
@@ -394,7 +361,7 @@ def _is_hiding(patch: Patch) -> bool:
     result = patch.fragment.result
     data = result.inputs[0] if result.inputs else None
     is_given = data is not None and patch.fragment.number_given(data) is not None
-    known = _onnx(patch.node.graph).shared.scatter_types | {patch.node.type}
+    known = _onnx(patch.node.graph).shared.options.scatter_types | {patch.node.type}
     return not is_given or bool(result.domain) or result.type not in known
 
 
@@ -429,7 +396,8 @@ def node_lines(patch: Patch) -> Iterator[str]:
     node, news = patch.node, patch.fragment.news
     names = [port.value.name if port.value is not None else "" for port in node.inputs]
     result = node.outputs[0].name if node.outputs else node.name
-    references = _references(node)
+    written = _onnx(node.graph).index.nodes[node.handle].attribute
+    references = {text(one.name): f"@{text(one.ref_attr_name)}" for one in written if one.ref_attr_name}
 
     def line(output: str, type: str, attributes: Mapping[str, Any], inputs: list[str]) -> str:
         shown = ", ".join(f"{name}={value}" for name, value in attributes.items())
@@ -465,33 +433,22 @@ def write_single_node(node: OneNode) -> bytes:
     Raises:
         TypeError: an array or an attribute is of a type that ONNX has not.
     """
-    model = ModelProto(ir_version=IR_VERSION, producer_name="ir-scatter")
-    model.opset_import.add(domain="", version=int(node.opset))
-    graph = model.graph
-    graph.name = "one_node"
-    written = graph.node.add(op_type=node.type, name="node")
-    for one in node.inputs:
-        written.input.append("" if one is None else one.name)
-        if one is not None:
-            _declare(graph, one)
-    written.output.append("output")
+
+    def declared(name: str, type: ElementType, shape: Sequence[int]) -> ValueInfoProto:
+        return helper.make_tensor_value_info(name, type.onnx_number or TensorProto.UNDEFINED, shape)
+
+    inputs, constants = list[ValueInfoProto](), list[TensorProto]()
+    for one in {one.name: one for one in node.inputs if one is not None}.values():
+        if one.is_constant:
+            constants.append(make_tensor(one.array, one.element_type))
+            constants[-1].name = one.name
+        else:
+            inputs.append(declared(one.name, one.element_type, one.array.shape))
+    names = ["" if one is None else one.name for one in node.inputs]
+    written = helper.make_node(node.type, names, ["output"], name="node")
     written.attribute.extend(make_attribute(name, value) for name, value in node.attributes.items())
-    output = graph.output.add(name="output").type.tensor_type
-    _describe(output, node.element_type, node.shape)
+    output = declared("output", node.element_type, node.shape)
+    graph = helper.make_graph([written], "one_node", inputs, [output], constants)
+    opset = helper.make_opsetid("", int(node.opset))
+    model = helper.make_model(graph, ir_version=IR_VERSION, producer_name="ir-scatter", opset_imports=[opset])
     return bytes(model.SerializeToString(deterministic=True))
-
-
-def _declare(graph: GraphProto, one: OneInput) -> None:
-    if one.is_constant:
-        tensor = make_tensor(one.array, one.element_type)
-        tensor.name = one.name
-        graph.initializer.append(tensor)
-    elif all(known.name != one.name for known in graph.input):
-        _describe(graph.input.add(name=one.name).type.tensor_type, one.element_type, one.array.shape)
-
-
-def _describe(target: Any, type: ElementType, shape: Sequence[int]) -> None:
-    target.elem_type = type.onnx_number
-    target.shape.SetInParent()
-    for dim in shape:
-        target.shape.dim.add(dim_value=dim)
