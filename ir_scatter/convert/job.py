@@ -80,13 +80,7 @@ def run_job(job: Job) -> Done:
 
 
 def _finished(job: Job, done: Done, before: str | None = None) -> Done:
-    """Verify a conversion on devices and write it.
-
-    Args:
-        job: what the caller wants.
-        done: what there is to write.
-        before: the model that devices are to run before, if that is not the source.
-    """
+    """Verify a conversion on devices and write it; `before` is what they run before, if not the source."""
     files = None
     if job.is_dry or job.with_diff or job.partial or done.conversion.is_whole:
         conversion, files = _with_files(done.conversion, Path(job.output or job.source))
@@ -112,9 +106,7 @@ def _finished(job: Job, done: Done, before: str | None = None) -> Done:
 def _with_files(conversion: Conversion, path: Path) -> tuple[Conversion, Files | None]:
     """Return what is to be written, without the nodes that cannot be edited in place: they are refused.
 
-    Returns:
-        The conversion, with refusals more where nodes or the file cannot be edited, and the files;
-        None if not even a part can be written.
+    There are no files if not even a part can be written.
     """
     if conversion.is_stuck:
         return conversion, None

@@ -37,13 +37,8 @@ _CANNOT_TELL = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
 def verify_on(done: Done, devices: Sequence[str], before: str | None = None) -> Done:
     """Run the model before and after on devices and compare the outputs, in processes of their own.
 
-    Args:
-        done: the nodes that were rewritten.
-        devices: the names of runners.
-        before: the model that is the one before; None for the source.
-
-    Returns:
-        What came of it, with a refusal more for each device where outputs differ or the new model fails.
+    What comes of it has a refusal more for each device where outputs differ or the new model fails. The
+    model before is the source if no other one is named.
 
     Raises:
         UsageError: there is no such device.

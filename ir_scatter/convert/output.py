@@ -37,7 +37,7 @@ def make_files(model: Model, content: bytes | None, appended: bytes, path: Path)
         model: as it was read.
         content: what its file becomes; None if that stays as it is.
         appended: what goes behind its weights.
-        path: of the new model.
+        path: where it goes.
 
     Raises:
         UnreadableModel: a file of weights is outside of the model's folder.
@@ -68,11 +68,6 @@ def make_files(model: Model, content: bytes | None, appended: bytes, path: Path)
 
 def commit(files: Files, path: Path, *, overwrite: bool) -> tuple[str, ...]:
     """Write files, and say which of those that a killed run left half replaced were finished before.
-
-    Args:
-        files: what `make_files` gives.
-        path: of the model.
-        overwrite: whether files that exist may be replaced.
 
     Raises:
         UsageError: a file exists.
@@ -120,11 +115,7 @@ def _folders(wanted: Sequence[Path]) -> Iterator[None]:
 
 
 def source_files(model: Model) -> list[Path]:
-    """Return the files that a model was read from.
-
-    Raises:
-        UnreadableModel: its external data is outside of its folder.
-    """
+    """Return the files that a model was read from; raise UnreadableModel if one is outside of its folder."""
     source = Path(model.path)
     return [source, *(file.path for file in FORMATS[model.format].files_beside(model, source))]
 

@@ -136,16 +136,9 @@ def _difference(fragment: Fragment, site: ScatterNode, given: Given, promises: P
 
 
 def run_fragment(fragment: Fragment, inputs: Sequence[Array | None], *, wraps: bool = False) -> Array:
-    """Compute the result of a fragment.
+    """Compute the result of a fragment from the inputs of the node that it replaces.
 
-    Args:
-        fragment: the new nodes.
-        inputs: those of the node that it replaces.
-        wraps: whether negative indices count from the end where the text forbids them, as they do
-            in every runtime.
-
-    Raises:
-        EvaluationFailed: a node cannot be computed.
+    If it `wraps`, negative indices count from the end where the text forbids them, as in every runtime.
     """
     # A node may name further inputs that are left out, "" at the end of an ONNX node.
     pairs = zip(fragment.given, inputs, strict=False)

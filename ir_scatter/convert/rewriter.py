@@ -26,11 +26,11 @@ from ir_scatter.validate import Check
 KEPT_NEGATIVE = "negative-indices-kept"
 """How the report records that negative indices were vouched for."""
 
-_Answers: TypeAlias = tuple[tuple[Condition, Proof], ...]
-"""What was asked of the indices of a node, in turn, and what is proven of it."""
+_Known: TypeAlias = "dict[Proof | None, Rewritten | Refusal | None]"
+"""What became of nodes of one group, by what is proven of `EQUAL`, None if nobody asked.
 
-_SETTLED_BY_GROUP = {Condition.NON_NEGATIVE, Condition.UNIQUE, Condition.FULL}
-"""Conditions that nodes of one group meet alike, if their indices have no faults or are the same."""
+All other conditions they meet alike, if their indices have no faults or are the same.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +61,7 @@ class Rewriter:
         self.model = model
         self.promises = promises
         self.check = Check(model, [rule for rule in all_rules() if rule.is_legality])
-        self._known: dict[Hashable, list[tuple[_Answers, Rewritten | Refusal | None]]] = defaultdict(list)
+        self._known: dict[Hashable, _Known] = defaultdict(dict)
         self._judged: dict[Condition, Proof] = {}
         self._numbers_of: set[Role] = set()
 
@@ -73,13 +73,10 @@ class Rewriter:
     def rewrite(
         self, sites: Sequence[ScatterNode], target: OpSpec, opset: int | None
     ) -> "Rewritten | Refusal | None":
-        """Rewrite one node; None if it is what it should be.
+        """Rewrite one node into what is wanted in an opset; None if it is what it should be.
 
-        Args:
-            sites: the node, once for each signature of the function that it is in. What they do
-                not share is taken as unknown.
-            target: the row that is wanted.
-            opset: that of the ONNX model that is written.
+        There is a site for each signature of the function that the node is in. What they do not share is
+        taken as unknown.
         """
         self._judged.clear()
         self._numbers_of.clear()
@@ -91,18 +88,16 @@ class Rewriter:
         faults = site.index_array if site.has_faults(group.limits) else None
         numbers = None if faults is None else (faults.dtype.str, faults.tobytes())
         known = self._known[group, target.key, opset, numbers]
-        for answers, outcome in known:
-            view = None
-            if answers:
-                first = self.site(as_fragment(site).nodes[0])
-                assert first is not None
-                view = self._view(first)
-            if view is None or all(view.proof(condition) == proof for condition, proof in answers):
-                return outcome
-        outcome = self._closely(sites, target, opset)
-        answers = tuple([one for one in self._judged.items() if one[0] not in _SETTLED_BY_GROUP])
-        if not self._numbers_of and (not answers or len(way) == 1):
-            known.append((answers, outcome))
+        proof = None
+        if known and None not in known:
+            first = self.site(as_fragment(site).nodes[0])
+            assert first is not None
+            proof = self._view(first).proof(Condition.EQUAL)
+        if proof in known:
+            return known[proof]
+        outcome, proof = self._closely(sites, target, opset), self._judged.get(Condition.EQUAL)
+        if not self._numbers_of and (proof is None or len(way) == 1):
+            known[proof] = outcome
         return outcome
 
     def _closely(

@@ -39,11 +39,6 @@ def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iter
 
     Operators that OpenVINO does not read are rewritten in ONNX before.
 
-    Args:
-        model: an ONNX model.
-        options: those of `convert`.
-        partial: whether to export although a node is refused.
-
     Yields:
         What came of it, of an IR or of the model itself if there is none; and the model that OpenVINO has
         read, if that means the same as the source in another opset.
@@ -127,11 +122,7 @@ def _compare(
 ) -> tuple[str, tuple[str, ...]]:
     """Return how the outputs in NumPy differ, and what is to be said if they cannot be compared.
 
-    Args:
-        models: of the same meaning; the first that NumPy computes is taken.
-        ir: the same as an IR, whose outputs stand in the same order.
-        seed: for the inputs.
-        constraints: what the first model's indices keep to, by node.
+    Of models of one meaning the first that NumPy computes is taken; an IR's outputs stand in its order.
     """
     reason = ""
     try:

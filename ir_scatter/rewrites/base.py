@@ -35,8 +35,6 @@ class View:
     nodes the new form is right for.
 
     Attributes:
-        site: the node.
-        promises: what the user vouches for.
         relied_on: promises that something was built on.
         judged: the conditions that anybody has asked for, and what was answered first.
         numbers_of: inputs whose numbers, not only what holds for them, the rewritten form is made of.

@@ -29,17 +29,10 @@ class CannotAdapt(Exception):
 
 
 class AdaptedNode:
-    """A copy of a node, the new nodes that it needs beside it, and what is known of its inputs.
+    """A copy of a node, the new nodes that it needs before and after it, and what is known of its inputs.
 
     Attributes:
         graphs: where the node stands; for a function, one graph for each signature that it is called with.
-        position: that of the node.
-        target: the opset where it goes.
-        is_up: whether that is a newer one.
-        original: the node in the model.
-        proto: the copy.
-        before: new nodes that compute inputs of it.
-        after: new nodes that compute from its outputs what the original gave.
         new_names: names of values and nodes that the model may have already.
         gone: outputs that nobody reads and that it has no more.
     """
@@ -77,11 +70,7 @@ class AdaptedNode:
         return self._written(attribute) is not None
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """Return a written attribute as Python sees it, else the default.
-
-        Raises:
-            CannotAdapt: a call of the function gives it.
-        """
+        """Return a written attribute as Python sees it, else the default."""
         written, graph = self._written(name), self.graphs[0]
         if written is None:
             return default
@@ -107,11 +96,7 @@ class AdaptedNode:
         return self.proto.input[number] if number < len(self.proto.input) else ""
 
     def connect(self, number: int, name: str) -> None:
-        """Set an input; "" leaves it out.
-
-        Raises:
-            CannotAdapt: a name cannot be written.
-        """
+        """Set an input; "" leaves it out."""
         if any(isinstance(known, bytes) for known in (name, *self.proto.input)):
             raise CannotAdapt("its inputs have names that are not UTF-8, which cannot be written anew")
         names = [*self.proto.input]
@@ -167,14 +152,7 @@ class AdaptedNode:
         return name
 
     def follow_with(self, type: str, others: list[str], label: str, **attributes: Any) -> None:
-        """Add a node behind this one that takes over its name and its first output.
-
-        Args:
-            type: the new node's.
-            others: its inputs but the first, which is what this node computes.
-            label: what this node computes, for its new name.
-            attributes: those of the new node.
-        """
+        """Add a node that reads what this one computes, `label`, and takes over its name and first output."""
         result, own = self.proto.output[0], self._new_name(label)
         self.proto.output[0] = own
         self.after.append(helper.make_node(type, [own, *others], [result], self.proto.name, **attributes))
@@ -226,10 +204,10 @@ ADAPTERS: dict[tuple[str, int, bool], list[Adapter]] = {}
 
 
 def adapter(*types: str, since: int, up: bool | None = None) -> Callable[[Adapter], Adapter]:
-    """Register what adapts nodes to a change.
+    """Register what adapts nodes to a change of some operators.
 
     Args:
-        types: the operators that were changed.
+        types: the operators.
         since: the version that has the change.
         up: whether nodes go to that version, or come from there and go to the one before; None for both.
     """
@@ -467,11 +445,7 @@ def matrix_said_to_openvino(node: AdaptedNode) -> None:
 
 
 def agreed_opset(model: Model) -> int | None:
-    """Return the lowest opset in which runtimes read a model as the documents say; None if they do already.
-
-    Args:
-        model: an ONNX model, as it was read.
-    """
+    """Return the lowest opset in which runtimes read a model as documented; None if they do already."""
     for node in model.walk(frozenset({"Softmax"})):
         if node.opset in (11, 12):
             value, axis = node.inputs[0].value if node.inputs else None, node.attributes.get("axis", 1)

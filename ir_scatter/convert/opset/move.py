@@ -33,13 +33,7 @@ _Key: TypeAlias = tuple[object, ...]
 
 
 class Obstacle(NamedTuple):
-    """A node that cannot mean the same at the new opset.
-
-    Attributes:
-        scope: the path to the node, "If_3:then_branch/Clip_1"; "" for the model itself.
-        type: the operator; "" for the model itself.
-        reason: why, one sentence without its full stop.
-    """
+    """A node that cannot mean the same at the new opset; scope and type are "" for the model itself."""
 
     scope: str
     type: str
@@ -72,9 +66,6 @@ class Move:
         was planned. New nodes must be those of the new opset. The version of the file format stays:
         neither onnx.checker nor onnxruntime nor OpenVINO ties it to the opset.
 
-        Args:
-            proto: the model that was planned for, or a copy.
-
         Raises:
             UsageError: something stands in the way.
         """
@@ -94,13 +85,10 @@ class Move:
 
 
 def plan_move(model: Model, opset: int, *, ignore: Iterable[Node] = ()) -> Move:
-    """Find out what must change so that a model means the same at another opset.
+    """Find out what must change so that an ONNX model means the same at another opset of the default domain.
 
-    Args:
-        model: an ONNX model, as it was read.
-        opset: the version of the default domain that is wanted.
-        ignore: nodes that are not looked at: they are replaced by nodes of the new opset before the
-            move is applied. A node of a function stands for it in all uses of the function.
+    Nodes to `ignore` are replaced by nodes of the new opset before the move is applied. A node of a function
+    stands for it in all uses of the function.
 
     Raises:
         UsageError: the opset is not one that the tables and the installed onnx know.
@@ -128,14 +116,7 @@ def plan_move(model: Model, opset: int, *, ignore: Iterable[Node] = ()) -> Move:
 
 
 def lowest_opset(model: Model, at_least: int, *, ignore: Collection[Node] = ()) -> int | None:
-    """Return the lowest opset that a model can move to, None if there is none.
-
-    Args:
-        model: an ONNX model, as it was read.
-        at_least: the lowest that will do; a model that is there or above stays where it is, and a
-            model is never lowered.
-        ignore: as `plan_move` takes it.
-    """
+    """Return the lowest opset from one on that a model can move to without going down, None without any."""
     graphs = [_onnx(model.graph), *(_onnx(function.definition) for function in model.functions)]
     opsets = [opset for opset in map(_opset, graphs) if opset is not None]
     if not opsets or min(opsets) >= at_least:
@@ -226,14 +207,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class VersionPath:
-    """The versions of an operator between two opsets.
-
-    Attributes:
-        start: the schema where it begins.
-        end: the schema where it ends.
-        steps: the versions between; none if both opsets hold the same version.
-        is_up: whether it goes to newer versions.
-    """
+    """The versions of an operator between two opsets; no steps if both hold the same version."""
 
     start: OpSchema
     end: OpSchema
@@ -274,13 +248,7 @@ class VersionPath:
 
 @lru_cache(maxsize=4096)
 def version_path(type: str, opset: int, target: int) -> VersionPath | str:
-    """Return the way of an operator of the default domain from one opset to another; else why there is none.
-
-    Args:
-        type: its type in the model.
-        opset: where it is, one that the installed onnx knows.
-        target: where it should be, one that the installed onnx knows.
-    """
+    """Return the way of an operator of ONNX from one opset to another; else why there is none."""
     versions = versions_of(type)
     start = versions.get(max((version for version in versions if version <= opset), default=0))
     if not versions:
@@ -352,11 +320,6 @@ def couplings(old: OpSchema, new: OpSchema) -> frozenset[str]:
 
 
 def _adapt(node: AdaptedNode, path: VersionPath) -> None:
-    """Take a node along a path.
-
-    Raises:
-        CannotAdapt: the node cannot mean the same at its end.
-    """
     own, most = _show(path.start), path.start.max_input
     for attribute in node.proto.attribute:
         if attribute.name in path.new_attributes:
@@ -452,14 +415,7 @@ def _opset(graph: OnnxGraph) -> int | None:
 def _apply(
     graph: GraphProto | FunctionProto, key: _Key, left: Mapping[_Key, deque[AdaptedNode]], taken: set[str]
 ) -> None:
-    """Replace the nodes of a graph and its bodies, and forget what is declared of values that are gone.
-
-    Args:
-        graph: the graph.
-        key: the way to it.
-        left: what its nodes become.
-        taken: every name of the model; those that are given out are added.
-    """
+    """Replace the nodes of a graph and its bodies, and forget what is declared of values that are gone."""
     gone, nodes, is_changed = set[str](), list[NodeProto](), False
     for node in graph.node:
         own = (*key, *_node_key(node))
