@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import ir_scatter
@@ -12,14 +11,12 @@ from ir_scatter.reading import read
 from tests.cli.scatter_models import (
     chain,
     demand_equal,
-    deprecated,
-    elements,
     files,
-    findings,
     onnx_model,
     operators,
     slices,
 )
+from tests.rewrites.ir_models import given, held, one_scatter
 
 
 @pytest.fixture(autouse=True)
@@ -89,35 +86,6 @@ def test_the_same_call_gives_the_same_bytes() -> None:
     assert Path("a.bin").read_bytes() == Path("b.bin").read_bytes()
 
 
-def test_promises() -> None:
-    source = elements(reduction="sum")
-    assert convert(source, "ScatterNDUpdate-3").refused[0].code == "CVT105"
-    found = convert(source, "ScatterNDUpdate-3", assume=["unique-indices"])
-    assert found.converted[0].assumptions == ("unique-indices",)
-    assert not found.converted[0].is_safe
-
-
-def test_number_of_cases() -> None:
-    source = slices()
-    assert convert(source, "ScatterNDUpdate", verify=0).verified == ()
-    assert convert(source, "ScatterNDUpdate", verify=3).verified[0].cases == 3
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"to": "Nothing"}, "'Nothing' is no target"),
-        ({"sources": ["Nothing"]}, "'Nothing' is no scatter operator of OpenVINO"),
-        ({"nodes": ["nothing"]}, "no scatter node is named 'nothing'"),
-        ({"opset": 13}, "an opset is chosen for ONNX models only"),
-        ({"assume": ["nothing"]}, "'nothing' cannot be assumed"),
-    ],
-)
-def test_wrong_usage(arguments: dict[str, object], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        convert(slices(), **arguments)  # type: ignore[arg-type]
-
-
 def test_unreadable() -> None:
     with pytest.raises(UnreadableModel):
         convert("missing.xml")
@@ -161,21 +129,14 @@ def test_a_model_that_cannot_move_is_not_written_in_part() -> None:
     assert not Path("new.onnx").exists()
 
 
-def test_deprecated_operators_by_default() -> None:
-    found = convert(deprecated(9))
-    assert found.opset == 11
-    found.write("new.onnx")
-    assert findings(Path("new.onnx")) == []
-    assert convert("new.onnx").is_empty
+def _negative(folder: Path, opset: str, last: int) -> str:
+    sources = given("data", "f32", (4, 6)), held([[0, -1], [2, last]]), given("updates", "f32", (2, 2))
+    return one_scatter(folder, "ScatterElementsUpdate", opset, *sources, held(1, name="axis"))
 
 
 def test_negative_indices_that_runtimes_take_as_meant_are_converted(tmp_path: Path) -> None:
     """ScatterElementsUpdate-3 forbids them in its text, which is a warning; -12 allows them."""
-    path = tmp_path / "negative.xml"
-    weights = np.array([[0, -1], [2, 1]], np.int64).tobytes() + np.int64(1).tobytes()
-    path.with_suffix(".bin").write_bytes(weights)
-    path.write_text(_NEGATIVE)
-    found = ir_scatter.convert(str(path), "ScatterElementsUpdate-12")
+    found = ir_scatter.convert(_negative(tmp_path, "opset3", 1), "ScatterElementsUpdate-12")
     assert [str(one.target) for one in found.converted] == ["ScatterElementsUpdate-12"]
     assert found.refused == ()
     assert found.verified[0].cases == 8
@@ -183,37 +144,7 @@ def test_negative_indices_that_runtimes_take_as_meant_are_converted(tmp_path: Pa
 
 def test_a_node_that_is_what_is_wanted_is_left_alone_whatever_it_breaks(tmp_path: Path) -> None:
     """It is `validate` that says so; nothing is to become of it."""
-    path = tmp_path / "negative.xml"
-    path.with_suffix(".bin").write_bytes(np.array([[0, -1], [2, 9]], np.int64).tobytes() + bytes(8))
-    path.write_text(_NEGATIVE.replace("opset3", "opset12"))
+    path = _negative(tmp_path, "opset12", 9)
     assert [one.code for one in ir_scatter.validate(read(path))] == ["SCT302"]
-    found = ir_scatter.convert(str(path), "ScatterElementsUpdate")
+    found = ir_scatter.convert(path, "ScatterElementsUpdate")
     assert (found.converted, found.refused) == ((), ())
-
-
-def _layer(id: int, name: str, type: str, data: str, ports: str, version: str = "opset1") -> str:
-    return f'<layer id="{id}" name="{name}" type="{type}" version="{version}">{data}{ports}</layer>'
-
-
-def _port(id: int, type: str, *dims: int) -> str:
-    return f'<port id="{id}" precision="{type}">' + "".join(f"<dim>{d}</dim>" for d in dims) + "</port>"
-
-
-_NEGATIVE = (
-    '<?xml version="1.0"?><net name="n" version="11"><layers>'
-    + _layer(0, "data", "Parameter", '<data shape="4,6" element_type="f32"/>',
-             f"<output>{_port(0, 'FP32', 4, 6)}</output>")
-    + _layer(1, "indices", "Const", '<data element_type="i64" shape="2,2" offset="0" size="32"/>',
-             f"<output>{_port(0, 'I64', 2, 2)}</output>")
-    + _layer(2, "updates", "Parameter", '<data shape="2,2" element_type="f32"/>',
-             f"<output>{_port(0, 'FP32', 2, 2)}</output>")
-    + _layer(3, "axis", "Const", '<data element_type="i64" shape="" offset="32" size="8"/>',
-             f"<output>{_port(0, 'I64')}</output>")
-    + _layer(4, "scatter", "ScatterElementsUpdate", "",
-             f"<input>{_port(0, 'FP32', 4, 6)}{_port(1, 'I64', 2, 2)}{_port(2, 'FP32', 2, 2)}{_port(3, 'I64')}"
-             f"</input><output>{_port(4, 'FP32', 4, 6)}</output>", "opset3")
-    + _layer(5, "result", "Result", "", f"<input>{_port(0, 'FP32', 4, 6)}</input>")
-    + "</layers><edges>"
-    + "".join(f'<edge from-layer="{n}" from-port="0" to-layer="4" to-port="{n}"/>' for n in range(4))
-    + '<edge from-layer="4" from-port="4" to-layer="5" to-port="0"/></edges></net>'
-)  # fmt: skip

@@ -1,7 +1,8 @@
 """Converted models on real runtimes: what they gave before they give after, and more of them run."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,34 +96,27 @@ def test_what_is_written_down_runs_on_onnxruntime(
     demand_same(onnxruntime, tmp_path / found.model.path, tmp_path / "after.onnx", is_refused=is_refused)
 
 
-@pytest.mark.openvino
-@pytest.mark.parametrize("target", [f"{SU}-3", f"{SEU}-12", f"{ND}-15", f"{ND}-3"])
-def test_an_index_without_dimensions_runs_after_conversion(tmp_path: Path, target: str, cpu: Runner) -> None:
-    path = slices(tmp_path, given("indices", "i64", ()), (4,), axis=1)
-    check(cpu, path, target, tmp_path, is_refused=True)
+WORDS, MORE_WORDS = ("sum", "prod", "min", "max", "mean"), ("sum", "sub", "prod", "min", "max")
+ANY = partial(given, "indices", "i64")
+NODES: dict[str, tuple[Callable[[Path], str], str]] = {
+    **{f"slices on {axis} named by {shape}": (partial(slices, indices=ANY(shape), updates=(*(6, 5)[: axis % 2], *shape, *(6, 5)[axis % 2 + 1 :]), data=(6, 5), axis=axis), f"{SEU}-12 {SEU}-3 {ND}-15 {ND}-3") for axis in (0, 1, -1) for shape in ((3,), (2, 2))},
+    **{f"slices, {word}": (partial(elements, indices=held([[0, 4, -2]] * 4), shape=(4, 3), reduction=word, use_init_val="true"), f"{SU}-3") for word in WORDS},
+    **{f"tuples of {depth}, {word}": (partial(tuples, indices=ANY((9, depth)), updates=(9, 5)[: 3 - depth], reduction=word), f"{SEU}-12") for depth in (1, 2) for word in MORE_WORDS},
+    **{f"tuples that differ, {word}": (partial(tuples, indices=held([[0, 1], [-1, 2], [3, -4]]), reduction=word), f"{SEU}-3 {ND}-3 {SU}-3") for word in MORE_WORDS},
+}  # fmt: skip
+REFUSED: dict[str, tuple[Callable[[Path], str], str]] = {
+    "an index without dimensions": (partial(slices, indices=ANY(()), updates=(4,), axis=1), f"{SU}-3 {SEU}-12 {ND}-15 {ND}-3"),
+    "one element where none is expected": (partial(tuples, indices=ANY((2,)), updates=(1,)), f"{SU}-3 {SEU}-12"),
+}  # fmt: skip
+"""What CPU refuses before the conversion, and runs after it."""
 
 
 @pytest.mark.openvino
-@pytest.mark.parametrize("target", [f"{SU}-3", f"{SEU}-12"])
-def test_one_element_where_none_is_expected_runs_after_conversion(
-    tmp_path: Path, target: str, cpu: Runner
-) -> None:
-    path = tuples(tmp_path, given("indices", "i64", (2,)), updates=(1,))
-    check(cpu, path, target, tmp_path, is_refused=True)
-
-
-@pytest.mark.openvino
-@pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("target", [f"{SEU}-12", f"{SEU}-3", f"{ND}-15", f"{ND}-3"])
-@pytest.mark.parametrize("shape", [(3,), (2, 2)])
-def test_slices_on_any_axis(
-    tmp_path: Path, axis: int, target: str, shape: tuple[int, ...], cpu: Runner
-) -> None:
-    data = [6, 5]
-    place = axis % 2
-    updates = (*data[:place], *shape, *data[place + 1 :])
-    path = slices(tmp_path, given("indices", "i64", shape), updates, data=(6, 5), axis=axis)
-    check(cpu, path, target, tmp_path)
+@pytest.mark.parametrize("name", [*NODES, *REFUSED])
+def test_a_node_gives_the_same_on_cpu(name: str, tmp_path: Path, cpu: Runner) -> None:
+    make, targets = (NODES | REFUSED)[name]
+    for target in targets.split():
+        check(cpu, make(tmp_path), target, tmp_path, is_refused=name in REFUSED)
 
 
 @pytest.mark.openvino
@@ -256,33 +250,6 @@ def test_reductions_that_the_target_lacks(
         demand_documented(cpu, path, target, f"{SEU}-12", indices=numbers, axis=1, reduction=word)
     else:
         check(cpu, path, target, tmp_path)
-
-
-@pytest.mark.openvino
-@pytest.mark.parametrize("word", ["sum", "prod", "min", "max", "mean"])
-def test_reductions_of_slices(tmp_path: Path, word: str, cpu: Runner) -> None:
-    numbers = held([[0, 4, -2]] * 4)
-    path = elements(tmp_path, numbers, shape=(4, 3), reduction=word, use_init_val="true")
-    check(cpu, path, f"{SU}-3", tmp_path)
-
-
-@pytest.mark.openvino
-@pytest.mark.parametrize("word", ["sum", "sub", "prod", "min", "max"])
-@pytest.mark.parametrize("depth", [1, 2])
-def test_reductions_of_tuples(tmp_path: Path, word: str, depth: int, cpu: Runner) -> None:
-    indices, updates = given("indices", "i64", (9, depth)), (9, 5)[: 3 - depth]
-    path = tuples(tmp_path, indices, updates=updates, reduction=word)
-    check(cpu, path, f"{SEU}-12", tmp_path)
-
-
-@pytest.mark.openvino
-@pytest.mark.parametrize("word", ["sum", "sub", "prod", "min", "max"])
-@pytest.mark.parametrize("target", [f"{SEU}-3", f"{ND}-3", f"{SU}-3"])
-def test_reductions_of_tuples_that_the_target_lacks(
-    tmp_path: Path, word: str, target: str, cpu: Runner
-) -> None:
-    path = tuples(tmp_path, held([[0, 1], [-1, 2], [3, -4]]), reduction=word)
-    check(cpu, path, target, tmp_path)
 
 
 @pytest.mark.openvino
