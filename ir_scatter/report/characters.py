@@ -16,10 +16,6 @@ def visible(text: str, keep: str = "") -> str:
     Terminal escapes, line ends, text direction marks and bytes that are not UTF-8 become `\x1b`,
     `\n`, `\u202e`, `\xff`: a name inside a model can then neither move the cursor, nor look like
     another line of the report, nor fail to be encoded. What is longer than a screen is shortened.
-
-    Args:
-        text: a name, a path, a message or a piece of a file.
-        keep: characters that stay as they are.
     """
     if len(text) > _LONGEST:
         text = f"{text[:_HEAD]}...{text[-_TAIL:]}"

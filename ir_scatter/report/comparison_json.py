@@ -15,12 +15,7 @@ REACHED = "operators that move elements or work on each of them carry contested 
 
 
 def render(done: Done, *, each: bool = False) -> str:
-    """One JSON object.
-
-    Args:
-        done: what came of one call.
-        each: whether every model was compared for itself, so that there is a list of reports.
-    """
+    """One JSON object, with a list of reports if every model was compared for itself."""
     if not each:
         return dumps(document(done.found[0], done.skipped))
     reports = [document(one, done.skipped) for one in done.found]
@@ -37,10 +32,6 @@ def document(found: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dict[s
 
     Numbers that JSON has no word for are null where a size is meant, and words ("nan", "inf",
     "-inf") where they are elements.
-
-    Args:
-        found: the comparison.
-        skipped: runners that were passed over, and why.
     """
     document = as_document(
         model=found.model,
@@ -112,12 +103,7 @@ def _facts(one: NodeFacts, types: Mapping[str, str]) -> dict[str, Any]:
 
 
 def conversion(one: NodeFacts, types: Mapping[str, str]) -> str:
-    """Return which element type a scatter node was given instead of its own, "i64 -> i32"; "" if none.
-
-    Args:
-        one: what the runtime made of it.
-        types: the element type of each scatter node's output in the model, by scope.
-    """
+    """Return which element type a scatter node was given instead of its own, "i64 -> i32"; "" if none."""
     own = next((types[name] for name in one.originals if types.get(name)), "")
     used = one.precision.lower()
     return f"{own} -> {used}" if own and used in ELEMENT_TYPES and used != own else ""

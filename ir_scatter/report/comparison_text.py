@@ -34,8 +34,7 @@ def render(done: Done, *, each: bool = False, color: bool = False, width: int | 
 def text(found: Compared, *, color: bool = False, width: int | None = None) -> str:
     """What was found of one model."""
     parts = [visible(f"{found.other} against {found.model}" if found.other else found.model)]
-    for table in (_runners(found), *_matrices(found)):
-        parts.append(table_text(table, color=color, width=width))
+    parts += [table_text(table, color=color, width=width) for table in _tables(found)]
     for lines in (_differences(found), _indices(found.guarded), _odd(found)):
         parts.append("\n".join(_wrapped(visible(line), width) for line in lines))
     parts.append(table_text(kernel_table(found, _MOST_ROWS), color=color, width=width))
@@ -50,21 +49,14 @@ def _wrapped(line: str, width: int | None) -> str:
     return textwrap.fill(line, max(width, 20), subsequent_indent="    ", break_on_hyphens=False)
 
 
-def _runners(found: Compared) -> Table:
-    rows: list[tuple[object, ...]] = [
-        (
-            one.runner,
-            Cell(one.status.value, "green" if one.status is Status.OK else "red"),
-            one.precision if one.status is Status.OK else "",
-            f"{one.seconds:.2f} s" if one.status is Status.OK else "",
-            one.message,
-        )
-        for one in found.outcomes
-    ]
-    return Table(("runner", "status", "precision", "time", "message"), rows)
-
-
-def _matrices(found: Compared) -> Iterator[Table]:
+def _tables(found: Compared) -> Iterator[Table]:
+    rows: list[tuple[object, ...]] = []
+    for one in found.outcomes:
+        is_ok = one.status is Status.OK
+        status = Cell(one.status.value, "green" if is_ok else "red")
+        seconds = f"{one.seconds:.2f} s" if is_ok else ""
+        rows.append((one.runner, status, one.precision if is_ok else "", seconds, one.message))
+    yield Table(("runner", "status", "precision", "time", "message"), rows)
     for level, noun in ((Level.MODEL, "output"), (Level.NODE, "node")):
         chosen = [one for one in found.comparisons if one.level is level]
         if chosen:

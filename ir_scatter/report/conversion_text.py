@@ -1,7 +1,6 @@
 """What a conversion came to, for people."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 from ir_scatter.convert.conversion import Converted, Done, Refused
 from ir_scatter.core.diagnostics import Location
@@ -13,18 +12,18 @@ def render(done: Done) -> str:
     """A table of nodes, the reason of each refusal on a line of its own, and a summary."""
     conversion = done.conversion
     rows = [*map(_converted_row, conversion.converted), *map(_refused_row, conversion.refused)]
-    rows.sort(key=lambda row: row.line)
+    rows.sort(key=lambda row: row[0])
+    widths = [max(len(cells[at]) for _, cells, _ in rows) for at in range(3)] if rows else []
     lines: list[str] = []
-    for row, cells in zip(rows, _aligned([row.cells for row in rows]), strict=True):
-        lines += [cells, f"    {row.reason}"] if row.reason else [cells]
+    for _, cells, reason in rows:
+        lines.append("  ".join(map(str.ljust, cells, widths)).rstrip())
+        lines += [f"    {reason}"] if reason else []
     lines += [f"note: {visible(remark)}" for remark in done.remarks]
     return "".join(f"{line}\n" for line in (*lines, _summary(done)))
 
 
-class _Row(NamedTuple):
-    line: int
-    cells: tuple[str, str, str]
-    reason: str = ""
+_Row: TypeAlias = tuple[int, tuple[str, str, str], str]
+"""The line it is sorted by, cells, and the reason of a refusal."""
 
 
 def _converted_row(one: Converted) -> _Row:
@@ -32,14 +31,14 @@ def _converted_row(one: Converted) -> _Row:
     state = "safe" if one.is_safe else f"assumed: {', '.join(one.assumptions)}"
     if one.source == one.target and one.rewrites:
         state += f", {', '.join(one.rewrites)}"
-    return _Row(one.location.line or 0, (_where(one.location, one.name), change, state))
+    return one.location.line or 0, (_where(one.location, one.name), change, state), ""
 
 
 def _refused_row(one: Refused) -> _Row:
     names = [source_of(one), "" if one.target is None else str(one.target)]
     change = " -> ".join(visible(name) for name in names if name)
     cells = (_where(one.location, one.name), change, f"refused: {one.code}")
-    return _Row(one.location.line or 0, cells, visible(one.message))
+    return one.location.line or 0, cells, visible(one.message)
 
 
 def source_of(one: Refused) -> str:
@@ -51,14 +50,6 @@ def _where(location: Location, name: str) -> str:
     return visible(scope if location.line is None else f"{location.line}: {scope}")
 
 
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    if not rows:
-        return []
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    pairs = [zip(row, widths, strict=True) for row in rows]
-    return ["  ".join(cell.ljust(width) for cell, width in row).rstrip() for row in pairs]
-
-
 def _summary(done: Done) -> str:
     conversion = done.conversion
     if not conversion.refused and conversion.is_empty and conversion.origin is None:
@@ -68,14 +59,11 @@ def _summary(done: Done) -> str:
     if conversion.refused:
         parts.append(f"{len(conversion.refused)} refused")
     if conversion.verified:
-        parts.append(_verified([one.cases for one in conversion.verified]))
+        fewest, most = (ends(one.cases for one in conversion.verified) for ends in (min, max))
+        shown = counted(most, "case") if fewest == most else f"{fewest} to {most} cases"
+        parts.append(f"verified on {shown} each")
     parts += [f"equal on {name} ({counted(cases, 'case')})" for name, cases in (done.devices or {}).items()]
     if conversion.opset is not None:
         parts.append(f"opset {conversion.opset}")
     end = f"; {visible(done.written)} written" if done.written else "; nothing written"
     return ", ".join(parts) + end
-
-
-def _verified(cases: Sequence[int]) -> str:
-    fewest, most = min(cases), max(cases)
-    return f"verified on {counted(most, 'case') if fewest == most else f'{fewest} to {most} cases'} each"

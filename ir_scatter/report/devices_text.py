@@ -1,6 +1,6 @@
 """What can run here: a table of runners, and what is to be known of each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ir_scatter.report.characters import visible
 from ir_scatter.report.tables import Cell, Table, table_text
@@ -20,12 +20,10 @@ def render(found: Sequence[Availability], *, color: bool = False, width: int | N
         for one in found
     ]
     header = ("runner", "runs here", "device", "default precision", "capabilities", "versions")
-    lines = "".join(f"{visible(line)}\n" for one in found for line in _lines(one))
-    return table_text(Table(header, rows), color=color, width=width) + ("\n" + lines if lines else "")
-
-
-def _lines(one: Availability) -> Iterator[str]:
-    if not one.is_available:
-        yield f"{one.runner}: {one.reason}" + (f"; {one.remedy}" if one.remedy else "")
-    for remark in one.remarks:
-        yield f"{one.runner}: {remark}"
+    lines = []
+    for one in found:
+        if not one.is_available:
+            lines.append(f"{one.runner}: {one.reason}" + (f"; {one.remedy}" if one.remedy else ""))
+        lines += [f"{one.runner}: {remark}" for remark in one.remarks]
+    notes = "".join(f"{visible(line)}\n" for line in lines)
+    return table_text(Table(header, rows), color=color, width=width) + ("\n" + notes if notes else "")

@@ -5,12 +5,7 @@ from ir_scatter.report import phrases
 
 
 def render(report: Report, *, statistics: bool = False) -> str:
-    """Return `path:line:column: severity code message [scope]` for each finding.
-
-    Args:
-        report: what was found.
-        statistics: add a table of how often each code was found.
-    """
+    """Return `path:line:column: severity code message [scope]` for each finding."""
     found = report.diagnostics()
     lines = [f"{phrases.place(one.location)}: {phrases.one_line(one)}" for one in found]
     if statistics and found:

@@ -16,10 +16,6 @@ def render(report: Report, *, strict: bool = False) -> str:
 
     Errors are failures, those of a file that cannot be read are errors; warnings and notes pass
     and say what they have to say in `system-out`. A file without findings is one passing case.
-
-    Args:
-        report: what was found.
-        strict: warnings are failures too.
     """
     failing = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
     root = ElementTree.Element("testsuites", name="ir-scatter")

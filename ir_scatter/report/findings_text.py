@@ -15,14 +15,7 @@ _WIDTH = 100  # characters of the file that are shown of a long line
 
 
 def render(report: Report, *, color: bool = False, quiet: bool = False, statistics: bool = False) -> str:
-    """Return the findings, separated by empty lines, and a summary.
-
-    Args:
-        report: what was found.
-        color: use ANSI colours.
-        quiet: leave the summary out; nothing found is then an empty text.
-        statistics: add a table of how often each code was found.
-    """
+    """Return the findings, separated by empty lines, and a summary."""
 
     def paint(text: str, style: str) -> str:
         return f"\x1b[{style}m{text}\x1b[0m" if color else text
@@ -63,10 +56,6 @@ def excerpt(line: str, column: int | None) -> tuple[str, str]:
 
     Tabs are expanded and invisible characters spelled out in both; a long line is cut on both
     sides of the column.
-
-    Args:
-        line: the text of the line, with or without its line end.
-        column: from 1, in characters; None gives an empty second line.
     """
     line = line.rstrip("\r\n")
     target = min(max((column or 1) - 1, 0), len(line))

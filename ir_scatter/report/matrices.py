@@ -65,13 +65,7 @@ def worst_of(found: Iterable[Comparison]) -> Verdict:
 
 
 def verdict_matrix(found: Sequence[Comparison], noun: str, most: int) -> Table:
-    """Return the table, the worst rows first.
-
-    Args:
-        found: comparisons of one level.
-        noun: what the rows are.
-        most: rows; what is behind them is counted.
-    """
+    """Return the table of one level, the worst rows first; what is behind so many rows is counted."""
     columns, by_name = by_tensor(found)
     rows = sorted(by_name.values(), key=lambda row: VERDICTS.index(worst_of(_all(row))), reverse=True)
     loud = sum(worst_of(_all(row)) is not Verdict.EQUAL for row in rows)
@@ -147,12 +141,7 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def kernel_table(found: Compared, most: int) -> Table:
-    """Return the table: first the nodes that differ, then the others, alike ones together if they are many.
-
-    Args:
-        found: the comparison.
-        most: rows; what is behind them is counted.
-    """
+    """Return the table: first the nodes that differ, then the others, together if they are many and alike."""
     compared = {one.node for one in found.comparisons}
     loud = {one.node for one in found.comparisons if one.measure.verdict.is_difference}
     rows = []

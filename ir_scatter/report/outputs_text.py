@@ -21,19 +21,15 @@ def summarize(outputs: Mapping[str, Array]) -> list[tuple[str, str, str, str, st
 
     The last two are empty where there are no elements, or no order of them.
     """
-    return [(name, _type(array), show(array.shape), *_ends(array)) for name, array in outputs.items()]
-
-
-def _type(array: Array) -> str:
-    known = from_dtype(array.dtype)
-    return array.dtype.name if known is None else known.name
-
-
-def _ends(array: Array) -> tuple[str, str]:
-    if not array.size or kind(array) in {"string", "complex"}:
-        return "", ""
-    if kind(array) == "float":
-        numbers = array if array.dtype == np.float64 else array.astype(np.float32)
-        return f"{numbers.min():g}", f"{numbers.max():g}"
-    numbers = array if array.dtype.kind in "iub" else array.astype(np.int16)
-    return str(int(numbers.min())), str(int(numbers.max()))
+    rows = []
+    for name, array in outputs.items():
+        known = from_dtype(array.dtype)
+        ends = ("", "")
+        if array.size and kind(array) == "float":
+            numbers = array if array.dtype == np.float64 else array.astype(np.float32)
+            ends = f"{numbers.min():g}", f"{numbers.max():g}"
+        elif array.size and kind(array) not in {"string", "complex"}:
+            numbers = array if array.dtype.kind in "iub" else array.astype(np.int16)
+            ends = str(int(numbers.min())), str(int(numbers.max()))
+        rows.append((name, array.dtype.name if known is None else known.name, show(array.shape), *ends))
+    return rows

@@ -7,7 +7,7 @@ import pytest
 from ir_scatter.compare.result import Compared, Comparison, Settings
 from ir_scatter.compare.tolerance import Tolerances
 from ir_scatter.core.shapes import parse_shape
-from ir_scatter.report.comparison_html.difference import Source, repeat_command
+from ir_scatter.report.comparison_html.difference import repeat_command
 from ir_scatter_cli.compare import command
 from tests.report.comparisons import CPU, GPU, MISMATCH, ONE_OFF, ZEROS, compared, of_output
 
@@ -24,7 +24,7 @@ SETTINGS = Settings(
 
 def parsed(found: Compared, one: Comparison, **source: Any) -> dict[str, Any]:
     """Return what the command line makes of the command."""
-    words = shlex.split(repeat_command(found, one, Source(**source)))
+    words = shlex.split(repeat_command(found, one, **source))
     assert words[:2] == ["ir-scatter", "compare"]
     return command.make_context("compare", words[2:]).params
 
@@ -41,7 +41,7 @@ def test_the_command_says_what_was_asked() -> None:
 
 
 def test_defaults_are_left_out() -> None:
-    words = repeat_command(compared(MISMATCH), MISMATCH, Source())
+    words = repeat_command(compared(MISMATCH), MISMATCH)
     assert words == "ir-scatter compare model.xml --on numpy --on GPU@cpu --seed 0"
 
 

@@ -25,16 +25,12 @@ def require_packages() -> None:
 def render(done: "Done", *, inputs: str | None = None, against: str | None = None) -> str:
     """The page; the same comparison always gives the same page.
 
-    Args:
-        done: what came of one call.
-        inputs: the file that the inputs came from; None if they were generated.
-        against: the folder with the results of another time or place; None if there is none.
+    It names the file that inputs came from, or the folder with earlier results.
 
     Raises:
         UsageError: a package is missing.
     """
     require_packages()
-    from ir_scatter.report.comparison_html.difference import Source
     from ir_scatter.report.comparison_html.page import fill, make_page
 
-    return fill(make_page(done, Source(inputs, against)))
+    return fill(make_page(done, inputs, against))

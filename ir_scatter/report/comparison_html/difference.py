@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
@@ -25,25 +24,19 @@ _SHORTEN = "openvino:"
 _KNOWN = Settings()
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where inputs came from that were not generated: a file, or a folder with earlier results."""
-
-    inputs: str | None = None
-    against: str | None = None
-
-
-def repeat_command(found: Compared, one: Comparison, source: Source) -> str:
+def repeat_command(
+    found: Compared, one: Comparison, inputs: str | None = None, against: str | None = None
+) -> str:
     """Return the command that repeats one case of a comparison."""
     settings = found.settings
     words = ["ir-scatter", "compare", *(_path(path) for path in (found.model, found.other) if path)]
     for runner in dict.fromkeys((one.reference, one.subject)):
         if not runner.startswith(SAVED):
             words += ["--on", runner.removeprefix(_SHORTEN)]
-    if source.against is not None:
-        words += ["--against", _path(source.against)]
-    elif source.inputs is not None and one.case == 0:
-        words += ["--inputs", _path(source.inputs)]
+    if against is not None:
+        words += ["--against", _path(against)]
+    elif inputs is not None and one.case == 0:
+        words += ["--inputs", _path(inputs)]
     else:
         words += ["--seed", str(settings.seed + one.case)]
         if settings.values != _KNOWN.values:
@@ -96,15 +89,8 @@ def _severity(one: Comparison) -> tuple[bool, bool, int]:
     return found.verdict is Verdict.MISMATCH, bool(found.remark), found.mismatched
 
 
-def describe(found: Compared, alike: Sequence[Comparison], anchor: str, source: Source) -> dict[str, Any]:
-    """Return all there is to say of a difference, and what its pictures draw.
-
-    Args:
-        found: the comparison of the model.
-        alike: the same tensor in all cases and iterations in which it differs, the worst first.
-        anchor: what links go to.
-        source: where the inputs came from.
-    """
+def describe(found: Compared, alike: Sequence[Comparison], anchor: str, command: str) -> dict[str, Any]:
+    """All there is to say of a tensor in the cases and iterations in which it differs, the worst first."""
     one = alike[0]
     parts: dict[str, Any] = {
         "anchor": anchor,
@@ -116,7 +102,7 @@ def describe(found: Compared, alike: Sequence[Comparison], anchor: str, source: 
         "elements": [],
         "histogram": None,
         "heat_map": None,
-        "command": repeat_command(found, one, source),
+        "command": command,
     }
     apart = differences(one)
     if apart is None or one.expected is None:

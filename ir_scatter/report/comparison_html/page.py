@@ -13,10 +13,10 @@ from ir_scatter.compare.tolerance import Tolerance
 from ir_scatter.core.shapes import counted
 from ir_scatter.report.characters import visible
 from ir_scatter.report.comparison_html.difference import (
-    Source,
     describe,
     group,
     kind_of,
+    repeat_command,
     size_text,
     steps_text,
 )
@@ -48,13 +48,13 @@ _HEAD, _TAIL = 56, 28
 """Letters of a long name that are shown."""
 
 
-def make_page(done: Done, source: Source) -> _Parts:
+def make_page(done: Done, inputs: str | None, against: str | None) -> _Parts:
     """What the page says, and what its pictures draw."""
     differing = sum(one.differs for one in done.found)
     share = max(1, min(_MOST_DETAILED, _MOST_ON_PAGE // max(differing, 1)))
     ordered = sorted(done.found, key=lambda one: _STATES.index(_state(one)))
     models = [
-        _model(one, f"m{number}", share if number < _MOST_ON_PAGE else 0, source)
+        _model(one, f"m{number}", share if number < _MOST_ON_PAGE else 0, inputs, against)
         for number, one in enumerate(ordered)
     ]
     if len(models) == 1 and not done.failures:
@@ -77,7 +77,7 @@ def make_page(done: Done, source: Source) -> _Parts:
     }
 
 
-def _model(found: Compared, anchor: str, most: int, source: Source) -> _Parts:
+def _model(found: Compared, anchor: str, most: int, inputs: str | None, against: str | None) -> _Parts:
     """What the page says of one model, or of two that are compared with each other."""
     groups = group(found)
     nodes = [one for one in groups if one[0].level is Level.NODE]
@@ -85,7 +85,8 @@ def _model(found: Compared, anchor: str, most: int, source: Source) -> _Parts:
     kept = min(len(outputs), max(most - len(nodes), min(_LEAST_OUTPUTS, most // 3)))
     chosen = [*nodes[: most - kept], *outputs[:kept]]
     differences = [
-        describe(found, alike, f"{anchor}d{number}", source) for number, alike in enumerate(chosen)
+        describe(found, alike, f"{anchor}d{number}", repeat_command(found, alike[0], inputs, against))
+        for number, alike in enumerate(chosen)
     ]
     compared = {one.node for one in found.comparisons}
     return {
@@ -111,7 +112,8 @@ def _model(found: Compared, anchor: str, most: int, source: Source) -> _Parts:
         ],
         "tolerances": _tolerances(found),
         "feeds": [(name, kind_of(array)) for name, array in (found.feeds[0] if found.feeds else {}).items()],
-        "source": source,
+        "inputs": inputs,
+        "against": against,
     }
 
 
@@ -175,11 +177,15 @@ def time_text(microseconds: float | None) -> str:
 
 def _tolerances(found: Compared) -> list[tuple[str, str, Tolerance]]:
     """Which tolerances were used: level, element type, how much."""
-    rows: dict[tuple[str, str, Tolerance], None] = {}
-    for one in found.comparisons:
-        if one.expected is not None and not one.measure.remark and one.measure.verdict is not Verdict.EQUAL:
-            kind = kind_of(one.expected).split("[")[0]
-            rows[("outputs" if one.node is None else "nodes", kind, one.measure.tolerance)] = None
+    rows = dict.fromkeys(
+        (
+            "outputs" if one.node is None else "nodes",
+            kind_of(one.expected).split("[")[0],
+            one.measure.tolerance,
+        )
+        for one in found.comparisons
+        if one.expected is not None and not one.measure.remark and one.measure.verdict is not Verdict.EQUAL
+    )
     return sorted(rows, key=lambda row: row[:2])
 
 
@@ -187,10 +193,8 @@ def _state(found: Compared) -> str:
     """How it went, in a word."""
     if any(one.measure.verdict.is_difference for one in found.comparisons):
         return "differs"
-    if found.differs:
-        return "illegal"
-    if found.failed:
-        return "failed"
+    if found.differs or found.failed:
+        return "illegal" if found.differs else "failed"
     return "agrees" if found.comparisons else "nothing"
 
 
@@ -208,14 +212,13 @@ def _headline(found: Compared) -> str:
         if wrong:
             parts.append(f"{len(wrong)} of {counted(len(set(map(tensor_of, chosen))), noun)}")
     illegal = len({one.node for one in found.guarded if one.is_illegal})
-    text = " and ".join(parts)
-    if text:
-        single = len(parts) == 1 and text.startswith("1 of")
-        text += " differs" if single else " differ"
+    sentences = []
+    if parts:
+        is_one = len(parts) == 1 and parts[0].startswith("1 of")
+        sentences.append(f"{' and '.join(parts)} {'differs' if is_one else 'differ'}")
     if illegal:
-        text = f"{text}; " if text else ""
-        text += f"illegal indices at {counted(illegal, 'node')}"
-    return text[0].upper() + text[1:]
+        sentences.append(f"{'I' if not parts else 'i'}llegal indices at {counted(illegal, 'node')}")
+    return "; ".join(sentences)
 
 
 def _headline_of_many(models: Sequence[_Parts], failures: Sequence[Failure]) -> str:

@@ -34,12 +34,7 @@ _STEEP = 50
 
 
 def histogram(sizes: "Array", allowed: float) -> dict[str, Any]:
-    """Bars and axes of a histogram of errors, on a logarithmic scale.
-
-    Args:
-        sizes: absolute differences, finite and above 0; at least one.
-        allowed: the absolute tolerance; 0 for none.
-    """
+    """Bars and axes of a histogram of errors (above 0) on a logarithmic scale, and the absolute tolerance."""
     logarithms = np.log10(sizes)
     low, high = _range(logarithms, allowed)
     each = min(max(1, round(_BINS / (high - low))), _MOST_PER_DECADE)
