@@ -20,7 +20,6 @@ precision when it is scaled by that.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +43,7 @@ _MORE = 1.25
 _LEVELS = 4
 """So many spacings, each half of the one before, are looked at for a drift: sums grow through them."""
 _RUN = 1 << 15
-"""Updates that are looked at for a drift at a time, where no target has more."""
+"""About so many updates are looked at for a drift at a time."""
 _MAGNITUDE = np.int32(2**31 - 1)
 """The bits of f32 without its sign."""
 _F64_DIGITS = 53
@@ -329,7 +328,6 @@ def _real_sum(operands: _Operands) -> tuple[Array, Array]:
 def _drift(operands: _Operands, chosen: Array, half: Array) -> Array:
     """Return what rounding errors of one direction may add up to, for chosen elements.
 
-    The updates are sorted by target once, and then looked at in runs of whole targets that fit the caches.
     `half` is half the distance between numbers of the type where the greatest partial sum lies.
     """
     targets = find_targets(
@@ -340,25 +338,18 @@ def _drift(operands: _Operands, chosen: Array, half: Array) -> Array:
         numbers[source] = hit
     form = targets.rows, targets.width
     is_row_wanted: Array = np.any(chosen.reshape(form), axis=1)
-    updates, spacing = operands.new.reshape(targets.count, targets.width), 2 * half.reshape(form)
     places = np.flatnonzero(is_row_wanted[numbers])
-    bits = len(places).bit_length()
-    tagged = np.sort((numbers[places] << bits) | np.arange(len(places)))
-    rows, places = tagged >> bits, places[tagged & ((1 << bits) - 1)]
+    places = places[np.argsort(numbers[places], kind="stable")]
+    rows = numbers[places]
     starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    updates, spacing = operands.new.reshape(targets.count, targets.width), 2 * half.reshape(form)
     found = np.zeros(form)
-    cuts = [*np.flatnonzero(np.diff(starts // _RUN, prepend=-1)), len(starts)]
-    ends = np.append(starts, len(rows))
-    for first, last in pairwise(cuts):
-        run = slice(ends[first], ends[last])
-        inner = starts[first:last] - ends[first]
-        step = max(1, _RUN // (run.stop - run.start))
-        for left in range(0, targets.width, step):
-            columns = slice(left, left + step)
-            scaled = (updates[places[run], columns] / spacing[rows[run], columns]).T
-            begins = (np.arange(len(scaled))[:, None] * scaled.shape[1] + inner).reshape(-1)
-            most = _most_errors(scaled.reshape(-1), begins)
-            found[rows[starts[first:last]], columns] = most.reshape(len(scaled), -1).T
+    step = max(1, _RUN // len(rows))
+    for left in range(0, targets.width, step):
+        columns = slice(left, left + step)
+        scaled = (updates[places, columns] / spacing[rows, columns]).T
+        begins = (np.arange(len(scaled))[:, None] * len(rows) + starts).reshape(-1)
+        found[rows[starts], columns] = _most_errors(scaled.reshape(-1), begins).reshape(len(scaled), -1).T
     return np.asarray((found * spacing).reshape(chosen.shape))
 
 
