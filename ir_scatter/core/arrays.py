@@ -15,6 +15,18 @@ def kind(array: Array) -> str:
     return "string" if found is None else found.kind
 
 
+def extreme(of: np.dtype[Any], *, is_lowest: bool) -> Any:
+    """Return the least or the greatest value of an element type: infinity, or the type's bound."""
+    type = from_dtype(of)
+    assert type is not None
+    if type.kind == "boolean":
+        return not is_lowest
+    if type.kind == "float":
+        return -np.inf if is_lowest else np.inf
+    bits = type.bits - (type.kind == "signed")
+    return -(2**bits) * (type.kind == "signed") if is_lowest else 2**bits - 1
+
+
 def in_own_dtype(array: Array) -> Array:
     """Return an array whose dtype is the object that `dtype` gives for its element type.
 

@@ -25,7 +25,6 @@ class Lookup:
     """What the table says of a type in an opset.
 
     Attributes:
-        type: the type as documented.
         spec: the row that applies, None if the opset does not contain the operator.
         family: every row of the type, oldest first.
         is_known_opset: False if the opset is a word or a number that never existed.

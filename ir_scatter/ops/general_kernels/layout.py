@@ -3,7 +3,6 @@
 The outputs of most of them are views of the input.
 """
 
-from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from math import prod
 from types import EllipsisType
@@ -24,7 +23,6 @@ _FARTHEST = 2**63 - 1
 
 
 def identity(case: Case) -> Array:
-    """Return the input itself."""
     return case.array(0)
 
 
@@ -213,11 +211,22 @@ def strided_slice(case: Case) -> Array:
         if "ellipsis" in mask:
             steps.append(...)
             axis += data.ndim - count
-        elif "new_axis" in mask:
+            continue
+        if "new_axis" in mask:
             steps.append(None)
-        else:
-            steps.append(_step(begin, end, stride, mask, data.shape[axis]))
-            axis += 1
+            continue
+        size = data.shape[axis]
+        axis += 1
+        if "shrink_axis" in mask:
+            if "begin" in mask:
+                raise UnsupportedCase("begin_mask and shrink_axis_mask meet at one position")
+            steps.append(normalize_axis(begin, size))
+            continue
+        if begin == end and not mask & {"begin", "end"}:
+            raise UnsupportedCase(f"begin and end are both {begin}: one element or none")
+        first = (0 if stride > 0 else size) if "begin" in mask else begin
+        last = (size if stride > 0 else -size - 1) if "end" in mask else end
+        steps.append(_range(first, last, stride, size))
     return np.asarray(data[tuple(steps) if ... in steps else (*steps, ...)])
 
 
@@ -238,8 +247,7 @@ def _masks(case: Case, length: int) -> list[set[str]]:
     """Return what the masks say at each position; short masks go on with zeros."""
     found: list[set[str]] = [set() for _ in range(length)]
     for name in ("begin", "end", "new_axis", "shrink_axis", "ellipsis"):
-        required: Sequence[int] | None = None if name in {"begin", "end"} else ()
-        bits = case.attributes.integers(f"{name}_mask", required)
+        bits = case.attributes.integers(f"{name}_mask", None if name in {"begin", "end"} else ())
         if set(bits) - {0, 1}:
             raise UnsupportedCase(f"{name}_mask is {show_numbers(bits)}, expected 0 and 1")
         for mask, bit in zip(found, bits, strict=False):
@@ -250,17 +258,3 @@ def _masks(case: Case, length: int) -> list[set[str]]:
     if any(len(mask & {"ellipsis", "new_axis", "shrink_axis"}) > 1 for mask in found):
         raise UnsupportedCase("two masks contradict each other at one position")
     return found
-
-
-def _step(begin: int, end: int, stride: int, mask: set[str], size: int) -> slice | int:
-    if "shrink_axis" in mask:
-        if "begin" in mask:
-            raise UnsupportedCase("begin_mask and shrink_axis_mask meet at one position")
-        return normalize_axis(begin, size)
-    if begin == end and not mask & {"begin", "end"}:
-        raise UnsupportedCase(f"begin and end are both {begin}: one element or none")
-    if "begin" in mask:
-        begin = 0 if stride > 0 else size
-    if "end" in mask:
-        end = size if stride > 0 else -size - 1
-    return _range(begin, end, stride, size)

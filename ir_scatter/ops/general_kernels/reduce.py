@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.core.arrays import Array
-from ir_scatter.core.element_types import from_dtype
+from ir_scatter.core.arrays import Array, extreme
 from ir_scatter.ops.general_kernels.base import (
     BOOLEAN,
     NUMERIC,
@@ -42,22 +41,10 @@ def reduction(function: np.ufunc) -> Kernel:
         if is_extreme and any(data.shape[axis] == 0 for axis in gone):
             if not case.is_onnx:
                 raise UnsupportedCase("the largest or smallest of no elements is undefined")
-            options["initial"] = _neutral(data, function is np.maximum)
+            options["initial"] = extreme(data.dtype, is_lowest=function is np.maximum)
         return narrow(function.reduce(wide, axis=gone, keepdims=keeps_rank, **options), data.dtype)
 
     return kernel
-
-
-def _neutral(data: Array, is_lowest: bool) -> Any:
-    """Return what the largest (or smallest) of no elements is: infinity, or the type's bound."""
-    type = from_dtype(data.dtype)
-    assert type is not None
-    if type.kind == "boolean":
-        return not is_lowest
-    if type.kind == "float":
-        return -np.inf if is_lowest else np.inf
-    bits = type.bits - (type.kind == "signed")
-    return -(2**bits) * (type.kind == "signed") if is_lowest else 2**bits - 1
 
 
 def cumulative_sum(case: Case) -> Array:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ir_scatter.core.arrays import Array
+from ir_scatter.core.arrays import Array, extreme
 from ir_scatter.ops.kernels.targets import BLOCK, Targets
 from ir_scatter.ops.spec import Reduction
 
@@ -71,17 +71,9 @@ def arithmetic(dtype: DType, reduction: Reduction) -> Arithmetic:
 
 def _neutral(dtype: DType, reduction: Reduction) -> Any:
     """Return the value that changes no update; it is never the result, since an update follows."""
-    if reduction in {Reduction.SUM, Reduction.SUB, Reduction.MEAN}:
-        return dtype.type(0)
-    if reduction is Reduction.PROD:
-        return dtype.type(1)
-    is_min = reduction is Reduction.MIN
-    if dtype.kind == "b":
-        return dtype.type(is_min)
-    if dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        return dtype.type(limits.max if is_min else limits.min)
-    return dtype.type(np.inf if is_min else -np.inf)
+    if reduction in {Reduction.MIN, Reduction.MAX}:
+        return extreme(dtype, is_lowest=reduction is Reduction.MAX)
+    return int(reduction is Reduction.PROD)
 
 
 def round_once(values: Array, dtype: DType) -> Array:
@@ -128,14 +120,7 @@ def reduce_widened(
 ) -> None:
     """Join rows of updates to rows of the output in a wider type, and round each target once.
 
-    Only the rows that are targets are widened, some at a time.
-
-    Args:
-        output: [rows, width], contiguous.
-        targets: which row each is for.
-        updates: [count, width].
-        how: widens, joins and rounds.
-        keeps_initial: whether the old value takes part; it counts as one value.
+    Only the rows that are targets are widened, some at a time. The old value counts as one, if it takes part.
     """
     assert how.widen is not None
     assert how.finish is not None

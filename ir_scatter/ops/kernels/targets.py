@@ -31,9 +31,7 @@ class Task:
     """One use of an operator, without its arrays.
 
     Attributes:
-        layout: how indices, updates and data belong together.
         axis: counted from 0; 0 for a layout without one.
-        reduction: how an update meets the value that is there.
         keeps_initial: whether the old value takes part in a reduction.
         wraps: whether a negative index counts from the end.
         is_circular: whether positions past the end of a cache go on at its beginning.
@@ -53,13 +51,9 @@ class IndexOutOfRange(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Where the updates go.
+    """Where the updates go: how many rows the output has, how wide they are, how many there are of updates.
 
-    Attributes:
-        rows: how many rows the output has.
-        width: how many elements a row has.
-        count: how many rows the updates have.
-        blocks: yields the blocks in row-major order of the indices. Raises IndexOutOfRange on the way.
+    `blocks` yields blocks in row-major order of the indices, and raises IndexOutOfRange on the way.
     """
 
     rows: int
@@ -71,17 +65,10 @@ class Targets:
 def find_targets(
     task: Task, shape: Shape, indices: Array | None, updates_shape: Shape, *, all_updates: bool = False
 ) -> Targets:
-    """Return where the updates go; every index is checked before or while blocks are made.
-
-    Args:
-        task: what is done.
-        shape: that of data.
-        indices: whole numbers of any type.
-        updates_shape: that of updates.
-        all_updates: whether updates that others write over are wanted too.
+    """Return where the updates go for data of a shape, those that others write over included if wanted.
 
     Raises:
-        IndexOutOfRange: an index is not legal.
+        IndexOutOfRange: an index is not legal; some are checked while blocks are made.
     """
     numbers = None if indices is None else whole_numbers(indices)
     if task.layout is Layout.SEQUENCE:
