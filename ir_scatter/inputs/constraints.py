@@ -1,11 +1,11 @@
-"""What the nodes of a run ask of the numbers that reach them: constraints with the sizes of this run."""
+"""What a node asks of the numbers and shapes that reach it, with the sizes of one run."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,17 +18,18 @@ from ir_scatter.evaluate.model import by_role, site_of
 from ir_scatter.inputs.provenance import NO_TERM, Cell
 from ir_scatter.ops import index_values
 from ir_scatter.ops.constraints import Axis, Constraint, Meaning, Numbers
-from ir_scatter.ops.general import constraints_of
-from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer, windows
+from ir_scatter.ops.general import constraints_of, output_shapes
+from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer
+from ir_scatter.ops.index_values import expected_updates
 from ir_scatter.ops.lookup import Lookup
-from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
+from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, Reduction, Role
 
 _MOST_NUMBERS = 64
 _FARTHEST = 2**62
 _MOST_DIMENSIONS = 8
 """Up to so many every choice of them is tried."""
 
-_LARGEST_BLOCK = 1 << 10
+Pairs: TypeAlias = list[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,6 @@ class IndexConstraint:
     are_unique: bool = False
     are_non_negative: bool = False
     are_equal: bool = False
-
-
-_FREE = IndexConstraint()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,38 +87,36 @@ class Use:
 
     @property
     def least(self) -> Array:
-        """Return the least legal coordinates, those that count from the end included."""
+        """The least legal coordinates, those that count from the end included."""
         return self.lows - (self.highs + 1) if self.wraps else self.lows
 
     @property
     def room(self) -> int:
-        """Return how many different targets there are in a lane."""
+        """How many different targets there are in a lane."""
         return int(np.prod(np.maximum(self.highs - self.lows + 1, 0), dtype=np.float64).clip(0, _FARTHEST))
 
     @property
     def lane_size(self) -> int:
-        """Return how many targets a lane has."""
         return int(np.bincount(self.lanes).max(initial=0))
 
     @property
     def is_crowded(self) -> bool:
-        """Tell whether some lane has more targets than there is room for."""
+        """Whether some lane has more targets than there is room for."""
         return self.is_unique and self.lane_size > self.room
 
     @property
     def has_terms(self) -> bool:
-        """Tell whether some input has a part in it."""
+        """Whether some input has a part in it."""
         return bool((self.terms != NO_TERM).any())
 
     def describe(self) -> str:
-        """Say which positions are not legal."""
         spans = ", ".join(f"{low} to {high}" for low, high in zip(self.least, self.highs, strict=True))
         return f"positions between {self.values.min()} and {self.values.max()}, expected {spans}"
 
     def repaired(self, array: Array) -> Array:
         """Return legal positions instead of those that are not."""
         highest = np.maximum(self.highs, self.lows)
-        values = np.where(is_within(self.values, self.least, highest), self.values, self.lows)
+        values = np.where(_is_within(self.values, self.least, highest), self.values, self.lows)
         is_roomy = self.is_unique and len(self.lows) == 1 and len(values) <= self.room
         if is_roomy and len(np.unique(values)) != values.size:
             values = self.lows + np.arange(len(values)).reshape(-1, 1)
@@ -135,18 +131,27 @@ class NodeInRun:
         cells: its inputs.
         arrays: the arrays of its inputs; None for one that was left out or has no known shape.
         symbols: the sizes of dimensions by their symbols.
+        constraint: what indices of a scatter node must be as well.
+        needs: what the row of a general operator says of its inputs.
     """
 
-    def __init__(self, step: Step, cells: Sequence[Cell | None], symbols: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        step: Step,
+        cells: Sequence[Cell | None],
+        symbols: Mapping[str, int],
+        constraint: IndexConstraint | None = None,
+    ) -> None:
         self.step, self.cells, self.symbols = step, cells, symbols
+        self.constraint = constraint or IndexConstraint()
         self.arrays: list[Array | None] = [None if cell is None else cell.array for cell in cells]
+        is_general = not isinstance(step.work, Lookup)
+        self.needs = constraints_of(step.node.domain, step.node.type) if is_general else ()
 
     def cell(self, port: int | None) -> Cell | None:
-        """Return an input, None if it is not there."""
         return self.cells[port] if port is not None and -len(self.cells) <= port < len(self.cells) else None
 
     def shape(self, port: int) -> Shape:
-        """Return what is known of the shape of an input, None if nothing is."""
         cell = self.cell(port)
         return None if cell is None else cell.shape
 
@@ -163,12 +168,10 @@ class NodeInRun:
         array = None if cell is None or port is None else self.arrays[port]
         if cell is None or array is None or (cell.is_opaque and cell.terms is None):
             return None
-        if array.size > _MOST_NUMBERS or array.dtype.kind not in "iu":
-            return None
-        return [int(number) for number in array.reshape(-1)]
+        is_list = array.size <= _MOST_NUMBERS and array.dtype.kind in "iu"
+        return array.reshape(-1).tolist() if is_list else None
 
     def axis(self, axis: Axis) -> int | None:
-        """Return the number of a dimension; None if it is not known."""
         if axis.port is not None:
             return next(iter(self.numbers(axis.port) or ()), None)
         if axis.attribute is None:
@@ -180,129 +183,119 @@ class NodeInRun:
 
     @property
     def shape_case(self) -> ShapeCase:
-        """Return the node as shape rules see it."""
         shapes = [None if array is None else array.shape for array in self.arrays]
         return ShapeCase(shapes, self.numbers, self.step.node.attributes)
 
     @cached_property
     def declared(self) -> list[Shape]:
-        """Return what the model says of the shapes of the outputs."""
-        return [
-            None if output.shape is None else tuple(map(self._resolved, output.shape))
-            for output in self.step.node.outputs
-        ]
+        """What the model says of the shapes of the outputs."""
+        shapes = [output.shape for output in self.step.node.outputs]
+        return [None if shape is None else tuple(map(self._resolved, shape)) for shape in shapes]
 
     @property
     def output(self) -> Shape:
-        """Return what the model says of the shape of the first output."""
         return self.declared[0] if self.declared else None
 
     def output_size(self, axis: int | None) -> int | None:
-        """Return the size of a dimension of the first output, as the model says it."""
         return None if self.output is None or axis is None else _at(self.output, axis)
 
     def _resolved(self, dim: Dim) -> Dim:
-        is_named = isinstance(dim, Bounds) and dim.symbol is not None
-        return self.symbols.get(dim.symbol, dim) if is_named else dim  # type: ignore[union-attr, arg-type]
+        symbol = dim.symbol if isinstance(dim, Bounds) else None
+        return dim if symbol is None else self.symbols.get(symbol, dim)
+
+    def too_small(self) -> Iterator[tuple[int, int]]:
+        """Yield sizes that are too small for the positions that the model itself names, with how large."""
+        for need in self.needs:
+            cell = self.cell(need.port)
+            if need.meaning is Meaning.POSITION and cell is not None and not (cell.origins or cell.is_opaque):
+                size = self.size(need.of, self.axis(need.axis))
+                yield from (pair for pair in _reached(self.arrays[need.port], size) if pair[1] > pair[0])
+
+    def unmet(self) -> tuple[Pairs, Pairs]:
+        """Return sizes that differ and should be equal, and sizes with how large they must be."""
+        if isinstance(self.step.work, Lookup):
+            return _unmet_by_scatter(self, self.step.work)
+        try:
+            output_shapes(self.step.node.domain, self.step.node.type, self.shape_case)
+        except ShapesDiffer as error:
+            return error.pairs, error.least
+        return [], []
 
 
-def uses_of(node: NodeInRun, constraint: IndexConstraint | None = None) -> Iterator[tuple[int, Use]]:
+def uses_of(node: NodeInRun) -> Iterator[tuple[int, Use]]:
     """Yield the inputs that hold positions or sizes, and what they must be.
 
     Nothing is said of inputs whose shapes do not fit each other: the node will refuse them. Positions that
     no input has a part in are left to the node itself.
-
-    Args:
-        node: the node.
-        constraint: what indices of a scatter node must be as well.
     """
     if isinstance(node.step.work, Lookup):
-        yield from _scatter_uses(node, constraint or _FREE)
-        return
-    for need in constraints_of(node.step.node.domain, node.step.node.type):
+        yield from _scatter_uses(node, node.step.work)
+    for need in node.needs:
         cell = node.cell(need.port)
         if cell is None or cell.array is None or (cell.terms is None and not cell.is_opaque):
             continue
         if not cell.array.size or not _is_of(need, cell.array):
             continue
-        limits = limits_of(need, node, cell)
-        if limits is not None and limits.lows and cell.array.size % len(limits.lows) == 0:
-            yield need.port, _general_use(node.step, need, limits, cell)
+        ranges = _ranges(need, node, cell)
+        if ranges and cell.array.size % len(ranges) == 0:
+            yield need.port, _general_use(node.step, need, cell, ranges)
 
 
-def _general_use(step: Step, need: Constraint, limits: "Limits", cell: Cell) -> Use:
+def _general_use(step: Step, need: Constraint, cell: Cell, ranges: Pairs) -> Use:
     assert cell.array is not None
-    ends = np.array([limits.lows, np.maximum(limits.lows, limits.highs)], np.int64)
-    lows, highs = np.maximum(ends, 0) if cell.array.dtype.kind == "u" else ends
+    lows, highs = np.array(ranges, np.int64).T
+    lows, highs = lows.clip(0 if cell.array.dtype.kind == "u" else None), np.maximum(lows, highs)
     values, terms = columns(cell.array, len(lows)), columns(cell.all_terms, len(lows))
     opset = opset_number(step.node)
     wraps = need.wraps_since is not None and opset is not None and opset >= need.wraps_since
-    least = lows - (highs + 1) if wraps else lows
-    is_legal = bool((is_within(values, least, highs) | (terms == NO_TERM)).all())
-    if limits.are_different and is_legal and bool((terms != NO_TERM).all()):
+    is_legal = bool(
+        (_is_within(values, lows - (highs + 1) if wraps else lows, highs) | (terms == NO_TERM)).all()
+    )
+    is_unique = need.meaning in _DIFFERENT and len(ranges) == 1
+    if is_unique and is_legal and bool((terms != NO_TERM).all()):
         is_legal = len(np.unique(values)) == values.size
-    lanes = np.zeros(len(values), np.int64)
     return Use(
-        step.node.scope, terms, values, lows, highs, lanes, cell.array.shape, is_legal,
-        is_unique=limits.are_different, is_strict=need.is_strict, wraps=wraps,
+        step.node.scope, terms, values, lows, highs, np.zeros(len(values), np.int64), cell.array.shape,
+        is_legal, is_unique, is_strict=need.is_strict, wraps=wraps,
     )  # fmt: skip
 
 
-def too_small(node: NodeInRun) -> Iterator[tuple[int, int]]:
-    """Yield sizes that are too small for the positions that the model itself names, with how large."""
-    for need in constraints_of(node.step.node.domain, node.step.node.type):
-        cell = node.cell(need.port)
-        if need.meaning is not Meaning.POSITION or cell is None or cell.origins or cell.is_opaque:
-            continue
-        size = node.size(need.of, node.axis(need.axis))
-        yield from (pair for pair in reached(node.arrays[need.port], size) if pair[1] > pair[0])
-
-
-def reached(indices: Array | None, size: int | None) -> Iterator[tuple[int, int]]:
+def _reached(indices: Array | None, size: int | None) -> Iterator[tuple[int, int]]:
     """Yield the size of a dimension with how large positions on it say that it is."""
     if size is not None and indices is not None and indices.size and indices.dtype.kind in "iu":
         yield size, max(int(indices.max()) + 1, -int(indices.min()))
 
 
-def _scatter_uses(node: NodeInRun, constraint: IndexConstraint) -> Iterator[tuple[int, Use]]:
-    """Yield the uses of axis and indices."""
-    assert isinstance(node.step.work, Lookup)
-    site, operands = site_of(node.step), by_role(node.step.work, node.arrays)
-    ports = {role: site.spec.port_index(role) for role in Role}
-    data = node.cell(ports[Role.DATA])
-    if data is None:
+def _scatter_uses(node: NodeInRun, lookup: Lookup) -> Iterator[tuple[int, Use]]:
+    site, operands, cells = site_of(node.step), by_role(lookup, node.arrays), by_role(lookup, node.cells)
+    if Role.DATA not in cells:
         return
-    axis = axis_of(site, operands)
-    if axis is not None and data.shape is not None:
-        cell, rank = node.cell(ports[Role.AXIS]), len(data.shape)
-        if cell is not None and cell.terms is not None:
-            yield ports[Role.AXIS] or 0, _axis_use(node.step, cell, axis, rank)
+    shape, axis, cell = cells[Role.DATA].shape, _axis_of(site, operands), cells.get(Role.INDICES)
+    if axis is not None and shape is not None:
+        rank, of_axis = len(shape), cells.get(Role.AXIS)
+        if of_axis is not None and of_axis.terms is not None:
+            yield site.spec.port_index(Role.AXIS) or 0, Use(
+                node.step.node.scope, of_axis.terms.reshape(1, 1), np.array([[axis]]), np.array([0]),
+                np.array([rank - 1]), np.zeros(1, np.int64), (), -rank <= axis < rank,
+            )  # fmt: skip
         axis = axis if -rank <= axis < rank else 0
-    cell = node.cell(ports[Role.INDICES])
-    if cell is None or cell.array is None or not _holds_numbers(cell.array):
-        return
-    highs = _highs(site, data.shape, cell.array, operands.get(Role.UPDATES), axis)
-    if highs is not None:
-        yield ports[Role.INDICES] or 0, _index_use(node.step, site, cell, axis, highs, constraint)
+    if cell is not None and cell.array is not None and _holds_numbers(cell.array):
+        highs = _highs(site, shape, cell.array, operands.get(Role.UPDATES), axis)
+        if highs is not None:
+            yield (
+                site.spec.port_index(Role.INDICES) or 0,
+                _index_use(site, cell, axis, highs, node.constraint),
+            )
 
 
-def axis_of(site: ScatterNode, operands: dict[Role, Array]) -> int | None:
+def _axis_of(site: ScatterNode, operands: Mapping[Role, Array]) -> int | None:
     """Return the axis as it is given, None if there is none."""
     source = site.spec.axis
-    if source is None:
-        return None
-    if source.attribute is not None:
+    if source is not None and source.attribute is not None:
         return int(site.attribute(source.attribute))
-    array = operands.get(Role.AXIS)
-    return (
-        None if array is None or array.size != 1 or not _holds_numbers(array) else int(array.reshape(-1)[0])
-    )
-
-
-def _axis_use(step: Step, cell: Cell, axis: int, rank: int) -> Use:
-    values, lanes = np.array([[axis]]), np.zeros(1, np.int64)
-    ends, is_legal = (np.array([0]), np.array([rank - 1])), -rank <= axis < rank
-    return Use(step.node.scope, cell.all_terms.reshape(1, 1), values, *ends, lanes, (), is_legal)
+    array = None if source is None else operands.get(Role.AXIS)
+    is_number = array is not None and array.size == 1 and _holds_numbers(array)
+    return int(array.reshape(-1)[0]) if array is not None and is_number else None
 
 
 def _highs(
@@ -328,15 +321,15 @@ def _highs(
 
 
 def _index_use(
-    step: Step, site: ScatterNode, cell: Cell, axis: int | None, highs: list[int], constraint: IndexConstraint
+    site: ScatterNode, cell: Cell, axis: int | None, highs: list[int], constraint: IndexConstraint
 ) -> Use:
     layout, depth, indices = site.spec.layout, len(highs), cell.array
     assert indices is not None
     values, terms = columns(indices, depth), columns(cell.all_terms, depth)
-    is_documented = step.node.opset in site.spec.opsets
+    is_documented = site.node.opset in site.spec.opsets
     wraps = site.spec.index_range is IndexRange.WRAPPING and is_documented and not constraint.are_non_negative
     most = np.array(highs, np.int64)
-    in_range = is_within(values, -most - 1 if wraps else 0, most)
+    in_range = _is_within(values, -most - 1 if wraps else 0, most)
     is_left_alone = (terms == NO_TERM) & (cell.is_opaque or not cell.origins)
     is_unique = site.reduction is Reduction.NONE or constraint.are_unique
     is_unique = is_unique and layout is not Layout.SEQUENCE
@@ -350,11 +343,49 @@ def _index_use(
         table = by_lane(lanes, values)
         is_unkept = is_unkept or bool((table != table[:1]).any())
     return Use(
-        step.node.scope, terms, values, np.zeros(depth, np.int64), most, lanes, indices.shape,
+        site.node.scope, terms, values, np.zeros(depth, np.int64), most, lanes, indices.shape,
         bool((in_range | is_left_alone).all()) or depth == 0,
         is_unique, are_equal, is_unkept, is_scatter=True, wraps=wraps,
         may_repeat=site.reduction not in {None, Reduction.NONE} and not constraint.are_unique,
     )  # fmt: skip
+
+
+def _unmet_by_scatter(node: NodeInRun, lookup: Lookup) -> tuple[Pairs, Pairs]:
+    site, operands = site_of(node.step), by_role(lookup, node.arrays)
+    if not {Role.DATA, Role.UPDATES} <= operands.keys():
+        return [], []
+    array, layout, limit = operands.get(Role.INDICES), site.spec.layout, site.spec.indices_limit
+    data, updates = operands[Role.DATA].shape, operands[Role.UPDATES].shape
+    indices, axis = () if array is None else array.shape, _axis_of(site, operands)
+    if layout is Layout.TUPLES:
+        if indices and indices[-1] > len(data):
+            return [(indices[-1], len(data))], []
+    elif axis is None or not -len(data) <= axis < len(data):
+        return [], []
+    at = (axis or 0) % max(len(data), 1)
+    equal, most, named = Pairs(), Pairs(), Pairs()
+    for wanted in expected_updates(layout, data, indices, [at]):
+        wanted = wanted or (1,) * len(updates)
+        if len(wanted) == len(updates):
+            equal += [(one, new) for one, new in zip(wanted, updates, strict=True) if isinstance(one, int)]
+    if layout is Layout.ELEMENTS:  # on the axis they may not be longer if they are to differ, no sooner
+        others = [pair for number, pair in enumerate(zip(indices, data, strict=False)) if number != at]
+        equal += others if node.constraint.are_equal else []
+        most = others if limit is not IndicesLimit.NOWHERE else []
+    elif layout is Layout.SEQUENCE:
+        equal += [(indices[0], data[0])] if indices else []
+        most = [(updates[at], data[at])] if at < len(updates) else []
+    cell = by_role(lookup, node.cells).get(Role.INDICES)
+    if cell is not None and cell.array is not None and cell.terms is None:  # those that cannot be drawn
+        is_linear = layout is Layout.SEQUENCE and site.attribute("mode") == "linear"
+        more = max(updates[at] - 1, 0) if is_linear and at < len(updates) else 0
+        if layout is not Layout.TUPLES:
+            named += _reached(cell.array + more, data[at])
+        for place, size in enumerate(data[: indices[-1]] if layout is Layout.TUPLES and indices else ()):
+            named += _reached(cell.array[..., place], size)
+    equal = [(one, other) for one, other in equal if one != other]
+    named += [(size, least) for least, size in most]
+    return equal, [(size, wanted) for size, wanted in named if size < wanted]
 
 
 def lanes_of(layout: Layout, axis: int | None, indices: Array) -> Array:
@@ -379,9 +410,11 @@ def _holds_numbers(array: Array) -> bool:
 
 def _is_of(need: Constraint, array: Array) -> bool:
     """Tell whether a constraint speaks of arrays of this type."""
-    if need.numbers is Numbers.ANY or not _holds_numbers(array):
-        return _holds_numbers(array)
-    return (kind(array) == "float") is (need.numbers is Numbers.FLOAT)
+    is_float = kind(array) == "float"
+    return _holds_numbers(array) and need.numbers in {
+        Numbers.ANY,
+        Numbers.FLOAT if is_float else Numbers.WHOLE,
+    }
 
 
 def columns(array: Array, depth: int) -> Array:
@@ -394,8 +427,7 @@ def columns(array: Array, depth: int) -> Array:
     return array.astype(np.int64).reshape(-1, depth) if depth else np.zeros((0, 0), np.int64)
 
 
-def is_within(values: Array, lows: Any, highs: Any) -> Array:
-    """Tell which numbers lie in a range."""
+def _is_within(values: Array, lows: Any, highs: Any) -> Array:
     return np.asarray((values >= lows) & (values <= highs))
 
 
@@ -409,141 +441,167 @@ def _sizes(shape: Shape) -> list[int]:
     return [dim if isinstance(dim, int) else 1 for dim in shape or ()]
 
 
-class Limits(NamedTuple):
-    """The legal numbers of an input: one range for all, or one for each column of its elements."""
+_DIFFERENT = {Meaning.FLAT, Meaning.DIMENSION, Meaning.NEW_DIMENSION, Meaning.REDUCED}
+_ON_AXIS = {Meaning.POSITION, Meaning.COUNT, Meaning.SIZE, Meaning.KEPT, Meaning.LENGTH}
 
-    lows: Sequence[int]
-    highs: Sequence[int]
-    are_different: bool = False
+_Range: TypeAlias = tuple[int, int]
 
 
-def _exactly(numbers: Sequence[int]) -> Limits:
-    return Limits(numbers, numbers)
+def _declared(need: Constraint, old: int | None, new: int | None) -> _Range:
+    return (need.low, need.high) if new is None else (new, new)
 
 
-def limits_of(need: Constraint, node: NodeInRun, cell: Cell) -> Limits | None:
-    """Return which numbers are legal, or of use; None if nothing can be said."""
+def _position(need: Constraint, old: int | None, new: int | None) -> _Range:
+    return 0, (old or 1) - 1
+
+
+def _like(need: Constraint, old: int | None, new: int | None) -> _Range:
+    wanted = old if new is None or need.of else new
+    return (1, 1) if wanted is None else (wanted, wanted)
+
+
+def _scale(need: Constraint, old: int | None, new: int | None) -> _Range:
+    scale = max(new // old, 1) if old and new else 1
+    return scale, scale
+
+
+def _padding(need: Constraint, old: int | None, new: int | None) -> _Range:
+    """Return how much is put at one end: what the output has more is put behind."""
+    if old is None or new is None:
+        return 0, min((old or 1) - 1, 1)
+    return (0, 0) if need.meaning is Meaning.PADS_BEGIN else (new - old, new - old)
+
+
+_BY_DIMENSION: Mapping[Meaning, Callable[[Constraint, int | None, int | None], _Range]] = {
+    Meaning.POSITION: _position,
+    Meaning.COORDINATES: _position,
+    Meaning.COUNT: lambda need, old, new: (need.low, old or 1),
+    Meaning.SIZE: lambda need, old, new: (need.low, need.high) if old is None else (old, old),
+    Meaning.KEPT: lambda need, old, new: (need.low, old or 1) if new is None else (new, new),
+    Meaning.LENGTH: _declared,
+    Meaning.LENGTHS: _declared,
+    Meaning.REPEATS: lambda need, old, new: _declared(need, old, new // old if old and new else None),
+    Meaning.LIKE: _like,
+    Meaning.SCALES: _scale,
+    Meaning.BEGIN: lambda need, old, new: (0, 0 if old is None or new is not None else old - 1),
+    Meaning.END: lambda need, old, new: (new or old or 1, new or old or 1),
+    Meaning.PADS_BEGIN: _padding,
+    Meaning.PADS_END: _padding,
+    Meaning.TARGET: lambda need, old, new: (new or old or 1, new or (2 if old in {None, 1} else old)),
+}
+"""The range of a number, by the sizes of its dimension in the input that it speaks of and in the output."""
+
+
+def _ranges(need: Constraint, node: NodeInRun, cell: Cell) -> Pairs | None:
+    """Return the legal or useful numbers of an input: one range for all, or one for each column."""
     assert cell.array is not None
-    array, of = cell.array, need.of
-    count, shape, axis = array.size, node.shape(of), node.axis(need.axis)
-    size, ones = node.size(of, axis), [1] * count
+    array, of, count, shape = cell.array, need.of, cell.array.size, node.shape(need.of)
+    sizes = _sizes(shape)
     match need.meaning:
-        case Meaning.POSITION:
-            return Limits([0], [(size or 1) - 1])
-        case Meaning.COORDINATES:
-            depth, batch = (
-                array.shape[-1] if array.ndim else 0,
-                int(node.step.node.attributes.get("batch_dims", 0)),
-            )
-            dims = [1] * depth if shape is None else _sizes(shape[batch : batch + depth])
-            return Limits([0] * depth, [dim - 1 for dim in dims]) if len(dims) == depth else None
+        case Meaning.CHOICES:
+            return None
+        case Meaning.NUMBER:
+            return [(need.low, need.high)]
         case Meaning.FLAT:
-            return Limits([0], [prod(_sizes(shape)) - 1], are_different=True)
+            return [(0, prod(sizes) - 1)]
+        case Meaning.BELOW:
+            return [(0, min(node.numbers(of) or [1]) - 1)]
         case Meaning.DIMENSION | Meaning.NEW_DIMENSION | Meaning.REDUCED:
             return _dimensions(need, node, count)
         case Meaning.ONES:
-            places = [number for number, dim in enumerate(_sizes(shape)) if dim == 1]
+            places = [number for number, dim in enumerate(sizes) if dim == 1]
             return _exactly([*places, *[0] * count][:count])
-        case Meaning.NUMBER:
-            return Limits([need.low], [need.high])
-        case Meaning.COUNT:
-            return Limits([need.low], [size or 1])
-        case Meaning.SIZE:
-            return Limits([need.low], [need.high]) if size is None else _exactly([size])
-        case Meaning.KEPT | Meaning.LENGTH:
-            found = node.output_size(axis)
-            high = need.high if need.meaning is Meaning.LENGTH else size or 1
-            return Limits([need.low], [high]) if found is None else _exactly([found])
-        case Meaning.BELOW:
-            return Limits([0], [min(node.numbers(of) or [1]) - 1])
         case Meaning.SEGMENTS | Meaning.OFFSETS:
             is_offset = need.meaning is Meaning.OFFSETS
-            whole = prod(_sizes(shape)) if is_offset else max(min(node.numbers(of) or [1]), 1)
+            whole = prod(sizes) if is_offset else max(min(node.numbers(of) or [1]), 1)
             return _exactly([number * whole // count for number in range(count)])
         case Meaning.ASCENDING:
             row = max(array.shape[-1], 1) if array.ndim else 1
             return _exactly([number % row for number in range(count)])
-        case Meaning.BOXES if array.ndim == 2 and array.shape[1] == 5:
-            return Limits([0, 0, 0, 3, 3], [(node.size(of, 0) or 1) - 1, 2, 2, 6, 6])
+        case Meaning.BOXES:
+            boxes = [(0, (node.size(of, 0) or 1) - 1), (0, 2), (0, 2), (3, 6), (3, 6)]
+            return boxes if array.shape[1:] == (5,) else None
         case Meaning.PARTS:
-            return _exactly(_parts(node, axis, size, count))
+            axis = node.axis(need.axis)
+            declared = [None if axis is None or not part else _at(part, axis) for part in node.declared]
+            parts = [part for part in declared if part is not None]
+            size = node.size(of, axis) or 0
+            equal = [*[size // count] * (count - 1), size - size // count * (count - 1)]
+            return _exactly(parts if len(parts) == count else equal)
+        case Meaning.GRID:
+            front = [node.size(of, 0) or 1, 1]
+            rest = [node.output_size(number - 1) for number in range(2, count)]
+            return [*_exactly(front), *((size or 2, size or 4) for size in rest)]
         case Meaning.RESHAPED:
             return _exactly(_reshaped(need, node, cell))
-        case Meaning.TARGET:
-            return _target(need, node, count)
-        case Meaning.GRID:
-            sizes = [node.output_size(number - 1) for number in range(2, count)]
-            front = [node.size(of, 0) or 1, 1]
-            return Limits([*front, *(size or 2 for size in sizes)], [*front, *(size or 4 for size in sizes)])
-        case Meaning.BLOCKS:
-            return _exactly(_blocks(need, node, count) or ones)
-        case Meaning.LENGTHS | Meaning.REPEATS:
-            places = list(range(need.first, need.first + count))
-            wanted = [node.output_size(place) for place in places]
-            if need.meaning is Meaning.REPEATS:
-                before = [node.size(of, place) for place in places]
-                wanted = [old and new and new // old for old, new in zip(before, wanted, strict=True)]
-            ends = [(need.low, need.high) if new is None else (new, new) for new in wanted]
-            return Limits([low for low, _ in ends], [high for _, high in ends])
-        case Meaning.BOXES | Meaning.CHOICES:
-            return None
-        case _:
-            return _resized(need, node, count)
+        case Meaning.PADS:
+            ends = [need._replace(meaning=meaning) for meaning in (Meaning.PADS_BEGIN, Meaning.PADS_END)]
+            pairs = _old_and_new(need, node, count // 2)
+            return [_padding(end, *pair) for end in ends for pair in pairs]
+    found = _BY_DIMENSION[need.meaning]
+    if need.meaning in _ON_AXIS:
+        axis = node.axis(need.axis)
+        return [found(need, node.size(of, axis), node.output_size(axis))]
+    if need.meaning is Meaning.COORDINATES:
+        batch = int(node.step.node.attributes.get("batch_dims", 0))
+        depth = array.shape[-1] if array.ndim else 0
+        known = [1] * depth if shape is None else sizes[batch : batch + depth]
+        return [found(need, size, None) for size in known] if len(known) == depth else None
+    if need.meaning is Meaning.TARGET:
+        own = node.numbers(need.axes) or range(count - len(sizes), count)
+        olds = dict(zip(own, sizes, strict=False))
+        return [found(need, olds.get(place), node.output_size(place)) for place in range(count)]
+    return [found(need, old, new) for old, new in _old_and_new(need, node, count)]
 
 
-def _dimensions(need: Constraint, node: NodeInRun, count: int) -> Limits | None:
+def _exactly(numbers: Sequence[int]) -> Pairs:
+    return [(number, number) for number in numbers]
+
+
+def _old_and_new(need: Constraint, node: NodeInRun, count: int) -> list[tuple[int | None, int | None]]:
+    """Return the sizes, before and after, of the dimension that each number speaks of."""
+    shape, given = node.shape(need.of), None
+    axes = need.axes if need.axes is None or need.axes >= 0 else len(node.cells) - 1
+    if "axes" in node.step.node.attributes:
+        given = node.shape_case.written.integers("axes", ())
+    elif axes is not None and axes != need.port:
+        given = node.numbers(axes)
+        if given is None and node.shape(axes) is not None:
+            return [(None, None)] * count
+    found = list(range(need.first, need.first + count)) if given is None else given
+    if not shape:
+        return [(None, None)] * count
+    places = [place % len(shape) for place in [*found, *[0] * count][:count]]
+    return [(node.size(need.of, place), node.output_size(place)) for place in places]
+
+
+def _dimensions(need: Constraint, node: NodeInRun, count: int) -> Pairs | None:
     """Return dimensions that differ; those that the output has more or less, as far as that is known."""
     before, after = node.shape(need.of), node.output
-    rank = None if before is None else len(before)
-    if need.meaning is Meaning.NEW_DIMENSION:
-        for places in _choices(after, count):
-            if agree(tuple(dim for number, dim in enumerate(after or ()) if number not in places), before):
+    is_new = need.meaning is Meaning.NEW_DIMENSION
+    whole = after if is_new else before
+    if whole is not None and len(whole) <= _MOST_DIMENSIONS and need.meaning is not Meaning.DIMENSION:
+        for places in combinations(range(len(whole)), count):
+            rest = tuple(dim for number, dim in enumerate(whole) if number not in places)
+            kept = tuple(1 if number in places else dim for number, dim in enumerate(whole))
+            if agree(rest, before) if is_new else is_static(after) and after in {kept, rest}:
                 return _exactly(places)
-        rank = None if rank is None else rank + count
-    elif need.meaning is Meaning.REDUCED and is_static(after):
-        for places in _choices(before, count):
-            kept = tuple(1 if number in places else dim for number, dim in enumerate(before or ()))
-            rest = tuple(dim for number, dim in enumerate(before or ()) if number not in places)
-            if after in {kept, rest}:
-                return _exactly(places)
-    return None if not rank else Limits([0], [rank - 1 + need.high], are_different=count > 1)
-
-
-def _choices(shape: Shape, count: int) -> Iterator[tuple[int, ...]]:
-    """Yield every choice of so many dimensions."""
-    if shape is not None and len(shape) <= _MOST_DIMENSIONS:
-        yield from combinations(range(len(shape)), count)
-
-
-def _parts(node: NodeInRun, axis: int | None, size: int | None, count: int) -> list[int]:
-    """Return the sizes of parts: as declared, or equal ones."""
-    declared = [None if axis is None or not shape else _at(shape, axis) for shape in node.declared]
-    sizes = [part for part in declared if part is not None]
-    if len(sizes) == count:
-        return sizes
-    size = 1 if size is None else size
-    return [*[size // count] * (count - 1), size - size // count * (count - 1)]
-
-
-def _declared_sizes(node: NodeInRun, count: int) -> list[int] | None:
-    """Return the shape of the output if it is declared and has so many dimensions."""
-    is_whole = is_static(node.output) and len(node.output or ()) == count
-    return _sizes(node.output) if is_whole else None
+    rank = len(before or ()) + (count if is_new and before is not None else 0)
+    return [(0, rank - 1 + need.high)] if rank else None
 
 
 def _reshaped(need: Constraint, node: NodeInRun, cell: Cell) -> list[int]:
     """Keep what is constant, and let the rest hold the elements that are left."""
     assert cell.array is not None
-    count, declared = cell.array.size, _declared_sizes(node, cell.array.size)
-    if declared is not None:
-        return declared
+    count, sizes = cell.array.size, _sizes(node.shape(need.of))
+    if is_static(node.output) and len(node.output or ()) == count:
+        return _sizes(node.output)
     if node.shape(need.of) is None:
         return [node.output_size(number) or 1 for number in range(count)]
-    sizes, wanted = _sizes(node.shape(need.of)), [int(number) for number in cell.array.reshape(-1)]
     if 0 in sizes:
         return [*sizes, *[0] * count][:count]
+    wanted, rest = [int(number) for number in cell.array.reshape(-1)], prod(sizes)
     free = [number for number, term in enumerate(cell.all_terms.reshape(-1)) if term != NO_TERM]
-    rest = prod(sizes)
     for number in set(range(count)) - set(free):
         own = sizes[number] if wanted[number] == 0 and number < len(sizes) else wanted[number]
         rest = 0 if own < 0 else rest // max(own, 1)
@@ -552,91 +610,3 @@ def _reshaped(need: Constraint, node: NodeInRun, cell: Cell) -> list[int]:
         wanted[number] = size if size > 0 and rest % size == 0 else 1
         rest //= wanted[number]
     return wanted
-
-
-def _target(need: Constraint, node: NodeInRun, count: int) -> Limits:
-    """Return a shape to which an input is repeated."""
-    declared = _declared_sizes(node, count)
-    if declared is not None:
-        return _exactly(declared)
-    dims, sizes = [1] * count, _sizes(node.shape(need.of))
-    places = node.numbers(need.axes)
-    for place, size in zip(
-        range(count - len(sizes), count) if places is None else places, sizes, strict=False
-    ):
-        if 0 <= place < count:
-            dims[place] = size
-    return Limits(dims, [2 if size == 1 else size for size in dims])
-
-
-def _resized(need: Constraint, node: NodeInRun, count: int) -> Limits:
-    """Return what says how dimensions change: as declared, or so that they stay or lose little."""
-    is_whole_pad = need.meaning is Meaning.PADS
-    places = _places(need, node, count)[: count // 2 if is_whole_pad else count]
-    pairs = [
-        (None, None) if place is None else (node.size(need.of, place), node.output_size(place))
-        for place in places
-    ]
-    zeros = [0] * len(pairs)
-    match need.meaning:
-        case Meaning.LIKE:
-            wanted = [old if new is None or need.of else new for old, new in pairs]
-            return _exactly([1 if size is None else size for size in wanted])
-        case Meaning.SCALES:
-            return _exactly([max(new // old, 1) if old and new else 1 for old, new in pairs])
-        case Meaning.BEGIN:
-            return Limits(zeros, [0 if old is None or new is not None else old - 1 for old, new in pairs])
-        case Meaning.END:
-            return _exactly([(old or 1) if new is None else new for old, new in pairs])
-    grown = [None if old is None or new is None else new - old for old, new in pairs]
-    room = [min((old or 1) - 1, 1) for old, _ in pairs]
-    before = Limits(zeros, [most if more is None else 0 for more, most in zip(grown, room, strict=True)])
-    behind = Limits(
-        [more or 0 for more in grown],
-        [most if more is None else more for more, most in zip(grown, room, strict=True)],
-    )
-    if is_whole_pad:
-        return Limits([*before.lows, *behind.lows], [*before.highs, *behind.highs])
-    return before if need.meaning is Meaning.PADS_BEGIN else behind
-
-
-def _places(need: Constraint, node: NodeInRun, count: int) -> list[int | None]:
-    """Return the dimension that each number speaks of."""
-    shape, given = node.shape(need.of), None
-    axes = need.axes if need.axes is None or need.axes >= 0 else len(node.cells) - 1
-    if "axes" in node.step.node.attributes:
-        given = node.shape_case.written.integers("axes", ())
-    elif axes is not None and axes != need.port:
-        given = node.numbers(axes)
-        if given is None and node.shape(axes) is not None:
-            return [None] * count
-    found = list(range(need.first, need.first + count)) if given is None else given
-    return [place % len(shape) if shape else None for place in [*found, *[0] * count][:count]]
-
-
-def _blocks(need: Constraint, node: NodeInRun, count: int) -> tuple[int, ...] | None:
-    """Return a shape of blocks of which as many fit into the output as there are columns."""
-    rows, columns = node.size(need.of, 1) or 1, node.size(need.of, 2)
-    declared = [node.output_size(2 + number) for number in range(count)]
-    spatial = [size for size in declared if size is not None]
-    if len(spatial) < count:
-        spatial = (node.numbers(need.port - 1) or [1] * count)[:count]
-    channels = node.output_size(1)
-    wanted = range(1, rows + 1) if channels is None else [rows // max(channels, 1)]
-    for number in wanted if rows <= _LARGEST_BLOCK else ():
-        for shape in _factors(number, count) if rows % number == 0 else ():
-            try:
-                if prod(windows(node.shape_case, tuple(spatial), shape)) == columns:
-                    return shape
-            except (ShapesDiffer, LookupError, TypeError, ValueError, ZeroDivisionError):
-                continue
-    return None
-
-
-def _factors(number: int, count: int) -> Iterator[tuple[int, ...]]:
-    """Yield every way to write a number as a product of so many."""
-    if count == 1:
-        yield (number,)
-    for first in range(1, number + 1) if count > 1 else ():
-        if number % first == 0:
-            yield from ((first, *rest) for rest in _factors(number // first, count - 1))

@@ -15,13 +15,13 @@ import numpy as np
 from ir_scatter.analysis.interpreter import Plan
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import GraphInput
-from ir_scatter.core.errors import NoInputs, UsageError
+from ir_scatter.core.errors import BadFeed, NoInputs, UsageError
 from ir_scatter.core.model import Model, collector_paused
-from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, is_static, narrow
+from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, agree, is_static, narrow, show
 from ir_scatter.evaluate.model import Program, Sketch, make_sketch
 from ir_scatter.inputs.constraints import IndexConstraint
 from ir_scatter.inputs.search import Run, Search
-from ir_scatter.inputs.sizes import Sizes, partial_shapes
+from ir_scatter.inputs.sizes import Sizes
 
 PLAIN, EDGE = "plain", "edge"
 VALUES = (PLAIN, EDGE)
@@ -105,13 +105,27 @@ def draw_feeds(
         raise UsageError(f"values is {values!r}, expected {', '.join(VALUES)}")
     program = model if isinstance(model, Program) else make_sketch(model)
     inputs = [input for input in program.inputs if input.default is None]
-    shapes = partial_shapes(inputs, input_shapes or {})
+    shapes = _partial_shapes(inputs, input_shapes or {})
     with collector_paused():
         search, run = _first_legal(program, inputs, shapes, seed, constraints or {})
-        run = search.with_features(run, np.random.default_rng([seed, 2]), seed)
         arrays = run.arrays if values == PLAIN else search.with_edges(run, np.random.default_rng([seed, 1]))
     feeds = {input.names[0]: array for input, array in zip(inputs, arrays, strict=True)}
     return Drawn(feeds, tuple(dict.fromkeys(use.name for use in run.unkept)))
+
+
+def _partial_shapes(inputs: Sequence[GraphInput], given: Mapping[str, Shape]) -> list[Shape]:
+    """Return what is known of the shapes of inputs, by the model and by the caller."""
+    by_name = {name: number for number, input in enumerate(inputs) for name in reversed(input.names)}
+    shapes = [input.shape for input in inputs]
+    for name, shape in given.items():
+        if name not in by_name:
+            known = ", ".join(input.names[0] for input in inputs) or "none"
+            raise BadFeed(f"the model has no input {name!r}, expected one of {known}")
+        number = by_name[name]
+        if not agree(shapes[number], shape):
+            raise BadFeed(f"{name} has shape {show(shapes[number])}, which {show(shape)} does not fit")
+        shapes[number] = narrow(shapes[number], shape)
+    return shapes
 
 
 def _first_legal(
@@ -127,7 +141,7 @@ def _first_legal(
     failed: NoInputs | None = None
     avoided = set() if all(map(is_static, shapes)) else _sizes_in(model.plan)
     for tried in _with_ranks(model.plan, inputs, shapes):
-        search = Search(model, inputs, Sizes(tried, avoided), np.random.default_rng(seed), constraints)
+        search = Search(model, inputs, Sizes(tried, avoided), np.random.default_rng(seed), constraints, seed)
         try:
             run = search.run()
         except NoInputs as error:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,10 +12,8 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.errors import UsageError
 from ir_scatter.inputs.broken import WAYS, break_case
 from ir_scatter.inputs.case import Case
-from ir_scatter.inputs.constraints import Use, by_lane, lanes_of
+from ir_scatter.inputs.constraints import by_lane, lanes_of
 from ir_scatter.inputs.numbers import clip_to_type, draw
-from ir_scatter.inputs.provenance import Terms
-from ir_scatter.inputs.solve import Solver
 from ir_scatter.ops.spec import Attribute, IndexRange, IndicesLimit, Kind, Layout, OpSpec, Reduction, Role
 
 _LARGEST_RANK, _LARGEST_DIM = 4, 5
@@ -26,21 +24,14 @@ updates, and optional indices are left out."""
 _NEGATIVE, _WRITTEN = 0.3, 0.5
 """How often an axis is negative, and a default is written."""
 
+_Shape: TypeAlias = tuple[int, ...]
+
 BROKEN = tuple(WAYS)
 """The rules that a case can break on purpose."""
 
 _TRIES = 200
 _MANY = 1000
 _WIDEST = (1 - 2**31, 2**31 - 1)
-
-
-class CaseShapes(NamedTuple):
-    """Shapes of one case; indices is None where they are left out."""
-
-    data: tuple[int, ...]
-    indices: tuple[int, ...] | None
-    updates: tuple[int, ...]
-    axis: int | None
 
 
 def random_case(
@@ -99,15 +90,14 @@ def _legal_case(
     of_indices = _draw_type(random, _types(spec, Role.INDICES), index_type, f"indices of {spec.key}")
     is_unique = chosen is Reduction.NONE and not may_repeat
     _, largest = clip_to_type(of_indices, 0, _MANY)
-    shapes = draw_shapes(random, spec, is_unique=is_unique, largest_index=largest)
+    of_data, shape, of_updates, axis = _draw_shapes(random, spec, is_unique=is_unique, largest_index=largest)
     attributes = dict(word) | _draw_attributes(random, spec, set(word))
-    axis = shapes.axis
     if axis is not None and random.random() < _NEGATIVE:
-        axis -= len(shapes.data)
-    data, updates = draw(random, type, shapes.data), draw(random, type, shapes.updates)
-    blank = None if shapes.indices is None else np.zeros(shapes.indices, np.int64)
+        axis -= len(of_data)
+    data, updates = draw(random, type, of_data), draw(random, type, of_updates)
+    blank = None if shape is None else np.zeros(shape, np.int64)
     case = Case(spec, data, blank, updates, axis, attributes, type, of_indices, chosen)
-    indices = None if blank is None else draw_indices(random, case, blank.shape, is_unique=is_unique)
+    indices = None if blank is None else _draw_indices(random, case, blank.shape, is_unique=is_unique)
     return replace(case, indices=indices)
 
 
@@ -157,130 +147,64 @@ def _draw_type(
     return fitting[int(random.integers(len(fitting)))]
 
 
-def draw_indices(
-    random: np.random.Generator,
-    case: Case,
-    shape: Sequence[int],
-    *,
-    is_unique: bool,
-    wraps: bool = True,
-    number: int | None = None,
-) -> Array:
-    """Draw legal indices for a case whose other parts are there.
-
-    Args:
-        random: where randomness comes from.
-        case: what the indices belong to.
-        shape: of the indices.
-        is_unique: whether targets must differ.
-        wraps: whether they may count from the end, if the document allows that.
-        number: of the draw: three in a row hold all that the operator allows; None if that is no matter.
-    """
-    layout, type = case.spec.layout, dtype(case.index_type)
-    found = np.zeros(shape, np.int64)
-    sizes = [max(case.data.shape[case.axis_from_front], 1) if s is None else s for s in case.limits]
-    if not found.size or not sizes:
+def _draw_indices(random: np.random.Generator, case: Case, shape: Sequence[int], *, is_unique: bool) -> Array:
+    """Draw legal indices for a case whose other parts are there."""
+    layout, type, found = case.spec.layout, dtype(case.index_type), np.zeros(shape, np.int64)
+    low, high = clip_to_type(case.index_type, *_WIDEST)
+    limits = [max(case.data.shape[case.axis_from_front], 1) if s is None else s for s in case.limits]
+    if not found.size or not limits:
         return found.astype(type)
-    lanes, (low, high) = (
-        lanes_of(layout, case.axis_from_front, found),
-        clip_to_type(case.index_type, *_WIDEST),
-    )
-    wraps = wraps and case.spec.index_range is IndexRange.WRAPPING
-    flat = _flat_targets(random, lanes, [min(size, high + 1) for size in sizes], is_unique=is_unique)
-    numbers, counts = np.stack(np.unravel_index(flat, sizes), axis=-1), np.array(sizes, np.int64)
-    if number is None:
-        if wraps:
-            is_negative = (numbers - counts >= low) & (random.random(numbers.shape) < _NEGATIVE)
-            numbers = np.where(is_negative, numbers - counts, numbers)
-        return numbers.reshape(shape).astype(type)
-    may_repeat = not is_unique and case.reduction is not Reduction.NONE
-    terms = np.arange(1, found.size + 1).reshape(numbers.shape)
-    use = Use(
-        "", terms, numbers, np.zeros_like(counts), counts - 1, lanes, found.shape, is_legal=True,
-        is_unique=is_unique, is_scatter=True, wraps=wraps, may_repeat=may_repeat,
-    )  # fmt: skip
-    ends = (np.full(found.size, end) for end in (low, high))
-    solver = Solver(random, Terms(numbers.reshape(-1)), [use], *ends, wraps=True)
-    solver.try_features(use, number)
-    return solver.values.reshape(shape).astype(type)
-
-
-def _flat_targets(
-    random: np.random.Generator, lanes: Array, sizes: Sequence[int], *, is_unique: bool
-) -> Array:
-    """Return a number for each target; those of a lane differ if they are to and can."""
-    count, room = int(lanes.max()) + 1, prod(sizes)
+    sizes = np.minimum(limits, high + 1)
+    lanes, room = lanes_of(layout, case.axis_from_front, found), int(np.prod(sizes))
+    count = int(lanes.max()) + 1
     if not is_unique or len(lanes) > count * room:
-        return random.integers(0, room, len(lanes))
-    if count == 1:
-        return random.choice(room, len(lanes), replace=False)
-    flat = np.empty(len(lanes), np.int64)
-    flat[by_lane(lanes, np.arange(len(lanes)))] = random.random((count, room)).argsort()[
-        :, : len(lanes) // count
-    ]
-    return flat
+        flat = random.integers(0, room, len(lanes))
+    else:
+        flat = np.empty(len(lanes), np.int64)
+        chosen = random.random((count, room)).argsort()[:, : len(lanes) // count]
+        flat[by_lane(lanes, np.arange(len(lanes)))] = chosen
+    numbers = np.stack(np.unravel_index(flat, sizes.tolist()), axis=-1)
+    if case.spec.index_range is IndexRange.WRAPPING:
+        is_negative = (numbers - limits >= low) & (random.random(numbers.shape) < _NEGATIVE)
+        numbers = np.where(is_negative, numbers - limits, numbers)
+    return numbers.reshape(shape).astype(type)
 
 
-def draw_shapes(
+def _draw_shapes(
     random: np.random.Generator, spec: OpSpec, *, is_unique: bool, largest_index: int
-) -> CaseShapes:
-    """Return legal shapes and an axis, counted from 0.
-
-    Args:
-        random: where randomness comes from.
-        spec: the row.
-        is_unique: whether there must be room for targets that differ.
-        largest_index: what the type of indices can hold.
-    """
+) -> tuple[_Shape, _Shape | None, _Shape, int | None]:
+    """Return legal shapes of data, indices (None where they are left out) and updates, and an axis."""
     least = max([port.min_rank for port in spec.ports if port.role is Role.DATA], default=0)
     rank = int(random.integers(max(least, 1), _LARGEST_RANK + 1))
     data = tuple(min(dim, largest_index + 1) for dim in _dims(random, rank))
-    axis = None
-    if spec.axis is not None:
-        axis = int(random.choice([n for n in range(len(data)) if n not in spec.axis.excluded]))
+    axes = [n for n in range(rank) if spec.axis is not None and n not in spec.axis.excluded]
+    axis = int(random.choice(axes)) if axes else 0
+    before, size, behind = data[:axis], data[axis], data[axis + 1 :]
     if spec.layout is Layout.SLICES:
-        return _slices(random, data, axis or 0, is_unique=is_unique)
+        front = _fewer(_dims(random, int(random.integers(0, 3))), size, is_unique=is_unique)
+        return data, front, (*before, *front, *behind), axis
     if spec.layout is Layout.ELEMENTS:
-        return _elements(random, spec, data, axis or 0, is_unique=is_unique)
+        indices = [int(random.integers(min(dim, 1), dim + 1)) for dim in data]
+        may_be_longer = spec.indices_limit is not IndicesLimit.EVERYWHERE and not is_unique and size > 0
+        if may_be_longer and random.random() < _LONGER:
+            indices[axis] = size + int(random.integers(1, 4))
+        return data, tuple(indices), tuple(indices), axis
     if spec.layout is Layout.TUPLES:
-        return _tuples(random, spec, data, is_unique=is_unique)
-    return _sequence(random, spec, data, axis or 0)
-
-
-def _slices(random: np.random.Generator, data: tuple[int, ...], axis: int, *, is_unique: bool) -> CaseShapes:
-    indices = _fewer(_dims(random, int(random.integers(0, 3))), data[axis], is_unique=is_unique)
-    return CaseShapes(data, indices, (*data[:axis], *indices, *data[axis + 1 :]), axis)
-
-
-def _elements(
-    random: np.random.Generator, spec: OpSpec, data: tuple[int, ...], axis: int, *, is_unique: bool
-) -> CaseShapes:
-    indices = [int(random.integers(min(dim, 1), dim + 1)) for dim in data]
-    may_be_longer = spec.indices_limit is not IndicesLimit.EVERYWHERE and not is_unique and data[axis] > 0
-    if may_be_longer and random.random() < _LONGER:
-        indices[axis] = data[axis] + int(random.integers(1, 4))
-    return CaseShapes(data, tuple(indices), tuple(indices), axis)
-
-
-def _tuples(
-    random: np.random.Generator, spec: OpSpec, data: tuple[int, ...], *, is_unique: bool
-) -> CaseShapes:
-    depth = int(random.integers(1, len(data) + 1))
-    room = int(np.prod(data[:depth]))
-    front = _fewer(_dims(random, int(random.integers(0, 3))), room, is_unique=is_unique)
-    updates = (*front, *data[depth:])
-    if spec.scalar_updates and not updates and random.random() < _ONE_ELEMENT:
-        updates = (1,) * int(random.integers(1, 3))
-    return CaseShapes(data, (*front, depth), updates, None)
-
-
-def _sequence(random: np.random.Generator, spec: OpSpec, data: tuple[int, ...], axis: int) -> CaseShapes:
-    data = (*data[:axis], max(data[axis], 1), *data[axis + 1 :])
-    new = int(random.integers(1, data[axis] + 1))
-    port = spec.port(Role.INDICES)
+        depth = int(random.integers(1, rank + 1))
+        front = _fewer(_dims(random, int(random.integers(0, 3))), prod(data[:depth]), is_unique=is_unique)
+        updates = (*front, *data[depth:])
+        if spec.scalar_updates and not updates and random.random() < _ONE_ELEMENT:
+            updates = (1,) * int(random.integers(1, 3))
+        return data, (*front, depth), updates, None
+    size = max(size, 1)
+    port, data = spec.port(Role.INDICES), (*before, size, *behind)
     is_left_out = port is not None and port.is_optional and random.random() < _LEFT_OUT
-    indices = None if is_left_out else data[:1]
-    return CaseShapes(data, indices, (*data[:axis], new, *data[axis + 1 :]), axis)
+    return (
+        data,
+        None if is_left_out else data[:1],
+        (*before, int(random.integers(1, size + 1)), *behind),
+        axis,
+    )
 
 
 def _dims(random: np.random.Generator, rank: int) -> tuple[int, ...]:

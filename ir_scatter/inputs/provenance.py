@@ -5,16 +5,14 @@ that operators that move elements move them as they move numbers; 0 stands for a
 a part in, or several have.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ir_scatter.core.arrays import Array
-from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType, dtype
-from ir_scatter.core.errors import EvaluationFailed
 from ir_scatter.core.shapes import Shape
 from ir_scatter.core.shapes import static as static_shape
 from ir_scatter.ops.general import Arithmetic
@@ -22,21 +20,11 @@ from ir_scatter.ops.general import Arithmetic
 NO_TERM = 0
 
 
-class Unclear(EvaluationFailed):
-    """Something must be known of a value that comes from an operator which is not computed."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} is not known", Location(""))
-
-
 class Terms:
-    """The terms of one run; element number n of all traced inputs together is term n + 1.
-
-    Attributes:
-        values: what each element is in this run.
-    """
+    """The terms of one run; element number n of all traced inputs together is term n + 1."""
 
     def __init__(self, values: Array) -> None:
+        """Begin with what each element is in this run."""
         self.values = values.astype(np.int64)
         count = len(values)
         rows = np.zeros((3, count + 1), np.int64)
@@ -80,37 +68,33 @@ class Cell:
 
     @property
     def is_unclear(self) -> bool:
-        """Tell whether some number is not known."""
+        """Whether some number is not known."""
         return self.array is None or (self.is_opaque and (self.terms is None or not bool(np.all(self.terms))))
 
     @property
     def all_terms(self) -> Array:
-        """Return a term for each number."""
         return np.full(self.shape, NO_TERM, np.int64) if self.terms is None else self.terms
 
 
 def known(array: Array, terms: Array | None = None, inputs: int = 0) -> Cell:
-    """Return a value that is computed."""
     return Cell(array, array.shape, terms, origins=inputs, direct=inputs)
 
 
-def unknown(shape: Shape, element_type: ElementType | None, origins: int = 0, direct: int = 0) -> Cell:
-    """Return a value of which this is known."""
-    is_text = element_type is not None and element_type.kind == "string"
-    type = np.dtype(object) if is_text else element_type and dtype(element_type)
+def unknown(
+    shape: Shape, type: "ElementType | np.dtype[Any] | None", origins: int = 0, direct: int = 0
+) -> Cell:
+    """Return a value of which this is known; its array takes no memory."""
+    if isinstance(type, ElementType):
+        type = np.dtype(object) if type.kind == "string" else dtype(type)
     whole = static_shape(shape)
     if whole is None or min(whole, default=0) < 0:
         return Cell(None, shape, is_opaque=True, origins=origins, direct=direct)
-    return hollow(whole, type or np.dtype(np.float32), origins, direct)
+    is_text = type is not None and type.kind == "O"
+    nothing = np.full((), "", object) if is_text else np.zeros((), type or np.float32)
+    return Cell(np.broadcast_to(nothing, whole), whole, None, True, origins, direct)
 
 
-def hollow(shape: "tuple[int, ...]", type: "np.dtype[Any]", origins: int = 0, direct: int = 0) -> Cell:
-    """Return an array of unknown numbers, which takes no memory."""
-    nothing = np.full((), "", object) if type.kind == "O" else np.zeros((), type)
-    return Cell(np.broadcast_to(nothing, shape), shape, None, True, origins, direct)
-
-
-def origins_of(cells: Sequence[Cell | None]) -> int:
+def origins_of(cells: Iterable[Cell | None]) -> int:
     """Return the inputs that have a part in some of the values."""
     found = 0
     for cell in cells:
@@ -118,7 +102,7 @@ def origins_of(cells: Sequence[Cell | None]) -> int:
     return found
 
 
-def direct_of(cells: Sequence[Cell | None]) -> int:
+def direct_of(cells: Iterable[Cell | None]) -> int:
     """Return the inputs from which some of the values are computed."""
     found = 0
     for cell in cells:
@@ -133,24 +117,28 @@ _Operand: TypeAlias = tuple[Array | None, Array | None]
 
 
 def combine(
-    terms: Terms, kind: Arithmetic | None, operands: Sequence[_Operand], outputs: Sequence[Array]
+    terms: Terms, kind: Arithmetic | None, operands: Sequence[_Operand], output: Array
 ) -> Array | None:
     """Return the terms of an output that is computed element by element; None if there are none.
 
     Near the values of this run what is computed is a line. Of several inputs that have a part in a number,
     the one counts whose slope is the smallest; the others are taken as they are in this run.
     """
-    if kind is None or outputs[0].dtype.kind not in "iu":
+    if kind is None or output.dtype.kind not in "iu":
         return None
-    output = outputs[0]
     elements = np.full(output.shape, -1, np.int64)
     slopes = np.zeros(output.shape, np.int64)
     for number, (array, of_input) in enumerate(operands):
         if array is None or of_input is None or not _fits(array.shape, output.shape):
             continue
         found, own, _ = terms.look_up(np.broadcast_to(of_input, output.shape))
-        numbers = np.broadcast_to(array, output.shape)
-        own = _slopes(kind, number, own, numbers, output, operands)
+        if kind is Arithmetic.NEGATION or (kind is Arithmetic.DIFFERENCE and number):
+            own = -own
+        elif kind is Arithmetic.PRODUCT:
+            other = operands[1 - number][0]
+            own = np.zeros_like(own) if other is None else own * np.broadcast_to(other, output.shape)
+        elif kind not in _LINEAR and not (kind is Arithmetic.REMAINDER and number == 0):
+            own = np.where(np.broadcast_to(array, output.shape) == output, own, 0)
         is_same = (found >= 0) & (found == elements) if kind in _LINEAR else np.zeros(output.shape, bool)
         is_better = (found >= 0) & (own != 0) & ((elements < 0) | (abs(own) < abs(slopes)))
         elements = np.where(is_better & ~is_same, found, elements)
@@ -166,27 +154,3 @@ def _fits(shape: Sequence[int], wanted: Sequence[int]) -> bool:
     """Tell whether an input is repeated to the output, the last dimension with the last."""
     pairs = zip(reversed(shape), reversed(wanted), strict=False)
     return len(shape) <= len(wanted) and all(dim in {1, other} for dim, other in pairs)
-
-
-def _slopes(
-    kind: Arithmetic,
-    number: int,
-    slopes: Array,
-    numbers: Array,
-    output: Array,
-    operands: Sequence[_Operand],
-) -> Array:
-    """Return how much the output grows with the element that an input is made of."""
-    match kind:
-        case Arithmetic.SUM:
-            return slopes
-        case Arithmetic.DIFFERENCE:
-            return slopes if number == 0 else -slopes
-        case Arithmetic.NEGATION:
-            return -slopes
-        case Arithmetic.PRODUCT:
-            other = operands[1 - number][0]
-            return np.zeros_like(slopes) if other is None else slopes * np.broadcast_to(other, output.shape)
-        case Arithmetic.REMAINDER if number == 0:
-            return slopes
-    return np.where(numbers == output, slopes, 0)

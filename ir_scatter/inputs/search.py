@@ -15,7 +15,7 @@ from ir_scatter.inputs.numbers import LARGEST, clip_to_type, draw, dtype_of, wit
 from ir_scatter.inputs.provenance import Cell, Terms, known
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.inputs.solve import Solver
-from ir_scatter.inputs.trace import Inputs, TracingMachine, ports_of_positions, reads_shapes_only
+from ir_scatter.inputs.trace import Inputs, Tracer, ports_of_positions, reads_shapes_only
 from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.lookup import Lookup
 
@@ -25,13 +25,12 @@ _SOFT_PASSES = 3
 _FROM_FRONT = 6
 """Up to this pass indices are sought that count from the front: few models have none."""
 
+_FEATURED = 4
+"""Up to this pass indices try what they may be; if nothing legal is found, they do not."""
+
 _FEWEST_RUNS = 8
 _MOST_STEPS, _MOST_SKETCHED = 1_000_000, 50_000
 """A search ends after so many runs that computed so many nodes in all."""
-
-_ROUNDS = 3
-_MOST_VARIED, _FEWEST_VARIED = 64, 4
-"""How often, and with how many runs, indices are made to try what they may be."""
 
 _STUCK_STARTS = 2
 """After so many starts no other values are tried for nodes that cannot be computed."""
@@ -52,14 +51,7 @@ class Search:
     """Tries sizes, and for each of them values.
 
     Attributes:
-        model: the model.
-        inputs: those that must be given.
-        sizes: of their dimensions.
-        random: where randomness comes from.
-        constraints: what indices must be beyond what their operators demand, by scatter node.
-        types: of the inputs.
         found: what becomes of the inputs, as far as runs have shown.
-        reason: what stood in the way.
     """
 
     def __init__(
@@ -69,22 +61,34 @@ class Search:
         sizes: Sizes,
         random: np.random.Generator,
         constraints: Mapping[str, IndexConstraint],
+        number: int,
+        fixed: Mapping[int, Array] | None = None,
     ) -> None:
-        self.constraints = constraints
+        """Take a model and the inputs that must be given.
+
+        Args:
+            model: the model.
+            inputs: those that must be given.
+            sizes: of their dimensions.
+            random: where randomness comes from.
+            constraints: what indices must be beyond what their operators demand, by scatter node.
+            number: of the draw; three in a row try everything that indices may be.
+            fixed: inputs that are as they are, by number.
+        """
         self.model, self.inputs, self.sizes, self.random = model, inputs, sizes, random
+        self.constraints, self.number, self.fixed = constraints, number, fixed or {}
         self.is_sketch = not isinstance(model, Program)
         self.types = [_type_of(input) for input in inputs]
         self.found = Inputs(_inputs_of_positions(model.plan, inputs))
-        self.reason = ""
+        self._reason = ""
         self._runs = self._computed = self._mends = 0
 
     @property
     def traced(self) -> list[int]:
-        """Return the inputs whose elements are followed: positions are computed from them."""
-        kinds = {"signed", "unsigned", "float"}
-        return [
-            n for n, type in enumerate(self.types) if self.found.positions >> n & 1 and type.kind in kinds
-        ]
+        """The inputs whose elements are followed: positions are computed from them."""
+        kinds, free = {"signed", "unsigned", "float"}, self.found.positions
+        numbers = [n for n, type in enumerate(self.types) if free >> n & 1 and type.kind in kinds]
+        return [number for number in numbers if number not in self.fixed]
 
     def run(self) -> "Run":
         """Return the first run without repeated targets, or else the best that is legal.
@@ -100,11 +104,12 @@ class Search:
             found = self._fitting()
             if found is not None and not found.stuck and (number or not found.is_blind):
                 return found
-            best = _better(best, found)
+            if best is None or (found is not None and found.rank < best.rank):
+                best = found
             if self._is_over or (number and best is not None and not best.stuck):
                 break
         if best is None:
-            raise NoInputs(f"{self.model.path}: no legal inputs were found: {self.reason}")
+            raise NoInputs(f"{self.model.path}: no legal inputs were found: {self._reason}")
         return best
 
     def _fitting(self) -> "Run | None":
@@ -113,8 +118,12 @@ class Search:
         for start, ranges in enumerate(_STARTS):
             run, number = self._scout(ranges), 0
             while number < _PASSES:
-                self._note_reason(run)
-                best = _better(best, run if run.is_legal else None)
+                if run.stuck:
+                    self._reason = str(run.stuck[0].error)
+                if run.bad:
+                    self._reason = f"{run.bad[0].name}: {run.bad[0].describe()}"
+                if run.is_legal and (best is None or (run.rank, number != 1) < (best.rank, True)):
+                    best = run  # what was drawn rather than what it began with
                 is_good = run.is_legal and not any(run.rank)
                 if number and is_good and (number >= _SOFT_PASSES or not run.illegal):
                     return run
@@ -131,7 +140,7 @@ class Search:
                     break
                 if self._is_over or not any(use.has_terms for use in wanted):
                     break
-                run, number = self.trace(run.solved(wanted, wraps=number >= _FROM_FRONT)), number + 1
+                run, number = self.trace(run.solved(wanted, number)), number + 1
             if best is not None and (not best.stuck or start + 1 == _STUCK_STARTS):
                 return best
             beyond = [pair for use in run.bad for pair in _beyond(use)]
@@ -151,15 +160,9 @@ class Search:
             drawn = enumerate(zip(arrays, self._draw(*ranges), strict=True))
             arrays = [other if new >> number & 1 else array for number, (array, other) in drawn]
 
-    def _note_reason(self, run: "Run") -> None:
-        if run.stuck:
-            self.reason = str(run.stuck[0].error)
-        if run.bad:
-            self.reason = f"{run.bad[0].name}: {run.bad[0].describe()}"
-
     def _mend(self, run: "Run") -> bool:
         """Change sizes that stood in the way; tell whether some did."""
-        if self.sizes.grow(run.too_small) or any(self.sizes.mend(stuck) for stuck in run.stuck):
+        if self.sizes.grow(run.too_small) or any(self.sizes.mend(stuck.node) for stuck in run.stuck):
             return True
         if any(self.sizes.make_room(use) for use in run.bad if not use.room):
             return True
@@ -171,18 +174,16 @@ class Search:
         return self._runs >= _FEWEST_RUNS and self._computed >= most
 
     def _draw(
-        self,
-        ordinary: tuple[int, int],
-        of_positions: tuple[int, int],
-        of_trips: tuple[int, int],
+        self, ordinary: tuple[int, int], of_positions: tuple[int, int], of_trips: tuple[int, int]
     ) -> list[Array]:
         arrays, traced = [], self.traced
         for number, (type, shape) in enumerate(zip(self.types, self.sizes.shapes(), strict=True)):
-            low, high = of_trips if self.found.trips >> number & 1 else ordinary
-            if number in traced:
-                low, high = clip_to_type(
-                    type, *(of_trips if self.found.trips >> number & 1 else of_positions)
-                )
+            is_trips, is_traced = self.found.trips >> number & 1, number in traced
+            low, high = of_trips if is_trips else of_positions if is_traced else ordinary
+            if number in self.fixed:
+                arrays.append(self.fixed[number])
+            elif is_traced:
+                low, high = clip_to_type(type, low, high)
                 whole = self.random.integers(low, high + 1, shape)
                 arrays.append(
                     whole.astype(np.float32 if type.kind == "float" else int).astype(dtype_of(type))
@@ -197,37 +198,6 @@ class Search:
         self._runs += 1
         self._computed += run.computed
         self.found.add(run.inputs)
-        return run
-
-    def with_features(self, run: "Run", random: np.random.Generator, number: int) -> "Run":
-        """Let indices try what they may be: negative, first, last and repeated ones.
-
-        What is tried at all nodes at once and does no good is tried at half of them, and so on.
-
-        Args:
-            run: the one with legal inputs.
-            random: where randomness comes from.
-            number: of the draw; three in a row try everything.
-        """
-        most = self._runs + min(_MOST_VARIED, max(_MOST_STEPS // max(run.computed, 1), _FEWEST_VARIED))
-        for _ in range(_ROUNDS):
-            waiting = [[number for number, use in enumerate(run.uses) if use.is_scatter and use.has_terms]]
-            before = run
-            while waiting and self._runs < most:
-                tried = waiting.pop()
-                if any(at >= len(run.uses) for at in tried):
-                    break
-                values = run.varied(random, [run.uses[at] for at in tried], number)
-                if (values == run.terms.values).all():
-                    continue
-                other = self.trace(run.with_values(values))
-                if other.is_as_good_as(run):
-                    run = other
-                elif len(tried) > 1:
-                    half = len(tried) // 2
-                    waiting += [tried[half:], tried[:half]]
-            if run is before:
-                break
         return run
 
     def with_edges(self, run: "Run", random: np.random.Generator) -> list[Array]:
@@ -247,30 +217,20 @@ class Search:
 
 
 class Run:
-    """One run of the model with certain arrays, and what it asked of positions.
-
-    Attributes:
-        arrays: the inputs.
-        terms: of the elements that are followed.
-        uses: every place where positions are asked for.
-        inputs: what becomes of the inputs.
-        stuck: the nodes that could not be computed.
-        is_blind: whether some shape was not known.
-        too_small: sizes that positions in the model itself exceed, with how large they must be.
-        computed: how many nodes were computed.
-    """
+    """One run of the model with certain arrays, and what it asked of positions; see `Tracer`."""
 
     def __init__(self, search: Search, arrays: list[Array]) -> None:
         self._search, self.arrays, self._traced = search, arrays, search.traced
         flat = [arrays[number].reshape(-1).astype(np.int64) for number in self._traced]
         self._starts = np.cumsum([0, *map(len, flat)]).tolist()
-        self.terms = Terms(np.concatenate([np.empty(0, np.int64), *flat]))
-        symbols, is_sketch = search.sizes.symbols(), search.is_sketch
-        plans, constraints = search.model.plans, search.constraints
-        machine = TracingMachine(plans, self.terms, symbols, constraints, is_sketch=is_sketch)
-        machine.run(search.model.plan, self._cells())
-        self.uses, self.stuck, self.inputs = machine.uses, machine.stuck, machine.inputs
-        self.computed, self.is_blind, self.too_small = machine.computed, machine.is_blind, machine.too_small
+        self._terms = Terms(np.concatenate([np.empty(0, np.int64), *flat]))
+        tracer = Tracer(
+            search.model.plans, self._terms, search.sizes.symbols(), search.constraints,
+            is_sketch=search.is_sketch,
+        )  # fmt: skip
+        tracer.run(search.model.plan, self._cells())
+        self.uses, self.stuck, self.inputs = tracer.uses, tracer.stuck, tracer.inputs
+        self.computed, self.is_blind, self.too_small = tracer.computed, tracer.is_blind, tracer.too_small
         self.illegal = [use for use in self.uses if not use.is_legal]
         self.bad = [use for use in self.illegal if use.is_strict]
         self.unkept = [use for use in self.uses if use.is_unkept]
@@ -291,17 +251,17 @@ class Run:
 
     @property
     def is_legal(self) -> bool:
-        """Tell whether the inputs may be taken."""
+        """Whether the inputs may be taken."""
         return not self.bad and (self._search.is_sketch or not self.stuck)
 
     @property
     def rank(self) -> tuple[int, bool]:
-        """Return how bad legal inputs are, the best first."""
+        """How bad legal inputs are, the best first."""
         return len(self.stuck) + len(self.too_small), bool(self.unkept)
 
     @property
     def is_full(self) -> bool:
-        """Tell whether nothing stands in the way but that targets repeat for lack of room."""
+        """Whether nothing stands in the way but that targets repeat for lack of room."""
         is_crowded = [use.is_crowded for use in self.unkept]
         return bool(is_crowded) and all(is_crowded) and not (self.stuck or self.illegal or self.too_small)
 
@@ -311,32 +271,22 @@ class Run:
         is_no_worse = all(len(getattr(self, name)) <= len(getattr(other, name)) for name in names)
         return is_no_worse and self.is_blind <= other.is_blind
 
-    def solved(self, wanted: Sequence[Use], *, wraps: bool) -> list[Array]:
-        """Return arrays with other positions for some uses; `wraps` for ones that count from the end too."""
-        solver = self._solver(self._search.random, wraps=wraps)
+    def solved(self, wanted: Sequence[Use], number: int) -> list[Array]:
+        """Return arrays with other positions for some uses, as pass `number` draws them."""
+        search, wraps = self._search, number >= _FROM_FRONT
+        counts, lows, highs = np.diff(self._starts), list[int](), list[int]()
+        for one in self._traced:
+            low, high = clip_to_type(search.types[one], -_FARTHEST, _FARTHEST)
+            lows.append(low)
+            highs.append(high)
+        ends = [np.repeat(np.array(end, np.int64), counts) for end in (lows, highs)]
+        solver = Solver(search.random, self._terms, self.uses, *ends, wraps=wraps)
         for use in sorted(wanted, key=lambda use: not use.is_unique):
-            solver.draw(use)
-        return self.with_values(solver.values)
-
-    def varied(self, random: np.random.Generator, uses: Sequence[Use], number: int) -> Array:
-        """Return values of the elements with which some uses try what draw `number` is to try."""
-        solver = self._solver(random, wraps=True)
-        for use in uses:
-            solver.try_features(use, number)
-        return solver.values
-
-    def _solver(self, random: np.random.Generator, *, wraps: bool) -> Solver:
-        types, counts = [self._search.types[number] for number in self._traced], np.diff(self._starts)
-        ends = [clip_to_type(type, -_FARTHEST, _FARTHEST) for type in types]
-        lows, highs = (np.repeat([end[side] for end in ends], counts).astype(np.int64) for side in (0, 1))
-        return Solver(random, self.terms, self.uses, lows, highs, wraps=wraps)
-
-    def with_values(self, values: Array) -> list[Array]:
-        """Return the inputs with other values of the elements that are followed."""
+            solver.draw(use, search.number if number < _FEATURED else None)
         arrays = list(self.arrays)
-        for at, number in enumerate(self._traced):
-            part = values[self._starts[at] : self._starts[at + 1]]
-            arrays[number] = part.reshape(arrays[number].shape).astype(arrays[number].dtype)
+        for place, one in enumerate(self._traced):
+            part = solver.values[self._starts[place] : self._starts[place + 1]]
+            arrays[one] = part.reshape(arrays[one].shape).astype(arrays[one].dtype)
         return arrays
 
 
@@ -359,13 +309,6 @@ def _beyond(use: Use) -> list[tuple[int, int]]:
         return []
     pairs = zip(use.highs.tolist(), use.values.max(axis=0).tolist(), strict=True)
     return [(high + 1, most + 1) for high, most in pairs if most > high]
-
-
-def _better(left: Run | None, right: Run | None) -> Run | None:
-    """Return the better of two, the first if they are alike."""
-    if left is None or right is None:
-        return left or right
-    return right if right.rank < left.rank else left
 
 
 def _type_of(input: GraphInput) -> ElementType:

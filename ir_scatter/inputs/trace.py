@@ -1,12 +1,7 @@
-"""Runs a model forward and follows, element by element, where its indices come from.
-
-Of `Forward` this overrides what a value is (`lift`, `array`, `move`), how constants are
-fetched, a node computed and a number read (`fetch`, `compute`, `scalar`), and `step`, for graphs inside
-nodes whose condition or trip count is not known; `most_iterations` and `endless` bound loops.
-"""
+"""Runs a model forward and follows, element by element, where its indices come from."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -21,20 +16,12 @@ from ir_scatter.analysis.interpreter import (
 )
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import BodyInput, Choice, GraphInput, Key, Repeat, Source
+from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import EvaluationFailed, UnreadableModel
+from ir_scatter.core.shapes import Shape
 from ir_scatter.evaluate.model import compute_node
-from ir_scatter.inputs.constraints import IndexConstraint, NodeInRun, Use, too_small, uses_of
-from ir_scatter.inputs.provenance import (
-    Cell,
-    Terms,
-    Unclear,
-    combine,
-    direct_of,
-    hollow,
-    known,
-    origins_of,
-    unknown,
-)
+from ir_scatter.inputs.constraints import IndexConstraint, NodeInRun, Use, uses_of
+from ir_scatter.inputs.provenance import Cell, Terms, combine, direct_of, known, origins_of, unknown
 from ir_scatter.ops.constraints import Meaning
 from ir_scatter.ops.general import GeneralOp, constraints_of, output_shapes
 from ir_scatter.ops.general_shapes import ShapesDiffer
@@ -57,18 +44,18 @@ _NAMING = frozenset({Meaning.TARGET, Meaning.RESHAPED})
 """What an input says that names the shape of the output."""
 
 
-@dataclass(eq=False)
-class Stuck(Exception):
-    """A node cannot be computed with the shapes and values of this run.
+class _Unclear(EvaluationFailed):
+    """Something must be known of a value that comes from an operator which is not computed."""
 
-    Attributes:
-        step: the node.
-        arrays: its inputs.
-        error: what is wrong.
-    """
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} is not known", Location(""))
 
-    step: Step
-    arrays: Sequence[Array | None]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stuck:
+    """A node that cannot be computed with the shapes and values of this run; None for one with a body."""
+
+    node: NodeInRun | None
     error: Exception
 
 
@@ -91,21 +78,17 @@ class Inputs:
     reaching: int = 0
 
     def add(self, other: "Inputs") -> None:
-        """Add what another run has found."""
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) | getattr(other, name))
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) | getattr(other, field.name))
 
 
-class TracingMachine(Forward[Cell]):
+class Tracer(Forward[Cell]):
     """Runs plans on arrays and terms; what cannot be computed gives unknown values.
 
     An index that is not legal is noted, and a legal one takes its place, so that one run finds out
     about all of them.
 
     Attributes:
-        terms: of this run.
-        symbols: the sizes of dimensions by their symbols.
-        is_sketch: whether large constants and those that cannot be read are unknown.
         uses: every place where positions are asked for.
         stuck: the nodes that could not be computed.
         inputs: what becomes of the inputs.
@@ -123,9 +106,10 @@ class TracingMachine(Forward[Cell]):
         *,
         is_sketch: bool,
     ) -> None:
+        """Take the sizes of dimensions by their symbols; `is_sketch` lets large constants stay unknown."""
         super().__init__(plans)
-        self.terms, self.symbols, self.is_sketch = terms, symbols, is_sketch
-        self._constraints = constraints
+        self._terms, self._symbols, self._constraints = terms, symbols, constraints
+        self._is_sketch = is_sketch
         self.uses: list[Use] = []
         self.stuck: list[Stuck] = []
         self.inputs = Inputs()
@@ -138,59 +122,66 @@ class TracingMachine(Forward[Cell]):
         constant = plan.constants.get(key)
         if constant is None:
             return values.get(key)
-        if self.is_sketch and np.prod(constant.shape, dtype=np.float64) > _WEIGHTS:
-            return unknown(constant.shape, constant.element_type)
-        try:
+        if not self._is_sketch:
             return super().fetch(plan, values, key)
+        try:
+            if np.prod(constant.shape, dtype=np.float64) <= _WEIGHTS:
+                return super().fetch(plan, values, key)
         except UnreadableModel:
-            if not self.is_sketch:
-                raise
-            return unknown(constant.shape, constant.element_type)
+            pass
+        return unknown(constant.shape, constant.element_type)
 
     def lift(self, array: Array) -> Cell:
-        """Make a cell without terms."""
         return known(array)
 
     def array(self, cell: Cell) -> Array:
-        """Return the numbers."""
         if cell.array is None:
-            raise Unclear("the shape of a value")
+            raise _Unclear("the shape of a value")
         return cell.array
 
     def move(self, function: Callable[..., Array], *cells: Cell) -> Cell:
         """Move numbers and terms alike."""
         origins, direct = origins_of(cells), direct_of(cells)
         if any(cell.array is None for cell in cells):
-            return Cell(None, None, None, True, origins, direct)
+            return unknown(None, None, origins, direct)
         array = function(*(cell.array for cell in cells))
         is_traced = any(cell.terms is not None for cell in cells)
         terms = function(*(cell.all_terms for cell in cells)) if is_traced else None
         return Cell(array, array.shape, terms, any(cell.is_opaque for cell in cells), origins, direct)
 
     def scalar(self, step: Step, cell: Cell | None, what: str) -> Any:
-        """Return the one element of a cell as Python sees it."""
         if cell is not None:
             self.inputs.decisive |= cell.origins
             if cell.is_unclear:
-                raise Unclear(what)
+                raise _Unclear(what)
         return super().scalar(step, cell, what)
 
     def endless(self, step: Step, iterations: int) -> EvaluationFailed:
-        """Return what is wrong with a loop that runs longer than anybody wants to wait."""
-        return Unclear("the end of a loop") if self.is_sketch else super().endless(step, iterations)
+        return _Unclear("the end of a loop") if self._is_sketch else super().endless(step, iterations)
 
     def compute(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
-        """Return the outputs of a node without bodies."""
+        """Return the outputs of a node without bodies; of one whose outputs nobody needs, none."""
         self.computed += 1
-        node = NodeInRun(step, cells, self.symbols)
+        node = NodeInRun(step, cells, self._symbols, self._constraints.get(step.node.scope))
         self._note_inputs(step, cells)
-        self._note_uses(node)
+        for port, use in uses_of(node):
+            cell, array = node.cells[port], node.arrays[port]
+            assert cell is not None
+            if use.has_terms or cell.direct:
+                self.uses.append(use)
+            if array is not None and (not use.is_legal or cell.is_unclear):
+                node.arrays[port] = use.repaired(array)
+        self.too_small += node.too_small()
+        if not step.outputs:
+            if any(node.unmet()):
+                self.stuck.append(Stuck(node, _Unclear("the output")))
+            return []
         if step.work is None or self._is_hidden(node):
             return self._unknown(node)
         try:
             return self._traced(node, compute_node(step, node.arrays))
         except EvaluationFailed as error:
-            self.stuck.append(Stuck(step, node.arrays, error))
+            self.stuck.append(Stuck(node, error))
             return self._of_shapes(node, _named_shapes(node))
 
     def _note_inputs(self, step: Step, cells: Sequence[Cell | None]) -> None:
@@ -204,32 +195,16 @@ class TracingMachine(Forward[Cell]):
         noted.positions |= direct_of(asked)
         noted.decisive |= origins_of(asked) | (origins_of(cells) if _makes_whole(step) else 0)
 
-    def _note_uses(self, node: NodeInRun) -> None:
-        """Note where positions are asked for, and put legal ones in the place of others."""
-        for port, use in uses_of(node, self._constraints.get(node.step.node.scope)):
-            cell, array = node.cells[port], node.arrays[port]
-            assert cell is not None
-            if use.has_terms or cell.direct:
-                self.uses.append(use)
-            if array is not None and (not use.is_legal or cell.is_unclear):
-                node.arrays[port] = use.repaired(array)
-        self.too_small += too_small(node)
-
     def _is_hidden(self, node: NodeInRun) -> bool:
         """Tell whether an operator that NumPy computes cannot be, or need not be: nothing is known anyway."""
         there, work = [cell for cell in node.cells if cell is not None], node.step.work
         if any(cell.array is None for cell in there):
             return True
-        if isinstance(work, Lookup) or not any(cell.is_unclear for cell in there):
+        if not isinstance(work, GeneralOp) or not any(cell.is_unclear for cell in there):
             return False
-        assert isinstance(work, GeneralOp)
         if work.shape is not None and all(cell.is_opaque and cell.terms is None for cell in there):
             return True
-        cells = [
-            node.cell(need.port)
-            for need in constraints_of(node.step.node.domain, node.step.node.type)
-            if need.decides_shape
-        ]
+        cells = [node.cell(need.port) for need in node.needs if need.decides_shape]
         return any(cell is not None and cell.is_unclear for cell in cells)
 
     def _unknown(self, node: NodeInRun) -> Sequence[Cell | None]:
@@ -238,9 +213,8 @@ class TracingMachine(Forward[Cell]):
         try:
             shapes = output_shapes(step.node.domain, step.node.type, node.shape_case)
         except ShapesDiffer as error:
-            failed = EvaluationFailed(f"{step.node.type} {step.node.scope}: {error}", step.node.location)
-            failed.__cause__ = error
-            self.stuck.append(Stuck(step, node.arrays, failed))
+            message = f"{step.node.type} {step.node.scope}: {error}"
+            self.stuck.append(Stuck(node, EvaluationFailed(message, step.node.location)))
             shapes = []
         found = self._of_shapes(node, _named_shapes(node) if shapes is None else shapes)
         self.is_blind = self.is_blind or any(cell.array is None for cell in found)
@@ -251,10 +225,11 @@ class TracingMachine(Forward[Cell]):
         values, origins, found = node.step.node.outputs, origins_of(node.cells), []
         direct = 0 if node.step.work is None else direct_of(node.cells)
         for number in range(len(node.step.outputs)):
-            declared = node.declared[number] if number < len(values) else None
-            shape = computed[number] if number < len(computed) else None
+            shape: Shape = computed[number] if number < len(computed) else None
+            if shape is None and number < len(values):
+                shape = node.declared[number]
             type = values[number].element_type if number < len(values) else None
-            found.append(unknown(declared if shape is None else shape, type, origins, direct))
+            found.append(unknown(shape, type, origins, direct))
         return found
 
     def _traced(self, node: NodeInRun, outputs: Sequence[Array]) -> list[Cell]:
@@ -265,57 +240,54 @@ class TracingMachine(Forward[Cell]):
         is_opaque = any(cell is not None and cell.is_opaque for cell in node.cells)
         terms: Sequence[Array | None] = [None] * len(outputs)
         if any(cell is not None and cell.terms is not None for cell in node.cells):
-            terms = self._terms(node, outputs, is_opaque=is_opaque) or terms
+            terms = self._terms_of(node, outputs, is_opaque=is_opaque)
         elif is_opaque:
-            return [hollow(array.shape, array.dtype, origins, direct) for array in outputs]
+            return [unknown(array.shape, array.dtype, origins, direct) for array in outputs]
         return [
             Cell(array, array.shape, own, is_opaque, origins, direct)
             for array, own in zip(outputs, terms, strict=True)
         ]
 
-    def _terms(
+    def _terms_of(
         self, node: NodeInRun, outputs: Sequence[Array], *, is_opaque: bool
-    ) -> Sequence[Array | None] | None:
-        step, cells = node.step, node.cells
-        if isinstance(step.work, Lookup):
-            moved = _scattered(step, step.work)
-        else:
-            assert isinstance(step.work, GeneralOp)
-            moved = step.work.moved_inputs(len(cells))
+    ) -> Sequence[Array | None]:
+        work, cells = node.step.work, node.cells
+        moved = _scattered(node.step, work) if isinstance(work, Lookup) else ()
+        if isinstance(work, GeneralOp):
+            moved = work.moved_inputs(len(cells))
+            if work.copies:
+                return [None if cells[0] is None else cells[0].all_terms]
         if moved:
             arrays = [
                 cell.all_terms if number in moved and cell is not None else array
                 for number, (cell, array) in enumerate(zip(cells, node.arrays, strict=True))
             ]
-            if isinstance(step.work, GeneralOp) and step.work.copies:
-                return arrays[:1]
-            return compute_node(step, arrays)
-        if is_opaque or isinstance(step.work, Lookup):
-            return None
-        pairs = [
-            (array, None if cell is None else cell.terms)
-            for array, cell in zip(node.arrays, cells, strict=True)
-        ]
-        found = combine(self.terms, step.work.arithmetic, pairs, outputs)
-        return None if found is None else [found]
+            return compute_node(node.step, arrays)
+        if is_opaque or not isinstance(work, GeneralOp):
+            return [None] * len(outputs)
+        terms = [None if cell is None else cell.terms for cell in cells]
+        pairs = list(zip(node.arrays, terms, strict=True))
+        return [combine(self._terms, work.arithmetic, pairs, outputs[0]), *[None] * (len(outputs) - 1)]
 
     def step(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
         """Compute a node; where a condition or a trip count is not known what follows from none."""
         work = step.work
-        if isinstance(work, Choice):
-            condition = cells[work.condition]
-            if condition is not None and condition.is_unclear:
-                self.inputs.decisive |= condition.origins
-                return self._either(step, work, cells)
         if isinstance(work, Repeat):
             return self._repeat(step, work, cells)
+        condition = cells[work.condition] if isinstance(work, Choice) else None
         try:
+            if isinstance(work, Choice) and condition is not None and condition.is_unclear:
+                self.inputs.decisive |= condition.origins
+                found = [self.call(step, call, cells) for _, call in sorted(work.branches.items())]
+                return [_merged(cells) for cells in zip(*found, strict=True)]
             return super().step(step, cells)
-        except Unclear:
-            pass
         except EvaluationFailed as error:
-            self.stuck.append(Stuck(step, [], error))
-        return list(self._of_shapes(NodeInRun(step, cells, self.symbols)))
+            self._note_stuck(error)
+        return list(self._of_shapes(NodeInRun(step, cells, self._symbols)))
+
+    def _note_stuck(self, error: EvaluationFailed) -> None:
+        if not isinstance(error, _Unclear):
+            self.stuck.append(Stuck(None, error))
 
     def _repeat(self, step: Step, work: Repeat, cells: list[Cell | None]) -> Sequence[Cell | None]:
         """Compute a loop, or if that is not possible its body once."""
@@ -324,37 +296,24 @@ class TracingMachine(Forward[Cell]):
         self._depth += 1
         around = self.most_iterations
         try:
-            if self._depth <= len(_MOST_ITERATIONS) or not self.is_sketch:
-                if self.is_sketch:
+            if self._depth <= len(_MOST_ITERATIONS) or not self._is_sketch:
+                if self._is_sketch:
                     room = (_MOST_INSIDE - self.computed) // max(len(self.plans[work.body].steps), 1)
                     self.most_iterations = max(_MOST_ITERATIONS[self._depth - 1], room)
                 return super().step(step, cells)
-        except Unclear:
-            pass
         except EvaluationFailed as error:
-            self.stuck.append(Stuck(step, [], error))
+            self._note_stuck(error)
         finally:
             self._depth -= 1
             self.most_iterations = around
-        return self._once(step, work, cells)
-
-    def _either(self, step: Step, work: Choice, cells: list[Cell | None]) -> Sequence[Cell | None]:
-        """Compute both branches, and keep what they agree on."""
-        found = []
-        for _, call in sorted(work.branches.items()):
-            found.append(self.call(step, call, cells))
-        return [_merged(cells) for cells in zip(*found, strict=True)]
-
-    def _once(self, step: Step, work: Repeat, cells: list[Cell | None]) -> Sequence[Cell | None]:
-        """Compute the body of a loop once; what it carries may be another value after more iterations."""
         plan = self.plans[work.body]
         given = [
             self._body_input(step, input, declared, cells)
             for input, declared in zip(work.inputs, plan.inputs, strict=True)
         ]
         outputs = self.graph(plan, [*given, *self.captured(step, plan, cells)])
-        whole = self._of_shapes(NodeInRun(step, cells, self.symbols))
-        return [
+        whole = self._of_shapes(NodeInRun(step, cells, self._symbols))
+        return [  # what the body carries may be another value after more iterations
             _merged([outputs[output.inner]]) if output.slice is None else cell
             for output, cell in zip(work.outputs, whole, strict=False)
         ]
@@ -386,7 +345,6 @@ def ports_of_positions(step: Step) -> set[int | None]:
 
 
 def reads_shapes_only(step: Step) -> bool:
-    """Tell whether a node needs no number of its inputs."""
     return isinstance(step.work, GeneralOp) and step.work.reads_shapes_only
 
 
@@ -394,14 +352,14 @@ def _merged(cells: Sequence[Cell | None]) -> Cell | None:
     """Return what several cells have in common: a shape and a type."""
     arrays = [cell.array for cell in cells if cell is not None and cell.array is not None]
     kinds = {(array.shape, array.dtype) for array in arrays}
-    if len(arrays) < len(cells) or len(kinds) != 1:
-        return Cell(None, None, None, True, origins_of(cells), direct_of(cells))
-    return hollow(arrays[0].shape, arrays[0].dtype, origins_of(cells), direct_of(cells))
+    is_one = len(arrays) == len(cells) and len(kinds) == 1
+    shape, type = kinds.pop() if is_one else (None, None)
+    return unknown(shape, type, origins_of(cells), direct_of(cells))
 
 
 def _named_shapes(node: NodeInRun) -> list[tuple[int, ...] | None]:
     """Return the shape of the output that an input names, if one does."""
-    for need in constraints_of(node.step.node.domain, node.step.node.type):
+    for need in node.needs:
         numbers = node.numbers(need.port) if need.meaning in _NAMING else None
         if numbers is not None and min(numbers, default=1) > 0:
             return [tuple(numbers)]

@@ -22,6 +22,8 @@ from ir_scatter.ops.general_shapes import (
     ShapeRule,
     arg,
     attention,
+    broadcast,
+    concatenated,
     convolution,
     elementwise,
     general_product,
@@ -309,13 +311,13 @@ ROWS = (
         spelling=Each(Spelling("opset1"), Spelling(told={"perm": "order"})),
     ),
     _moving(
-        "Broadcast/Expand", "layout.broadcast/layout.expand", "mode/",
+        "Broadcast/Expand", "layout.broadcast/layout.expand", "mode/", shape=broadcast,
         constraints=Each((Meaning.TARGET(1, axes=2), Meaning.ASCENDING(2)), (Meaning.TARGET(1),)),
         spelling=Each(Spelling("opset3", {"mode": "numpy"}), Spelling()),
     ),
     _moving("Tile", "layout.tile", constraints=(Meaning.REPEATS(1, low=1, high=2),)),
     GeneralOp(
-        "Concat", "layout.concat", "axis", moves=None,
+        "Concat", "layout.concat", "axis", moves=None, shape=concatenated,
         spelling=Each(Spelling("opset1", told=_AXIS), Spelling(told=_AXIS)),
     ),
     _moving(

@@ -75,6 +75,32 @@ def elementwise(case: ShapeCase) -> _Sizes:
     return [_broadcast(*map(case.shape, range(len(case.shapes))))]
 
 
+def concatenated(case: ShapeCase) -> _Sizes:
+    """The sizes of one dimension are added, the others are equal."""
+    shapes = [case.shape(number) for number in range(len(case.shapes))]
+    axis, first = case.written.integer("axis") % len(shapes[0]), shapes[0]
+    pairs = [
+        pair for shape in shapes for place, pair in enumerate(zip(first, shape, strict=True)) if place != axis
+    ]
+    if any(left != right for left, right in pairs):
+        raise ShapesDiffer(pairs)
+    return [(*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])]
+
+
+def broadcast(case: ShapeCase) -> _Sizes:
+    """The input is repeated to the shape that input 1 says; with axes, input 2 says which dimensions stay."""
+    data, wanted, axes = case.shape(0), case.numbers(1), case.numbers(2) if len(case.shapes) > 2 else None
+    if wanted is None:
+        return [None]
+    if str(case.attributes.get("mode", "")).lower() in {"", "bidirectional"}:
+        return [_broadcast(data, tuple(wanted))]
+    own = wanted[len(wanted) - len(data) :] if axes is None else [wanted[axis] for axis in axes]
+    pairs = [(old, new) for old, new in zip(data, own, strict=True) if old not in {1, new}]
+    if pairs:
+        raise ShapesDiffer(pairs)
+    return [tuple(wanted)]
+
+
 def _product(case: ShapeCase, second: int = 1, words: tuple[str, str] = ("", "")) -> _Size:
     """Return the shape of a product of matrices or vectors, which the attributes `words` turn."""
     left, right = (

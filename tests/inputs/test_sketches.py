@@ -17,7 +17,7 @@ from tests.unit.nested_onnx import save
 from tests.unit.runtimes import run_all
 from tests.unit.sketched_onnx import CROWDED, OPAQUE, SKETCHED
 
-SEEDS = range(12)
+SEEDS = range(24)
 Feeds = dict[str, npt.NDArray[Any]]
 Draw = Callable[..., Feeds]
 
