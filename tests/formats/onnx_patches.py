@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from onnx import GraphProto, ModelProto, NodeProto, parser
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, parser
 
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
 from ir_scatter.core.model import Model, Node, Value
+from ir_scatter.core.shapes import show
+from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.onnx import reader as onnx_model
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.writer import write_onnx
@@ -19,6 +21,7 @@ from tests.unit.runtimes import Arrays, run_all
 
 I64 = ELEMENT_TYPES["i64"]
 OPSET = 18
+_PLAINLY = ReadOptions(has_folder=False)
 
 
 def placeholder(label: str) -> Value:
@@ -79,8 +82,38 @@ def rows_as_nd(reduction: str = "none") -> Fragment:
     return sketch.fragment()
 
 
-def read(data: bytes | ModelProto) -> Model:
-    return onnx_model.read("model.onnx", data if isinstance(data, bytes) else data.SerializeToString())
+def read(source: bytes | str | ModelProto, options: ReadOptions = _PLAINLY) -> Model:
+    """Read a model from its bytes, its text or its message."""
+    proto = parser.parse_model(source) if isinstance(source, str) else source
+    return onnx_model.read(
+        "model.onnx", proto if isinstance(proto, bytes) else proto.SerializeToString(), options
+    )
+
+
+def named(model: Model, scope: str) -> Node:
+    return next(node for node in model.walk() if node.scope == scope)
+
+
+def shapes(model: Model) -> dict[str, str]:
+    return {node.scope: show(node.outputs[0].shape) for node in model.walk()}
+
+
+def content(value: Value | None) -> Any:
+    """Return what a constant holds, None where that cannot be had."""
+    assert value is not None
+    assert value.constant is not None
+    array = value.constant.load()
+    return None if array is None else array.tolist()
+
+
+def model_of(
+    nodes: Sequence[NodeProto], *tensors: TensorProto, **inputs: tuple[int, list[Any]]
+) -> ModelProto:
+    """Return a model of these nodes and initializers; inputs by name, each its type and its shape."""
+    declared = [helper.make_tensor_value_info(name, *known) for name, known in inputs.items()]
+    graph = helper.make_graph(nodes, "g", declared, [], list(tensors))
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("my", 1)]
+    return helper.make_model(graph, ir_version=10, opset_imports=opsets)
 
 
 def patched(

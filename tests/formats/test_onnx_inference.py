@@ -8,12 +8,12 @@ from typing import Any
 
 import onnx
 import pytest
-from onnx import ModelProto, parser
+from onnx import ModelProto
 
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import show
 from ir_scatter.formats.onnx import inference
-from ir_scatter.formats.onnx.reader import read
+from tests.formats.onnx_patches import read
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
@@ -44,7 +44,7 @@ def model(rows: int, name: str = "y") -> Model:
         <ir_version: 10, opset_import: ["" : 18]>
         main (float[{rows}, 3] x) => ({name}) {{ {name} = Transpose (x) }}
     """
-    return read("model.onnx", parser.parse_model(text).SerializeToString())
+    return read(text)
 
 
 def shape(found: Model) -> str:
@@ -96,14 +96,6 @@ def test_a_process_that_ended_meanwhile_is_replaced(forked: list[int], number: i
     assert shape(model(2)) == "[3, 2]"
     os.kill(forked[0], number)
     assert shape(model(5)) == "[3, 5]"
-
-
-def test_nothing_is_asked_for_long(forked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inference, "_IDLE_SECONDS", 0.01)
-    assert shape(model(2)) == "[3, 2]"
-    os.waitid(os.P_PID, forked[0], os.WEXITED | os.WNOWAIT)
-    assert shape(model(5)) == "[3, 5]"
-    assert len(forked) == 2
 
 
 def test_it_keeps_no_file_open_that_others_wait_for(forked: list[int]) -> None:

@@ -1,6 +1,7 @@
 """What cannot be read, and how nodes, names and attributes come out of a file."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -8,21 +9,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
 from ir_scatter import formats
+from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.model import Model, Node
 from ir_scatter.core.shapes import Bounds, show
-from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.base import ONNX_FORMAT, ReadOptions
-from ir_scatter.formats.onnx import reader as onnx_model
-
-
-def read_text(text: str) -> Model:
-    return onnx_model.read("model.onnx", parser.parse_model(text).SerializeToString())
-
-
-def named(model: Model, scope: str) -> Node:
-    return next(node for node in model.walk() if node.scope == scope)
-
+from tests.formats.onnx_patches import content, model_of, named, read
 
 SIMPLE = """
     <ir_version: 10, opset_import: ["" : 18, "custom" : 3]>
@@ -48,23 +39,24 @@ SIMPLE = """
 )
 def test_unreadable_bytes(data: bytes, defect: str) -> None:
     with pytest.raises(UnreadableModel) as caught:
-        onnx_model.read("model.onnx", data)
+        read(data)
     assert caught.value.defect == defect
     assert caught.value.location.path == "model.onnx"
 
 
 def test_a_git_lfs_pointer_is_called_one() -> None:
     with pytest.raises(UnreadableModel, match="Git LFS pointer"):
-        onnx_model.read("model.onnx", b"version https://git-lfs.github.com/spec/v1\n")
+        read(b"version https://git-lfs.github.com/spec/v1\n")
 
 
 def test_unreadable_files(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "missing.onnx"):
-        with pytest.raises(UnreadableModel) as caught:
+    for path, reason in (
+        (tmp_path, "is a directory"),
+        (tmp_path / "missing.onnx", "no such file or directory"),
+    ):
+        with pytest.raises(UnreadableModel, match=reason) as caught:
             formats.read(str(path), format=ONNX_FORMAT)
         assert caught.value.defect == "unreadable-file"
-    with pytest.raises(UnreadableModel, match="no such file or directory"):
-        formats.read(str(tmp_path / "missing.onnx"), format=ONNX_FORMAT)
 
 
 def test_every_truncation_is_unreadable_or_a_model() -> None:
@@ -72,7 +64,7 @@ def test_every_truncation_is_unreadable_or_a_model() -> None:
     defects = set()
     for end in range(1, len(data)):
         try:
-            list(onnx_model.read("model.onnx", data[:end], ReadOptions(frozenset())).walk())
+            list(read(data[:end], ReadOptions(frozenset())).walk())
         except UnreadableModel as error:
             defects.add(error.defect)
     assert defects == {"malformed-protobuf", "no-graph"}
@@ -92,34 +84,31 @@ def test_a_model_says_what_it_is(tmp_path: Path) -> None:
 
 def test_reading_leaves_the_source_as_it_was() -> None:
     data = parser.parse_model(SIMPLE).SerializeToString()
-    model = onnx_model.read("model.onnx", data)
+    model = read(data)
     assert [value.shape for node in model.walk() for value in node.outputs]
     assert model.source.SerializeToString() == data
 
 
 def test_values_know_their_producer_and_constants_their_contents() -> None:
-    model = read_text(SIMPLE)
+    model = read(SIMPLE)
     data, indices, flat = (port.value for port in named(model, "out").inputs)
     assert data is not None
-    assert data.producer is None
-    assert data.shape == (Bounds(symbol="N"), 3)
+    assert (data.producer, data.shape) == (None, (Bounds(symbol="N"), 3))
     assert indices is not None
-    assert indices.element_type is not None
-    assert indices.element_type.name == "i64"
-    assert flat is not None
-    assert flat.producer is named(model, "flat")
+    assert indices.element_type is ELEMENT_TYPES["i64"]
     assert flat is named(model, "flat").outputs[0]
+    assert flat.producer is named(model, "flat")
     shape = named(model, "flat").inputs[1].value
+    assert content(shape) == [2, 3]
     assert shape is not None
     assert shape.constant is not None
     array = shape.constant.load()
     assert array is not None
-    assert array.tolist() == [2, 3]
     assert not array.flags.writeable
 
 
 def test_only_nodes_of_the_default_domain_have_a_type_of_interest() -> None:
-    model = read_text("""
+    model = read("""
         <ir_version: 10, opset_import: ["" : 18, "custom" : 3]>
         main (float[2] x, bool c) => (y) {
             a = custom.Abs (x)
@@ -139,41 +128,25 @@ def test_only_nodes_of_the_default_domain_have_a_type_of_interest() -> None:
 def test_opsets_that_are_not_imported() -> None:
     proto = parser.parse_model(SIMPLE)
     del proto.opset_import[:]
-    model = onnx_model.read("model.onnx", proto.SerializeToString())
-    assert {node.opset for node in model.walk()} == {None}
+    assert {node.opset for node in read(proto).walk()} == {None}
 
 
 def test_names_of_nodes_fall_back_to_outputs_and_then_to_types() -> None:
-    nodes = [
-        helper.make_node("Abs", ["x"], ["a"], name="first"),
-        helper.make_node("Split", ["x"], ["", "b"]),
-        helper.make_node("Abs", ["x"], []),
-    ]
-    graph = helper.make_graph(nodes, "g", [], [])
-    model = onnx_model.read("m", helper.make_model(graph, ir_version=10).SerializeToString())
-    assert [node.name for node in model.walk()] == ["first", "b", "Abs_2"]
+    rows = [(["a"], "first"), (["", "b"], ""), ([], "")]
+    model = read(model_of([helper.make_node("Split", ["x"], outputs, name=name) for outputs, name in rows]))
+    assert [node.name for node in model.walk()] == ["first", "b", "Split_2"]
     assert [value.name for value in named(model, "b").outputs] == ["", "b"]
 
 
 def test_inputs_left_out_and_inputs_from_nowhere() -> None:
-    node = helper.make_node("Clip", ["x", "", "limit", ""], ["y"])
-    graph = helper.make_graph([node], "g", [], [])
-    model = onnx_model.read("m", helper.make_model(graph, ir_version=10).SerializeToString())
+    model = read(model_of([helper.make_node("Clip", ["x", "", "limit", ""], ["y"])]))
     ports = next(model.walk()).inputs
     assert [port.is_present for port in ports] == [True, False, True, False]
     assert all(port.value is None for port in ports)
 
 
 def test_attributes_keep_the_type_they_are_written_with() -> None:
-    node = helper.make_node("Custom", [], ["y"], axis=1.0, count=2, word="add", numbers=[3, 5], parts=[0.5])
-    node.attribute.append(helper.make_attribute("words", ["a", "b"]))
-    tensor = numpy_helper.from_array(np.array([[7, 11]], np.int32), "t")
-    node.attribute.append(helper.make_attribute("tensor", tensor))
-    graph = helper.make_graph([node], "g", [], [])
-    model = onnx_model.read("m", helper.make_model(graph, ir_version=10).SerializeToString())
-    attributes = dict(next(model.walk()).attributes)
-    held = attributes.pop("tensor")
-    assert attributes == {
+    expected: dict[str, Any] = {
         "axis": 1.0,
         "count": 2,
         "word": "add",
@@ -181,16 +154,20 @@ def test_attributes_keep_the_type_they_are_written_with() -> None:
         "parts": [0.5],
         "words": ["a", "b"],
     }
-    assert isinstance(attributes["axis"], float)
-    assert isinstance(held, Constant)
-    array = held.load()
+    node = helper.make_node("Custom", [], ["y"], **expected)
+    tensor = numpy_helper.from_array(np.array([[7, 11]], np.int32), "t")
+    node.attribute.append(helper.make_attribute("tensor", tensor))
+    attributes = dict(next(read(model_of([node])).walk()).attributes)
+    array = attributes.pop("tensor").load()
     assert array is not None
     assert array.tolist() == [[7, 11]]
+    assert attributes == expected
+    assert isinstance(attributes["axis"], float)
 
 
 def test_names_that_are_not_utf8() -> None:
     data = parser.parse_model(SIMPLE.replace("flat", "qqqq")).SerializeToString()
-    model = onnx_model.read("model.onnx", data.replace(b"qqqq", b"\xff\xfe\x80q"))
+    model = read(data.replace(b"qqqq", b"\xff\xfe\x80q"))
     names = [node.name for node in model.walk()]
     assert names == ["updates", "\\xff\\xfe\\x80q", "shape", "out"]
     value = named(model, "out").inputs[2].value
@@ -206,43 +183,23 @@ def test_constants_of_every_kind() -> None:
         helper.make_node("Constant", [], ["none"]),
     ]
     nodes[3].attribute.add(name="value_floats", type=onnx.AttributeProto.FLOATS)
-    graph = helper.make_graph(nodes, "g", [], [])
-    model = onnx_model.read("m", helper.make_model(graph, ir_version=10).SerializeToString())
-    found = {}
-    for node in model.walk():
-        value = node.outputs[0]
-        assert value.constant is not None
-        assert value.element_type is not None
-        array = value.constant.load()
-        assert array is not None
-        found[value.name] = (value.element_type.name, show(value.shape), array.tolist())
-    assert found == {
-        "int": ("i64", "[]", 3),
-        "floats": ("f32", "[2]", [0.5, 1.5]),
-        "strings": ("string", "[2]", ["a", "b"]),
-        "none": ("f32", "[0]", []),
-    }
+    values = [node.outputs[0] for node in read(model_of(nodes)).walk()]
+    types = [value.element_type and value.element_type.name for value in values]
+    assert types == ["i64", "f32", "string", "f32"]
+    assert [show(value.shape) for value in values] == ["[]", "[2]", "[2]", "[0]"]
+    assert [content(value) for value in values] == [3, [0.5, 1.5], ["a", "b"], []]
 
 
 @pytest.mark.parametrize("ir_version", [3, 10])
 def test_an_initializer_that_is_an_input_is_a_default_from_version_4_on(ir_version: int) -> None:
     tensor = numpy_helper.from_array(np.array([0, 2], np.int64), "i")
-    inputs = [
-        helper.make_tensor_value_info("x", TensorProto.FLOAT, [3]),
-        helper.make_tensor_value_info("i", TensorProto.INT64, ["n"]),
-    ]
     node = helper.make_node("Gather", ["x", "i"], ["y"])
-    graph = helper.make_graph([node], "g", inputs, [], [tensor])
-    opset = helper.make_opsetid("", 18)
-    proto = helper.make_model(graph, ir_version=ir_version, opset_imports=[opset])
-    model = onnx_model.read("m", proto.SerializeToString())
+    proto = model_of([node], tensor, x=(TensorProto.FLOAT, [3]), i=(TensorProto.INT64, ["n"]))
+    proto.ir_version = ir_version
+    model = read(proto)
     assert model.inputs == (frozenset({"x"}),)
     value = next(model.walk()).inputs[1].value
     assert value is not None
     assert value.stored_shape == (Bounds(symbol="n"),)
-    if ir_version == 3:
-        assert value.constant is not None
-        assert value.shape == (2,)
-    else:
-        assert value.constant is None
-        assert value.shape == (Bounds(symbol="n"),)
+    assert (value.constant is not None) is (ir_version == 3)
+    assert value.shape == ((2,) if ir_version == 3 else (Bounds(symbol="n"),))

@@ -36,9 +36,8 @@ ARGUMENTS = "(float[S, 4] data, int64[T, 2, 2] at, float[T, 2] new) => (float[A,
 FUNCTION = f'<domain: "own", opset_import: ["" : {OPSET}, "own" : 1]>'
 
 
-def scanning(body: str, inputs: str = "float[S, 4] old, int64[2, 2] i, float[2] u", before: str = "") -> str:
+def scanning(body: str, inputs: str = "float[S, 4] old, int64[2, 2] i, float[2] u") -> str:
     return f"""{HEAD} main {ARGUMENTS} {{
-        {before}
         out = Scan <num_scan_inputs = 2, body = body ({inputs}) => (float result) {{ {body} }}> (data, at, new)
     }}"""
 
@@ -49,16 +48,6 @@ MODELS = {
     "an output": scanning("result = ScatterND (old, i, u)"),
     "what an output is made of": scanning(PLAIN),
     "untold inputs": scanning(PLAIN, "float old, int64 i, float u"),
-    "both graphs": scanning(
-        PLAIN,
-        before="""first = Constant <value = int64[1, 2] {0, 0}> () one = Constant <value = float[1] {5.0}> ()
-        other = ScatterND (data, first, one) """,
-    ).replace("(data, at, new)\n", "(other, at, new)\n"),
-    "from around": scanning(
-        "x = Add (old, table) result = Identity (x)",
-        before="""first = Constant <value = int64[1, 2] {0, 0}> () one = Constant <value = float[1] {5.0}> ()
-        table = ScatterND (data, first, one)""",
-    ),
     "in a branch": scanning("""
         yes = Constant <value = bool {1}> ()
         x = If (yes) <
@@ -67,14 +56,6 @@ MODELS = {
         >
         result = Identity (x)
     """),
-    "a function": scanning("x = own.Outer (old, i, u) result = Identity (x)") + f"""
-        {FUNCTION} Inner (d, i, u) => (y) {{ y = ScatterND (d, i, u) }}
-        {FUNCTION} Outer (d, i, u) => (y) {{ z = own.Inner (d, i, u) y = Identity (z) }}
-    """,
-    "the order of functions": scanning("x = own.Outer (old, i, u) result = Identity (x)") + f"""
-        {FUNCTION} Outer (d, i, u) => (y) {{ z = own.Inner (d, i, u) y = Identity (z) }}
-        {FUNCTION} Inner (d, i, u) => (y) {{ y = ScatterND (d, i, u) }}
-    """,
     "inside of a function": f"{HEAD} main {ARGUMENTS} {{ out = own.All (data, at, new) }}" + f"""
         {FUNCTION} All (data, at, new) => (y) {{
             y = Scan <num_scan_inputs = 2, body = body (float old, int64 i, float u) => (float result)

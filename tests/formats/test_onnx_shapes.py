@@ -5,31 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
+from onnx import TensorProto, helper, numpy_helper
 
 from ir_scatter import formats
-from ir_scatter.core.model import Model, Node
 from ir_scatter.core.shapes import show
 from ir_scatter.formats.base import ONNX_FORMAT, ReadOptions
-from ir_scatter.formats.onnx import reader as onnx_model
+from tests.formats.onnx_patches import content, model_of, named, read, shapes
 
 MODELS = Path(__file__).resolve().parents[2].parent / "shared" / "models"
-
-
-def read_text(text: str) -> Model:
-    return onnx_model.read("model.onnx", parser.parse_model(text).SerializeToString())
-
-
-def read_proto(proto: ModelProto) -> Model:
-    return onnx_model.read("model.onnx", proto.SerializeToString())
-
-
-def named(model: Model, scope: str) -> Node:
-    return next(node for node in model.walk() if node.scope == scope)
-
-
-def shapes(model: Model) -> dict[str, str]:
-    return {node.scope: show(node.outputs[0].shape) for node in model.walk()}
 
 
 CONTROL_FLOW = """
@@ -56,7 +39,7 @@ CONTROL_FLOW = """
 
 
 def test_bodies_are_inferred_with_constants_from_around_them() -> None:
-    model = read_text(CONTROL_FLOW)
+    model = read(CONTROL_FLOW)
     found = shapes(model)
     assert found["w"] == "[N, 4]"
     assert found["chosen:then_branch/a"] == "[8, 2]"
@@ -67,23 +50,18 @@ def test_bodies_are_inferred_with_constants_from_around_them() -> None:
 
 
 def test_bodies_resolve_names_in_the_graphs_around_them() -> None:
-    model = read_text(CONTROL_FLOW)
-    data, shape = named(model, "chosen:then_branch/nested:then_branch/d").inputs
-    assert data.value is not None
-    assert data.value.producer is named(model, "w")
-    assert shape.value is not None
-    assert shape.value.constant is not None
-    array = shape.value.constant.load()
-    assert array is not None
-    assert array.tolist() == [8, 2]
+    model = read(CONTROL_FLOW)
+    data, shape = (port.value for port in named(model, "chosen:then_branch/nested:then_branch/d").inputs)
+    assert data is not None
+    assert data.producer is named(model, "w")
+    assert content(shape) == [8, 2]
     state = named(model, "looped:body/moved").inputs[0].value
     assert state is not None
-    assert state.producer is None
-    assert state.constant is None
+    assert (state.producer, state.constant) == (None, None)
 
 
 def test_a_walk_goes_through_bodies_right_after_their_node() -> None:
-    model = read_text(CONTROL_FLOW)
+    model = read(CONTROL_FLOW)
     scopes = [node.scope for node in model.walk()]
     assert scopes[3:9] == [
         "chosen",
@@ -97,39 +75,31 @@ def test_a_walk_goes_through_bodies_right_after_their_node() -> None:
     assert found == [scope for scope in scopes[3:9] if not scope.endswith("/e")]
 
 
-def _stale() -> ModelProto:
-    proto = parser.parse_model("""
-        <ir_version: 10, opset_import: ["" : 18, "custom" : 1]>
-        main (float[2, 3] x) => (float[7, 7] y, z) <float[5, 5] a, float[2, 3] b, float[2, 11] p> {
-            a = Relu (x)
-            b = Abs (a)
-            y = Neg (b)
-            p = custom.Op (x)
-            z = Neg (p)
-        }
-    """)
-    return proto
+STALE = """
+    <ir_version: 10, opset_import: ["" : 18, "custom" : 1]>
+    main (float[2, 3] x) => (float[7, 7] y, z) <float[5, 5] a, float[2, 3] b, float[2, 11] p> {
+        a = Relu (x)
+        b = Abs (a)
+        y = Neg (b)
+        p = custom.Op (x)
+        z = Neg (p)
+    }
+"""
 
 
-def test_stale_stored_shapes_are_kept_but_not_believed() -> None:
-    model = read_proto(_stale())
-    value = named(model, "a").outputs[0]
-    assert (show(value.shape), show(value.stored_shape)) == ("[2, 3]", "[5, 5]")
-    value = named(model, "y").outputs[0]
-    assert (show(value.shape), show(value.stored_shape)) == ("[2, 3]", "[7, 7]")
-    value = named(model, "b").outputs[0]
-    assert (show(value.shape), show(value.stored_shape)) == ("[2, 3]", "[2, 3]")
-
-
-def test_stored_shapes_count_where_inference_knows_nothing() -> None:
-    model = read_proto(_stale())
-    assert show(named(model, "p").outputs[0].shape) == "[2, 11]"
-    assert show(named(model, "z").outputs[0].shape) == "[2, 11]"
-    assert named(model, "z").outputs[0].stored_shape is None
+def test_stale_shapes_are_not_believed_and_stored_ones_count_where_inference_knows_nothing() -> None:
+    values = [node.outputs[0] for node in read(STALE).walk()]
+    assert {value.name: (show(value.shape), show(value.stored_shape)) for value in values} == {
+        "a": ("[2, 3]", "[5, 5]"),
+        "b": ("[2, 3]", "[2, 3]"),
+        "y": ("[2, 3]", "[7, 7]"),
+        "p": ("[2, 11]", "[2, 11]"),
+        "z": ("[2, 11]", "[...]"),
+    }
 
 
 def test_stored_and_inferred_dimensions_complete_each_other() -> None:
-    model = read_text("""
+    model = read("""
         <ir_version: 10, opset_import: ["" : 18]>
         main (float[2, K] x, int64[2] s) => (y) <float[?, 3] y> {
             y = Relu (x)
@@ -140,7 +110,7 @@ def test_stored_and_inferred_dimensions_complete_each_other() -> None:
 
 
 def test_symbols_that_inference_makes_up_are_unknown_dimensions() -> None:
-    model = read_text("""
+    model = read("""
         <ir_version: 10, opset_import: ["" : 18]>
         main (float[2, 3] x) => (y) { y = NonZero (x) }
     """)
@@ -148,9 +118,8 @@ def test_symbols_that_inference_makes_up_are_unknown_dimensions() -> None:
 
 
 def test_the_user_may_replace_the_shapes_of_inputs() -> None:
-    data = parser.parse_model(CONTROL_FLOW).SerializeToString()
     given = {"x": (3, 5), "nobody": (1,)}
-    model = onnx_model.read("model.onnx", data, ReadOptions(has_folder=False, input_shapes=given))
+    model = read(CONTROL_FLOW, ReadOptions(has_folder=False, input_shapes=given))
     value = named(model, "w").inputs[0].value
     assert value is not None
     assert value.shape == (3, 5)
@@ -158,52 +127,35 @@ def test_the_user_may_replace_the_shapes_of_inputs() -> None:
 
 
 def test_no_inference_unless_a_type_of_interest_occurs() -> None:
-    data = parser.parse_model(CONTROL_FLOW).SerializeToString()
-    model = onnx_model.read("model.onnx", data, ReadOptions(frozenset({"ScatterND"}), has_folder=False))
+    model = read(CONTROL_FLOW, ReadOptions(frozenset({"ScatterND"}), has_folder=False))
     assert shapes(model)["chosen"] == "[...]"
 
 
 def test_inference_without_fork_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "fork", raising=False)
-    assert shapes(read_text(CONTROL_FLOW))["chosen:then_branch/a"] == "[8, 2]"
+    assert shapes(read(CONTROL_FLOW))["chosen:then_branch/a"] == "[8, 2]"
 
 
 def test_inference_that_asks_for_all_memory_is_given_up() -> None:
     nodes = [helper.make_node("Shape", ["x"], ["s0"])]
     nodes += [helper.make_node("Concat", [f"s{i}"] * 2, [f"s{i + 1}"], axis=0) for i in range(40)]
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3])]
-    opset = helper.make_opsetid("", 18)
-    graph = helper.make_graph(nodes, "g", inputs, [])
-    model = read_proto(helper.make_model(graph, ir_version=10, opset_imports=[opset]))
-    assert show(named(model, "s3").outputs[0].shape) == "[16]"
+    assert shapes(read(model_of(nodes, x=(TensorProto.FLOAT, ["n", 3]))))["s3"] == "[16]"
 
 
 def test_an_overridable_default_is_no_constant_for_inference() -> None:
     shape = numpy_helper.from_array(np.array([3, 2], np.int64), "s")
-    inputs = [
-        helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3]),
-        helper.make_tensor_value_info("s", TensorProto.INT64, [2]),
-    ]
     node = helper.make_node("Reshape", ["x", "s"], ["y"])
-    graph = helper.make_graph([node], "g", inputs, [], [shape])
-    opset = helper.make_opsetid("", 18)
-    proto = helper.make_model(graph, ir_version=10, opset_imports=[opset])
-    assert shapes(read_proto(proto)) == {"y": "[?, ?]"}
+    proto = model_of([node], shape, x=(TensorProto.FLOAT, [2, 3]), s=(TensorProto.INT64, [2]))
+    assert shapes(read(proto)) == {"y": "[?, ?]"}
     proto.ir_version = 3
-    assert shapes(read_proto(proto)) == {"y": "[3, 2]"}
+    assert shapes(read(proto)) == {"y": "[3, 2]"}
 
 
 def test_large_and_broken_initializers_count_by_their_type() -> None:
     large = numpy_helper.from_array(np.zeros((67, 71), np.float32), "w")
     broken = TensorProto(name="b", data_type=TensorProto.FLOAT, dims=[71], raw_data=b"123")
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 67])]
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["m"]),
-        helper.make_node("Add", ["m", "b"], ["y"]),
-    ]
-    graph = helper.make_graph(nodes, "g", inputs, [], [large, broken])
-    opset = helper.make_opsetid("", 18)
-    model = read_proto(helper.make_model(graph, ir_version=10, opset_imports=[opset]))
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Add", ["m", "b"], ["y"])]
+    model = read(model_of(nodes, large, broken, x=(TensorProto.FLOAT, ["n", 67])))
     assert shapes(model) == {"m": "[n, 71]", "y": "[n, 71]"}
 
 
