@@ -16,7 +16,7 @@ from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, Source, is_excluded
 from ir_scatter.core.shapes import Shape
-from ir_scatter.formats.base import IR, ONNX_FORMAT
+from ir_scatter.formats.base import IR, ONNX_FORMAT, ReadOptions
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.reading import read
 from ir_scatter.validate import file_diagnostic, validate
@@ -202,7 +202,7 @@ def _check(name: str, source: Source, options: Options) -> Checked:
         if problem:
             problems.append(file_diagnostic("shapes-not-propagated", problem, Location(name)))
         if propagated:
-            model = formats.read(name, input_shapes=shapes, shapes=propagated)
+            model = formats.read(name, options=ReadOptions(input_shapes=shapes, shapes=propagated))
     found = validate(
         model,
         select=options.select,

@@ -2,13 +2,14 @@
 
 import mmap
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from ir_scatter import formats
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import ONNX, OPENVINO, Model
 from ir_scatter.core.shapes import Shape
-from ir_scatter.formats.base import IR
+from ir_scatter.formats.base import IR, ReadOptions
 from ir_scatter.ops.lookup import scatter_types
 
 
@@ -32,36 +33,22 @@ def read(
         UnreadableModel: the file is no model, or cannot be read.
     """
     types = scatter_types(ONNX) | scatter_types(OPENVINO)
-    return formats.read(
-        str(path), data, format=format, types=types, scatter_types=types, input_shapes=input_shapes
-    )
+    options = ReadOptions(types, types, input_shapes=input_shapes or {})
+    return formats.read(str(path), data, format=format, options=options)
 
 
 def files_beside(path: str) -> Iterator[tuple[str, str]]:
     """Yield the files that belong to a model beside itself, and what they are."""
-    if _is_ir(path):
+    if formats.format_of(path) == IR:
         yield str(Path(path).with_suffix(".bin")), f"the weights of {path}"
-    elif _may_have_external_data(path):
-        try:
-            found = read(path)
-            files = formats.FORMATS[found.format].files_beside(found, Path(path))
-        except UnreadableModel:
-            return
-        yield from ((str(file.path), f"a file of {path}") for file in files)
-
-
-def _is_ir(path: str) -> bool:
-    """Tell whether a model has its weights in a `.bin`: by its content, and by its name if there is none."""
-    try:
-        with open(path, "rb") as file:
-            return formats.detect(path, file.read(1024)) == IR
-    except (OSError, ValueError):
-        return path.lower().endswith(".xml")
-
-
-def _may_have_external_data(path: str) -> bool:
+        return
     try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return data.find(b"location") >= 0
+            has_locations = data.find(b"location") >= 0
     except (OSError, ValueError):  # a folder, a pipe, an empty file
-        return False
+        return
+    if has_locations:
+        with suppress(UnreadableModel):
+            found = read(path)
+            for beside in formats.FORMATS[found.format].files_beside(found, Path(path)):
+                yield str(beside.path), f"a file of {path}"

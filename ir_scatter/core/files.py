@@ -5,10 +5,12 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 from ir_scatter.core.errors import UsageError
 
@@ -18,25 +20,14 @@ STANDARD_INPUT = "-"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file to read.
-
-    Attributes:
-        path: as it is to be named.
-        is_named: False if it was found in a folder, so that it may turn out to be no model.
-    """
+    """One file to read; not named if it was found in a folder, so that it may turn out to be no model."""
 
     path: str
     is_named: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What the named paths lead to.
-
-    Attributes:
-        sources: each file once, in the order of the names, folders sorted.
-        empty_folders: folders without a file that could be a model.
-    """
+class Found(NamedTuple):
+    """What named paths lead to: each file once, in their order, and the folders without any."""
 
     sources: tuple[Source, ...]
     empty_folders: tuple[str, ...]
@@ -52,43 +43,32 @@ def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> Found:
     sources: dict[str, Source] = {}
     empty: list[str] = []
     for path in paths:
-        for name in _expand(path):
+        is_plain = path == STANDARD_INPUT or os.path.lexists(path) or not glob.has_magic(path)
+        for name in [path] if is_plain else sorted(glob.glob(path, recursive=True)) or [path]:
+            files = [Source(name)]
             if path not in ("", STANDARD_INPUT) and Path(name).is_dir():
                 files = [Source(file, is_named=False) for file in _search(name)]
                 if not files:
                     empty.append(name)
-            else:
-                files = [Source(name)]
             for source in files:
-                if not is_excluded(source.path, exclude):
-                    known = sources.get(source.path)
-                    if known is None or source.is_named:
-                        sources[source.path] = source
+                is_new = source.is_named or source.path not in sources
+                if is_new and not is_excluded(source.path, exclude):
+                    sources[source.path] = source
     return Found(tuple(sources.values()), tuple(empty))
 
 
 def is_excluded(path: str, patterns: Sequence[str]) -> bool:
     """Tell whether a glob matches the path, or, without a slash in it, any part of the path."""
     text = path.replace(os.sep, "/")
-    parts = text.split("/")
     for pattern in patterns:
-        if "/" not in pattern.rstrip("/"):
-            if any(fnmatch(part, pattern.rstrip("/")) for part in parts):
+        bare = pattern.rstrip("/")
+        globs = (pattern, f"*/{pattern}", f"{bare}/*", f"*/{bare}/*")
+        if "/" not in bare:
+            if any(fnmatch(part, bare) for part in text.split("/")):
                 return True
-        elif (
-            fnmatch(text, pattern)
-            or fnmatch(text, f"*/{pattern}")
-            or fnmatch(text, f"{pattern.rstrip('/')}/*")
-            or fnmatch(text, f"*/{pattern.rstrip('/')}/*")
-        ):
+        elif any(fnmatch(text, one) for one in globs):
             return True
     return False
-
-
-def _expand(path: str) -> list[str]:
-    if path == STANDARD_INPUT or os.path.lexists(path) or not glob.has_magic(path):
-        return [path]
-    return sorted(glob.glob(path, recursive=True)) or [path]
 
 
 def _search(folder: str) -> Iterator[str]:
@@ -111,12 +91,10 @@ def demand_apart_from(outputs: Mapping[str, str | None], read: Iterable[tuple[st
         UsageError: one is, or two options name one file.
     """
     wanted = {option: (path, _identities(path)) for option, path in outputs.items() if path is not None}
-    if not wanted:
-        return
     for (option, (path, one)), (other, (_, two)) in combinations(wanted.items(), 2):
         if one & two:
             raise UsageError(f"{other}: {path} is what {option} names, expected another file")
-    for file, whose in read:
+    for file, whose in read if wanted else ():
         for option, (path, identities) in wanted.items():
             if identities & _identities(file):
                 raise UsageError(f"{option}: {path} is {whose}, expected another file")
@@ -137,20 +115,17 @@ def demand_apart_from_folder(
     Raises:
         UsageError: a file is read that would be written over.
     """
-    if not folder:
-        return
-    place = Path(os.path.realpath(folder))
-    for file, whose in read:
+    for file, whose in read if folder else ():
         path = Path(os.path.realpath(file))
-        if place in [*path.parents][above] and re.fullmatch(names, path.name):
+        if Path(os.path.realpath(folder or "")) in [*path.parents][above] and re.fullmatch(names, path.name):
             raise UsageError(f"{option}: {path.name} in {folder} is {whose}, expected another folder")
 
 
 def _identities(path: str) -> set[tuple[int, int] | str]:
     """What a file is known by: its place and, of a regular file, its number."""
     found: set[tuple[int, int] | str] = {os.path.realpath(path)}
-    try:
-        told = os.stat(path)
-    except (OSError, ValueError):
-        return found
-    return found | {(told.st_dev, told.st_ino)} if stat.S_ISREG(told.st_mode) else set()
+    with suppress(OSError, ValueError):
+        status = os.stat(path)
+        if stat.S_ISREG(status.st_mode):
+            found.add((status.st_dev, status.st_ino))
+    return found

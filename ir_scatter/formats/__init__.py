@@ -11,7 +11,6 @@ from pathlib import Path
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model, collector_paused
-from ir_scatter.core.shapes import Shape
 from ir_scatter.formats.base import Format, ReadOptions
 
 _FOLDERS = (
@@ -27,6 +26,7 @@ FORMATS: Mapping[str, Format] = {
 
 _HEAD = 1024
 """So many bytes tell a format."""
+_PLAINLY = ReadOptions()
 
 
 def detect(path: str, data: bytes) -> str:
@@ -34,9 +34,8 @@ def detect(path: str, data: bytes) -> str:
     for format in FORMATS.values():
         if format.sniff(data[:_HEAD]):
             return format.name
-    return next(
-        (name for name, format in FORMATS.items() if path.lower().endswith(format.suffix)), [*FORMATS][-1]
-    )
+    named = (name for name, format in FORMATS.items() if path.lower().endswith(format.suffix))
+    return next(named, [*FORMATS][-1])
 
 
 def format_of(path: str) -> str:
@@ -49,25 +48,15 @@ def format_of(path: str) -> str:
 
 
 def read(
-    path: str,
-    data: bytes | None = None,
-    *,
-    format: str | None = None,
-    types: frozenset[str] | None = None,
-    scatter_types: frozenset[str] = frozenset(),
-    input_shapes: Mapping[str, Shape] | None = None,
-    shapes: Mapping[str, tuple[Shape, ...]] | None = None,
+    path: str, data: bytes | None = None, *, format: str | None = None, options: ReadOptions = _PLAINLY
 ) -> Model:
-    """Read a model file; see `base.ReadOptions`.
+    """Read a model file.
 
     Args:
         path: the file, as it is to be named in findings.
-        data: its bytes where they did not come from `path`.
+        data: its bytes where they did not come from `path`, so that there is nothing beside them.
         format: the name of its format; by content if None.
-        types: the types of nodes the caller is interested in; None for all.
-        scatter_types: of them: those whose output has the type and the shape of their first input.
-        input_shapes: shapes of the model's inputs, by name.
-        shapes: shapes of the outputs of nodes as a runtime propagated them, by scope (IR only).
+        options: how it is read.
 
     Raises:
         UnreadableModel: with the reason and the place.
@@ -79,10 +68,10 @@ def read(
     if not raw:
         raise UnreadableModel("empty-file", "the file is empty", Location(path))
     name = format or detect(path, raw)
-    options = ReadOptions(types, scatter_types, data is None, input_shapes or {}, shapes or {})
     try:
         with collector_paused():
-            return replace(FORMATS[name].read(path, raw, options), identity=known)
+            model = FORMATS[name].read(path, raw, replace(options, has_folder=data is None))
+            return replace(model, identity=known)
     except UnreadableModel as error:
         error.format = name if error.is_model else None
         raise

@@ -75,14 +75,7 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneInput:
-    """An input of a single node.
-
-    Attributes:
-        name: of the model's input, or of the constant.
-        element_type: of its elements.
-        array: its content; a constant's is written into the model.
-        is_constant: whether it was constant in the model that it comes from.
-    """
+    """An input of a single node, constant if it was in the model that it comes from."""
 
     name: str
     element_type: ElementType
@@ -95,7 +88,6 @@ class OneNode:
     """A single node and what feeds it: a model of its own for whoever mends a runtime.
 
     Attributes:
-        type: of the operator.
         opset: an IR's word or an ONNX model's number.
         attributes: as written.
         inputs: in the order of the document, None for one that was left out.
@@ -140,23 +132,16 @@ class Format(Protocol):
     def write(
         self, model: Model, patches: "Sequence[Patch]", move: Callable[[Any], None] | None = None
     ) -> Written:
-        """Write patches into a copy of a model, in which nothing else changes.
+        """Write patches, each of another node, into a copy of a model, in which nothing else changes.
 
-        Args:
-            model: of this format.
-            patches: each of another node.
-            move: changes the opset of the copy, where the format has one for the whole file.
+        `move` changes the opset of the copy, where the format has one for the whole file.
 
         Raises:
             NotEditable: the model is written in a way that cannot be edited safely.
         """
 
     def files_beside(self, model: Model, path: Path) -> "Sequence[FileBeside]":
-        """Return the files that a model has its weights in, as a copy of it would name them.
-
-        Args:
-            model: of this format.
-            path: that of the copy; a copy that replaces the model names them as it does.
+        """Return the files that a model has its weights in, as a copy of it at a path would name them.
 
         Raises:
             UnreadableModel: one is outside of the model's folder, or not to be told from another.
@@ -164,11 +149,6 @@ class Format(Protocol):
 
     def diff(self, model: Model, patches: "Sequence[Patch]", path: str) -> Iterator[str]:
         """Yield the lines that patches change, as people read them, each with its line break.
-
-        Args:
-            model: of this format.
-            patches: as `write` takes them.
-            path: what the model is called in them.
 
         Raises:
             NotEditable: the model is written in a way that cannot be edited safely.

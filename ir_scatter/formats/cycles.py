@@ -1,6 +1,6 @@
 """Nodes that depend on themselves."""
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from typing import TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -11,26 +11,21 @@ def find_cycles(predecessors: Mapping[Key, Collection[Key]]) -> list[list[Key]]:
 
     Tarjan's algorithm without recursion: linear in nodes and edges, safe for long chains.
     """
-    return [group for group in _components(predecessors) if _is_cyclic(group, predecessors)]
-
-
-def _is_cyclic(group: list[Key], predecessors: Mapping[Key, Collection[Key]]) -> bool:
-    return len(group) > 1 or group[0] in predecessors.get(group[0], ())
-
-
-def _components(predecessors: Mapping[Key, Collection[Key]]) -> list[list[Key]]:
     order = {key: position for position, key in enumerate(predecessors)}
     number: dict[Key, int] = {}
     lowest: dict[Key, int] = {}
-    open_nodes: list[Key] = []
-    is_open: set[Key] = set()
-    components: list[list[Key]] = []
+    open_nodes: dict[Key, None] = {}
+    pending: list[tuple[Key, Iterator[Key]]] = []
+    cycles: list[list[Key]] = []
+
+    def enter(key: Key) -> None:
+        number[key] = lowest[key] = len(number)
+        open_nodes[key] = None
+        pending.append((key, iter(predecessors[key])))
+
     for root in predecessors:
-        pending = [(root, iter(predecessors[root]))] if root not in number else []
-        if pending:
-            number[root] = lowest[root] = len(number)
-            open_nodes.append(root)
-            is_open.add(root)
+        if root not in number:
+            enter(root)
         while pending:
             key, rest = pending[-1]
             following = next((other for other in rest if other in order), None)
@@ -40,20 +35,13 @@ def _components(predecessors: Mapping[Key, Collection[Key]]) -> list[list[Key]]:
                     parent = pending[-1][0]
                     lowest[parent] = min(lowest[parent], lowest[key])
                 if lowest[key] == number[key]:
-                    components.append(_close(key, open_nodes, is_open, order))
+                    group = [open_nodes.popitem()[0]]
+                    while group[-1] != key:
+                        group.append(open_nodes.popitem()[0])
+                    if len(group) > 1 or key in predecessors[key]:
+                        cycles.append(sorted(group, key=order.__getitem__))
             elif following not in number:
-                number[following] = lowest[following] = len(number)
-                open_nodes.append(following)
-                is_open.add(following)
-                pending.append((following, iter(predecessors[following])))
-            elif following in is_open:
+                enter(following)
+            elif following in open_nodes:
                 lowest[key] = min(lowest[key], number[following])
-    return components
-
-
-def _close(key: Key, open_nodes: list[Key], is_open: set[Key], order: Mapping[Key, int]) -> list[Key]:
-    group = [open_nodes.pop()]
-    while group[-1] != key:
-        group.append(open_nodes.pop())
-    is_open.difference_update(group)
-    return sorted(group, key=order.__getitem__)
+    return cycles

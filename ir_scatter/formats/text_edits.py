@@ -1,6 +1,7 @@
 """Edits of a text by places: what no edit names stays as it is, byte for byte; and their unified diff."""
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import NamedTuple
@@ -8,7 +9,8 @@ from typing import NamedTuple
 _LONGEST_INDENT = 256
 _CONTEXT = 3
 _NO_END = "\\ No newline at end of file\n"
-_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\", '"': '\\"'}
+_ESCAPES = str.maketrans({"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\", '"': '\\"'})
+_HEADER = re.compile(r"([-+])(\d+)(,\d+)?")
 
 
 class Edit(NamedTuple):
@@ -51,17 +53,13 @@ def line_lead(data: bytes, start: int) -> bytes:
 
 def removal(data: bytes, start: int, end: int) -> Edit:
     """Return the edit that removes a piece, with its line if nothing else stands on that."""
-    lead, after = line_lead(data, start), _behind_blanks(data, end)
+    lead, behind = line_lead(data, start), data[end : end + _LONGEST_INDENT]
     if lead:
+        after = end + len(behind) - len(behind.lstrip(b" \t"))
         is_alone = data[after : after + 1] in (b"\r", b"\n", b"")
         return Edit(start - len(lead), after, b"") if is_alone else Edit(start, end, b"")
     before = data[max(0, start - _LONGEST_INDENT) : start]
     return Edit(start - len(before) + len(before.rstrip(b" \t")), end, b"")
-
-
-def _behind_blanks(data: bytes, start: int) -> int:
-    piece = data[start : start + _LONGEST_INDENT]
-    return start + len(piece) - len(piece.lstrip(b" \t"))
 
 
 def unified_diff(data: bytes, edits: Sequence[Edit], old: str, new: str) -> Iterator[str]:
@@ -77,48 +75,28 @@ def unified_diff(data: bytes, edits: Sequence[Edit], old: str, new: str) -> Iter
     if regions:
         yield f"--- {_file_name(old)}\n"
         yield f"+++ {_file_name(new)}\n"
-    line, position, shift = 1, 0, 0
+    line, position, shift = 0, 0, 0
     for start, end, inside in regions:
         line += data.count(b"\n", position, start)
         position = start
-        before = data[start:end]
         local = [Edit(edit.start - start, edit.end - start, edit.text) for edit in inside]
-        after = apply_edits(before, local)
-        left, right = _lines(before), _lines(after)
-        yield from _hunks(left, right, line, shift)
+        left, right = _lines(data[start:end]), _lines(apply_edits(data[start:end], local))
+        for text in [*difflib.unified_diff(left, right, n=_CONTEXT)][2:]:
+            if text.startswith("@@"):
+                moved = zip(_HEADER.findall(text), (line, line + shift), strict=True)
+                yield " ".join(
+                    ["@@", *(f"{side}{int(at) + by}{more}" for (side, at, more), by in moved), "@@\n"]
+                )
+            else:
+                yield from [text] if text.endswith("\n") else (f"{text}\n", _NO_END)
         shift += len(right) - len(left)
 
 
 def _file_name(name: str) -> str:
     r"""Return a name as `patch` reads it: in quotes if it holds such or a line end, else up to a tab."""
     if name.startswith('"') or any(character in name for character in "\n\t\r\\"):
-        spelled = name.translate({ord(key): text for key, text in _ESCAPES.items()})
-        return f'"{spelled}"'
+        return f'"{name.translate(_ESCAPES)}"'
     return f"{name}\t" if " " in name else name
-
-
-def _hunks(left: list[str], right: list[str], line: int, shift: int) -> Iterator[str]:
-    """Yield the hunks of a region that begins at a line, with the numbers that they have in the whole."""
-    for number, text in enumerate(difflib.unified_diff(left, right, n=_CONTEXT)):
-        if number < 2:
-            continue
-        if text.startswith("@@"):
-            text = _moved(text, line - 1, line - 1 + shift)
-        if text.endswith("\n"):
-            yield text
-        else:
-            yield from (f"{text}\n", _NO_END)
-
-
-def _moved(header: str, old: int, new: int) -> str:
-    """Return the head of a hunk with both line numbers moved."""
-    _, left, right, _ = header.split()
-    return f"@@ {_with(left, old)} {_with(right, new)} @@\n"
-
-
-def _with(part: str, shift: int) -> str:
-    first, comma, count = part[1:].partition(",")
-    return f"{part[0]}{int(first) + shift}{comma}{count}"
 
 
 def _lines(data: bytes) -> list[str]:
@@ -129,30 +107,15 @@ def _lines(data: bytes) -> list[str]:
 def _regions(data: bytes, edits: Sequence[Edit]) -> list[tuple[int, int, list[Edit]]]:
     """Return whole lines around edits, with lines of context; those that touch are one region."""
     found: list[tuple[int, int, list[Edit]]] = []
-    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
-        start, end = _back(data, edit.start), _forth(data, edit.end)
+    for edit in sorted(edits, key=itemgetter(0, 1)):
+        start, end = edit.start, edit.end
+        for _ in range(_CONTEXT + 1):
+            start = data.rfind(b"\n", 0, max(start, 0))
+            end = data.find(b"\n", end) + 1 or len(data)
+        start += 1
         if found and start <= found[-1][1]:
             first, last, inside = found[-1]
             found[-1] = (first, max(last, end), [*inside, edit])
         else:
             found.append((start, end, [edit]))
     return found
-
-
-def _back(data: bytes, place: int) -> int:
-    """Return the beginning of the line some lines above a place."""
-    for _ in range(_CONTEXT + 1):
-        place = data.rfind(b"\n", 0, place)
-        if place < 0:
-            return 0
-    return place + 1
-
-
-def _forth(data: bytes, place: int) -> int:
-    """Return the end of the line some lines below a place."""
-    for _ in range(_CONTEXT + 1):
-        found = data.find(b"\n", place)
-        if found < 0:
-            return len(data)
-        place = found + 1
-    return place

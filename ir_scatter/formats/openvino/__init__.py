@@ -21,19 +21,16 @@ class OpenVinoIr:
     suffix = ".xml"
 
     def sniff(self, head: bytes) -> bool:
-        """Tell whether a file begins like XML."""
         if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return True
         return head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"<")
 
     def read(self, path: str, data: bytes, options: ReadOptions) -> Model:
-        """Read a model."""
         from ir_scatter.formats.openvino.reader import read
 
         return read(path, data, options)
 
     def dataflow(self, model: Model) -> "Dataflow":
-        """Return how the values of a model flow."""
         from ir_scatter.formats.openvino.dataflow import wire
 
         return wire(model)
@@ -41,30 +38,25 @@ class OpenVinoIr:
     def write(
         self, model: Model, patches: "Sequence[Patch]", move: Callable[[Any], None] | None = None
     ) -> Written:
-        """Write patches into the text of a model, which has no opset to move."""
         from ir_scatter.formats.openvino.writer import write_ir
 
-        assert move is None
+        assert move is None, "an IR has no opset to move"
         return write_ir(model, patches)
 
     def files_beside(self, model: Model, path: Path) -> Sequence[FileBeside]:
-        """Return the `.bin`, which is called like the model."""
         from ir_scatter.formats.openvino.writer import weights_beside
 
         return [weights_beside(model, path)]
 
     def diff(self, model: Model, patches: "Sequence[Patch]", path: str) -> Iterator[str]:
-        """Yield a unified diff of the text."""
-        from ir_scatter.formats.openvino.writer import write_ir
         from ir_scatter.formats.text_edits import Edit, unified_diff
 
         source, shift = model.source, len(model.source.mark)
-        written = write_ir(model, patches).edits
+        written = self.write(model, patches).edits
         edits = [Edit(edit.start + shift, edit.end + shift, edit.text) for edit in written]
         return unified_diff(source.mark + source.data, edits, path, path)
 
     def single_node(self, node: OneNode) -> Mapping[str, bytes]:
-        """Return the `.xml` and the `.bin` of a model with one node."""
         from ir_scatter.formats.openvino.writer import write_single_node
 
         text, weights = write_single_node(node)
