@@ -39,13 +39,11 @@ Identity: TypeAlias = "tuple[int, int, int] | None"
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A file to write: a copy of another file, if one is named, and bytes behind it.
+    """A file to write: a copy of another file or of itself, if one is named, and bytes behind it.
 
     Attributes:
         path: the file; a symbolic link stands for what it points to.
-        content: the bytes.
-        copied: the file whose bytes come first; it may be the one that is written.
-        copied_size: the size that it must have, if that matters.
+        copied_size: the size that the copied file must have, if that matters.
         sources: files that must be what they were when they were read, with what they were.
     """
 

@@ -84,9 +84,8 @@ def unified_diff(data: bytes, edits: Sequence[Edit], old: str, new: str) -> Iter
         for text in [*difflib.unified_diff(left, right, n=_CONTEXT)][2:]:
             if text.startswith("@@"):
                 moved = zip(_HEADER.findall(text), (line, line + shift), strict=True)
-                yield " ".join(
-                    ["@@", *(f"{side}{int(at) + by}{more}" for (side, at, more), by in moved), "@@\n"]
-                )
+                sides = [f"{sign}{int(first) + by}{count}" for (sign, first, count), by in moved]
+                yield f"@@ {' '.join(sides)} @@\n"
             else:
                 yield from [text] if text.endswith("\n") else (f"{text}\n", _NO_END)
         shift += len(right) - len(left)

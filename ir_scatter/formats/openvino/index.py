@@ -58,14 +58,12 @@ class Body:
         name: the element's name, "then_body"; "net" for the net's own.
         start: its first byte.
         end: the end of its end tag; in the net's own body there may be space behind it.
-        layers: by key, in the order of the file. A key is the id; where the id is taken, the id, a
-            zero byte and the first byte's offset.
-        edges: by the layer they go to, in the order of the file.
+        layers: by key. A key is the id; where that is taken, the id, a zero byte and the first byte's offset.
+        edges: by the layer they go to.
         edges_start: the end of the first `<edges>` tag, None if there is none.
         constants: of Consts written the usual way, by the layer's key.
         bodies: the bodies inside a layer, by the layer's key and the element's name.
         repeated_layers: keys of layers whose id was taken.
-        has_layers: whether there is a `<layers>`.
     """
 
     name: str
@@ -90,12 +88,8 @@ class Body:
 
     def add_edges(self, edges: Iterable[Edge]) -> None:
         """Enter edges."""
-        known = self.edges
         for edge in edges:
-            if edge[2] in known:
-                known[edge[2]].append(edge)
-            else:
-                known[edge[2]] = [edge]
+            self.edges.setdefault(edge[2], []).append(edge)
 
     def producers(self, key: bytes) -> dict[bytes, tuple[bytes, bytes]]:
         """Return what feeds a layer: layer and port by the id of its own port, the first edge's."""
@@ -109,7 +103,8 @@ def shortest(text: bytes) -> bytes:
     return match[1] if match else text
 
 
-def _edge(found: dict[bytes, bytes]) -> Edge:
+def _edge(data: bytes, start: int, end: int) -> Edge:
+    found = attributes(data, start, end)
     origin, port, to, to_port = (shortest(found.get(name, b"")) for name in _ENDS)
     return origin, port, to, to_port
 
@@ -139,7 +134,7 @@ def edge_places(data: bytes, body: Body) -> Iterator[EdgePlace]:
         if depth < 0:
             return
         if depth == 0 and opening is not None:
-            yield EdgePlace(opening.start, tag.end, _edge(attributes(data, opening.start, opening.end)))
+            yield EdgePlace(opening.start, tag.end, _edge(data, opening.start, opening.end))
             opening = None
 
 
@@ -228,7 +223,7 @@ def _open(data: bytes, parent: _Open | None, name: bytes, start: int, end: int, 
         body.edges_start = end
         return _Open("edges", body)
     if kind == "edges" and name == b"edge":
-        body.add_edges([_edge(attributes(data, start, end))])
+        body.add_edges([_edge(data, start, end)])
     elif kind == "layers" and name == b"layer":
         found = attributes(data, start, end)
         span = found.get(b"type", b""), start, end

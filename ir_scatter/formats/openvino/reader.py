@@ -27,7 +27,12 @@ def read(path: str, raw: bytes, options: ReadOptions = _PLAINLY) -> Model:
         UnreadableModel: the file is no XML, no IR, or an IR of a version that is not supported.
     """
     text = XmlText(path, raw)
-    net = _read_index(text)
+    try:
+        net = _index(text)
+    except UnreadableModel as error:
+        if error.location.line is not None:
+            error.lines[error.location.line] = text.line(error.location.line)
+        raise
     weights = Weights(Path(path).with_suffix(".bin")) if options.has_folder else None
     graph = IrGraph(IrFile(text, weights, options), net)
     return Model(
@@ -39,15 +44,6 @@ def read(path: str, raw: bytes, options: ReadOptions = _PLAINLY) -> Model:
         find_defects=partial(find_defects, graph),
         source=text,
     )
-
-
-def _read_index(text: XmlText) -> Body:
-    try:
-        return _index(text)
-    except UnreadableModel as error:
-        if error.location.line is not None:
-            error.lines[error.location.line] = text.line(error.location.line)
-        raise
 
 
 def _index(text: XmlText) -> Body:

@@ -288,11 +288,8 @@ def _filled(text: bytes, values: Mapping[bytes, bytes]) -> bytes:
 class _Template(NamedTuple):
     """A fragment as text for all nodes that look alike, which differ in ids and names.
 
-    Attributes:
-        labels: the ends of the names of new layers; they have the gaps `id0` and `name0` and so on.
-        layers: the new layers, with gaps, also `from0` and `port0` for what feeds the replaced node.
-        edges: with gaps as well; `self` is the layer that stays.
-        part: what stands behind the start tag of the layer that stays.
+    The gaps are `id0` and `name0` and so on for new layers, whose names end in the labels, `from0` and
+    `port0` for what feeds the replaced node, and `self` for the layer that stays; `part` is behind its tag.
     """
 
     labels: list[str]

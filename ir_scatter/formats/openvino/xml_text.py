@@ -163,9 +163,7 @@ def _to_utf8(path: str, raw: bytes) -> tuple[bytes, bool]:
 
 def _number(match: re.Match[bytes]) -> int | None:
     """Return the number of the character that is referred to."""
-    if match[1] is not None:
-        return int(match[1], 16)
-    return None if match[2] is None else int(match[2])
+    return int(match[1], 16) if match[1] else int(match[2]) if match[2] else None
 
 
 def unescaped(raw: bytes) -> bytes:
@@ -174,10 +172,8 @@ def unescaped(raw: bytes) -> bytes:
 
 
 def _meaning(match: re.Match[bytes]) -> bytes:
-    if match[3] is not None:
-        return _NAMED[match[3]]
     number = _number(match)
-    return b" " if number is None else chr(number).encode("utf-8", "replace")
+    return _NAMED.get(match[3], b" ") if number is None else chr(number).encode("utf-8", "replace")
 
 
 def shown(text: str, limit: int = 40) -> str:
@@ -225,13 +221,7 @@ def attribute_places(data: bytes, start: int, end: int) -> dict[bytes, tuple[int
 class Element:
     """An element, and its place in the piece of XML that was parsed.
 
-    Attributes:
-        name: with its prefix, which means nothing.
-        attributes: by name.
-        start: its first byte.
-        end: the end of its end tag.
-        text: the first text in it that is more than space, which is all that OpenVINO reads.
-        children: the elements in it.
+    Its text is the first one in it that is more than space, which is all that OpenVINO reads.
     """
 
     name: str
@@ -242,11 +232,9 @@ class Element:
     children: "list[Element]" = field(default_factory=list)
 
     def get(self, name: str, default: str = "") -> str:
-        """Return an attribute."""
         return self.attributes.get(name, default)
 
     def find(self, path: str) -> "Element | None":
-        """Return the first element at a path."""
         return next(self.iterfind(path), None)
 
     def iterfind(self, path: str) -> "Iterator[Element]":
@@ -254,10 +242,7 @@ class Element:
         name, _, rest = path.partition("/")
         for child in self.children:
             if child.name == name:
-                if rest:
-                    yield from child.iterfind(rest)
-                else:
-                    yield child
+                yield from child.iterfind(rest) if rest else (child,)
 
 
 def parse_elements(data: bytes) -> Element:
