@@ -489,14 +489,6 @@ def test_the_next_run_that_writes_one_of_them_finishes_first(tmp_path: Path) -> 
         assert files(tmp_path) == expected
 
 
-def test_other_files_are_written_as_if_nothing_were(tmp_path: Path) -> None:
-    fill(tmp_path, {"a.bin": b"old", "a.xml": b"old"})
-    half(tmp_path)
-    before = files(tmp_path)
-    assert replace_files([Output(tmp_path / "b.bin", b"1"), Output(tmp_path / "b.xml", b"2")]) == ()
-    assert files(tmp_path) == before | {"b.bin": b"1", "b.xml": b"2"}
-
-
 @pytest.mark.parametrize("name", ["a.bin", "a.xml"])
 def test_what_somebody_wrote_since_stays(tmp_path: Path, name: str) -> None:
     fill(tmp_path, {"a.bin": b"old", "a.xml": b"old"})
@@ -746,11 +738,3 @@ def test_the_next_conversion_to_it_finishes_it(tmp_path: Path) -> None:
     assert codes(check(tmp_path / "a.xml")) == []
     assert (tmp_path / "a.bin").read_bytes()[: len(WEIGHTS) + 16] == WEIGHTS + bytes(16)
     assert not [name for name in files(tmp_path) if name.endswith(".tmp")]
-
-
-def test_a_fresh_pair_of_which_one_file_is_there(tmp_path: Path) -> None:
-    half(tmp_path)
-    assert sorted(name for name in files(tmp_path) if not name.endswith(".tmp")) == ["a.bin"]
-    assert codes(check_file(Source(str(tmp_path / "a.xml")), Options())) == ["SCT934"]
-    assert finish_reading(tmp_path / "a.xml")
-    assert files(tmp_path) == {"a.bin": b"new", "a.xml": b"new"}

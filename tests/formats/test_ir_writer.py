@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from ir_scatter.core.element_types import ELEMENT_TYPES, OPENVINO_TYPES, dtype
+from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.errors import NotEditable, UnreadableModel
 from ir_scatter.core.fragment import Fragment, Patch
 from ir_scatter.core.model import Node, Value
@@ -51,118 +51,8 @@ NESTED_FOLDER = ROOT / "samples" / "nested"
 SAMPLE = (NESTED_FOLDER / "branch.xml").read_bytes()
 LEGAL = struct.pack("<3q", 0, 3, 1)
 """The axis and the indices of the file below."""
-TWO = (
-    b'<?xml version="1.0"?>\n'
-    b'<net name="two" version="11">\n'
-    b"\t<layers>\n"
-    b'\t\t<layer id="0" name="data" type="Parameter" version="opset1">\n'
-    b'\t\t\t<data shape="4,5" element_type="f32" />\n'
-    b"\t\t\t<output>\n"
-    b'\t\t\t\t<port id="0" precision="FP32" names="data">\n'
-    b"\t\t\t\t\t<dim>4</dim>\n\t\t\t\t\t<dim>5</dim>\n"
-    b"\t\t\t\t</port>\n"
-    b"\t\t\t</output>\n"
-    b"\t\t</layer>\n"
-    b'\t\t<layer id="1" name="rows" type="Parameter" version="opset1">\n'
-    b'\t\t\t<data shape="?,5" element_type="f32" />\n'
-    b"\t\t\t<output>\n"
-    b'\t\t\t\t<port id="0" precision="FP32" names="rows">\n'
-    b"\t\t\t\t\t<dim>-1</dim>\n\t\t\t\t\t<dim>5</dim>\n"
-    b"\t\t\t\t</port>\n"
-    b"\t\t\t</output>\n"
-    b"\t\t</layer>\n"
-    b'\t\t<layer id="2" name="indices" type="Const" version="opset1">\n'
-    b'\t\t\t<data element_type="i64" shape="2" offset="8" size="16" />\n'
-    b"\t\t\t<output>\n"
-    b'\t\t\t\t<port id="0" precision="I64">\n'
-    b"\t\t\t\t\t<dim>2</dim>\n"
-    b"\t\t\t\t</port>\n"
-    b"\t\t\t</output>\n"
-    b"\t\t</layer>\n"
-    b'\t\t<layer id="3" name="axis" type="Const" version="opset1">\n'
-    b'\t\t\t<data element_type="i64" shape="" offset="0" size="8" />\n'
-    b"\t\t\t<output>\n"
-    b'\t\t\t\t<port id="0" precision="I64" />\n'
-    b"\t\t\t</output>\n"
-    b"\t\t</layer>\n"
-    + b"".join(
-        b'\t\t<layer id="%d" name="%b" type="ScatterUpdate" version="opset3">\n'
-        b"\t\t\t<rt_info>\n"
-        b'\t\t\t\t<attribute name="fused_names" version="0" value="%b" />\n'
-        b"\t\t\t</rt_info>\n"
-        b"\t\t\t<input>\n"
-        b'\t\t\t\t<port id="0" precision="FP32">\n\t\t\t\t\t<dim>4</dim>\n\t\t\t\t\t<dim>5</dim>\n\t\t\t\t</port>\n'
-        b'\t\t\t\t<port id="1" precision="I64">\n\t\t\t\t\t<dim>2</dim>\n\t\t\t\t</port>\n'
-        b'\t\t\t\t<port id="2" precision="FP32">\n\t\t\t\t\t<dim>-1</dim>\n\t\t\t\t\t<dim>5</dim>\n\t\t\t\t</port>\n'
-        b'\t\t\t\t<port id="3" precision="I64" />\n'
-        b"\t\t\t</input>\n"
-        b"\t\t\t<output>\n"
-        b'\t\t\t\t<port id="4" precision="FP32" names="%b">\n'
-        b"\t\t\t\t\t<dim>4</dim>\n\t\t\t\t\t<dim>5</dim>\n"
-        b"\t\t\t\t</port>\n"
-        b"\t\t\t</output>\n"
-        b"\t\t</layer>\n" % (id, name, name, name)
-        for id, name in ((4, b"first"), (5, b"second"))
-    )
-    + b'\t\t<layer id="7" name="result" type="Result" version="opset1">\n'
-    b"\t\t\t<input>\n"
-    b'\t\t\t\t<port id="0" precision="FP32">\n'
-    b"\t\t\t\t\t<dim>4</dim>\n\t\t\t\t\t<dim>5</dim>\n"
-    b"\t\t\t\t</port>\n"
-    b"\t\t\t</input>\n"
-    b"\t\t</layer>\n"
-    b"\t</layers>\n"
-    b"\t<edges>\n"
-    b'\t\t<edge from-layer="0" from-port="0" to-layer="4" to-port="0" />\n'
-    b'\t\t<edge from-layer="1" from-port="0" to-layer="4" to-port="2" />\n'
-    b'\t\t<edge from-layer="1" from-port="0" to-layer="5" to-port="2" />\n'
-    b'\t\t<edge from-layer="2" from-port="0" to-layer="4" to-port="1" />\n'
-    b'\t\t<edge from-layer="2" from-port="0" to-layer="5" to-port="1" />\n'
-    b'\t\t<edge from-layer="3" from-port="0" to-layer="4" to-port="3" />\n'
-    b'\t\t<edge from-layer="3" from-port="0" to-layer="5" to-port="3" />\n'
-    b'\t\t<edge from-layer="4" from-port="4" to-layer="5" to-port="0" />\n'
-    b'\t\t<edge from-layer="5" from-port="4" to-layer="7" to-port="0" />\n'
-    b"\t</edges>\n"
-    b"\t<rt_info />\n"
-    b"</net>\n"
-)
+TWO = Path(__file__).with_name("two.xml").read_bytes()
 """Two ScatterUpdate, one behind the other, written as `save_model` does."""
-
-FIRST_DIFF = """\
--		<layer id="4" name="first" type="ScatterUpdate" version="opset3">
-+		<layer id="8" name="first/axes" type="Const" version="opset1">
-+			<data element_type="i64" shape="1" offset="64" size="8" />
-+			<output>
-+				<port id="0" precision="I64">
-+					<dim>1</dim>
-+				</port>
-+			</output>
-+		</layer>
-+		<layer id="9" name="first/indices_unsqueezed" type="Unsqueeze" version="opset1">
-+			<input>
-+				<port id="0" precision="I64">
-+					<dim>2</dim>
-+				</port>
-+				<port id="1" precision="I64">
-+					<dim>1</dim>
-+				</port>
-+			</input>
-+			<output>
-+				<port id="2" precision="I64">
-+					<dim>2</dim>
-+					<dim>1</dim>
-+				</port>
-+			</output>
-+		</layer>
-+		<layer id="4" name="first" type="ScatterNDUpdate" version="opset4">
-+					<dim>1</dim>
--				<port id="3" precision="I64" />
--		<edge from-layer="2" from-port="0" to-layer="4" to-port="1" />
-+		<edge from-layer="2" from-port="0" to-layer="9" to-port="0" />
-+		<edge from-layer="8" from-port="0" to-layer="9" to-port="1" />
-+		<edge from-layer="9" from-port="2" to-layer="4" to-port="1" />
--		<edge from-layer="3" from-port="0" to-layer="4" to-port="3" />
-"""
 
 
 def one_of_two(make: Callable[[Node], Fragment], name: str = "first") -> tuple[str, bytes]:
@@ -175,7 +65,10 @@ def one_of_two(make: Callable[[Node], Fragment], name: str = "first") -> tuple[s
 
 def test_the_diff_shows_the_conversion_and_nothing_more() -> None:
     text, appended = one_of_two(as_tuples)
-    assert list(outside_lines(TWO.decode(), text)) == FIRST_DIFF.splitlines()
+    assert (
+        list(outside_lines(TWO.decode(), text))
+        == Path(__file__).with_name("two_first.diff").read_text().splitlines()
+    )
     assert appended == (-1).to_bytes(8, "little", signed=True)
 
 
@@ -265,25 +158,6 @@ def test_more_inputs_take_ids_that_no_port_has() -> None:
         '<edge from-layer="8" from-port="0" to-layer="5" to-port="6" />',
     ]
     assert appended == bytes([2, *[0] * 7, 3, *[0] * 7])
-
-
-def test_inputs_that_change_places_keep_the_ports_that_look_the_same() -> None:
-    def turned(node: Node) -> Fragment:
-        data, indices, updates, axis = given(node)
-        return Fragment(
-            (data, indices, updates, axis),
-            [new("x", node.type, "opset3", (updates, axis, data, indices), node.outputs[0])],
-        )
-
-    text, _ = one_of_two(turned)
-    assert "".join(line + "\n" for line in outside_lines(TWO.decode(), text)).count("edge") == 8
-    again = load(text.encode())
-    before = load(TWO)
-    (old, now) = (next(model.walk(SCATTER)) for model in (before, again))
-    assert [one.value.name for one in now.inputs if one.value] == ["rows", "axis", "data", "indices"]
-    assert [one.stored_shape for one in now.inputs] == [
-        [one.stored_shape for one in old.inputs][number] for number in (2, 3, 0, 1)
-    ]
 
 
 def test_an_input_given_twice_keeps_its_edges() -> None:
@@ -624,8 +498,6 @@ def test_constants_need_no_bin_if_there_are_none_yet(tmp_path: Path) -> None:
 
 # New constants.
 
-TYPES = sorted(name for name in OPENVINO_TYPES if dtype(ELEMENT_TYPES[name]) is not None and name != "string")
-
 
 def write_constants(folder: Path, values: dict[str, tuple[str, Any]]) -> tuple[list[Node], bytes]:
     """Write constants into an IR; return their layers as they are read again, and the new bytes."""
@@ -647,24 +519,6 @@ def write_constants(folder: Path, values: dict[str, tuple[str, Any]]) -> tuple[l
     return [
         node for node in again.walk(frozenset({"Const"})) if node.name.startswith("first/")
     ], written.appended
-
-
-@pytest.mark.parametrize("type", TYPES)
-@pytest.mark.parametrize("shape", [(), (1,), (5,), (2, 3), (0, 3)])
-def test_constants_are_read_as_they_were_given(type: str, shape: tuple[int, ...], tmp_path: Path) -> None:
-    wanted = dtype(ELEMENT_TYPES[type])
-    array = np.arange(np.prod(shape)).reshape(shape).astype(wanted)
-    ((node,), appended) = write_constants(tmp_path, {"c": (type, array)})
-    (found,) = node.outputs
-    assert found.constant is not None
-    loaded = found.constant.load()
-    assert loaded is not None
-    assert found.shape == found.stored_shape or shape == ()
-    assert found.element_type is found.stored_type is ELEMENT_TYPES[type]
-    assert loaded.dtype == wanted
-    assert loaded.shape == shape
-    assert loaded.tobytes() == array.tobytes()
-    assert len(appended) == max(ELEMENT_TYPES[type].byte_size(array.size), 1)
 
 
 @pytest.mark.parametrize(

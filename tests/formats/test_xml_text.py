@@ -12,7 +12,7 @@ from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.formats import detect
 from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.openvino.reader import read
-from ir_scatter.formats.openvino.xml_text import XmlText, shown
+from ir_scatter.formats.openvino.xml_text import XmlText
 from tests.formats.ir_files import SIMPLE, check, codes, layer, needs_models, net, port, real_models, write
 
 Place = tuple[int | None, int | None]
@@ -75,19 +75,6 @@ def test_places_are_those_of_expat(parts: list[str], seed: int) -> None:
 @pytest.mark.parametrize("path", real_models(200_000), ids=lambda path: path.parent.name)
 def test_places_in_real_models(path: Path) -> None:
     demand_places(path.read_bytes(), 0)
-
-
-def test_places_past_line_70_000(tmp_path: Path) -> None:
-    filler = "".join(layer(id, "Other", name="é") + "\n\n\n" for id in range(20_000))
-    last = '\t\té <?x?><layer id="99999" name="s" type="ScatterUpdate" version="opset3"/>\n'
-    path = write(tmp_path, net(filler + last))
-    found = check(path).result
-    assert found is not None
-    assert found.scatter_nodes == 1
-    expected = 3 + 80_000 + 1, 10
-    assert expected[0] > 70_000
-    assert {(one.location.line, one.location.column) for one in found.diagnostics} == {expected}
-    assert found.lines[expected[0]] == last.rstrip("\n")
 
 
 def test_places_of_edges(tmp_path: Path) -> None:
@@ -271,13 +258,3 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         detect("m", raw)
         with pytest.raises(UnreadableModel):
             read("m.xml", raw, ReadOptions(has_folder=False))
-
-
-def test_lines_that_are_not_there() -> None:
-    text = XmlText("m.xml", b"<net>\n</net>")
-    assert [text.line(number) for number in (1, 2, 3, 9)] == ["<net>", "</net>", "", ""]
-
-
-def test_what_messages_show() -> None:
-    assert shown("short") == "short"
-    assert shown("x" * 50) == "x" * 40 + "..."
