@@ -2,8 +2,7 @@
 
 import filecmp
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,39 +78,32 @@ def commit(files: Files, path: Path, *, overwrite: bool) -> tuple[str, ...]:
             outputs.append(output)
         elif output.path == path or not _is_copy(output):
             raise UsageError(f"{output.path} exists, expected a path that is free, or to overwrite it")
-    with _folders(files.folders):
-        return replace_files(outputs)
-
-
-def _is_copy(output: Output) -> bool:
-    """Tell whether a file beside the model holds already what is to be written."""
-    if output.copied is None or output.content or not output.path.is_file():
-        return False
-    try:
-        return filecmp.cmp(output.copied, output.path, shallow=False)
-    except OSError:
-        return False
-
-
-@contextmanager
-def _folders(wanted: Sequence[Path]) -> Iterator[None]:
-    """Make folders, and remove them again if what is to stand in them cannot be written."""
-    made: list[Path] = []
-    try:
-        for folder in wanted:
+    with ExitStack() as made:  # folders go again if what is to stand in them cannot be written
+        for folder in files.folders:
             if not folder.is_dir():
                 try:
                     folder.mkdir()
                 except OSError as error:
                     reason = (error.strerror or str(error)).lower()
                     raise CannotWrite(f"the folder {folder} cannot be made: {reason}") from None
-                made.append(folder)
-        yield
-    except CannotWrite:
-        for folder in reversed(made):
-            with suppress(OSError):
-                folder.rmdir()
-        raise
+                made.callback(_remove, folder)
+        finished = replace_files(outputs)
+        made.pop_all()
+    return finished
+
+
+def _remove(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _is_copy(output: Output) -> bool:
+    if output.copied is None or output.content or not output.path.is_file():
+        return False
+    try:
+        return filecmp.cmp(output.copied, output.path, shallow=False)
+    except OSError:
+        return False
 
 
 def source_files(model: Model) -> list[Path]:

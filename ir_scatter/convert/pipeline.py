@@ -65,7 +65,6 @@ def run(
     cases: int,
     seed: int,
 ) -> Conversion:
-    """Convert a model; see `ir_scatter.convert`."""
     for text in (assume := tuple(assume)):
         if text not in list(Condition):
             raise UsageError(f"{text!r} cannot be assumed, expected one of {', '.join(Condition)}")

@@ -35,13 +35,9 @@ All other conditions they meet alike, if their indices have no faults or are the
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rewritten:
-    """One node, rewritten.
+    """One node, rewritten; nodes that look the same share a fragment.
 
-    Attributes:
-        fragment: what replaces it; nodes that look the same share one.
-        way: the rewrites, in order.
-        assumptions: the promises that it stands on.
-        is_bound: whether it is made of the numbers of constant indices, and right for no others.
+    If it `is_bound`, it is made of the numbers of constant indices, and right for no others.
     """
 
     fragment: Fragment

@@ -82,7 +82,6 @@ class View:
 
     @property
     def reduction(self) -> Reduction:
-        """How updates meet old values; a node with a word that means nothing is not rewritten."""
         assert self.site.reduction is not None
         return self.site.reduction
 

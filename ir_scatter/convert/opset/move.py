@@ -42,13 +42,7 @@ class Obstacle(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Move:
-    """A model's way to another opset.
-
-    Attributes:
-        opset: where it goes.
-        obstacles: what stands in the way; the move may be applied only if there is nothing.
-        changes: the nodes that become other nodes, in the order of the file.
-    """
+    """A model's way to another opset: nodes that become other ones; none may stand in the way."""
 
     opset: int
     obstacles: tuple[Obstacle, ...]
@@ -56,7 +50,6 @@ class Move:
 
     @property
     def changed(self) -> int:
-        """The number of nodes that become other nodes."""
         return sum(map(len, self.changes.values()))
 
     def apply(self, proto: ModelProto) -> None:
@@ -126,8 +119,6 @@ def lowest_opset(model: Model, at_least: int, *, ignore: Collection[Node] = ()) 
 
 
 class _Planner:
-    """Collects changes and obstacles."""
-
     def __init__(self, target: int, ignored: frozenset[int]) -> None:
         self.target, self.ignored = target, ignored
         self.obstacles: list[Obstacle] = []
@@ -189,18 +180,15 @@ class Step(NamedTuple):
 
     @property
     def key(self) -> tuple[str, int]:
-        """What the tables call it."""
         return self.older.name, self.newer.since_version
 
     @property
     def only_widens(self) -> bool:
-        """Whether every node keeps its meaning in the newer version."""
         type, version = self.key
         return type in WIDENED.get(version, ())
 
     @property
     def is_known(self) -> bool:
-        """Whether the two versions were compared."""
         has_adapters = any((*self.key, up) in ADAPTERS for up in (True, False))
         return self.only_widens or has_adapters or self.key in INCOMPATIBLE or self.key in NO_WAY_BACK
 
@@ -216,13 +204,11 @@ class VersionPath:
 
     @cached_property
     def new_attributes(self) -> frozenset[str]:
-        """The attributes that the version at the start does not know, and another one does."""
         known = frozenset().union(*(schema.attributes for step in self.steps for schema in step))
         return known - self.start.attributes.keys()
 
     @cached_property
     def lost_attributes(self) -> frozenset[str]:
-        """The attributes that the version at the start knows, and the one at the end does not."""
         return frozenset(self.start.attributes) - self.end.attributes.keys()
 
     @cached_property
