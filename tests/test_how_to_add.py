@@ -168,10 +168,10 @@ def test_a_rewrite_is_a_file(house: House) -> None:
         "from ir_scatter.ops.scatter_openvino import SCATTER_UPDATE\n"
         "from ir_scatter.rewrites.base import between\n\n\n"
         "def _written(view, build, target):\n"
-        "    axis = view.site.axis\n"
+        "    axis = view.scatter.axis\n"
         "    return build.scatter(target, view.data, view.indices, view.updates, axis=axis)\n\n\n"
         "def _is_known(view, target):\n"
-        "    return view.site.axis is None\n\n\n"
+        "    return view.scatter.axis is None\n\n\n"
         'REWRITES = between("axis-written", [(SCATTER_UPDATE, SCATTER_UPDATE)], _written,\n'
         '    is_done=_is_known, conditions="a known axis")\n',
     )

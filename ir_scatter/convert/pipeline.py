@@ -32,17 +32,17 @@ class _Candidate(NamedTuple):
 
     Attributes:
         node: in a function that of the definition.
-        sites: the node seen by role, once for each signature of the function that it is in; where
+        scatters: the node seen by role, once for each signature of the function that it is in; where
             they do not look alike, what is known whatever the signature comes first.
     """
 
     node: Node
-    sites: tuple[ScatterNode, ...]
+    scatters: tuple[ScatterNode, ...]
 
     @property
     def spec(self) -> OpSpec | None:
         """Its row, None if its opset does not contain it."""
-        return self.sites[0].lookup.spec
+        return self.scatters[0].lookup.spec
 
     @property
     def key(self) -> OpKey | None:
@@ -77,19 +77,19 @@ def run(
             source_files(known)  # what is copied later must still be the same as now
         rewriter = Rewriter(known, promises)
         tasks, final = _plan(rewriter, to, sources, nodes, opset)
-        for (node, sites), target, own in tasks:
-            outcome = rewriter.rewrite(sites, target, own)
+        for (node, scatters), target, own in tasks:
+            outcome = rewriter.rewrite(scatters, target, own)
             if isinstance(outcome, Rewritten) and cases > 0:
                 from ir_scatter.convert.proof import prove
 
                 if outcome not in proofs:
-                    proofs[outcome] = prove(rewriter, sites[0], outcome, own, cases, seed)
+                    proofs[outcome] = prove(rewriter, scatters[0], outcome, own, cases, seed)
                 proof = proofs[outcome]
                 if isinstance(proof, Refusal):
                     outcome = proof
                 else:
                     verified.append(Verified(node, proof))
-            spec = sites[0].lookup.spec
+            spec = scatters[0].lookup.spec
             key = None if spec is None else spec.key
             if isinstance(outcome, Refusal):
                 why, place = (outcome.code, outcome.message), node.location
@@ -191,7 +191,9 @@ def _rows_for(
 def _candidates(rewriter: Rewriter) -> list[_Candidate]:
     """Return every scatter node, in the order of the file."""
     model = rewriter.model
-    found = [_Candidate(site.node, (site,)) for site in scatter_nodes(model.graph, rewriter.check.facts)]
+    found = [
+        _Candidate(scatter.node, (scatter,)) for scatter in scatter_nodes(model.graph, rewriter.check.facts)
+    ]
     for function in model.functions:
         found += _of_function(rewriter, function)
     return found
@@ -201,22 +203,22 @@ def _of_function(rewriter: Rewriter, function: Function) -> Iterator[_Candidate]
     types = scatter_types(rewriter.model.domain)
     walks = [list(instance.walk(types)) for instance in function.instances]
     for number, node in enumerate(function.definition.walk(types)):
-        own = rewriter.site(node)
-        sites = [rewriter.site(walk[number]) for walk in walks if number < len(walk)]
-        known = [site for site in sites if site is not None]
+        own = rewriter.scatter(node)
+        scatters = [rewriter.scatter(walk[number]) for walk in walks if number < len(walk)]
+        known = [scatter for scatter in scatters if scatter is not None]
         if own is None:
             continue
-        if not known or any(_looks(site) != _looks(known[0]) for site in known):
+        if not known or any(_looks(scatter) != _looks(known[0]) for scatter in known):
             known.insert(0, own)
         yield _Candidate(node, tuple(known))
 
 
-def _looks(site: ScatterNode) -> object:
+def _looks(scatter: ScatterNode) -> object:
     """Return what decides the form of a node; what is not known to be like another one is like no other."""
-    key = signature(site)
+    key = signature(scatter)
     if key is None:
-        return site
-    array, proven = site.index_array, [judge(condition, site) for condition in Condition]
+        return scatter
+    array, proven = scatter.index_array, [judge(condition, scatter) for condition in Condition]
     return key, None if array is None else array.tobytes(), proven
 
 

@@ -33,7 +33,7 @@ _SMALL = 8
 
 
 def prove(
-    rewriter: Rewriter, site: ScatterNode, rewritten: Rewritten, opset: int | None, cases: int, seed: int
+    rewriter: Rewriter, scatter: ScatterNode, rewritten: Rewritten, opset: int | None, cases: int, seed: int
 ) -> int | Refusal:
     """Return on how many cases both forms give the same.
 
@@ -42,13 +42,13 @@ def prove(
     own inputs would take too much memory, a node with smaller ones stands for it.
     """
     try:
-        return _prove(rewriter, site, rewritten, cases, seed)
+        return _prove(rewriter, scatter, rewritten, cases, seed)
     except TooLarge as error:
         problem = Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
-    view, promises = View(site, rewriter.promises), rewriter.promises
+    view, promises = View(scatter, rewriter.promises), rewriter.promises
     proven = {condition for condition in Condition if view.proof(condition).verdict is Verdict.PROVEN}
     other = Rewriter(rewriter.model, replace(promises, conditions=promises.conditions | proven))
-    like = other.site(_with_unknown_sizes(site).nodes[0])
+    like = other.scatter(_with_unknown_sizes(scatter).nodes[0])
     assert like is not None
     form = other.along(like, rewritten.way, opset)
     try:
@@ -58,24 +58,24 @@ def prove(
 
 
 def _prove(
-    rewriter: Rewriter, site: ScatterNode, rewritten: Rewritten, cases: int, seed: int
+    rewriter: Rewriter, scatter: ScatterNode, rewritten: Rewritten, cases: int, seed: int
 ) -> int | Refusal:
     promises = rewriter.promises
-    constraint = _constraint(rewritten, View(site, promises))
+    constraint = _constraint(rewritten, View(scatter, promises))
     random, done, elements = np.random.default_rng(seed), 0, 0
     for number in range(cases):
         if done and elements > MOST_ELEMENTS:
             break  # large nodes get one case
         try:
             keeps = rewritten.is_bound or done == 0
-            given = draw_inputs(random, site, constraint, number, keeps_constants=keeps)
+            given = draw_inputs(random, scatter, constraint, number, keeps_constants=keeps)
         except Misfit:
             return Refusal(Reason.BREAKS_RULES, "no legal shapes were found that the node can have")
         except TooLarge:
             raise
         except NoInputs as error:
             return Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
-        difference = _difference(rewritten.fragment, site, given, promises)
+        difference = _difference(rewritten.fragment, scatter, given, promises)
         if difference:
             return Refusal(Reason.NOT_EQUAL, f"{difference} (case {done} of seed {seed})")
         done += 1
@@ -93,7 +93,7 @@ def _constraint(rewritten: Rewritten, view: View) -> IndexConstraint:
     )
 
 
-def _with_unknown_sizes(site: ScatterNode) -> Fragment:
+def _with_unknown_sizes(scatter: ScatterNode) -> Fragment:
     """Return a node like another one whose inputs are no constants, and whose sizes are small or unknown."""
 
     def unknown(shape: Shape) -> Shape:
@@ -101,23 +101,23 @@ def _with_unknown_sizes(site: ScatterNode) -> Fragment:
             return None
         return tuple(dim if isinstance(dim, int) and dim <= _SMALL else UNKNOWN_DIM for dim in shape)
 
-    shapes = {Role.DATA: site.data_shape, Role.INDICES: site.indices_shape}
-    shapes[Role.UPDATES] = site.updates.shape if site.updates else None
+    shapes = {Role.DATA: scatter.data_shape, Role.INDICES: scatter.indices_shape}
+    shapes[Role.UPDATES] = scatter.updates.shape if scatter.updates else None
     given, known = list[Value | None](), dict[int, Value]()
-    for port, input in zip(site.spec.ports, site.node.inputs, strict=False):
+    for port, input in zip(scatter.spec.ports, scatter.node.inputs, strict=False):
         value = input.value
         if value is not None and id(value) not in known:
             is_other = port.role in shapes
             shape = unknown(shapes.get(port.role))
             known[id(value)] = Value("input", value.element_type, shape) if is_other else value
         given.append(None if value is None else known[id(value)])
-    return fragment_of(site, given, unknown(site.data_shape))
+    return fragment_of(scatter, given, unknown(scatter.data_shape))
 
 
-def _difference(fragment: Fragment, site: ScatterNode, given: Given, promises: Promises) -> str:
+def _difference(fragment: Fragment, scatter: ScatterNode, given: Given, promises: Promises) -> str:
     """Return how the new form differs from the old one, "" if it does not."""
     try:
-        expected = evaluate_detailed(str(site.spec.key), **given.arguments)
+        expected = evaluate_detailed(str(scatter.spec.key), **given.arguments)
         found = run_fragment(fragment, given.inputs, wraps=promises.keeps_negative)
     except Error as error:
         return f"could not be computed: {error}"

@@ -40,7 +40,7 @@ class View:
         numbers_of: inputs whose numbers, not only what holds for them, the rewritten form is made of.
     """
 
-    site: ScatterNode
+    scatter: ScatterNode
     promises: Promises = Promises()
     relied_on: set[Condition] = field(default_factory=set)
     judged: dict[Condition, Proof] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class View:
     def proof(self, condition: Condition) -> Proof:
         """Return what the file says of a condition."""
         if condition not in self._proofs:
-            self._proofs[condition] = judge(condition, self.site)
+            self._proofs[condition] = judge(condition, self.scatter)
         proof = self._proofs[condition]
         self.judged.setdefault(condition, proof)
         return proof
@@ -70,7 +70,7 @@ class View:
 
     def index_numbers(self) -> "Array | None":
         """Return the numbers of constant indices; what is made of them is right for no others."""
-        array = self.site.index_array
+        array = self.scatter.index_array
         if array is not None:
             self.numbers_of.add(Role.INDICES)
         return array
@@ -82,13 +82,13 @@ class View:
 
     @property
     def reduction(self) -> Reduction:
-        assert self.site.reduction is not None
-        return self.site.reduction
+        assert self.scatter.reduction is not None
+        return self.scatter.reduction
 
     @property
     def keeps_initial(self) -> bool:
         """Tell whether the old value takes part in the reduction."""
-        is_dropped = self.site.attribute("use_init_val") is False and self.reduction is not Reduction.NONE
+        is_dropped = self.scatter.attribute("use_init_val") is False and self.reduction is not Reduction.NONE
         return not is_dropped
 
     @property
@@ -104,24 +104,24 @@ class View:
         return self._value(Role.UPDATES)
 
     def _value(self, role: Role) -> Value:
-        operand = self.site.operand(role)
+        operand = self.scatter.operand(role)
         assert operand is not None
         return operand.value
 
     @property
     def given_axis(self) -> Value | int:
         """The axis as the node has it: an input, or else the number that is written."""
-        operand = self.site.operand(Role.AXIS)
-        return operand.value if operand else self.site.written_axis or 0
+        operand = self.scatter.operand(Role.AXIS)
+        return operand.value if operand else self.scatter.written_axis or 0
 
     @property
     def depth(self) -> int | None:
         """How many dimensions of data each tuple counts on; told by the ranks if nothing else does."""
         shapes = [value.shape for value in (self.data, self.indices, self.updates)]
-        if self.site.depth is not None or None in shapes:
-            return self.site.depth
+        if self.scatter.depth is not None or None in shapes:
+            return self.scatter.depth
         data, indices, updates = (len(shape or ()) for shape in shapes)
-        if indices == 1 and updates and self.site.spec.scalar_updates:
+        if indices == 1 and updates and self.scatter.spec.scalar_updates:
             return None  # one tuple of any length may name one element
         depth = indices - 1 + data - updates
         return depth if 0 <= depth <= data else None

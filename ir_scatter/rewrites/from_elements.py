@@ -62,7 +62,7 @@ def _to_slices(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
 
 def _uncovered(view: View) -> Refusal | None:
     """Refuse indices that are known not to reach every position of another axis, or to have none."""
-    data, indices, axis = view.data.shape, view.indices.shape, view.site.axis
+    data, indices, axis = view.data.shape, view.indices.shape, view.scatter.axis
     if data is None or indices is None or len(data) != len(indices):
         return None
     dims = [*enumerate(zip(data, indices, strict=True))]
@@ -81,7 +81,7 @@ def _uncovered(view: View) -> Refusal | None:
 
 def _one_list(view: View, build: Builder) -> Value:
     """Return the indices at the first position of every other axis."""
-    indices, axis, shape = view.indices, view.site.axis, view.indices.shape
+    indices, axis, shape = view.indices, view.scatter.axis, view.indices.shape
     if shape is not None and axis is not None:
         others = [place for place in range(len(shape)) if place != axis]
         if not others:
@@ -152,7 +152,7 @@ def _joined(view: View, build: Builder, *, are_slices: bool) -> Value | Refusal:
     """
     if view.reduction is Reduction.NONE or not view.keeps_initial:
         return view.updates
-    axis, places = view.site.axis, _places(view, build)
+    axis, places = view.scatter.axis, _places(view, build)
     shorter = [] if are_slices or axis is None else _shorter(view, axis)
     if axis is not None and (build.domain == ONNX or not shorter):
         reached = _reached(view, build, axis, shorter)

@@ -14,7 +14,7 @@ from ir_scatter.rewrites.pieces import along, axis_mask, axis_of, is_first, posi
 
 def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
     numbers = _positions(view, build)
-    if view.site.attribute("mode") == "circular":
+    if view.scatter.attribute("mode") == "circular":
         numbers = build.binary("FloorMod", numbers, size_on_axis(view, build), "positions_wrapped")
     dims = build.shape_of(view.updates, "updates_shape")
     indices = build.broadcast(numbers, dims, "indices", view.updates.shape)
@@ -23,7 +23,7 @@ def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
 
 def _positions(view: View, build: Builder) -> Value:
     """Return the position of each new element: [batch, 1, .., length, .., 1], or 1 for batch."""
-    axis, shape = view.site.axis, view.updates.shape
+    axis, shape = view.scatter.axis, view.updates.shape
     length = None if shape is None or axis is None else shape[axis]
     if isinstance(length, int):
         stop = build.constant(length, "length")
@@ -35,14 +35,14 @@ def _positions(view: View, build: Builder) -> Value:
         return _positions_of_any_rank(view, build, run)
     rank = len(view.data.shape)
     column = build.unsqueeze(run, [place for place in range(rank) if place != axis], "run_unsqueezed")
-    if view.site.indices is None:
+    if view.scatter.indices is None:
         return column
     return build.binary("Add", build.unsqueeze(view.indices, range(1, rank), "starts"), column, "positions")
 
 
 def _positions_of_any_rank(view: View, build: Builder, run: Value) -> Value:
     column = along(build, axis_mask(view, build), run, "run_column")
-    if view.site.indices is None:
+    if view.scatter.indices is None:
         return column
     starts = along(build, is_first(build, positions(view, build)), view.indices, "starts")
     return build.binary("Add", starts, column, "positions")

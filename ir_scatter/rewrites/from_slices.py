@@ -45,7 +45,7 @@ def _flat_indices(view: View, build: Builder) -> Value:
 
 def _flat_updates(view: View, build: Builder) -> Value:
     """Return updates with one dimension, on the axis, in the place of those of indices."""
-    shape, axis, updates = view.indices.shape, view.site.axis, view.updates
+    shape, axis, updates = view.indices.shape, view.scatter.axis, view.updates
     if shape is not None and len(shape) == 1:
         return updates
     if shape == () and axis is not None:
@@ -59,7 +59,7 @@ def _flat_updates(view: View, build: Builder) -> Value:
 
 
 def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
-    updates, axis, shape = _flat_updates(view, build), view.site.axis, view.data.shape
+    updates, axis, shape = _flat_updates(view, build), view.scatter.axis, view.data.shape
     if axis is None or shape is None:  # indices along the axis, with 1 on all other axes
         column = along(build, axis_mask(view, build), view.indices, "indices_column")
     elif _is_flat(view, target):
@@ -74,9 +74,9 @@ def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
 
 
 def _to_tuples(view: View, build: Builder, target: OpSpec) -> Value:
-    axis, shape, index_shape = view.site.axis, view.data.shape, view.indices.shape
+    axis, shape, index_shape = view.scatter.axis, view.data.shape, view.indices.shape
     data, indices, updates = view.data, view.indices, view.updates
-    is_on_first = axis == 0 or (axis is None and view.site.written_axis == 0)
+    is_on_first = axis == 0 or (axis is None and view.scatter.written_axis == 0)
     if is_on_first and index_shape is not None:
         return _scattered(build, target, data, indices, updates)
     if axis is not None and shape is not None and index_shape is not None:

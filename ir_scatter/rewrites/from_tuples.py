@@ -83,7 +83,7 @@ def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
         if isinstance(found, Refusal):
             return found
         updates, reduction = found, Reduction.NONE
-    if must_be_non_negative(view, target) and view.site.depth != 0:
+    if must_be_non_negative(view, target) and view.scatter.depth != 0:
         indices = from_front(build, indices, _front_dims(view, build))
     return build.scatter(target, view.data, indices, updates, reduction)
 

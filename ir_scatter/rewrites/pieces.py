@@ -34,8 +34,8 @@ def _rank_of_data(view: View, build: Builder) -> Value:
 
 def axis_of(view: View, build: Builder) -> Value:
     """Return the axis counted from 0: a constant, or computed where axis or rank are not known."""
-    written = view.site.written_axis
-    known = written if view.site.axis is None else view.site.axis
+    written = view.scatter.written_axis
+    known = written if view.scatter.axis is None else view.scatter.axis
     if known is not None and known >= 0:
         return build.constant(known, "axis")
     rank = _rank_of_data(view, build)
@@ -69,7 +69,7 @@ def is_first(build: Builder, places: Value) -> Value:
 
 def size_on_axis(view: View, build: Builder) -> Value:
     """Return the size of data on the axis as a scalar."""
-    axis, shape = view.site.axis, view.data.shape
+    axis, shape = view.scatter.axis, view.data.shape
     if axis is not None and shape is not None and isinstance(shape[axis], int):
         return build.constant(shape[axis], "size")
     return build.gather(build.shape_of(view.data, "data_shape"), axis_of(view, build), 0, "size", ())
@@ -144,7 +144,7 @@ def coordinates(view: View, build: Builder, indices: Value) -> tuple[Value, Valu
     stands for them.
     """
     indices = build.convert(indices, I64, "indices_i64")
-    axis, shape, data = view.site.axis, view.indices.shape, view.data.shape
+    axis, shape, data = view.scatter.axis, view.indices.shape, view.data.shape
     if shape is None and data is not None:
         shape = (UNKNOWN_DIM,) * len(data)
     if axis is None or shape is None:

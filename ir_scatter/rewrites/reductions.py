@@ -163,7 +163,7 @@ def _each_once(view: View, build: Builder) -> Value | None:
     """Return the targets of constant indices, each once; None if none repeats or nobody can tell."""
     if view.proof(Condition.UNIQUE).verdict is Verdict.PROVEN:
         return None
-    array, axis, data = view.index_numbers(), view.site.axis, view.data.shape
+    array, axis, data = view.index_numbers(), view.scatter.axis, view.data.shape
     if array is None or axis is None or not 0 < array.size <= LARGEST_FOLDED:
         return None
     size = None if data is None else data[axis]

@@ -305,7 +305,7 @@ def test_real_models_one_by_one(add_rule: Callable[..., None]) -> None:
 
 def _unlucky(build: Any) -> Callable[[View, Builder, OpSpec], Value | Refusal]:
     def refuse_seven(view: View, builder: Builder, target: OpSpec) -> Value | Refusal:
-        array = view.site.index_array
+        array = view.scatter.index_array
         if array is not None and (array == 7).any():
             return Refusal(Reason.NOT_EQUAL, "7 is unlucky")
         found: Value | Refusal = build(view, builder, target)

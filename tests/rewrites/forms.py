@@ -82,7 +82,7 @@ def site_for(
         written = {
             name: str(value).lower() if isinstance(value, bool) else value for name, value in written.items()
         }
-    site = engine.site(make_site(spec, tuple(given), written).node)
+    site = engine.scatter(make_site(spec, tuple(given), written).node)
     assert site is not None
     return site
 
