@@ -1,4 +1,4 @@
-"""What each version of ONNX's operators changed, from the documents of both versions: the plain rows.
+"""What each version of ONNX's operators changed, from both documents: the versions that need no adapter.
 
 What nodes need on their way to another version is in `convert.opset.adapters`. A version that is neither
 there nor here was not compared with the one before it: nothing may be taken for granted.

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from ir_scatter import evaluate
 from ir_scatter.ops.kernels import reduce, targets
-from ir_scatter.ops.spec import Reduction
 from tests.ops import naive_scatter
 from tests.ops.scatter_cases import ROWS, Case, cases
 
@@ -87,48 +86,3 @@ def test_elements_that_nothing_hits_keep_their_bits(operator: str, choice: st.Da
         is_hit[position] = True
     found = evaluate(case.operator, **case.arguments())
     assert found[~is_hit].tobytes() == case.data[~is_hit].tobytes()
-
-
-COMMUTING = frozenset({Reduction.SUM, Reduction.PROD, Reduction.MIN, Reduction.MAX, Reduction.MEAN})
-
-
-@reducing_rows
-@given(choice=st.data())
-def test_a_permutation_of_updates_changes_no_integer(operator: str, choice: st.DataObject) -> None:
-    case = choice.draw(cases(ROWS[operator], COMMUTING))
-    if case.data.dtype.kind not in "iub" or case.indices.ndim == 0 or "reduction" not in case.attributes:
-        return
-    axis = 0 if case.axis is None else case.axis % case.data.ndim
-    is_tuples = case.spec.axis is None
-    if is_tuples and (case.indices.ndim < 2 or case.updates.ndim < 1):
-        return
-    along = 0 if is_tuples else axis
-    order = np.random.default_rng(1).permutation(case.indices.shape[along])
-    permuted = case.arguments() | {
-        "indices": case.indices.take(order, along),
-        "updates": case.updates.take(order, along),
-    }
-    assert np.array_equal(evaluate(case.operator, **permuted), evaluate(case.operator, **case.arguments()))
-
-
-@every_row
-def test_empty_indices_give_data(operator: str) -> None:
-    type, data = ROWS[operator].key.type, np.arange(12.0).reshape(3, 4)
-    shapes = {"ScatterUpdate": ((0,), (3, 0)), "TensorScatter": ((3,), (3, 0))}
-    default = ((0, 2), (0,)) if "ND" in type else ((3, 0), (3, 0))
-    indices, updates = shapes.get(type, default)
-    given = {"data": data, "indices": np.zeros(indices, np.int64), "updates": np.zeros(updates)}
-    found = evaluate(operator, **given, axis=None if "ND" in type else 1)
-    assert np.array_equal(found, data)
-
-
-@given(choice=st.data())
-def test_elements_equal_tuples_of_all_coordinates(choice: st.DataObject) -> None:
-    case = choice.draw(cases(ROWS["ScatterElements-18"]))
-    axis = 0 if case.axis is None else case.axis % case.data.ndim
-    grid = np.moveaxis(np.indices(case.indices.shape), 0, -1).copy()
-    grid[..., axis] = case.indices
-    reduction = case.attributes.get("reduction")
-    given = {"data": case.data, "indices": grid, "updates": case.updates, "reduction": reduction}
-    found, expected = evaluate("ScatterND-18", **given), evaluate(case.operator, **case.arguments())
-    assert not differences(found, expected).any()

@@ -40,26 +40,17 @@ def onnxruntime_types(spec: OpSpec, reduction: Reduction) -> frozenset[str]:
 def run_onnxruntime(case: Case) -> Array:
     """Run a model of the one node; bf16 goes in and comes out as f32, which holds it exactly."""
     import onnxruntime
+    from onnx import TensorProto, helper
 
     given = {Role.DATA: case.data, Role.INDICES: case.indices, Role.UPDATES: case.updates}
     feeds = {port.name: given[port.role] for port in case.spec.ports if given[port.role] is not None}
     narrow = [name for name, array in feeds.items() if array.dtype.name == "bfloat16"]
     feeds |= {name: feeds[name].astype(np.float32) for name in narrow}
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(
-        onnx_model(case, feeds, narrow), options, providers=["CPUExecutionProvider"]
-    )
-    found: Array = session.run(None, feeds)[0]
-    return found.astype(case.data.dtype) if narrow else found
-
-
-def onnx_model(case: Case, feeds: dict[str, Array], narrow: list[str]) -> bytes:
-    from onnx import TensorProto, helper
-
-    inputs = [
-        helper.make_tensor_value_info(name, onnx_number(array), array.shape) for name, array in feeds.items()
-    ]
+    types = {
+        name: TensorProto.STRING if array.dtype == object else helper.np_dtype_to_tensor_dtype(array.dtype)
+        for name, array in feeds.items()
+    }
+    inputs = [helper.make_tensor_value_info(name, types[name], array.shape) for name, array in feeds.items()]
     attributes = case.attributes | ({} if case.axis is None else {"axis": case.axis})
     names = [f"{name} in bf16" if name in narrow else name for name in feeds]
     nodes = [
@@ -68,17 +59,15 @@ def onnx_model(case: Case, feeds: dict[str, Array], narrow: list[str]) -> bytes:
     nodes.append(helper.make_node(case.spec.key.type, names, ["result"], **attributes))
     if narrow:
         nodes.append(helper.make_node("Cast", ["result"], ["in f32"], to=TensorProto.FLOAT))
-    last = nodes[-1].output[0]
-    output = helper.make_tensor_value_info(last, onnx_number(next(iter(feeds.values()))), None)
+    output = helper.make_tensor_value_info(nodes[-1].output[0], next(iter(types.values())), None)
     graph = helper.make_graph(nodes, "one", inputs, [output])
     opset = helper.make_opsetid("", int(case.spec.opsets[0]))
-    return bytes(helper.make_model(graph, opset_imports=[opset], ir_version=10).SerializeToString())
-
-
-def onnx_number(array: Array) -> int:
-    from onnx import TensorProto, helper
-
-    return int(TensorProto.STRING if array.dtype == object else helper.np_dtype_to_tensor_dtype(array.dtype))
+    model = helper.make_model(graph, opset_imports=[opset], ir_version=10).SerializeToString()
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    found: Array = session.run(None, feeds)[0]
+    return found.astype(case.data.dtype) if narrow else found
 
 
 def demand_agreement(case: Case, ours: DetailedResult, theirs: Array) -> None:
