@@ -41,8 +41,6 @@ LONG = (
     "formats/test_xml_index.py::test_real_models",
     "ops/test_kernels_onnx.py::test_every_case_of_the_package",
     "ops/test_kernels_runtimes.py",
-    "report/test_html.py::test_few_of_many",
-    "report/test_html.py::test_pictures_of_a_page",
     "rewrites/test_runtimes.py",
     "runners/test_broken_packages.py",
     "runners/test_ends_of_models.py",

@@ -70,30 +70,18 @@ def contents() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("spelled", SPELLINGS)
 @pytest.mark.parametrize(("command", "option"), COMMANDS)
-def test_the_model_is_no_output(
-    cli: Cli, outside: Path, command: str, option: str, spelled: Callable[[Path], Path]
-) -> None:
-    written = spelled(outside)
-    before = contents()
-    result = cli(command, outside, option, written)
-    assert result.code == 2
-    assert f"{option}: {written} is the model itself, expected another file" in " ".join(result.err.split())
-    assert contents() == before
-
-
-@pytest.mark.parametrize("spelled", SPELLINGS)
-@pytest.mark.parametrize(("command", "option"), COMMANDS)
-@pytest.mark.parametrize("kind", ["ir", "onnx"])
-def test_its_weights_are_no_output(
+@pytest.mark.parametrize("kind", ["model", "weights of onnx", "weights of ir"])
+def test_neither_the_model_nor_its_weights_are_an_output(
     cli: Cli, outside: Path, kind: str, command: str, option: str, spelled: Callable[[Path], Path]
 ) -> None:
-    model = copy_sample("kv_cache/decoder.xml", Path.cwd()) if kind == "ir" else outside
-    weights = Path("decoder.bin") if kind == "ir" else Path("weights")
-    written = spelled(weights)
+    model = copy_sample("kv_cache/decoder.xml", Path.cwd()) if kind == "weights of ir" else outside
+    files = {"model": model, "weights of onnx": Path("weights"), "weights of ir": Path("decoder.bin")}
+    written = spelled(files[kind])
     before = contents()
     result = cli(command, model, option, written)
     assert result.code == 2
-    assert f"{option}: {written} is " in " ".join(result.err.split())
+    what = "is the model itself, expected another file" if kind == "model" else "is "
+    assert f"{option}: {written} {what}" in " ".join(result.err.split())
     assert contents() == before
 
 
