@@ -51,8 +51,10 @@ def as_array(role: str, given: "ArrayLike") -> "Array":
         raise IllegalCase(f"{role} holds {error}", _CODES.get(role, "SCT201")) from None
     except Exception as error:
         raise UsageError(f"{role} cannot be read as an array: {error}") from None
-    if array.dtype.kind == "O":
-        _demand_text(role, array)
+    strange = set(map(type, array.reshape(-1).tolist())) - _TEXT_TYPES if array.dtype.kind == "O" else set()
+    if strange:
+        names = ", ".join(sorted(kind.__name__ for kind in strange))
+        raise UsageError(f"{role} holds objects of type {names}, expected numbers or text")
     return array
 
 
@@ -83,7 +85,7 @@ def read_array(given: Any) -> "Array":
     return numpy.array(numbers, numpy.int64 if low < 0 else numpy.uint64).reshape(whole.shape)
 
 
-def as_index_array(given: "ArrayLike") -> "Array":
+def _as_index_array(given: "ArrayLike") -> "Array":
     """Read indices as an array; an empty sequence without a type of its own holds whole numbers."""
     array = in_own_dtype(as_array("indices", given))
     if array.size == 0 and not hasattr(given, "dtype"):
@@ -97,10 +99,6 @@ def as_updates(given: "ArrayLike", data: "Array") -> "Array":
     The elements of a sequence without a type of its own take the type of data where that is exact
     for whole numbers, and as near as the type allows for others; not where it has no room for a number
     that is finite, or nothing for an infinity or NaN.
-
-    Args:
-        given: the argument.
-        data: in the own dtype of its element type.
     """
     array = in_own_dtype(as_array("updates", given))
     if array.dtype == data.dtype or hasattr(given, "dtype"):
@@ -114,27 +112,14 @@ def as_updates(given: "ArrayLike", data: "Array") -> "Array":
         return array
     with numpy.errstate(all="ignore"):
         converted = array.astype(data.dtype)
-        if _NUMBERS[own.kind] == 0:
-            return converted if _are_same(array, converted, wanted) else array
+        if _NUMBERS[own.kind] == 0:  # Python compares whole numbers and others exactly
+            is_whole = _NUMBERS[wanted.kind] == 0
+            plain = converted if is_whole else converted.real.astype(numpy.float64)
+            is_kept = plain.astype(object).tolist() == array.tolist()
+            return converted if is_kept else array
         back = converted.astype(array.dtype)
-    is_kept = (numpy.isnan(array) == numpy.isnan(back)) & (numpy.isinf(array) == numpy.isinf(back))
-    return converted if is_kept.all() else array
-
-
-def _are_same(whole: "Array", converted: "Array", wanted: ElementType) -> bool:
-    """Tell whether whole numbers are what they were after they took another type."""
-    low, high = int(whole.min()), int(whole.max())
-    if wanted.kind in {"signed", "unsigned"}:
-        is_signed = wanted.kind == "signed"
-        greatest: int = 2 ** (wanted.bits - is_signed) - 1
-        least = -greatest - 1 if is_signed else 0
-        return least <= low and high <= greatest
-    wide = converted.real.astype(numpy.float64)
-    limits = numpy.iinfo(whole.dtype)
-    is_inside = (wide >= limits.min) & (wide < float(limits.max))
-    # The greatest numbers of 64 bits have no f64: what is rounded up to the next power is not the same.
-    is_inside |= (wide == limits.max) & (whole.dtype.itemsize < 8)
-    return bool(is_inside.all()) and bool((wide.astype(whole.dtype) == whole).all())
+    is_same = (numpy.isnan(array) == numpy.isnan(back)) & (numpy.isinf(array) == numpy.isinf(back))
+    return converted if is_same.all() else array
 
 
 def same_text(data: "Array", updates: "Array") -> "tuple[Array, Array]":
@@ -146,13 +131,6 @@ def same_text(data: "Array", updates: "Array") -> "tuple[Array, Array]":
         with suppress(TypeError):  # texts of variable width with different words for a missing one
             common = numpy.promote_types(data.dtype, updates.dtype)
     return data.astype(common), updates.astype(common)
-
-
-def _demand_text(role: str, array: "Array") -> None:
-    strange = set(map(type, array.reshape(-1).tolist())) - _TEXT_TYPES
-    if strange:
-        names = ", ".join(sorted(kind.__name__ for kind in strange))
-        raise UsageError(f"{role} holds objects of type {names}, expected numbers or text")
 
 
 _PLACE = Location("")
@@ -260,14 +238,20 @@ def make_case(
         UsageError: the operator or an argument does not exist, or one is missing or no array.
         IllegalCase: types, ranks, shapes, axis or attributes break the document.
     """
-    spec = _find(operator)
-    _demand_present(spec, {Role.DATA: data, Role.INDICES: indices, Role.UPDATES: updates, Role.AXIS: axis})
+    spec = by_text(operator) if isinstance(operator, str) else None
+    if spec is None:
+        raise UsageError(f"operator is {operator!r}, expected one of {', '.join(map(str, SPECS))}")
+    present = {Role.DATA: data, Role.INDICES: indices, Role.UPDATES: updates, Role.AXIS: axis}
+    for port in spec.ports:
+        if present[port.role] is None and not port.is_optional:
+            roles = ", ".join(row.role for row in spec.ports)
+            raise UsageError(f"{port.role} is missing, expected {roles}")
     assert data is not None
     assert updates is not None
     given = as_array("data", data)
     old = in_own_dtype(given)
     new = as_updates(updates, old)
-    index_array = None if indices is None else as_index_array(indices)
+    index_array = None if indices is None else _as_index_array(indices)
     task = _task(
         spec.key,
         (old.dtype, old.shape),
@@ -310,21 +294,6 @@ def illegal_index(case: Case) -> IllegalIndex:
     return IllegalIndex(message, found.position, found.value, (found.low, found.high), found.count)
 
 
-def _find(operator: str) -> OpSpec:
-    spec = by_text(operator) if isinstance(operator, str) else None
-    if spec is None:
-        known = ", ".join(map(str, SPECS))
-        raise UsageError(f"operator is {operator!r}, expected one of {known}")
-    return spec
-
-
-def _demand_present(spec: OpSpec, given: Mapping[Role, object]) -> None:
-    for port in spec.ports:
-        if given[port.role] is None and not port.is_optional:
-            roles = ", ".join(row.role for row in spec.ports)
-            raise UsageError(f"{port.role} is missing, expected {roles}")
-
-
 def _read_axis(spec: OpSpec, axis: "ArrayLike | None") -> tuple[int | None, _Form | None]:
     """Return the axis if it is a whole number, and the dtype and shape that it was given in."""
     if axis is None:
@@ -349,7 +318,7 @@ def _read_attributes(spec: OpSpec, given: Mapping[str, Any]) -> tuple[tuple[str,
     written = []
     for name, value in given.items():
         row = spec.attribute(name)
-        if value is None and (row is not None or name in _names_of_attributes()):
+        if value is None and any(spec.attribute(name) for spec in SPECS.values()):
             continue
         written.append((name, value if row is not None or isinstance(value, str | int) else repr(value)))
         if row is not None and row.kind is Kind.BOOLEAN and not isinstance(value, bool | numpy.bool_ | str):
@@ -357,11 +326,6 @@ def _read_attributes(spec: OpSpec, given: Mapping[str, Any]) -> tuple[tuple[str,
         if row is not None and row.kind is Kind.WORD and not isinstance(value, str):
             raise UsageError(f"{name} is {with_article(type(value).__name__)}, expected a string")
     return tuple(written)
-
-
-@cache
-def _names_of_attributes() -> frozenset[str]:
-    return frozenset(row.name for spec in SPECS.values() for row in spec.attributes)
 
 
 @lru_cache(maxsize=4096)
