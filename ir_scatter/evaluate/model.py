@@ -229,9 +229,10 @@ class Program(Sketch):
         """
         arrays = check_feeds(self.inputs, feeds)
         found = self.named(ForwardArrays(self.plans).run(self.plan, arrays))
-        return {
-            name: array.copy() if _shares_memory(array, arrays) else array for name, array in found.items()
+        are_shared = {
+            name: any(np.may_share_memory(array, one) for one in arrays) for name, array in found.items()
         }
+        return {name: array.copy() if are_shared[name] else array for name, array in found.items()}
 
     def named(self, cells: Sequence[Array | None]) -> dict[str, Array]:
         """Return the outputs by name.
@@ -246,10 +247,6 @@ class Program(Sketch):
                 raise EvaluationFailed(message, Location(self.path))
             found[output.name] = array
         return found
-
-
-def _shares_memory(array: Array, others: Sequence[Array]) -> bool:
-    return any(np.may_share_memory(array, other) for other in others)
 
 
 def make_sketch(model: "Model | str | Path") -> Sketch:

@@ -51,22 +51,10 @@ class IndexConstraint:
 class Use:
     """A place where numbers must lie in a range, and maybe differ.
 
-    Attributes:
-        name: the node, for messages.
-        terms: [n, k]: n targets of k coordinates each.
-        values: [n, k]: what they are in this run.
-        lows: [k]: the least legal coordinates.
-        highs: [k]: the greatest.
-        lanes: [n]: targets of different lanes never meet.
-        shape: of the array that holds them.
-        is_legal: whether what they are in this run is legal.
-        is_unique: whether targets should differ.
-        are_equal: whether the targets of all lanes should be equal.
-        is_unkept: whether targets repeat or lanes differ in this run though they should not.
-        is_strict: whether it must be legal; otherwise other numbers may be of no use, and no more.
-        is_scatter: whether they are the indices of a scatter node.
-        wraps: whether numbers below 0 count from the end.
-        may_repeat: whether the document says what comes out if targets repeat.
+    There are n targets of k coordinates: `terms` and `values`, those of this run, are [n, k], `lows` and
+    `highs` [k]. `lanes` [n]: targets of different lanes never meet. `shape` is that of the
+    array. Where `is_strict` is not set other numbers may be of no use, and no more; `is_unkept` says that
+    targets repeat or lanes differ in this run though they should not.
     """
 
     name: str
@@ -83,7 +71,6 @@ class Use:
     is_strict: bool = True
     is_scatter: bool = False
     wraps: bool = False
-    may_repeat: bool = False
 
     @property
     def least(self) -> Array:
@@ -124,16 +111,7 @@ class Use:
 
 
 class NodeInRun:
-    """A node and what reaches it in one run.
-
-    Attributes:
-        step: the node.
-        cells: its inputs.
-        arrays: the arrays of its inputs; None for one that was left out or has no known shape.
-        symbols: the sizes of dimensions by their symbols.
-        constraint: what indices of a scatter node must be as well.
-        needs: what the row of a general operator says of its inputs.
-    """
+    """A node and what reaches it in one run; no array stands for what was left out or has no known shape."""
 
     def __init__(
         self,
@@ -346,7 +324,6 @@ def _index_use(
         site.node.scope, terms, values, np.zeros(depth, np.int64), most, lanes, indices.shape,
         bool((in_range | is_left_alone).all()) or depth == 0,
         is_unique, are_equal, is_unkept, is_scatter=True, wraps=wraps,
-        may_repeat=site.reduction not in {None, Reduction.NONE} and not constraint.are_unique,
     )  # fmt: skip
 
 

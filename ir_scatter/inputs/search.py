@@ -64,16 +64,9 @@ class Search:
         number: int,
         fixed: Mapping[int, Array] | None = None,
     ) -> None:
-        """Take a model and the inputs that must be given.
+        """Take a model, and the inputs that must be given; those in `fixed` are as they are.
 
-        Args:
-            model: the model.
-            inputs: those that must be given.
-            sizes: of their dimensions.
-            random: where randomness comes from.
-            constraints: what indices must be beyond what their operators demand, by scatter node.
-            number: of the draw; three in a row try everything that indices may be.
-            fixed: inputs that are as they are, by number.
+        Three draws whose numbers follow each other try everything that indices may be.
         """
         self.model, self.inputs, self.sizes, self.random = model, inputs, sizes, random
         self.constraints, self.number, self.fixed = constraints, number, fixed or {}

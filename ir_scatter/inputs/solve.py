@@ -169,7 +169,7 @@ class Solver:
     def _place(self, rows: "_Rows", feature: Feature) -> bool:
         """Let a row have a feature that the operator allows; tell whether one has it now."""
         use = rows.use
-        can_be = {Feature.NEGATIVE: use.wraps, Feature.REPEATED: use.may_repeat and use.lane_size > 1}
+        can_be = {Feature.NEGATIVE: use.wraps, Feature.REPEATED: not use.is_unique and use.lane_size > 1}
         if not can_be.get(feature, True):
             return False
         is_fixed = rows.are_fixed

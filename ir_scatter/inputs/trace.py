@@ -86,15 +86,8 @@ class Tracer(Forward[Cell]):
     """Runs plans on arrays and terms; what cannot be computed gives unknown values.
 
     An index that is not legal is noted, and a legal one takes its place, so that one run finds out
-    about all of them.
-
-    Attributes:
-        uses: every place where positions are asked for.
-        stuck: the nodes that could not be computed.
-        inputs: what becomes of the inputs.
-        is_blind: whether some shape was not known.
-        too_small: sizes that positions in the model itself exceed, with how large they must be.
-        computed: how many nodes were computed.
+    about all of them. `is_blind` says that some shape was not known; `too_small` are sizes that positions in
+    the model itself exceed, with how large they must be.
     """
 
     def __init__(

@@ -38,7 +38,6 @@ class Meaning(Enum):
     PADS_END = "how much is put behind every dimension"
     GRID = "the shape of pictures, as many as another input has"
     CHOICES = "what is counted, and decides how large the output is"
-    BLOCKS = "the shape of blocks into which the second dimension of another input is cut"
 
     def __call__(self, port: int, **facts: Any) -> "Constraint":
         """Make the constraint of an input whose numbers say this."""

@@ -580,7 +580,7 @@ ROWS = (
     GeneralOp("/Resize", constraints=(number(1, 1, 1), Meaning.SCALES(2), Meaning.LIKE(3))),
     GeneralOp("/Upsample", constraints=(Meaning.SCALES(1),)),
     GeneralOp("/AffineGrid", constraints=(Meaning.GRID(1),)),
-    GeneralOp("Col2Im", constraints=(Meaning.LENGTHS(1, first=2, low=4, high=4), Meaning.BLOCKS(2))),
+    GeneralOp("Col2Im", constraints=(Meaning.LENGTHS(1, first=2, low=4, high=4), number(2, 1, 1))),
     GeneralOp("LSTMSequence/LSTM", constraints=Each(_COUNT_3, _COUNT_4)),
     *_each("GRUSequence/GRU RNNSequence/RNN", constraints=Each(_COUNT_2, _COUNT_4)),
     GeneralOp(
