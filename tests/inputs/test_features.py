@@ -16,19 +16,17 @@ from ir_scatter.analysis.interpreter import Step
 from ir_scatter.convert import on_devices, proof
 from ir_scatter.convert.conversion import Done
 from ir_scatter.core.errors import Error
-from ir_scatter.core.model import ONNX
 from ir_scatter.evaluate.model import ForwardArrays, check_feeds, prepare
-from ir_scatter.formats.base import IR, ONNX_FORMAT, OneInput, OneNode
-from ir_scatter.inputs import Case, random_case
+from ir_scatter.inputs import random_case
 from ir_scatter.inputs.constraints import IndexConstraint
 from ir_scatter.inputs.model import draw_feeds, make_feeds
 from ir_scatter.inputs.node import Given, draw_inputs
 from ir_scatter.ops.lookup import SPECS, Lookup
 from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
 from ir_scatter.runners.base import Outcome, Status
-from tests.formats.ir_files import write_one
 from tests.rules.ir_text import IrText
 from tests.unit.nested_onnx import save
+from tests.unit.one_node import write
 
 Array = npt.NDArray[Any]
 CASES = 25
@@ -71,27 +69,6 @@ def sizes_of(
     if spec.layout is Layout.SEQUENCE and mode != "circular":
         return [data[axis] - updates.shape[axis] + 1]
     return [data[axis]]
-
-
-def write(case: Case, folder: Path) -> Path:
-    """Write a model of one node; its axis is a constant."""
-    known = {
-        Role.DATA: (case.data, case.element_type), Role.UPDATES: (case.updates, case.element_type),
-        Role.INDICES: (case.indices, case.index_type),
-    }  # fmt: skip
-    inputs, attributes = [], dict(case.attributes)
-    for port in case.spec.ports:
-        if port.role is Role.AXIS:
-            inputs.append(OneInput("axis", case.index_type, np.array(case.axis), is_constant=True))
-            continue
-        array, type = known[port.role]
-        inputs.append(OneInput(port.role.value, type, array, is_constant=False))  # type: ignore[arg-type]
-    if case.spec.axis is not None and case.spec.axis.attribute is not None:
-        attributes[case.spec.axis.attribute] = case.axis
-    node = OneNode(
-        case.spec.key.type, case.spec.opsets[-1], attributes, inputs, case.element_type, case.data.shape
-    )
-    return write_one(ONNX_FORMAT if case.spec.key.domain == ONNX else IR, node, folder)
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -4,14 +4,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 import pytest
 from onnx import TensorProto, helper
 
 from ir_scatter import evaluate_model, read
 from ir_scatter.core.errors import BrokenModel, NoInputs, UnknownOperator, UnreadableModel
 from ir_scatter.evaluate.model import prepare
-from ir_scatter.inputs.model import draw_feeds, make_feeds
+from ir_scatter.inputs.model import make_feeds
 from tests.rules.ir_text import IrText
 from tests.unit.nested_onnx import save
 from tests.unit.runtimes import run_all
@@ -225,41 +224,6 @@ def test_a_loop_that_never_ends_is_followed_once(drawn: Draw) -> None:
     text = SKETCHED["looped"].replace("Cast <to = 7> (high)", "Constant <value_int = 9223372036854775807> ()")
     at = drawn(text)["at"]
     assert set(at.tolist()) <= set(range(-3, 3))
-
-
-def test_thousands_of_nodes_take_few_runs(tmp_path: Path) -> None:
-    """The number of runs is what the time is made of."""
-    from ir_scatter.inputs import search
-
-    nodes, previous = [], "data"
-    for number in range(300):
-        nodes.append(helper.make_node("MatMul", [previous, "w"], [f"m{number}"]))
-        nodes.append(helper.make_node("ScatterND", [f"m{number}", "at", "rows"], [f"o{number}"]))
-        previous = f"o{number}"
-    info = helper.make_tensor_value_info
-    inputs = [
-        info("data", TensorProto.FLOAT, ["N", "C"]),
-        info("at", TensorProto.INT64, ["M", 1]),
-        info("rows", TensorProto.FLOAT, ["K", "L"]),
-    ]
-    weights = helper.make_tensor("w", TensorProto.FLOAT, [4, 4], np.ones(16))
-    graph = helper.make_graph(nodes, "g", inputs, [info(previous, TensorProto.FLOAT, None)], [weights])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    path = tmp_path / "model.onnx"
-    onnx.save(model, path)
-    runs = 0
-    trace = search.Search.trace
-
-    def counted(self: search.Search, arrays: Any) -> search.Run:
-        nonlocal runs
-        runs += 1
-        return trace(self, arrays)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search.Search, "trace", counted)
-        feeds = draw_feeds(path).feeds
-    assert feeds["rows"].shape == (feeds["at"].shape[0], 4)
-    assert runs <= 10
 
 
 LONG = """<ir_version: 10, opset_import: ["" : 18]>
