@@ -177,47 +177,6 @@ def test_each_function_moves_from_its_own_opset(tmp_path: Path) -> None:
         assert_equal([expected], arrays, name)
 
 
-def test_a_function_of_several_types_has_no_one_constant() -> None:
-    text = """
-        <ir_version: 8, opset_import: ["" : 9, "my" : 1]>
-        main (float[3] x, double[3] w) => (float[3] y, double[3] z) {
-            y = my.bend (x)
-            z = my.bend (w)
-        }
-        <domain: "my", opset_import: ["" : 9]>
-        bend (data) => (out) { [inside] out = Clip <min = 0.5> (data) }
-    """
-    reason = "its min must become an input of the type of its data, which is not known"
-    assert plan_move(read(parsed(text)), 11).obstacles == (Obstacle("my::bend/inside", "Clip", reason),)
-    other = text.replace("double", "float")
-    assert plan_move(read(parsed(other)), 11).obstacles == ()
-
-
-def test_an_attribute_of_the_caller_has_no_constant() -> None:
-    text = """
-        <ir_version: 8, opset_import: ["" : 9, "my" : 1]>
-        main (float[3] x) => (float[3] y) { y = my.bend <low = 0.5> (x) }
-        <domain: "my", opset_import: ["" : 9]>
-        bend <low> (data) => (out) { out = Clip <min : float = @low> (data) }
-    """
-    (obstacle,) = plan_move(read(parsed(text)), 11).obstacles
-    assert obstacle.reason == "its attribute min is given by the calls of the function"
-
-
-def test_a_call_of_a_function_is_no_operator() -> None:
-    """Local functions may have the name of an operator, in the default domain too."""
-    text = """
-        <ir_version: 10, opset_import: ["" : 9]>
-        main (float[3] x) => (float[3] y) { y = Clip (x) }
-        <domain: "", opset_import: ["" : 9]>
-        Clip (data) => (out) { out = Relu (data) }
-    """
-    proto = parsed(text)
-    model = read(proto)
-    move = plan_move(model, 11)
-    assert (move.obstacles, move.changed) == ((), 0)
-
-
 def test_everything_else_stays() -> None:
     text = """
         <ir_version: 4, producer_name: "maker", domain: "some.where", model_version: 7,
@@ -247,18 +206,6 @@ def test_everything_else_stays() -> None:
     del after.graph.node[1]
     after.graph.node[1].CopyFrom(proto.graph.node[1])
     assert after == proto
-
-
-def test_a_model_that_needs_nothing_only_gets_the_number() -> None:
-    text = """
-        <ir_version: 8, opset_import: ["" : 9]>
-        main (float[3, 4] x) => (float[3, 4] y) { a = Relu (x) b = Add (a, a) y = Mul (a, b) }
-    """
-    proto = parsed(text)
-    move = plan_move(read(proto), 13)
-    assert (move.obstacles, move.changed) == ((), 0)
-    move.apply(proto)
-    assert proto == parsed(text.replace(": 9]", ": 13]"))
 
 
 SCATTERS = """
@@ -315,45 +262,11 @@ def test_the_lowest_opset() -> None:
     assert lowest_opset(read(parsed(FUNCTIONS)), 11) == 13
 
 
-def test_no_opset_is_low_enough_for_a_mask_that_is_read() -> None:
-    text = """
-        <ir_version: 8, opset_import: ["" : 9]>
-        main (float[3] x) => (float[3] y) { y, m = Dropout (x) n = Not (m) }
-    """
-    assert lowest_opset(read(parsed(text)), 9) == 9
-    assert lowest_opset(read(parsed(text)), 10) is None
-
-
 @pytest.mark.parametrize("opset", [6, NEWEST_OPSET + 1, 0, -3])
 def test_an_opset_that_is_not_known(opset: int) -> None:
     expected = f"opset {opset} is not known, expected 7 to {NEWEST_OPSET}"
     with pytest.raises(UsageError, match=expected):
         plan_move(read(parsed(SCATTERS)), opset)
-
-
-def test_a_model_of_an_opset_that_is_not_known() -> None:
-    proto = parsed("""
-        <ir_version: 8, opset_import: ["" : 9]>
-        main (float[3] x) => (float[3] y) { y = Relu (x) }
-    """)
-    proto.opset_import[0].version = NEWEST_OPSET + 1
-    (obstacle,) = plan_move(read(proto), 11).obstacles
-    assert obstacle.reason == f"has opset {NEWEST_OPSET + 1}, expected one of 7 to {NEWEST_OPSET}"
-    del proto.opset_import[:]
-    (obstacle,) = plan_move(read(proto), 11).obstacles
-    assert obstacle.reason == f"does not say its opset, expected one of 7 to {NEWEST_OPSET}"
-
-
-def test_a_model_without_operators_of_the_default_domain() -> None:
-    text = """
-        <ir_version: 8, opset_import: ["custom" : 2]>
-        main (float[3] x) => (float[3] y) { y = custom.Own (x) }
-    """
-    proto = parsed(text)
-    move = plan_move(read(proto), 11)
-    assert move.obstacles == ()
-    move.apply(proto)
-    assert proto == parsed(text)
 
 
 def test_training_graphs_are_not_changed() -> None:
@@ -382,18 +295,6 @@ def test_a_mask_that_nobody_reads_goes_with_its_declaration() -> None:
     assert [known.name for known in proto.graph.value_info] == ["a"]
 
 
-def test_the_version_of_the_file_format_stays() -> None:
-    """Neither onnx.checker nor a runtime ties it to the opset."""
-    for version in (4, 8):
-        text = f"""
-            <ir_version: {version}, opset_import: ["" : 9]>
-            main (float[3] x) => (float[3] y) {{ y = Clip <min = 0.0> (x) }}
-        """
-        proto = moved(parsed(text), 21)
-        assert proto.ir_version == version
-        checker.check_model(proto, full_check=True)
-
-
 def test_constants_have_the_type_of_the_data() -> None:
     """What is left out of Clip-6 is the greatest float32 number, which no half is."""
     most = 3.4028234663852886e38
@@ -420,12 +321,85 @@ def test_nothing_is_taken_for_a_matrix_without_elements(shape: str, opset: int) 
     assert types_of(moved(parsed(text), opset)) == ["Softmax"]
 
 
-def test_a_node_without_outputs_is_an_obstacle() -> None:
-    text = """
-        <ir_version: 8, opset_import: ["" : 9]>
-        main (float[2, 3, 4] x) => (float[2, 3, 4] y) { y = Relu (x) }
-    """
+_SEVERAL = """
+    <ir_version: 8, opset_import: ["" : 9, "my" : 1]>
+    main (float[3] x, double[3] w) => (float[3] y, double[3] z) { y = my.bend (x) z = my.bend (w) }
+    <domain: "my", opset_import: ["" : 9]>
+    bend (data) => (out) { [inside] out = Clip <min = 0.5> (data) }
+"""
+_GIVEN = """
+    <ir_version: 8, opset_import: ["" : 9, "my" : 1]>
+    main (float[3] x) => (float[3] y) { y = my.bend <low = 0.5> (x) }
+    <domain: "my", opset_import: ["" : 9]>
+    bend <low> (data) => (out) { out = Clip <min : float = @low> (data) }
+"""
+_ARITHMETIC = """
+    <ir_version: 8, opset_import: ["" : 9]>
+    main (float[3] x) => (float[3] y) { a = Relu (x) b = Add (a, a) y = Mul (a, b) }
+"""
+_OWN = """
+    <ir_version: 10, opset_import: ["" : 9]>
+    main (float[3] x) => (float[3] y) { y = Clip (x) }
+    <domain: "", opset_import: ["" : 9]>
+    Clip (data) => (out) { out = Relu (data) }
+"""
+_CUSTOM = """
+    <ir_version: 8, opset_import: ["custom" : 2]>
+    main (float[3] x) => (float[3] y) { y = custom.Own (x) }
+"""
+
+
+def obstacles(proto: ModelProto, opset: int = 11) -> tuple[Obstacle, ...]:
+    return plan_move(read(proto), opset).obstacles
+
+
+def test_what_uses_of_a_function_do_not_share_is_not_known() -> None:
+    reason = "its min must become an input of the type of its data, which is not known"
+    assert obstacles(parsed(_SEVERAL)) == (Obstacle("my::bend/inside", "Clip", reason),)
+    assert obstacles(parsed(_SEVERAL.replace("double", "float"))) == ()
+    (obstacle,) = obstacles(parsed(_GIVEN))
+    assert obstacle.reason == "its attribute min is given by the calls of the function"
+
+
+@pytest.mark.parametrize("text", [_ARITHMETIC, _OWN, _CUSTOM])
+def test_a_model_that_needs_nothing_only_gets_the_number(text: str) -> None:
+    """Local functions may have the name of an operator, in the default domain too."""
     proto = parsed(text)
+    move = plan_move(read(proto), 11)
+    assert (move.obstacles, move.changed) == ((), 0)
+    move.apply(proto)
+    assert proto == parsed(text.replace(": 9]", ": 11]"))
+
+
+def test_a_model_of_an_opset_that_is_not_known() -> None:
+    proto = parsed(_ARITHMETIC)
+    proto.opset_import[0].version = NEWEST_OPSET + 1
+    (one,) = obstacles(proto)
+    del proto.opset_import[:]
+    (other,) = obstacles(proto)
+    expected = f", expected one of 7 to {NEWEST_OPSET}"
+    assert (one.reason, other.reason) == (
+        f"has opset {NEWEST_OPSET + 1}{expected}", f"does not say its opset{expected}"
+    )  # fmt: skip
+
+
+def test_a_node_without_outputs_is_an_obstacle() -> None:
+    proto = parsed(_ARITHMETIC.replace("[3]", "[2, 3, 4]"))
     proto.graph.node.add(op_type="Softmax", name="dead", input=["x"])
-    (obstacle,) = plan_move(read(proto), 13).obstacles
+    (obstacle,) = obstacles(proto, 13)
     assert obstacle.reason == "it has 0 outputs, expected at least 1 in Softmax-13"
+
+
+@pytest.mark.parametrize("version", [4, 8])
+def test_the_version_of_the_file_format_stays(version: int) -> None:
+    """Neither onnx.checker nor a runtime ties it to the opset."""
+    text = _ARITHMETIC.replace("Relu", "Clip <min = 0.0>").replace("ir_version: 8", f"ir_version: {version}")
+    proto = moved(parsed(text), 21)
+    assert proto.ir_version == version
+    checker.check_model(proto, full_check=True)
+
+
+def test_no_opset_is_low_enough_for_a_mask_that_is_read() -> None:
+    text = _ARITHMETIC.replace("a = Relu (x)", "a, m = Dropout (x) n = Not (m)")
+    assert lowest_opset(read(parsed(text)), 9) == 9
+    assert lowest_opset(read(parsed(text)), 10) is None
