@@ -27,15 +27,9 @@ STDIN_NAME = "<stdin>"
 
 @dataclass(frozen=True, slots=True)
 class FileResult:
-    """One file that was given.
+    """One file, as the caller named it, and the lines of it that diagnostics stand on, by number.
 
-    Attributes:
-        path: as the caller named it.
-        format: "openvino-ir", "onnx", or None if that could not be told.
-        is_readable: False if it is no model or cannot be read.
-        scatter_nodes: scatter nodes by type name, those of a function counted once.
-        diagnostics: what was found, in the order of the file.
-        lines: the text of the lines that diagnostics stand on, by line number.
+    Its format is None if that could not be told; scatter nodes of a function are counted once.
     """
 
     path: str
@@ -73,16 +67,10 @@ class NodeIgnore:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a run looks for.
+    """What a run looks for: codes that begin with one that is selected, all if none is, but none ignored.
 
-    Attributes:
-        select: only codes that begin with one of these; empty for all.
-        ignore: no codes that begin with one of these.
-        node_ignores: what to ignore for some nodes.
-        min_severity: nothing below it.
-        max_index_elements: constants with more elements are not looked at.
-        input_shapes: shapes of inputs, by name.
-        stdin_format: the format of standard input; by its content if None.
+    Constants with more elements than `max_index_elements` are not looked at; the format of standard input
+    is told by its content if it is None.
     """
 
     select: tuple[str, ...] = ()
@@ -96,13 +84,9 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One source, looked at.
+    """One source, looked at: its result, or why it was passed over, being no model.
 
-    Attributes:
-        result: None if the file was passed over, being no model.
-        remark: why it was passed over.
-        bug: what went wrong in this library, "" if nothing did.
-        inputs: the names of the model's inputs.
+    A bug is what went wrong in this library, "" if nothing did; inputs are the names of the model's.
     """
 
     result: FileResult | None
@@ -118,14 +102,7 @@ def check_files(
     jobs: int = 1,
     seen: Callable[[Checked], object] | None = None,
 ) -> list[Checked]:
-    """Check many files, in the order given.
-
-    Args:
-        sources: the files.
-        options: what to look for.
-        jobs: how many processes; standard input is read in this one.
-        seen: called after each file, for a progress bar.
-    """
+    """Check files in so many processes and the order given; `seen` is called after each of them."""
     jobs = 1 if any(source.path == STANDARD_INPUT for source in sources) else min(jobs, len(sources))
     run = _in_processes(sources, options, jobs) if jobs > 1 else (check_file(one, options) for one in sources)
     checked = []

@@ -74,13 +74,14 @@ class Check:
 
     def run(self) -> Iterator[Diagnostic]:
         """Yield the findings of all nodes, those of a function merged over its signatures."""
-        yield from self._graph(self.model.graph)
-        for function in self.model.functions:
-            yield from _merged([list(self._graph(graph)) for graph in function.instances])
 
-    def _graph(self, graph: Graph) -> Iterator[Diagnostic]:
-        for scatter in scatter_nodes(graph, self.facts):
-            yield from self.node(scatter, graph)
+        def of_graph(graph: Graph) -> Iterator[Diagnostic]:
+            for scatter in scatter_nodes(graph, self.facts):
+                yield from self.node(scatter, graph)
+
+        yield from of_graph(self.model.graph)
+        for function in self.model.functions:
+            yield from _merged([list(of_graph(graph)) for graph in function.instances])
 
     def node(self, scatter: ScatterNode, graph: Graph) -> Iterator[Diagnostic]:
         """Yield the findings of one node."""

@@ -15,15 +15,10 @@ from ir_scatter.ops.spec import Role
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One violation, before code, severity, node and place are added.
+    """One violation, before code, severity, node and place are added: what is, then what was expected.
 
-    Attributes:
-        message: what is, then what was expected.
-        role: the input it is about.
-        port: the documented name of a port without a role: a superfluous input, the output.
-        port_index: the number of such a port.
-        related: other places.
-        is_tolerated: runtimes take it as meant, whatever the row says: a warning.
+    It is about the input of a role, or a port without one: a superfluous input, the output. What runtimes
+    take as meant (`is_tolerated`) is a warning, whatever the row says.
     """
 
     message: str
