@@ -1,9 +1,9 @@
 """A child process that is kept and fed: for work that may crash, hang or ask for too much.
 
 A module says what the child can do: its function `handlers` imports what it needs and returns functions
-by name. Their arguments and results are pickled, but for the bytes of arrays: these go along in a file,
-in shared memory where there is some, and in the folder for temporary files where that is too small.
-Whoever reads the file maps it and removes its name, so that nothing stays behind.
+by name. Their arguments and results are pickled, but for the bytes of arrays: these go along in a file.
+Whoever reads it maps it and removes its name, so that nothing stays behind, and what is not looked at
+need not be held in memory.
 
 Whatever the child prints, and whatever native code prints, goes to a file that tells how it ended. It
 ends with its parent, however that ends, and takes its files along.
@@ -22,13 +22,12 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from itertools import count
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_dtype
 from ir_scatter.core.shapes import counted
@@ -38,11 +37,10 @@ if TYPE_CHECKING:
 
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from ir_scatter.core.process import serve; serve(sys.argv[2], json.loads(sys.argv[3]))"
+    "from ir_scatter.core.process import serve; serve(sys.argv[2], sys.argv[3])"
 )
 """Modules are looked for where the parent finds them, not where it was called."""
 
-_SHARED_MEMORY = Path("/dev/shm")
 _ALIGNMENT = 64
 """Bytes; what vector instructions ask for at most."""
 
@@ -73,12 +71,6 @@ class Failure(Exception):
         super().__init__(status, message)
         self.status = status
         self.message = message
-
-
-class OnDisk(NamedTuple):
-    """A result of a handler whose arrays are too many to be held in memory."""
-
-    result: Any
 
 
 class Child:
@@ -136,7 +128,7 @@ class Child:
                     if is_fresh or not isinstance(error, Failure) or error.status != "crashed":
                         raise
                     died = error.message
-        result, problem = _unpacked(answer)
+            result, problem = _unpacked(answer)
         if problem is not None:
             raise problem
         return result, died
@@ -171,12 +163,12 @@ class _Process:
     """One process. Whoever gets an exception instead of an answer must end it."""
 
     def __init__(self, module: str, environment: Mapping[str, str]) -> None:
-        self.folders = _make_folders()
+        self.folder = tempfile.mkdtemp(prefix="ir_scatter_")
         self.questions = 0
         self._owner = os.getpid()
-        self._noise = os.path.join(self.folders[-1], "noise")
+        self._noise = os.path.join(self.folder, "noise")
         paths = json.dumps([path or os.getcwd() for path in sys.path])
-        command = [sys.executable, "-P", "-c", _START, paths, module, json.dumps(self.folders)]
+        command = [sys.executable, "-P", "-c", _START, paths, module, self.folder]
         try:
             with open(self._noise, "ab") as noise:
                 self.popen = subprocess.Popen(
@@ -188,7 +180,7 @@ class _Process:
                     start_new_session=True,
                 )
         except OSError as error:
-            _remove(self.folders)
+            shutil.rmtree(self.folder, ignore_errors=True)
             message = f"the process could not be started: {error.strerror}"
             raise Failure("unavailable", message) from None
         atexit.register(self.end)
@@ -204,7 +196,7 @@ class _Process:
         return self._owner == os.getpid()
 
     def tell(self, name: str, arguments: tuple[Any, ...]) -> None:
-        message = _packed((name, arguments), self.folders)
+        message = _packed((name, arguments), self.folder)
         if not self._waiting:
             os.truncate(self._noise, 0)
         self.questions += 1
@@ -242,7 +234,7 @@ class _Process:
         assert self.popen.stdin is not None
         with contextlib.suppress(OSError):  # what is left to flush has nowhere to go
             self.popen.stdin.close()
-        _remove(self.folders)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _how_it_ended(self) -> str:
         code = self.popen.wait()
@@ -256,7 +248,7 @@ class _Process:
         return f"the process ended with {code}{last}"
 
 
-def serve(module: str, folders: Sequence[str]) -> NoReturn:
+def serve(module: str, folder: str) -> NoReturn:
     """Answer questions from standard input on standard output; what runs in the child process.
 
     The process ends when nobody can ask any more, whatever it may be doing at the time.
@@ -273,7 +265,7 @@ def serve(module: str, folders: Sequence[str]) -> NoReturn:
 
     def listen() -> None:
         _forward(questions, waiting)
-        _remove(folders)
+        shutil.rmtree(folder, ignore_errors=True)
         os._exit(0)
 
     threading.Thread(target=listen, daemon=True).start()
@@ -294,8 +286,7 @@ def serve(module: str, folders: Sequence[str]) -> NoReturn:
                 raise problem
             name, arguments = _unpacked(question)
             found = handlers[name](*arguments)
-            room, found = (folders[-1:], found.result) if isinstance(found, OnDisk) else (folders, found)
-            answer = _packed((found, None), room)
+            answer = _packed((found, None), folder)
         except Exception as error:
             if isinstance(error, MemoryError):
                 error = Failure("refused", "there is not enough memory")
@@ -303,7 +294,7 @@ def serve(module: str, folders: Sequence[str]) -> NoReturn:
                 error = Failure("unavailable", _words(error))
             elif not isinstance(error, Failure):
                 error = RuntimeError(traceback.format_exc())
-            answer = _packed((None, error), folders)
+            answer = _packed((None, error), folder)
         question = arguments = found = None  # arrays go before others come
         pickle.dump(answer, answers, 5)
         answers.flush()
@@ -352,33 +343,25 @@ class _Pickler(pickle.Pickler):
         return len(self.arrays) - 1, row.name, value.shape
 
 
-def _packed(value: Any, folders: Sequence[str]) -> _Message:
-    """Return a message, whose arrays are written to the first folder that has room.
-
-    Raises:
-        OSError: none of the folders has room.
-    """
+def _packed(value: Any, folder: str) -> _Message:
+    """Return a message, whose arrays are written to a folder."""
     stream = io.BytesIO()
     pickler = _Pickler(stream)
     pickler.dump(value)
     if not pickler.arrays:
         return stream.getvalue(), "", []
-    name = f"arrays_{os.getpid()}_{next(_NUMBERS)}"
-    for folder in folders:
-        path, begins = os.path.join(folder, name), []
-        try:
-            with open(path, "wb") as file:
-                for array in pickler.arrays:
-                    file.seek(-file.tell() % _ALIGNMENT, os.SEEK_CUR)
-                    begins.append(file.tell())
-                    file.write(array.data)
-                file.truncate()
-            break
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
-            if folder == folders[-1]:
-                raise
+    path, begins = os.path.join(folder, f"arrays_{os.getpid()}_{next(_NUMBERS)}"), []
+    try:
+        with open(path, "wb") as file:
+            for array in pickler.arrays:
+                file.seek(-file.tell() % _ALIGNMENT, os.SEEK_CUR)
+                begins.append(file.tell())
+                file.write(array.data)
+            file.truncate()
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        raise
     return stream.getvalue(), path, begins
 
 
@@ -408,17 +391,3 @@ def _forward(file: IO[bytes], messages: _Messages) -> None:
         while True:
             messages.put(pickle.load(file))
     messages.put(None)
-
-
-def _make_folders() -> list[str]:
-    """Make folders for files that go along, the fastest first; the last one is on disk."""
-    folders = []
-    if sys.platform == "linux" and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK):
-        with contextlib.suppress(OSError):
-            folders.append(tempfile.mkdtemp(prefix="ir_scatter_", dir=_SHARED_MEMORY))
-    return [*folders, tempfile.mkdtemp(prefix="ir_scatter_")]
-
-
-def _remove(folders: Sequence[str]) -> None:
-    for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
-from ir_scatter.core.process import Failure, OnDisk
+from ir_scatter.core.process import Failure
 from ir_scatter.core.shapes import Shape, agree, show
 from ir_scatter.runners.base import Execution, NodeFacts, RunRequest, Tap, Tapped
 
@@ -199,7 +199,7 @@ def loaded(engine: type[Engine], path: str) -> Loaded:
     return _loaded(engine, _identity(path))
 
 
-def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -> Answer | OnDisk:
+def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -> Answer:
     """Run with all taps; if that fails without those in bodies; and if that fails too without any.
 
     Where memory does not allow all taps, the first ones are answered.
@@ -208,14 +208,13 @@ def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -
     made = engine(request, feeds)
     seconds = perf_counter() - started + made.loaded.seconds
     made.loaded.seconds = 0.0
-    problem, is_part = "", False
+    problem = ""
     for bodies in (True, False) if request.taps else ():
         try:
             # what is made for some taps alone must not be kept
             make = _tapped.__wrapped__ if request.is_rest else _tapped
             tapped = make(engine, made.file, request.taps, made.fed, bodies)
             count, held = _fitting(made, tapped)
-            is_part = request.is_rest or count < len(request.taps)
             if count < len(request.taps):
                 tapped = _tapped.__wrapped__(engine, made.file, request.taps[:count], made.fed, bodies)
             answer = _run(made, tapped)
@@ -231,10 +230,8 @@ def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -
     else:
         reason = f"with its inputs as outputs the model does not run: {problem}"
         answer = _run(made, made.loaded)._replace(taps=[reason for _ in request.taps])
-        is_part = False
     facts = made.facts() if request.profile else ()
-    answer = answer._replace(seconds=answer.seconds + seconds, facts=facts)
-    return OnDisk(answer) if is_part else answer
+    return answer._replace(seconds=answer.seconds + seconds, facts=facts)
 
 
 def _run(engine: Engine, loaded: Loaded) -> Answer:

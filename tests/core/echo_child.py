@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ir_scatter.core.process import Failure, OnDisk
+from ir_scatter.core.process import Failure
 
 _STATE = {"answered": 0}
 
@@ -17,7 +17,6 @@ def handlers() -> dict[str, Callable[..., Any]]:
     print("hello from the start")
     return {
         "echo": _echo,
-        "echo_on_disk": OnDisk,
         "state": _state,
         "talk": _talk,
         "sleep": _sleep,

@@ -17,7 +17,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ir_scatter.core import process as module
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.process import Child, Failure
 
@@ -72,15 +71,14 @@ TYPES = {row.name: found for row in ELEMENT_TYPES.values() if (found := dtype(ro
 
 
 @pytest.mark.parametrize("name", TYPES)
-@pytest.mark.parametrize("how", ["echo", "echo_on_disk"])
-def test_every_element_type_and_rank(shared: Child, how: str, name: str) -> None:
+def test_every_element_type_and_rank(shared: Child, name: str) -> None:
     sent = []
     for shape in ((2, 3), (), (0, 4), (7,)):
         count = int(np.prod(shape))
         texts = np.array(["", "ä", "b\0", "\udc80", "日本", "e", "f"][:count], object)
         bits = np.arange(count * TYPES[name].itemsize, dtype=np.uint8) % 2
         sent.append((texts if name == "string" else bits.view(TYPES[name])).reshape(shape))
-    for found, array in zip(ask(shared, how, sent), sent, strict=True):
+    for found, array in zip(ask(shared, "echo", sent), sent, strict=True):
         assert (found.dtype, found.shape) == (array.dtype, array.shape)
         assert found.tobytes() == array.tobytes() if name != "string" else found.tolist() == array.tolist()
 
@@ -112,20 +110,6 @@ def test_arrays_of_an_answer_can_be_written_to_and_outlive_the_process(child: Ch
     child.close()
     array[0, 0] = 7
     assert array.tolist() == [[7, 1, 2], [3, 4, 5]]
-
-
-def test_arrays_go_to_the_next_folder_where_the_first_has_no_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_NUMBERS", iter("aab"))
-    full = tmp_path / "full"
-    full.mkdir()
-    (full / f"arrays_{os.getpid()}_a").symlink_to("/dev/full")
-    message = module._packed(np.arange(100_000), [str(full), str(tmp_path)])
-    assert Path(message[1]).parent == tmp_path
-    assert np.array_equal(module._unpacked(message), np.arange(100_000))
-    with pytest.raises(OSError, match="No such file"):
-        module._packed(np.arange(3), [str(tmp_path / "missing")])
 
 
 def test_noise_stays_off_the_answers_and_off_the_terminal(
@@ -224,14 +208,21 @@ def test_threads_take_turns(child: Child) -> None:
     assert child.starts == 1
 
 
+def test_where_there_is_no_room_nothing_stays(child: Child, tmp_path: Path) -> None:
+    ask(child, "echo")
+    child._process.folder = str(tmp_path / "missing")  # type: ignore[union-attr]
+    with pytest.raises(OSError, match="No such file"):
+        ask(child, "echo", np.zeros(3))
+    assert ask(child, "echo", 1) == 1
+    assert child.starts == 2
+
+
 def test_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(module, "_SHARED_MEMORY", tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     child = Child(ECHO)
     ask(child, "echo", np.zeros(1000))
-    folders = list(tmp_path.iterdir())
-    assert len(folders) == 2
-    assert [file.name for folder in folders for file in folder.iterdir()] == ["noise"]
+    (folder,) = tmp_path.iterdir()
+    assert [file.name for file in folder.iterdir()] == ["noise"]
     child.close()
     assert list(tmp_path.iterdir()) == []
 
@@ -253,7 +244,7 @@ _ORPHAN = f"""
 import os, sys, threading, time
 from ir_scatter.core.process import Child
 child = Child("{ECHO}")
-print(child.ask("state", limit=60)[0]["id"], *child._process.folders, flush=True)
+print(child.ask("state", limit=60)[0]["id"], child._process.folder, flush=True)
 if sys.argv[1] == "busy":
     threading.Thread(target=lambda: child.ask("sleep", 600, limit=600), daemon=True).start()
     time.sleep(0.3)
@@ -264,13 +255,12 @@ if sys.argv[1] != "exit":
 
 @pytest.mark.parametrize("how", ["exit", "killed", "busy"])
 def test_a_process_ends_with_its_parent_and_takes_its_files_along(how: str) -> None:
-    process_id, *folders = python(_ORPHAN, how).split()
+    process_id, folder = python(_ORPHAN, how).split()
     deadline = time.monotonic() + 10
     while is_alive(int(process_id)):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert folders
-    assert not any(os.path.exists(folder) for folder in folders)
+    assert not os.path.exists(folder)
 
 
 _FORK = f"""
