@@ -19,24 +19,16 @@ from ir_scatter.runners.openvino.runner import OpenVinoRunner
 @pytest.mark.parametrize(
     ("written", "long"),
     [
-        ("CPU", "openvino:CPU"),
-        ("openvino:CPU", "openvino:CPU"),
-        (" cpu ", "openvino:CPU"),
-        ("GPU", "openvino:GPU"),
-        ("gpu.1", "openvino:GPU.1"),
-        ("NPU", "openvino:NPU"),
-        ("AUTO", "openvino:AUTO"),
-        ("AUTO:GPU,CPU", "openvino:AUTO:GPU,CPU"),
-        ("auto:-gpu,cpu", "openvino:AUTO:-GPU,CPU"),
-        ("HETERO:GPU.1,CPU", "openvino:HETERO:GPU.1,CPU"),
+        ("CPU", "openvino:CPU"), ("openvino:CPU", "openvino:CPU"), (" cpu ", "openvino:CPU"),
+        ("GPU", "openvino:GPU"), ("gpu.1", "openvino:GPU.1"), ("NPU", "openvino:NPU"),
+        ("AUTO", "openvino:AUTO"), ("AUTO:GPU,CPU", "openvino:AUTO:GPU,CPU"),
+        ("auto:-gpu,cpu", "openvino:AUTO:-GPU,CPU"), ("HETERO:GPU.1,CPU", "openvino:HETERO:GPU.1,CPU"),
         ("openvino:MULTI:GPU(4),CPU(2)", "openvino:MULTI:GPU(4),CPU(2)"),
-        ("BATCH:CPU(16)", "openvino:BATCH:CPU(16)"),
-        ("fold", "openvino:fold"),
-        ("openvino:FOLD", "openvino:fold"),
-        ("onnxruntime", "onnxruntime"),
+        ("BATCH:CPU(16)", "openvino:BATCH:CPU(16)"), ("fold", "openvino:fold"),
+        ("openvino:FOLD", "openvino:fold"), ("onnxruntime", "onnxruntime"),
         ("ONNX-Reference", "onnx-reference"),
     ],
-)
+)  # fmt: skip
 def test_a_runner_is_found_by_each_of_its_names(written: str, long: str) -> None:
     found = runners.find(written)
     assert found.name == long

@@ -301,13 +301,15 @@ def test_the_compiler_fails(script: str, said: str, tmp_path: Path, monkeypatch:
     assert not list((tmp_path / "cache").rglob(".building*"))
 
 
-def hide_packages(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+def replace_packages(monkeypatch: pytest.MonkeyPatch, packages: Mapping[str, Any]) -> None:
+    """Let packages be others; None is one that is not installed."""
     real: Callable[[str], metadata.Distribution] = metadata.distribution
 
-    def find(name: str) -> metadata.Distribution:
-        if name in names:
+    def find(name: str) -> Any:
+        found = packages[name] if name in packages else real(name)
+        if found is None:
             raise metadata.PackageNotFoundError(name)
-        return real(name)
+        return found
 
     monkeypatch.setattr("ir_scatter.runners.gpu_on_cpu.distribution", find)
 
@@ -325,7 +327,7 @@ def hide_packages(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     ],
 )
 def test_packages_are_missing(hidden: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    hide_packages(monkeypatch, *hidden)
+    replace_packages(monkeypatch, dict.fromkeys(hidden))
     message = gpu_on_cpu.problem()
     assert message is not None
     assert message.startswith(said)
@@ -398,16 +400,8 @@ def test_openvino_is_old(version: str | None, said: str | None, monkeypatch: pyt
         def version(self) -> str:
             return str(version)
 
-    real: Callable[[str], metadata.Distribution] = metadata.distribution
-
-    def find(name: str) -> metadata.Distribution:
-        if name != "openvino":
-            return real(name)
-        if version is None:
-            raise metadata.PackageNotFoundError(name)
-        return Installed(Path("openvino.dist-info"))
-
-    monkeypatch.setattr("ir_scatter.runners.gpu_on_cpu.distribution", find)
+    packages = {"openvino": None if version is None else Installed(Path("openvino.dist-info"))}
+    replace_packages(monkeypatch, packages)
     message = gpu_on_cpu.problem()
     assert (message is None) == (said is None)
     assert message is None or message.startswith(f"{said}: pip install")

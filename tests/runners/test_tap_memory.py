@@ -5,9 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 import pytest
-from onnx import TensorProto, helper
 
 from ir_scatter import read, runners
 from ir_scatter.compare.judge import nodes_by_tap
@@ -23,44 +21,31 @@ SLACK = 12 * BYTES
 """For the model's own input and output, in each of their copies."""
 
 
-def write_ir(folder: Path, *, dynamic: bool) -> str:
-    """Write nodes in a row, with a Relu between them, so that nothing is done in place."""
+def write_row(name: str, folder: Path, *, nodes: int, rows: int | None, side: int) -> tuple[str, Any]:
+    """Write nodes in a row, with a Relu between them, so that nothing is done in place; and their feeds."""
+    feeds = {"data": np.ones((rows or 4, side), np.float32), "updates": np.full((1, side), 2, np.float32)}
+    if name.startswith("onnx"):
+        body = "x0 = Relu (data)\n"
+        for number in range(nodes):
+            body += f"i{number} = ConstantOfShape <value = int64[1] {{{number}}}> (size)\n"
+            body += f"[node{number}] y{number} = ScatterElements (x{number}, i{number}, updates)\n"
+            body += f"x{number + 1} = Relu (y{number})\n"
+        text = f"""
+<ir_version: 10, opset_import: ["" : 18]>
+row (float[{rows or "N"}, {side}] data, float[1, {side}] updates) => (float[{rows or "N"}, {side}] x{nodes})
+<int64[2] size = {{1, {side}}}> {{ {body} }}
+"""
+        return str(save(text, folder / "row.onnx")), feeds
     ir = IrText()
-    rows = "?" if dynamic else SIDE
-    value = ir.parameter("data", shape=(rows, SIDE))
-    updates, axis = ir.parameter("updates", shape=(1, SIDE)), ir.const("axis", "i32", 0)
-    for number in range(NODES):
-        indices = ir.const(f"indices{number}", "i64", [number])
-        inputs = [value, indices, updates, axis]
-        value = ir.add(f"node{number}", "ScatterUpdate", "opset3", inputs, [("f32", (rows, SIDE))])
-        value = ir.add(f"relu{number}", "ReLU", "opset1", [value], [("f32", (rows, SIDE))])
+    shape = (rows or "?", side)
+    value, updates = ir.parameter("data", shape=shape), ir.parameter("updates", shape=(1, side))
+    axis = ir.const("axis", "i32", 0)
+    for number in range(nodes):
+        inputs = [value, ir.const(f"indices{number}", "i64", [number]), updates, axis]
+        value = ir.add(f"node{number}", "ScatterUpdate", "opset3", inputs, [("f32", shape)])
+        value = ir.add(f"relu{number}", "ReLU", "opset1", [value], [("f32", shape)])
     ir.add("result", "Result", "opset1", [value], [])
-    return str(ir.write(folder, "row"))
-
-
-def write_onnx(folder: Path, *, dynamic: bool) -> str:
-    rows = "rows" if dynamic else SIDE
-    nodes = []
-    for number in range(NODES):
-        nodes.append(helper.make_node("Constant", [], [f"i{number}"], value_ints=[number] * SIDE))
-        nodes.append(helper.make_node("Constant", [], [f"s{number}"], value_ints=[1, SIDE]))
-        nodes.append(helper.make_node("Reshape", [f"i{number}", f"s{number}"], [f"j{number}"]))
-        inputs = [f"x{number}", f"j{number}", "updates"]
-        nodes.append(helper.make_node("ScatterElements", inputs, [f"y{number}"], axis=0))
-        nodes.append(helper.make_node("Relu", [f"y{number}"], [f"x{number + 1}"]))
-    graph = helper.make_graph(
-        nodes,
-        "row",
-        [
-            helper.make_tensor_value_info("x0", TensorProto.FLOAT, [rows, SIDE]),
-            helper.make_tensor_value_info("updates", TensorProto.FLOAT, [1, SIDE]),
-        ],
-        [helper.make_tensor_value_info(f"x{NODES}", TensorProto.FLOAT, [rows, SIDE])],
-    )
-    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 18)])
-    path = folder / "row.onnx"
-    onnx.save(model, path)
-    return str(path)
+    return str(ir.write(folder, "row")), feeds
 
 
 def peak_of(runner: ChildRunner) -> int:
@@ -75,10 +60,9 @@ def peak_of(runner: ChildRunner) -> int:
 def test_the_process_holds_no_more_than_is_allowed(name: str, dynamic: bool, tmp_path: Path) -> None:
     if name == "onnxruntime":
         pytest.importorskip("onnxruntime")
-    is_onnx = name == "onnxruntime"
-    path = (write_onnx if is_onnx else write_ir)(tmp_path, dynamic=dynamic)
-    feeds = {"x0" if is_onnx else "data": np.ones((SIDE, SIDE), np.float32)}
-    feeds["updates"] = np.full((1, SIDE), 2, np.float32)
+    path, feeds = write_row(name, tmp_path, nodes=NODES, rows=None if dynamic else SIDE, side=SIDE)
+    if dynamic:
+        feeds["data"] = np.ones((SIDE, SIDE), np.float32)
     runner = runners.find(name)
     assert isinstance(runner, ChildRunner)
     runner.close()
@@ -102,39 +86,14 @@ def test_the_process_holds_no_more_than_is_allowed(name: str, dynamic: bool, tmp
 def test_what_cannot_be_held_is_tapped_alone_and_said(name: str, tmp_path: Path) -> None:
     if name == "onnxruntime":
         pytest.importorskip("onnxruntime")
-    path, feeds = _small(name, tmp_path)
+    path, feeds = write_row(name, tmp_path, nodes=2, rows=None, side=5)
     taps = tuple(nodes_by_tap(read(path)))
     outcome = runners.find(name).run(path, feeds, taps=taps, tap_memory=100)
     assert [tapped.problem for tapped in outcome.tapped] == ["", ""]
     (remark,) = outcome.remarks
-    assert remark.startswith("tapping first, second takes up to ")
+    assert remark.startswith("tapping node0, node1 takes up to ")
     assert remark.endswith(" bytes, more than --tap-memory allows (100)")
     assert not runners.find(name).run(path, feeds, taps=taps).remarks
-
-
-def _small(name: str, folder: Path) -> tuple[str, dict[str, npt.NDArray[Any]]]:
-    feeds = {"data": np.ones((4, 5), np.float32), "updates": np.full((1, 5), 2, np.float32)}
-    if name.startswith("onnx"):
-        text = """
-<ir_version: 10, opset_import: ["" : 18]>
-small (float[N, 5] data, float[1, 5] updates) => (float[N, 5] out)
-<int64[1, 5] indices = {1, 1, 1, 1, 1}> {
-  [first] one = ScatterElements (data, indices, updates)
-  two = Relu (one)
-  [second] three = ScatterElements (two, indices, updates)
-  out = Relu (three)
-}
-"""
-        return str(save(text, folder / "small.onnx")), feeds
-    ir = IrText()
-    value, updates = ir.parameter("data", shape=("?", 5)), ir.parameter("updates", shape=(1, 5))
-    indices, axis = ir.const("indices", "i64", [1]), ir.const("axis", "i32", 0)
-    for node in ("first", "second"):
-        inputs = [value, indices, updates, axis]
-        value = ir.add(node, "ScatterUpdate", "opset3", inputs, [("f32", ("?", 5))])
-        value = ir.add(f"{node}_relu", "ReLU", "opset1", [value], [("f32", ("?", 5))])
-    ir.add("result", "Result", "opset1", [value], [])
-    return str(ir.write(folder, "small")), feeds
 
 
 @pytest.mark.parametrize("name", ["CPU", "fold", "onnxruntime", "onnx-reference"])
