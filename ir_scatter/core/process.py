@@ -129,8 +129,11 @@ class Child:
                         raise
                     died = error.message
             result, problem = _unpacked(answer)
-        if problem is not None:
-            raise problem
+        try:
+            if problem is not None:
+                raise problem
+        finally:
+            del problem  # its traceback holds this frame, and that the arrays
         return result, died
 
     def tell(self, name: str, *arguments: Any) -> None:

@@ -27,7 +27,10 @@ def build_layer() -> Path:
         UsageError: there is no C compiler, or it fails, or no folder can be written.
     """
     compiler = _find_compiler()
-    name = f"layer-{_key(compiler)}.so"
+    file = Path(compiler[0]).stat()
+    command = [*compiler, *_FLAGS, str(file.st_size), str(file.st_mtime_ns)]
+    key = hashlib.sha256("\0".join(command).encode() + _SOURCE.read_bytes()).hexdigest()[:16]
+    name = f"layer-{key}.so"
     cached = _cache_folder()
     if cached is not None:
         with suppress(OSError):
@@ -54,13 +57,6 @@ def _find_compiler() -> list[str]:
         f"{is_missing} on PATH, expected a C compiler to build the OpenCL layer with: "
         "install one (Debian, Ubuntu: apt install gcc libc6-dev; Fedora: dnf install gcc) or set CC"
     )
-
-
-def _key(compiler: list[str]) -> str:
-    """Return what changes with the source, the way it is compiled, and the compiler."""
-    file = Path(compiler[0]).stat()
-    command = [*compiler, *_FLAGS, str(file.st_size), str(file.st_mtime_ns)]
-    return hashlib.sha256("\0".join(command).encode() + _SOURCE.read_bytes()).hexdigest()[:16]
 
 
 def _cache_folder() -> Path | None:

@@ -1,6 +1,7 @@
 """The inputs and outputs of a model as OpenVINO has it: their names as users know them, and their tensors."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,12 @@ def feeds_by_parameter(model: Any, feeds: Mapping[str, Array], path: str) -> tup
     ]
     needed = dict(feeds)
     if not set(feeds) <= {name for same in names for name in same}:
-        graph = _graph_of(path)
+        graph = None
+        if format_of(path) == ONNX_FORMAT:
+            with suppress(Exception):  # OpenVINO has read it somehow
+                import onnx
+
+                graph = onnx.load(path, load_external_data=False).graph
         if graph is not None:
             # Where a node of an ONNX model has no effect, as Dropout has none, OpenVINO gives the input in
             # front of it the name of the node's output, and forgets its own.
@@ -80,18 +86,6 @@ def _origin(name: str, before: Mapping[str, str]) -> str:
         name = before[name]
         seen.add(name)
     return name
-
-
-def _graph_of(path: str) -> Any:
-    """Return the graph of an ONNX file, None if it is an IR or cannot be read."""
-    if format_of(path) != ONNX_FORMAT:
-        return None
-    import onnx
-
-    try:
-        return onnx.load(path, load_external_data=False).graph
-    except Exception:  # OpenVINO has read it somehow
-        return None
 
 
 def type_name(element_type: Any) -> str:
