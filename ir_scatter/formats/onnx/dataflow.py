@@ -98,7 +98,10 @@ class OnnxWiring(Dataflow):
         if node.domain:
             return None
         if node.type == "If":
-            return Choice(0, {truth: self._branch(node, name) for truth, name in _BRANCHES.items()})
+            if not proto.input:
+                raise self._unreadable(f"{node.scope} has no condition, expected one")
+            bodies = {truth: self._body(node, name) for truth, name in _BRANCHES.items()}
+            return Choice(0, {truth: self._whole_call(node, body, ()) for truth, body in bodies.items()})
         if node.type == "Loop":
             return self._loop(node)
         return self._scan(node) if node.type == "Scan" else None
@@ -113,11 +116,6 @@ class OnnxWiring(Dataflow):
         given = len(proto.input)
         inputs = tuple(n if n < given and proto.input[n] else None for n in range(len(graph.index.inputs)))
         return self._whole_call(node, OnnxWiring(graph), inputs)
-
-    def _branch(self, node: Node, name: str) -> Call:
-        if not self._index.nodes[node.handle].input:
-            raise self._unreadable(f"{node.scope} has no condition, expected one")
-        return self._whole_call(node, self._body(node, name), ())
 
     def _whole_call(self, node: Node, body: "OnnxWiring", inputs: tuple[int | None, ...]) -> Call:
         """Wire a call whose outputs are those of its body."""

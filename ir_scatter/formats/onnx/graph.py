@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 from ir_scatter.core.diagnostics import Location
@@ -88,12 +88,9 @@ class OnnxGraph(Graph):
         return self.infer()
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
-        def wanted(index: GraphIndex) -> set[int]:
-            if types is None:
-                return {*range(len(index.nodes))}
-            return {at for type in types for at in index.by_type.get(type, ())}
-
-        return self._walk(wanted)
+        if types is None:
+            return self._walk(lambda index: {*range(len(index.nodes))})
+        return self._walk(lambda index: {at for type in types for at in index.by_type.get(type, ())})
 
     def walk_calls(self) -> Iterator[Node]:
         """Yield the nodes that call a function of the model."""
@@ -136,20 +133,16 @@ class OnnxGraph(Graph):
 
     def bodies_at(self, position: int) -> "dict[str, OnnxGraph]":
         """Return the graphs inside the node at a position by the attribute's name."""
-        if position not in self.index.bodies:
-            return {}
         if position not in self._bodies:
-            self._bodies[position] = {
-                name: self._body(position, name, index) for name, index in self.index.bodies[position].items()
-            }
+            self._bodies[position] = found = {}
+            for name, index in self.index.bodies.get(position, {}).items():
+                infer = partial(self._inferred_inside, position, name)
+                scope = f"{self.node(position).scope}:{name}/"
+                found[name] = OnnxGraph(index, self.shared, infer, name=name, scope=scope, parent=self)
         return self._bodies[position]
 
-    def _body(self, position: int, name: str, index: GraphIndex) -> "OnnxGraph":
-        def infer() -> Inferred:
-            return self.inferred.bodies.get((position, name), NOTHING)
-
-        scope = f"{self.node(position).scope}:{name}/"
-        return OnnxGraph(index, self.shared, infer, name=name, scope=scope, parent=self)
+    def _inferred_inside(self, position: int, name: str) -> Inferred:
+        return self.inferred.bodies.get((position, name), NOTHING)
 
     def location_of(self, node: Node) -> Location:
         return Location(self.shared.path, scope=node.scope)

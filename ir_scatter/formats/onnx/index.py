@@ -6,7 +6,6 @@ keys all the same, and `text` makes them printable.
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
@@ -244,7 +243,6 @@ def _sources_first(predecessors: Mapping[_Key, Collection[_Key]]) -> list[_Key]:
     return order
 
 
-@dataclass(frozen=True, eq=False)
 class Definition:
     """A function as it is written.
 
@@ -256,11 +254,12 @@ class Definition:
         defaults: the attributes that need not be given.
     """
 
-    key: FunctionKey
-    proto: FunctionProto
-    index: GraphIndex
-    opsets: Mapping[str, int]
-    defaults: Bindings
+    def __init__(self, proto: FunctionProto, functions: Container[FunctionKey]) -> None:
+        self.key = function_key(proto)
+        self.proto = proto
+        self.index = GraphIndex(proto, functions)
+        self.opsets: Mapping[str, int] = opsets_of(proto.opset_import)
+        self.defaults: Bindings = {attribute.name: attribute for attribute in proto.attribute_proto}
 
     @property
     def name(self) -> str:
@@ -282,11 +281,8 @@ class Definitions(dict[FunctionKey, Definition]):
         keys = frozenset(map(function_key, model.functions))
         self.duplicates: list[str] = []
         for function in model.functions:
-            defaults = {attribute.name: attribute for attribute in function.attribute_proto}
-            opsets = opsets_of(function.opset_import)
-            key, index = function_key(function), GraphIndex(function, keys)
-            definition = self.setdefault(key, Definition(key, function, index, opsets, defaults))
-            if definition.proto is not function:
+            definition = Definition(function, keys)
+            if self.setdefault(definition.key, definition) is not definition:
                 self.duplicates.append(definition.name)
         self._callees = {key: definition.index.called() for key, definition in self.items()}
         self.cycles = [[self[key] for key in keys] for keys in find_cycles(self._callees)]

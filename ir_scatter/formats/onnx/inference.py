@@ -20,15 +20,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 import onnx
-from onnx import (
-    FunctionProto,
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    TensorProto,
-    TypeProto,
-    ValueInfoProto,
-)
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 from ir_scatter.core.element_types import ElementType, from_onnx_number
 from ir_scatter.core.model import Value
@@ -114,21 +106,13 @@ def best_of(found: TensorType, stored: TensorType) -> TensorType:
     return TensorType(found.element_type or stored.element_type, shape)
 
 
-def tensor_message(type: TypeProto) -> "TypeProto.Tensor | TypeProto.SparseTensor | None":
+def tensor_message(type: TypeProto) -> TypeProto.Tensor | None:
     """Return the part of a type that holds dimensions; None for a sequence, a map and the like."""
-    kind = type.WhichOneof("value")
-    if kind == "tensor_type":
-        return type.tensor_type
-    return type.sparse_tensor_type if kind == "sparse_tensor_type" else None
+    return type.tensor_type if type.HasField("tensor_type") else None
 
 
 class Inferred(NamedTuple):
-    """What shape inference found out about a graph.
-
-    Attributes:
-        types: by name of a value.
-        bodies: what it found out about the graphs inside nodes, by position and name.
-    """
+    """What shape inference found out about a graph, and about the graphs in nodes by position and name."""
 
     types: Mapping[str, TypeProto]
     bodies: Mapping[tuple[int, str], "Inferred"]
@@ -237,26 +221,33 @@ class Inference:
         """Copy a graph for inference: its inputs, small constants, outputs, and nodes in topological order.
 
         Stored types stay out, because they may be stale: only those of outputs that inference cannot
-        know are kept. Weights stay out as well, their types are declared instead.
-        `around` are small constants from outside, which inference does not look for there.
+        know are kept. Weights stay out as well, their types are declared instead. Small constants from
+        `around` come along, as inference does not look for them there.
         """
+        types, constants = dict[str, ValueInfoProto](), dict(around)
         known = {at for type, places in index.by_type.items() if onnx.defs.has(text(type)) for at in places}
-        places = {name: index.producers[name][0] for name in index.stored if name in index.producers}
-        types = {
-            name: index.stored[name] for name, at in places.items() if at not in known.union(index.calls)
-        }
-        constants = dict(around)
-        for name, tensor in index.initializers.items():
-            if name in index.inputs and self._are_inputs_defaults:
-                continue
-            if _is_seen(tensor):
+        known.update(index.calls)
+        for name, stored in index.stored.items():
+            if name in index.producers and index.producers[name][0] not in known:
+                types[name] = stored
+        held = [
+            (name, tensor)
+            for name, tensor in index.initializers.items()
+            if not (name in index.inputs and self._are_inputs_defaults)
+        ]
+        held += [
+            (name, tensor) for at, tensor in index.tensors.items() for name in index.nodes[at].output[:1]
+        ]
+        for name, tensor in held:
+            if prod(tensor.dims) <= _SEEN and is_sound(tensor):
                 constants[name] = tensor
             else:
                 types[name] = _typed(name, tensor.data_type, shape_of(tensor))
         for name, tensor in constants.items():
-            target.initializer.append(tensor)
-            if tensor.name != name:
-                target.initializer[-1].name = name
+            if name not in index.producers:
+                target.initializer.append(tensor)
+                if tensor.name != name:
+                    target.initializer[-1].name = name
         for name, sparse in index.sparse_initializers.items():
             types[name] = _typed(name, sparse.values.data_type, tuple(sparse.dims))
         for name, one in inputs.items():
@@ -266,16 +257,11 @@ class Inference:
                     one = _typed(name, default.data_type, shape_of(default))
                 target.input.append(ValueInfoProto(name=name) if one is None else one)
         copies = dict[int, NodeProto]()
-        for position, tensor in index.tensors.items():
-            for name in index.nodes[position].output[:1]:
-                if _is_seen(tensor):
-                    constants[name] = tensor
-                else:
-                    types[name] = _typed(name, tensor.data_type, shape_of(tensor))
-                    copies[position] = NodeProto(op_type="Constant", output=[name])
         for position, node in enumerate(index.nodes):
             if position in index.bodies or any(one.ref_attr_name for one in node.attribute):
                 copies[position] = self._bound(index, position, constants, bindings)
+            elif position in index.tensors and not constants.keys() >= {*node.output}:
+                copies[position] = NodeProto(op_type="Constant", output=node.output)
         target.node.extend([copies.get(at, index.nodes[at]) for at in index.sorted_positions()])
         for name in index.outputs:
             one = types.pop(name, None)
@@ -310,15 +296,10 @@ class Inference:
                 if label in bodies:
                     body, inner = written.g if label == name else written.graphs.add(), bodies[label]
                     body.name = graph.name
-                    taken = {
-                        one: constants[one] for one in sorted(inner.captured & constants.keys(), key=repr)
-                    }
-                    self._fill(body, inner, inner.inputs, taken, bindings)
+                    taken = sorted(inner.captured & constants.keys(), key=repr)
+                    small = {one: constants[one] for one in taken}
+                    self._fill(body, inner, inner.inputs, small, bindings)
         return copy
-
-
-def _is_seen(tensor: TensorProto) -> bool:
-    return prod(tensor.dims) <= _SEEN and is_sound(tensor)
 
 
 def _import(target: ModelProto | FunctionProto, opsets: Mapping[str, int], index: GraphIndex) -> None:
@@ -335,7 +316,7 @@ def _prepared(definition: Definition) -> FunctionProto:
     del copy.opset_import[:]
     _import(copy, definition.opsets, index)
     for position, tensor in index.tensors.items():
-        if not _is_seen(tensor):
+        if prod(tensor.dims) > _SEEN or not is_sound(tensor):
             del copy.node[position].attribute[:]
     for node in copy.node if "ai.onnx" in index.domains else ():
         node.domain = normal_domain(node.domain)

@@ -98,14 +98,10 @@ def _parse(path: str, data: bytes) -> ModelProto:
 
 
 class _Instances:
-    """Follows the calls of a model and makes the graphs that they need.
-
-    Attributes:
-        shared_calls: where the calls stand whose signature has no graph of its own.
-    """
+    """Follows the calls of a model and makes the graphs that they need."""
 
     def __init__(self, shared: Shared, inference: Inference) -> None:
-        self.shared_calls: set[str] = set()
+        self.shared_calls: set[str] = set()  # where those stand whose signature has no graph of its own
         self._shared = shared
         self._inference = inference
         definitions = shared.definitions.values()
@@ -123,11 +119,10 @@ class _Instances:
                 self._follow(definition, self._shared_instance(definition))
         for graph, callers in self._callers.items():
             graph.calls = tuple(callers.values())
-        found = []
-        for definition, made in self._made.items():
-            written = self._graph(definition, definition.defaults, None)
-            found.append(Function(definition.name, written, tuple(made.values())))
-        return tuple(found)
+        return tuple(
+            Function(one.name, self._graph(one, one.defaults, None), tuple(made.values()))
+            for one, made in self._made.items()
+        )
 
     def _follow(self, definition: Definition | None, graph: OnnxGraph) -> None:
         definitions, pending = self._shared.definitions, deque([(definition, graph)])

@@ -209,13 +209,7 @@ class Tensors:
         return UnreadableModel(kind, message, self._location)
 
 
-_HOLDERS = frozenset(
-    {
-        "AttributeProto", "FunctionProto", "GraphProto", "NodeProto", "SparseTensorProto", "TensorProto",
-        "TrainingInfoProto",
-    }
-)  # fmt: skip
-"""Messages that tensors can be in."""
+_WITHOUT_TENSORS = frozenset({"ValueInfoProto", "TypeProto", "StringStringEntryProto"})
 
 
 def _tensors_in(message: Message) -> Iterator[TensorProto]:
@@ -224,7 +218,7 @@ def _tensors_in(message: Message) -> Iterator[TensorProto]:
         yield message
         return
     for field, value in message.ListFields():
-        if field.message_type is not None and field.message_type.name in _HOLDERS:
+        if field.message_type is not None and field.message_type.name not in _WITHOUT_TENSORS:
             for one in [value] if isinstance(value, Message) else value:
                 yield from _tensors_in(one)
 
@@ -249,11 +243,9 @@ def is_sound(tensor: TensorProto) -> bool:
 
 
 def attribute_value(attribute: AttributeProto, node: Node, tensors: Tensors) -> Any:
-    """Return an attribute as Python sees it: its type tells which type was written.
+    """Return an attribute as Python sees it: an int, a float, a str, a list of them, constants for tensors.
 
-    Returns:
-        int, float, str, a list of them, a Constant or a list of those for tensors; the message
-        itself for what has no such form.
+    Its type tells which type was written; what has no such form is the message itself.
     """
     field = FIELDS.get(attribute.type)
     match field:
@@ -275,12 +267,8 @@ def attribute_value(attribute: AttributeProto, node: Node, tensors: Tensors) -> 
 def make_tensor(array: "Array", element_type: ElementType | None = None) -> TensorProto:
     """Make a tensor that holds its bytes in the file, low byte first.
 
-    Args:
-        array: its content.
-        element_type: what it is to be; that of the array if None.
-
     Raises:
-        TypeError: the array is of another type, or of one that ONNX has not.
+        TypeError: the array is of another type than wanted, or of one that ONNX has not.
     """
     try:
         tensor = numpy_helper.from_array(array.astype(array.dtype.newbyteorder("="), copy=False))

@@ -51,12 +51,8 @@ def write_onnx(
 ) -> bytes:
     """Replace nodes in a copy of a model.
 
-    A node of a function is replaced in the definition, for all calls.
-
-    Args:
-        model: as it was read; it stays as it is.
-        patches: at most one for each node.
-        change: what else is to be done with the copy, after the nodes were replaced.
+    A node of a function is replaced in the definition, for all calls. There is at most one patch for each
+    node; `change` does with the copy what else is to be done.
 
     Raises:
         NotEditable: calls of a function give a replaced node different attributes, or the result
@@ -97,14 +93,7 @@ def _onnx(graph: object) -> OnnxGraph:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Place:
-    """A graph of the model, and what it is in the copy.
-
-    Attributes:
-        index: the graph as it was read.
-        graph: the one in the copy.
-        taken: gives the names that new nodes and values may not have, and is told theirs.
-        uses: the graphs that calls make of it, if it is one of a function.
-    """
+    """A graph as it was read, what it is in the copy, which names are taken there, the uses of a function."""
 
     index: GraphIndex
     graph: GraphProto | FunctionProto
@@ -163,12 +152,7 @@ class _Step(NamedTuple):
 
 
 def _steps_of(fragment: Fragment) -> list[_Step]:
-    """Return the nodes of a fragment, each constant before the first that reads it, the result last.
-
-    Raises:
-        TypeError: an attribute or a constant is of a type that ONNX does not have.
-        ValueError: a node reads what no node before it computes.
-    """
+    """Return the nodes of a fragment, each constant before the first that reads it, the result last."""
     steps, numbers, first = list[_Step](), dict[int, int](), 1 + len(fragment.given)
     for new in fragment.news:
         inputs = []
@@ -433,22 +417,24 @@ def write_single_node(node: OneNode) -> bytes:
     Raises:
         TypeError: an array or an attribute is of a type that ONNX has not.
     """
-
-    def declared(name: str, type: ElementType, shape: Sequence[int]) -> ValueInfoProto:
-        return helper.make_tensor_value_info(name, type.onnx_number or TensorProto.UNDEFINED, shape)
-
     inputs, constants = list[ValueInfoProto](), list[TensorProto]()
     for one in {one.name: one for one in node.inputs if one is not None}.values():
         if one.is_constant:
             constants.append(make_tensor(one.array, one.element_type))
             constants[-1].name = one.name
         else:
-            inputs.append(declared(one.name, one.element_type, one.array.shape))
+            inputs.append(_declared(one.name, one.element_type, one.array.shape))
     names = ["" if one is None else one.name for one in node.inputs]
     written = helper.make_node(node.type, names, ["output"], name="node")
     written.attribute.extend(make_attribute(name, value) for name, value in node.attributes.items())
-    output = declared("output", node.element_type, node.shape)
+    output = _declared("output", node.element_type, node.shape)
     graph = helper.make_graph([written], "one_node", inputs, [output], constants)
     opset = helper.make_opsetid("", int(node.opset))
     model = helper.make_model(graph, ir_version=IR_VERSION, producer_name="ir-scatter", opset_imports=[opset])
     return bytes(model.SerializeToString(deterministic=True))
+
+
+def _declared(name: str, type: ElementType, shape: Sequence[int]) -> ValueInfoProto:
+    if type.onnx_number is None:
+        raise TypeError(f"{name} is of type {type.name}, expected one that ONNX has")
+    return helper.make_tensor_value_info(name, type.onnx_number, shape)
