@@ -77,12 +77,8 @@ def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
     """
     targets = {Path(os.path.realpath(output.path)): output for output in outputs}
     for path, output in targets.items():
-        with (
-            _explained(output.path),
-            suppress(FileNotFoundError),
-            path.open("r+b", buffering=0) as existing,
-        ):
-            if not stat.S_ISREG(os.fstat(existing.fileno()).st_mode):
+        with _explained(output.path), suppress(FileNotFoundError), path.open("r+b", buffering=0) as old:
+            if not stat.S_ISREG(os.fstat(old.fileno()).st_mode):
                 raise OSError(errno.EINVAL, _IRREGULAR)
     if not outputs:
         return ()
@@ -109,8 +105,8 @@ def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
                 if known is not None and identity(source) != known:
                     message = f"{source} is not the file that was read, expected the same"
                     raise CannotWrite(f"{message}: it has changed meanwhile")
-            found = [(name, path, identity(path), identity(name)) for path, (name, _) in new.items()]
-            _rename_all([Rename(*one) for one in found])
+            names = [(path, name) for path, (name, _) in new.items()]
+            _rename_all([Rename(name, path, identity(path), identity(name)) for path, name in names])
             for folder in locks:
                 with suppress(OSError):  # the files are on the disk; not every system syncs folders
                     os.fsync(folder)

@@ -229,10 +229,6 @@ class IrGraph(Graph):
         outputs = self.layer(key).outputs if key in self.body.layers else ()
         return {port.id: number for number, port in reversed([*enumerate(outputs)])}
 
-    def has_output(self, key: bytes, id: bytes) -> bool:
-        """Tell whether a layer has an output port."""
-        return (id == b"0" and key in self.body.constants) or id in self.output_ports(key)
-
     def constant(self, key: bytes) -> tuple[ElementType | None, Shape, tuple[int, int] | None]:
         """Return type, shape and place of a Const, without parsing it if the index has read it."""
         if key in self.body.constants:

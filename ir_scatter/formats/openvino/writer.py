@@ -12,7 +12,7 @@ from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
 from ir_scatter.core.model import Model, Node, Value, collector_paused
 from ir_scatter.core.shapes import UNKNOWN_DIM
 from ir_scatter.formats.base import FileBeside, OneNode, Written
-from ir_scatter.formats.openvino.graph import CONST, IrGraph, byte_range
+from ir_scatter.formats.openvino.graph import CONST, IrGraph
 from ir_scatter.formats.openvino.index import EdgePlace, edge_places
 from ir_scatter.formats.openvino.layers import LayerText
 from ir_scatter.formats.openvino.xml_text import (
@@ -89,7 +89,7 @@ def _problems(graph: IrGraph, key: bytes) -> Iterator[str]:
         yield f"it has {len(layer.outputs)} outputs, expected one"
     if sorted(edge[3] for edge in edges) != sorted(inputs):
         yield "there is not one edge into each of its inputs"
-    if not all(graph.has_output(origin, port) for origin, port, _, _ in edges):
+    if any(graph.value((origin, port)) is None for origin, port, _, _ in edges):
         yield "one of its inputs comes from a layer or a port that does not exist"
 
 
@@ -115,13 +115,8 @@ def _weights_size(net: IrGraph) -> int:
 
 
 def _constants_end(net: IrGraph) -> int:
-    ends = [0]
-    for graph in net.with_bodies():
-        constants = graph.body.constants
-        ends += [int(offset) + int(size) for _, _, offset, size in constants.values()]
-        others = [graph.layer(key) for key in graph.keys_of(CONST) if key not in constants]
-        ends += [sum(byte_range(layer) or (0,)) for layer in others]
-    return max(ends)
+    places = [graph.constant(key)[2] for graph in net.with_bodies() for key in graph.keys_of(CONST)]
+    return max((sum(place) for place in places if place), default=0)
 
 
 # Elements as text.
