@@ -89,7 +89,8 @@ def _problems(graph: IrGraph, key: bytes) -> Iterator[str]:
         yield f"it has {len(layer.outputs)} outputs, expected one"
     if sorted(edge[3] for edge in edges) != sorted(inputs):
         yield "there is not one edge into each of its inputs"
-    if any(graph.value((origin, port)) is None for origin, port, _, _ in edges):
+    others = [edge[:2] for edge in edges if edge[1] != b"0" or edge[0] not in body.constants]
+    if not all(port in graph.output_ports(origin) for origin, port in others):
         yield "one of its inputs comes from a layer or a port that does not exist"
 
 
