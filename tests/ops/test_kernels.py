@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ir_scatter import evaluate
-from ir_scatter.ops.kernels import reduce, targets
+from ir_scatter.ops.kernels import apply, reduce, targets
 from tests.ops import naive_scatter
 from tests.ops.scatter_cases import ROWS, Case, cases
 
@@ -64,10 +64,11 @@ def test_a_row_is_what_the_loop_computes(operator: str, choice: st.DataObject) -
 def test_blocks_of_any_size_give_the_same(operator: str, block: int, choice: st.DataObject) -> None:
     case = choice.draw(cases(ROWS[operator]))
     with ExitStack() as stack:
-        for module in (targets, reduce):
+        for module in (targets, apply, reduce):
             stack.enter_context(patch.object(module, "BLOCK", block))
         stack.enter_context(patch.object(reduce, "_NARROW", 2))
         stack.enter_context(patch.object(reduce, "_WIDENED", block))
+        stack.enter_context(patch.object(apply, "_FEWEST", 1))
         demand_like_loop(case)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ir_scatter import IllegalCase, IllegalIndex, evaluate, evaluate_detailed
-from ir_scatter.ops.kernels import targets
+from ir_scatter.ops.kernels import apply, targets
 from ir_scatter.ops.spec import IndexRange, Layout
 from tests.ops.naive_scatter import positions
 from tests.ops.scatter_cases import ROWS, Case, cases
@@ -48,6 +48,8 @@ def test_illegal_indices_are_found_and_counted(operator: str, block: int, choice
             bad.append(place)
     with (
         patch.object(targets, "BLOCK", block),
+        patch.object(apply, "BLOCK", 16),
+        patch.object(apply, "_FEWEST", 1),
         pytest.raises(IllegalIndex) as caught,
     ):
         evaluate(operator, **case.arguments())

@@ -174,19 +174,20 @@ def reduce(output: Array, rows: Array, updates: Array, ufunc: np.ufunc) -> None:
     if width < _NARROW:
         _reduce_elements(output, rows, updates, ufunc)
         return
-    items, first_of = as_items(output), np.empty(len(output), np.intp)
-    step = max(1, BLOCK // 2 // width)
+    step = min(len(rows), max(1, BLOCK // 2 // width))
+    items, first_of, places = as_items(output), np.empty(len(output), np.intp), np.arange(step)
+    buffer = np.empty((step, width), output.dtype)
     for start in range(0, len(rows), step):
         part, new = rows[start : start + step], updates[start : start + step]
-        places = np.arange(len(part))
+        joined = np.take(output, part, axis=0, mode="clip", out=buffer[: len(part)])
+        ufunc(joined, new, out=joined)
         # In reverse order the last one written, which stays, is the first of its target.
-        first_of[part[::-1]] = places[::-1]
-        is_first = first_of[part] == places
-        if is_first.all():
-            items[part] = as_items(ufunc(output[part], new))
-            continue
-        items[part[is_first]] = as_items(ufunc(output[part[is_first]], new[is_first]))
-        _reduce_elements(output, part[~is_first], new[~is_first], ufunc)
+        reverse = part[::-1]
+        items[reverse] = as_items(joined)[::-1]
+        first_of[reverse] = places[: len(part)][::-1]
+        later = np.flatnonzero(first_of[part] != places[: len(part)])
+        if len(later):
+            _reduce_elements(output, part[later], new[later], ufunc)
 
 
 def _reduce_elements(output: Array, rows: Array, updates: Array, ufunc: np.ufunc) -> None:

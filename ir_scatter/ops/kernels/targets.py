@@ -53,7 +53,8 @@ class IndexOutOfRange(Exception):
 class Targets:
     """Where the updates go: how many rows the output has, how wide they are, how many there are of updates.
 
-    `blocks` yields blocks in row-major order of the indices, and raises IndexOutOfRange on the way.
+    `blocks` yields blocks in row-major order of the indices, each good until the next one, and raises
+    IndexOutOfRange on the way.
     """
 
     rows: int
@@ -122,11 +123,13 @@ def _elements(task: Task, shape: Shape, indices: Array) -> Targets:
     numbers = indices.reshape(len(before), indices.shape[axis], len(after))
 
     def blocks() -> Iterator[Block]:
-        start = 0
+        start, buffer = 0, np.empty(min(BLOCK, indices.size), np.intp)
         for outer, middle, inner in _boxes(numbers.shape):
-            rows = checked(numbers[outer, middle, inner], size, wraps=task.wraps) * stride
-            rows += before[outer, None, None]
-            rows += after[inner]
+            legal = checked(numbers[outer, middle, inner], size, wraps=task.wraps)
+            rows = buffer[: legal.size].reshape(legal.shape)
+            if stride != 1:
+                legal = np.multiply(legal, stride, out=rows)
+            np.add(legal, before[outer, None, None] + after[inner], out=rows)
             yield slice(start, start + rows.size), rows.reshape(-1)
             start += rows.size
 
