@@ -34,7 +34,16 @@ def read_arrays(path: "str | Path") -> dict[str, Array]:
     """
     try:
         with open(path, "rb") as file:
-            return _read(file, path)
+            if file.read(1) not in _HEADS:
+                raise BadFeed(f"{path}: not an npz file")
+            file.seek(0)
+            try:
+                found = np.load(file, allow_pickle=False)
+            except Exception as error:  # whatever its parsers raise for bytes that are something else
+                raise BadFeed(f"{path}: {_reason(error)}") from None
+            if not isinstance(found, np.lib.npyio.NpzFile):
+                raise BadFeed(f"{path}: one array without a name, expected an npz file")
+            return {name: _entry(found, name, path) for name in found.files}
     except OSError as error:
         raise BadFeed(f"{path}: {(error.strerror or 'not an npz file').lower()}") from None
 
@@ -66,20 +75,6 @@ def storable(array: Array) -> Array:
     if array.dtype == object:
         return array.astype(np.str_)
     return array if _is_known_to_npz(array.dtype) else array.astype(_WIDER[kind(array)])
-
-
-def _read(file: IO[bytes], path: "str | Path") -> dict[str, Array]:
-    head = file.read(1)
-    file.seek(0)
-    if head not in _HEADS:
-        raise BadFeed(f"{path}: not an npz file")
-    try:
-        found = np.load(file, allow_pickle=False)
-    except Exception as error:  # whatever its parsers raise for bytes that are something else
-        raise BadFeed(f"{path}: {_reason(error)}") from None
-    if not isinstance(found, np.lib.npyio.NpzFile):
-        raise BadFeed(f"{path}: one array without a name, expected an npz file")
-    return {name: _entry(found, name, path) for name in found.files}
 
 
 def _are_values(array: Array, seen: Array) -> bool:

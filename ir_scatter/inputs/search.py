@@ -23,10 +23,7 @@ _MENDS = 32
 _PASSES = 12
 _SOFT_PASSES = 3
 _FROM_FRONT = 6
-"""Up to this pass indices are sought that count from the front: few models have none."""
-
-_FEATURED = 4
-"""Up to this pass indices try what they may be; if nothing legal is found, they do not."""
+"""Up to this pass numbers are sought that count from the front but for what a draw is to try."""
 
 _FEWEST_RUNS = 8
 _MOST_STEPS, _MOST_SKETCHED = 1_000_000, 50_000
@@ -275,7 +272,7 @@ class Run:
         ends = [np.repeat(np.array(end, np.int64), counts) for end in (lows, highs)]
         solver = Solver(search.random, self._terms, self.uses, *ends, wraps=wraps)
         for use in sorted(wanted, key=lambda use: not use.is_unique):
-            solver.draw(use, search.number if number < _FEATURED else None)
+            solver.draw(use, None if wraps else search.number)
         arrays = list(self.arrays)
         for place, one in enumerate(self._traced):
             part = solver.values[self._starts[place] : self._starts[place + 1]]
