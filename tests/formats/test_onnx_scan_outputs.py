@@ -118,16 +118,6 @@ def test_what_is_hidden_is_written(tmp_path: Path, name: str) -> None:
     assert ranks(result) == [[2]]
 
 
-def test_an_output_without_a_type_gets_one() -> None:
-    source = parsed(MODELS["what an output is made of"])
-    (body,) = bodies(source)
-    element_type = body.output[0].type.tensor_type.elem_type
-    body.output[0].ClearField("type")
-    result = write(source, joined())
-    assert ranks(result) == [[2]]
-    assert bodies(result)[0].output[0].type.tensor_type.elem_type == element_type
-
-
 TWO = """
     x = ScatterND (old, i, u) first = Identity (x) second = Identity (v) third = Identity (x)
 """

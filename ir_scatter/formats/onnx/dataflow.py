@@ -118,7 +118,6 @@ class OnnxWiring(Dataflow):
         return self._whole_call(node, OnnxWiring(graph), inputs)
 
     def _whole_call(self, node: Node, body: "OnnxWiring", inputs: tuple[int | None, ...]) -> Call:
-        """Wire a call whose outputs are those of its body."""
         count = len(self._index.nodes[node.handle].output)
         self._demand(node, count <= len(body.outputs) and len(inputs) == len(body.inputs))
         return Call(body, inputs, tuple(range(count)))

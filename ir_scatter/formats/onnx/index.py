@@ -244,15 +244,7 @@ def _sources_first(predecessors: Mapping[_Key, Collection[_Key]]) -> list[_Key]:
 
 
 class Definition:
-    """A function as it is written.
-
-    Attributes:
-        key: what a call names.
-        proto: the message.
-        index: its nodes.
-        opsets: its versions by domain.
-        defaults: the attributes that need not be given.
-    """
+    """A function as it is written; `defaults` are the attributes that need not be given."""
 
     def __init__(self, proto: FunctionProto, functions: Container[FunctionKey]) -> None:
         self.key = function_key(proto)

@@ -124,9 +124,7 @@ NOTHING = Inferred({}, {})
 class Inference:
     """Infers the graphs of one model, until its time is used up.
 
-    Attributes:
-        count: how many graphs were inferred, or were to be.
-        cut_short: of how many of them not all was looked at, because it would have taken too long.
+    `cut_short` of `count` graphs were not looked at to the end, because it would have taken too long.
     """
 
     def __init__(self, definitions: Definitions, ir_version: int, *, is_wanted: bool) -> None:
@@ -303,7 +301,6 @@ class Inference:
 
 
 def _import(target: ModelProto | FunctionProto, opsets: Mapping[str, int], index: GraphIndex) -> None:
-    """Import every domain that is said to be, or is used."""
     domains = set().union(*(graph.domains for graph in index.all_graphs())) - {"ai.onnx"}
     for domain in sorted({*opsets, *domains}, key=repr):
         target.opset_import.add(domain=domain, version=opsets.get(domain, 1))

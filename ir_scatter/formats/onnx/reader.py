@@ -174,7 +174,7 @@ class _Instances:
     def _graph(
         self, definition: Definition, bindings: Bindings, arguments: Mapping[str, Value | None] | None
     ) -> OnnxGraph:
-        """Make the graph of a use; without arguments that of the definition, of which nothing is inferred."""
+        """Make the graph of a use; without arguments that of the definition, where nothing is inferred."""
         index, opsets, name = definition.index, definition.opsets, definition.name
         shared = replace(self._shared, opsets=opsets, bindings=bindings)
         infer = partial(self._inference.infer, index, opsets, arguments=arguments, bindings=bindings)
@@ -212,10 +212,10 @@ def _limits(path: str, instances: _Instances, inference: Inference) -> Iterator[
     """Yield what was not looked at because functions call functions too often, or in too many ways."""
     location = Location(path)
     if instances.shared_calls:
-        count, known = len(instances.shared_calls), f"more than {INSTANCES} kinds of inputs and attributes"
+        count = len(instances.shared_calls)
         calls = "1 call of a function is" if count == 1 else f"{count} calls of functions are"
-        message = f"{calls} not looked at one by one: a function is called with {known}"
-        yield Defect("not-looked-at", message, location)
+        known = f"a function is called with more than {INSTANCES} kinds of inputs and attributes"
+        yield Defect("not-looked-at", f"{calls} not looked at one by one: {known}", location)
     if inference.cut_short:
         graphs = f"{inference.cut_short} of {inference.count} graphs and uses of functions"
         message = f"shapes in {graphs} are not known: to infer them takes longer than a file of this size may"

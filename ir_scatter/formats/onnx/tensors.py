@@ -34,10 +34,7 @@ _FIELDS = {
 
 
 class Tensors:
-    """Makes constants of the tensors of one model, and says what is wrong with them.
-
-    What cannot be had from a file beside the model is an `UnreadableModel` inside of this class.
-    """
+    """Makes constants of the tensors of one model, and says what is wrong with them."""
 
     def __init__(self, path: str, *, has_folder: bool) -> None:
         self._location = Location(path)

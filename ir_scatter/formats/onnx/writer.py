@@ -275,9 +275,6 @@ def _is_kept(
     That is made for one value, the one in the graph where the node was seen. `uses` are the graphs of the
     function, `written` is the result's attribute of that name; `is_alone` says that nothing else replaces
     the node.
-
-    Raises:
-        NotEditable: the value matters, and calls may give another one than was seen.
     """
     name, asked = text(reference.name), reference.ref_attr_name
     given = _onnx(node.graph).shared.bindings.get(asked)
@@ -337,7 +334,14 @@ def _keep_ranks(model: Model, places: Iterable[_Place]) -> None:
                 found[body.index, name].append(body.find(name))
     for place in places:
         for output in place.graph.output if isinstance(place.graph, GraphProto) else ():
-            _write_rank(output, found.get((place.index, output.name), ()))
+            shapes = [value.shape if value else None for value in found.get((place.index, output.name), ())]
+            ranks = {None if shape is None else len(shape) for shape in shapes}
+            message = tensor_message(output.type)
+            rank = ranks.pop() if len(ranks) == 1 else None
+            if rank is not None and message is not None and not message.HasField("shape"):
+                message.shape.SetInParent()
+                for _ in range(rank):
+                    message.shape.dim.add()
 
 
 def _is_hiding(patch: Patch) -> bool:
@@ -347,26 +351,6 @@ def _is_hiding(patch: Patch) -> bool:
     is_given = data is not None and patch.fragment.number_given(data) is not None
     known = _onnx(patch.node.graph).shared.options.scatter_types | {patch.node.type}
     return not is_given or bool(result.domain) or result.type not in known
-
-
-def _write_rank(output: ValueInfoProto, values: Sequence[Value | None]) -> None:
-    """Write of an output what all uses of its graph agree on, if the file says nothing."""
-    ranks = {None if value is None or value.shape is None else len(value.shape) for value in values}
-    rank = ranks.pop() if len(ranks) == 1 else None
-    if rank is None:
-        return
-    message = tensor_message(output.type)
-    if message is None:
-        types = {value.element_type for value in values if value is not None}
-        known = types.pop() if len(types) == 1 and output.type.WhichOneof("value") is None else None
-        if known is None or known.onnx_number is None:
-            return
-        message = output.type.tensor_type
-        message.elem_type = known.onnx_number
-    if not message.HasField("shape"):
-        message.shape.SetInParent()
-        for _ in range(rank):
-            message.shape.dim.add()
 
 
 # What people read
