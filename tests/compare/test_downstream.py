@@ -1,18 +1,15 @@
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ir_scatter.compare.guard import Sight, foresee
-from ir_scatter.compare.result import Level, Settings, Verdict
-from ir_scatter.compare.run import compare
+from ir_scatter.compare.result import Level, Verdict
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.model import Model
 from ir_scatter.evaluate.model import make_sketch
 from ir_scatter.reading import read
 from tests.compare.models import floats, run, verdicts
-from tests.compare.planted import FakeRunner
 from tests.unit.nested_ir import write_loop
 from tests.unit.nested_onnx import save
 
@@ -132,45 +129,6 @@ def test_exactly_what_depends_on_the_node(tmp_path: Path, text: str, expected: s
 def test_a_loop_of_an_ir(tmp_path: Path) -> None:
     model = read(write_loop(tmp_path, 3))
     assert open_outputs(model, {"loop:body/written"}) == {"loop.0"}
-
-
-def test_a_long_chain(tmp_path: Path) -> None:
-    steps = "\n".join(f"v{n + 1} = Relu (v{n})" for n in range(3000))
-    text = f"""{HEADER}
-    long (float[4] data, int64[2, 1] indices, float[2] new) => (float[4] v3000) {{
-      v0 = ScatterND (data, indices, new)
-      {steps}
-    }}"""
-    path = save(text, tmp_path / "model.onnx")
-    assert open_outputs(read(path), {"v0"}) == {"v3000"}
-
-
-def test_an_output_behind_a_contested_node_is_contested(tmp_path: Path) -> None:
-    """Another of the candidates stays, and what is computed of it is no mismatch."""
-    path = save(HEADER + CHAIN, tmp_path / "model.onnx")
-    feeds = {
-        "data": floats(4),
-        "indices": np.array([[1], [1]]),
-        "new": np.array([8, 9], np.float32),
-        "other": -floats(4),
-    }
-
-    class FirstWins(FakeRunner):
-        def run(self, *arguments: object, taps: Sequence[object] = (), **named: object) -> object:  # type: ignore[override]
-            from dataclasses import replace
-
-            other = {**feeds, "new": feeds["new"][::-1].copy()}
-            outcome = super().run(arguments[0], other, **named)
-            outputs = {**outcome.outputs, "beside": -outcome.outputs["beside"] - 1}
-            return replace(outcome, runs=(outputs,))
-
-    found = compare(path, [FirstWins("a")], Settings(), feeds=feeds)
-    assert verdicts(found, Level.MODEL) == {
-        ("written", "a"): Verdict.CONTESTED,
-        ("after", "a"): Verdict.CONTESTED,
-        ("both", "a"): Verdict.CONTESTED,
-        ("beside", "a"): Verdict.MISMATCH,
-    }
 
 
 @pytest.mark.onnxruntime
