@@ -21,7 +21,12 @@ def are_equal(got: Array, expected: Array) -> bool:
         return False
     if got.dtype.hasobject or got.dtype.kind in "UT":
         return bool((got == expected).all())
-    if np.array_equal(_bits(got), _bits(expected)):
+    size = got.dtype.itemsize  # seen as whole numbers, which are compared at once
+    bits = [
+        np.ascontiguousarray(one).reshape(-1).view(f"u{size}" if size <= 8 else "u8")
+        for one in (got, expected)
+    ]
+    if np.array_equal(*bits):
         return True
     return kind(got) in _INEXACT and bool(_same_bits(got, expected).all())
 
@@ -94,28 +99,18 @@ def plain(element: Any) -> Any:
     return int(element) if kind(np.asarray(element)) in {"signed", "unsigned"} else float(element)
 
 
-def _bits(array: Array) -> Array:
-    """Return numbers seen as whole ones, which are compared at once."""
-    flat = np.ascontiguousarray(array).reshape(-1)
-    size = flat.dtype.itemsize
-    return flat.view(f"u{size}") if size in {1, 2, 4, 8} else flat.view(np.uint8)
-
-
 def _same_bits(got: Array, expected: Array) -> Array:
     """Tell where two arrays have the same bits, or both are NaN."""
     if kind(got) not in _INEXACT:
         return np.asarray(got == expected)
     with np.errstate(all="ignore"):
-        same = (got == expected) & (np.signbit(_real(got)) == np.signbit(_real(expected)))
+        same = (got == expected) & (np.signbit(_native(got).real) == np.signbit(_native(expected).real))
         return np.asarray(same | ((got != got) & (expected != expected)))
 
 
-def _real(array: Array) -> Array:
-    """Return what has a sign: f8 and bf16 as f32, the real part of a complex number."""
-    if array.dtype.kind == "c":
-        real: Array = array.real
-        return real
-    return array if array.dtype.kind == "f" else array.astype(np.float32)
+def _native(array: Array) -> Array:
+    """Return f8 and bf16 as f32."""
+    return array if array.dtype.kind in "fc" else array.astype(np.float32)
 
 
 def _wide(array: Array) -> Array:
@@ -153,10 +148,10 @@ def _ordered(array: Array) -> Array:
     """Number the values of a floating-point type in their order; both zeros are 0."""
     size = array.dtype.itemsize
     if array.dtype.name in _WITHOUT_SIGN:
-        return np.ascontiguousarray(array).view(np.dtype(f"u{size}")).astype(np.int64)
-    bits = np.ascontiguousarray(array).view(np.dtype(f"i{size}")).astype(np.int64)
-    least = -(1 << (8 * size - 1)) if size < 8 else np.iinfo(np.int64).min
-    return np.where(bits < 0, np.int64(least) - bits, bits)
+        return array.view(np.uint8).astype(np.int64)
+    bits = array.view(f"i{size}").astype(np.int64)
+    least = np.int64(-(1 << (8 * size - 1)))
+    return np.where(bits < 0, least - bits, bits)
 
 
 def _worst(got: Array, expected: Array, shown: Array, distance: Array) -> Worst:
@@ -170,7 +165,7 @@ def _specials(got: Array, expected: Array) -> dict[str, Any]:
     if kind(got) not in _INEXACT:
         return {}
     with np.errstate(all="ignore"):
-        pairs = [array if array.dtype.kind == "c" else _real(array) for array in (got, expected)]
+        pairs = [_native(array) for array in (got, expected)]
         if all(np.isfinite(array).all() for array in pairs):
             return {}
         return {

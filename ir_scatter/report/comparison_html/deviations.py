@@ -63,12 +63,12 @@ def differences(one: "Comparison") -> "Array | None":
     what = kind(got)
     if what == "string":
         return np.asarray(got != expected).astype(np.float64)
-    if what in {"signed", "unsigned", "boolean"}:
-        whole = np.uint64 if got.dtype == np.uint64 else np.int64
-        left, right = got.astype(whole), expected.astype(whole)
-        size = np.maximum(left, right).astype(np.uint64) - np.minimum(left, right).astype(np.uint64)
-        return np.where(left < right, -1.0, 1.0) * size.astype(np.float64)
     with np.errstate(all="ignore"):
+        if what in {"signed", "unsigned", "boolean"}:
+            whole = np.uint64 if got.dtype == np.uint64 else np.int64
+            left, right = got.astype(whole), expected.astype(whole)
+            size = np.maximum(left, right).astype(np.uint64) - np.minimum(left, right).astype(np.uint64)
+            return np.where(left < right, -1.0, 1.0) * size.astype(np.float64)
         wide = np.complex128 if what == "complex" else np.float64
         left, right = got.astype(wide), expected.astype(wide)
         same = (left == right) | ((left != left) & (right != right))
