@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ir_scatter.analysis.interpreter import dataflow_of
 from ir_scatter.compare.guard import Reference
@@ -41,9 +42,6 @@ from ir_scatter.runners.base import Availability, NodeFacts, Outcome, Runner, St
 
 Feeds = Mapping[str, Array]
 
-UNANSWERED = "the runner gave no answer for it"
-"""Why a node has no level of its own that was asked for, and of which nothing came."""
-
 _HOPELESS = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
 """Whoever ends like this is not asked again."""
 
@@ -53,7 +51,7 @@ _SUFFIX = re.compile(r"(?:\.\d+)+$")
 
 def compare(
     model: "Model | str | Path",
-    runners: "Sequence[Runner]",
+    runners: Sequence[Runner],
     settings: Settings,
     *,
     with_numpy: bool = True,
@@ -81,7 +79,7 @@ def compare(
 def compare_against(
     folder: "str | Path",
     model: Model,
-    runners: "Sequence[Runner]",
+    runners: Sequence[Runner],
     settings: Settings,
     *,
     with_numpy: bool = True,
@@ -124,7 +122,7 @@ class Pair:
 
 def run_both(
     models: Sequence[Model],
-    runners: "Sequence[Runner]",
+    runners: Sequence[Runner],
     settings: Settings,
     cases: Iterable[Feeds],
     *,
@@ -136,10 +134,9 @@ def run_both(
 
     Args:
         models: the reference, and the subject, which must take the same inputs.
-        runners: in the order in which they were named.
+        runners: in the order in which they were named, NumPy before them `with_numpy`.
         settings: the tolerances, precision, repetitions and time limit.
         cases: inputs by the names of the first model.
-        with_numpy: whether NumPy is asked first.
 
     Raises:
         BadFeed: the second model does not take the inputs of the first.
@@ -171,7 +168,7 @@ def run_both(
 
 def compare_two(
     models: Sequence[Model],
-    runners: "Sequence[Runner]",
+    runners: Sequence[Runner],
     settings: Settings,
     *,
     with_numpy: bool = True,
@@ -224,7 +221,7 @@ class _Session:
     """What runners and NumPy make of one model, and what is said of it."""
 
     def __init__(
-        self, model: Model, runners: "Sequence[Runner]", settings: Settings, *, with_numpy: bool
+        self, model: Model, runners: Sequence[Runner], settings: Settings, *, with_numpy: bool
     ) -> None:
         self.path, self.runners, self.settings, self.with_numpy = model.path, runners, settings, with_numpy
         self.reference, self.nodes = Reference(model), nodes_by_tap(model)
@@ -242,23 +239,15 @@ class _Session:
     def case(self, number: int, feeds: Feeds) -> Case:
         return Case(number, feeds, self.nodes, self.reference, self.settings)
 
-    def run(self, runner: "Runner | None", case: Case, *, profile: bool = False) -> Outcome:
+    def run(self, runner: Runner | None, case: Case, *, profile: bool = False) -> Outcome:
         """Run one runner without taps, or NumPy."""
-        settings = self.settings
         if runner is None:
-            outcome, case.sight = self.reference.start(case.feeds)(settings.timeout)
+            outcome, case.sight = self.reference.start(case.feeds)(self.settings.timeout)
             return outcome
         if runner.name in self._hopeless:
             return self._hopeless[runner.name]
         try:
-            found = runner.run(
-                self.path,
-                case.feeds,
-                repeat=settings.repeat,
-                profile=profile,
-                precision=settings.precision,
-                timeout=settings.timeout,
-            )
+            found = self._ask(runner, case, repeat=self.settings.repeat, profile=profile)
         except BadFeed as error:  # the feeds fit the model: this is between the runner and itself
             return Outcome(runner.name, Status.REFUSED, str(error))
         if found.status is Status.UNAVAILABLE:
@@ -268,20 +257,13 @@ class _Session:
             self._hopeless[runner.name] = found
         return found
 
-    def run_with_taps(self, runner: "Runner", case: Case, times: int) -> Iterator[Outcome]:
+    def run_with_taps(self, runner: Runner, case: Case, times: int) -> Iterator[Outcome]:
         """Run one runner with taps until it fails; of each tap there is an answer."""
-        taps, settings = tuple(self.nodes), self.settings
+        taps = tuple(self.nodes)
         for _ in range(times if taps else 0):
-            found = runner.run(
-                self.path,
-                case.feeds,
-                taps=taps,
-                tap_memory=settings.tap_memory,
-                precision=settings.precision,
-                timeout=settings.timeout,
-            )
+            found = self._ask(runner, case, taps=taps, tap_memory=self.settings.tap_memory)
             self._note(found)
-            is_failed, reason = found.status is not Status.OK, UNANSWERED
+            is_failed, reason = found.status is not Status.OK, "the runner gave no answer for it"
             if is_failed:
                 reason = f"the run with taps: {found.status} {found.message}".rstrip()
                 found = replace(found, runs=(), tapped=())
@@ -290,6 +272,10 @@ class _Session:
             yield replace(found, tapped=(*found.tapped, *silent))
             if is_failed:
                 return
+
+    def _ask(self, runner: Runner, case: Case, **wanted: Any) -> Outcome:
+        precision, timeout = self.settings.precision, self.settings.timeout
+        return runner.run(self.path, case.feeds, precision=precision, timeout=timeout, **wanted)
 
     def _note(self, outcome: Outcome) -> None:
         self.remarks += [f"{outcome.runner}: {remark}" for remark in outcome.remarks]
@@ -318,7 +304,7 @@ class _Session:
         self._enter(case, numpy)
         return case
 
-    def _learn(self, runner: "Runner", plain: Outcome) -> None:
+    def _learn(self, runner: Runner, plain: Outcome) -> None:
         """Note what a runner is, and what it made of the nodes."""
         self._note(plain)
         if plain.facts and runner.name not in self.facts:
