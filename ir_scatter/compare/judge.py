@@ -13,8 +13,8 @@ import numpy as np
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.compare.contested import OpenOutput, excused
-from ir_scatter.compare.guard import Reference, Sight
+from ir_scatter.compare.contested import OpenOutput, Sight, excused
+from ir_scatter.compare.guard import Reference
 from ir_scatter.compare.measure import are_equal, measure, plain
 from ir_scatter.compare.result import (
     NEVER,

@@ -134,9 +134,10 @@ def run_both(
 
     Args:
         models: the reference, and the subject, which must take the same inputs.
-        runners: in the order in which they were named, NumPy before them `with_numpy`.
+        runners: in the order in which they were named.
         settings: the tolerances, precision, repetitions and time limit.
         cases: inputs by the names of the first model.
+        with_numpy: whether NumPy is asked first.
 
     Raises:
         BadFeed: the second model does not take the inputs of the first.

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from ir_scatter import runners
 from ir_scatter.analysis.conditions import Condition
-from ir_scatter.compare.guard import Reference, Sight
+from ir_scatter.compare.contested import Sight
+from ir_scatter.compare.guard import Reference
 from ir_scatter.compare.judge import compare_outputs
 from ir_scatter.compare.result import Comparison, Settings, Verdict
 from ir_scatter.compare.run import Pair, run_both

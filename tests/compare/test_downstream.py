@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ir_scatter.compare.guard import Sight, foresee
+from ir_scatter.compare.contested import Sight, foresee
 from ir_scatter.compare.result import Level, Verdict
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.model import Model
