@@ -22,11 +22,11 @@ def are_equal(got: Array, expected: Array) -> bool:
     if got.dtype.hasobject or got.dtype.kind in "UT":
         return bool((got == expected).all())
     size = got.dtype.itemsize  # seen as whole numbers, which are compared at once
-    bits = [
+    left, right = (
         np.ascontiguousarray(one).reshape(-1).view(f"u{size}" if size <= 8 else "u8")
         for one in (got, expected)
-    ]
-    if np.array_equal(*bits):
+    )
+    if np.array_equal(left, right):
         return True
     return kind(got) in _INEXACT and bool(_same_bits(got, expected).all())
 
