@@ -11,6 +11,7 @@ looks at it.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from ir_scatter.formats.openvino.xml_text import TOKEN, attributes, tags
@@ -153,9 +154,7 @@ def quick_index(data: bytes, root_start: int) -> Body | None:
     layers, constants = net.layers, net.constants
     types: dict[bytes, bytes] = {}
     start = match.start()
-    following = _NEXT.finditer(data, match.end())
-    while match is not None:  # a layer ends where the next one's match begins
-        after = next(following, None)
+    for after in chain(_NEXT.finditer(data, match.end()), (None,)):  # where a layer ends
         last = after.start() if after else data.find(_LAYER_END, match.end())
         id, type, element_type = match.group(1, 2, 3)
         span = types.setdefault(type, type), start, last + len(_LAYER_END)
@@ -165,7 +164,8 @@ def quick_index(data: bytes, root_start: int) -> Body | None:
             layers[id] = span
             if element_type is not None and type == b"Const":
                 constants[id] = (element_type, match[4], match[5], match[6])
-        match, start = after, after.start(1) - _BEFORE_ID if after else start
+        if after:
+            match, start = after, after.start(1) - _BEFORE_ID
     end = _LAYERS_END.match(data, last) if last >= 0 else None
     if end is None or data.count(_LAYER_END) != len(layers):
         return None
