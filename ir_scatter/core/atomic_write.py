@@ -9,7 +9,6 @@ the renames that are left.
 """
 
 import errno
-import json
 import os
 import stat
 import time
@@ -262,6 +261,8 @@ def _rename_all(renames: Sequence[Rename]) -> None:
 
     At every moment in between the journal is true: what was put back is left to do.
     """
+    import json
+
     journal = journal_of(renames[-1].target)
     backups = [temporary_name(one.target) for one in renames]
     done: list[tuple[Rename, Path]] = []
@@ -294,6 +295,8 @@ def _read_journal(journal: Path) -> list[Rename]:
 
     The file may be a stranger's: only a temporary file for a target counts, and only the very one.
     """
+    import json
+
     renames = []
     try:
         status = journal.lstat()
