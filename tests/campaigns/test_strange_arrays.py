@@ -18,7 +18,6 @@ import pytest
 
 from ir_scatter import evaluate, evaluate_detailed, evaluate_model
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
-from ir_scatter.inputs import random_case
 from ir_scatter.ops.general import ROWS as GENERAL_ROWS
 from ir_scatter.ops.general import find_computed
 from ir_scatter.ops.general_kernels import compute
@@ -29,6 +28,7 @@ from tests.ops import naive_scatter
 from tests.ops.scatter_cases import ROWS, index_values, numbers
 from tests.ops.strange_arrays import FORMS, plain
 from tests.unit.nested_onnx import save
+from tests.unit.random_case import random_case
 
 Array = Any
 ANY_FORM = [plain, *FORMS.values()]

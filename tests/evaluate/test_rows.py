@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from ir_scatter import evaluate, evaluate_model
-from ir_scatter.inputs import random_case
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Role
 from tests.unit.one_node import write
+from tests.unit.random_case import random_case
 
 CASES = 25
 ROWS = {str(spec.key): spec for spec in SPECS.values() if not spec.is_removed}

@@ -17,7 +17,6 @@ from ir_scatter.convert import on_devices, proof
 from ir_scatter.convert.conversion import Done
 from ir_scatter.core.errors import Error
 from ir_scatter.evaluate.model import ForwardArrays, check_feeds, prepare
-from ir_scatter.inputs import random_case
 from ir_scatter.inputs.constraints import IndexConstraint
 from ir_scatter.inputs.model import draw_feeds, make_feeds
 from ir_scatter.inputs.node import Given, draw_inputs
@@ -27,6 +26,7 @@ from ir_scatter.runners.base import Outcome, Status
 from tests.rules.ir_text import IrText
 from tests.unit.nested_onnx import save
 from tests.unit.one_node import write
+from tests.unit.random_case import random_case
 
 Array = npt.NDArray[Any]
 CASES = 25

@@ -15,7 +15,6 @@ from ir_scatter.core.element_types import dtype
 from ir_scatter.core.model import ONNX, OPENVINO
 from ir_scatter.core.shapes import Bounds, Dim, Shape
 from ir_scatter.evaluate import evaluate_detailed
-from ir_scatter.inputs import Case, random_case
 from ir_scatter.ops.spec import Layout, Reduction, Role
 from ir_scatter.rewrites import all_rewrites
 from ir_scatter.rewrites.base import Rewrite
@@ -32,6 +31,8 @@ from tests.rewrites.forms import (
     targets_differ,
 )
 from tests.rewrites.refusal_truth import Refused, demand_true
+from tests.unit.case import Case
+from tests.unit.random_case import random_case
 
 PAIRS = {
     domain: [rewrite for rewrite in all_rewrites() if rewrite.source.key.domain == domain]

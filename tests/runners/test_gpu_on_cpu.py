@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from ir_scatter import UsageError, evaluate_model, runners
-from ir_scatter.inputs import random_case
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Layout, OpSpec, Reduction
 from ir_scatter.runners import gpu_on_cpu
@@ -23,6 +22,7 @@ from ir_scatter.runners.gpu_on_cpu.runner import GpuOnCpuRunner
 from tests.compare.models import write_node
 from tests.rules.ir_text import IrText
 from tests.unit.nested_ir import floats
+from tests.unit.random_case import random_case
 
 REASON = gpu_on_cpu.problem()
 

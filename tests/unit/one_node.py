@@ -7,9 +7,9 @@ import numpy as np
 from ir_scatter.core.element_types import from_dtype
 from ir_scatter.core.model import ONNX
 from ir_scatter.formats.base import IR, ONNX_FORMAT, OneInput, OneNode
-from ir_scatter.inputs import Case
 from ir_scatter.ops.spec import Role
 from tests.formats.ir_files import write_one
+from tests.unit.case import Case
 
 
 def write(case: Case, folder: Path, *, is_constant: bool = False) -> Path:

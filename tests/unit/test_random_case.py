@@ -8,10 +8,10 @@ import pytest
 from ir_scatter import Error, UsageError, evaluate, read, validate
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.model import ONNX
-from ir_scatter.inputs import BROKEN, random_case
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Layout, OpSpec, Reduction, Role
 from tests.unit.one_node import write
+from tests.unit.random_case import BROKEN, random_case
 
 CASES = 120
 MORE_THAN_ONE = "rank-too-small"

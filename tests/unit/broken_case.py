@@ -8,9 +8,9 @@ import numpy as np
 
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ELEMENT_TYPES
-from ir_scatter.inputs.case import Case
 from ir_scatter.inputs.numbers import clip_to_type
 from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, IndicesLimit, Kind, Layout, Role
+from tests.unit.case import Case
 
 _Way: TypeAlias = Callable[[np.random.Generator, Case], Case | None]
 

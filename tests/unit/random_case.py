@@ -10,11 +10,11 @@ import numpy as np
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.errors import UsageError
-from ir_scatter.inputs.broken import WAYS, break_case
-from ir_scatter.inputs.case import Case
 from ir_scatter.inputs.constraints import by_lane, lanes_of
 from ir_scatter.inputs.numbers import clip_to_type, draw
 from ir_scatter.ops.spec import Attribute, IndexRange, IndicesLimit, Kind, Layout, OpSpec, Reduction, Role
+from tests.unit.broken_case import WAYS, break_case
+from tests.unit.case import Case
 
 _LARGEST_RANK, _LARGEST_DIM = 4, 5
 _EMPTY, _LONGER, _ONE_ELEMENT, _LEFT_OUT = 0.04, 0.3, 0.3, 0.3
