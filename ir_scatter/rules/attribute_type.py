@@ -13,10 +13,12 @@ from typing import Any
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import with_article
+from ir_scatter.core.tensors import Constant
 from ir_scatter.ops.spec import Kind
 from ir_scatter.rules.base import Finding, Findings, Rule
 
 _TYPES: dict[Kind, type[Any]] = {Kind.INT: int, Kind.WORD: str, Kind.BOOLEAN: bool}
+_SHOWN = {int, float, str, list, Constant}
 _NAMES = {Kind.INT: "an int", Kind.WORD: "a string", Kind.BOOLEAN: "a boolean"}
 
 
@@ -26,5 +28,6 @@ def attribute_type(scatter: ScatterNode) -> Findings:
         written = scatter.node.attributes.get(row.name)
         if written is None or scatter.spec.drops_attributes or isinstance(written, _TYPES[row.kind]):
             continue
-        message = f"{row.name} is {with_article(type(written).__name__)}, expected {_NAMES[row.kind]}"
-        yield Finding(message)
+        kind = type(written)
+        shown = with_article(kind.__name__) if kind in _SHOWN else "neither number nor text"
+        yield Finding(f"{row.name} is {shown}, expected {_NAMES[row.kind]}")

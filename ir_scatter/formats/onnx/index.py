@@ -64,9 +64,16 @@ def normal_domain(domain: str) -> str:
     return "" if domain in DEFAULT_DOMAINS else domain
 
 
+def kind_of(attribute: AttributeProto) -> int:
+    """Return the type of an attribute; files of IR versions 1 and 2 set a field and do not write it."""
+    if attribute.type:
+        return attribute.type
+    written = {field.name for field, _ in attribute.ListFields()}
+    return next((kind for kind, field in FIELDS.items() if field in written), AttributeProto.UNDEFINED)
+
+
 def is_graph(attribute: AttributeProto) -> bool:
-    """Tell whether an attribute holds graphs."""
-    return attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+    return kind_of(attribute) in (AttributeProto.GRAPH, AttributeProto.GRAPHS)
 
 
 def graphs_of(attribute: AttributeProto) -> Iterator[tuple[str, GraphProto]]:
@@ -81,7 +88,7 @@ def graphs_of(attribute: AttributeProto) -> Iterator[tuple[str, GraphProto]]:
 def constant_tensor(name: str, attribute: AttributeProto) -> TensorProto | None:
     """Return the tensor that an attribute of a Constant stands for; None for any other, and a sparse one."""
     field, data_type, target = _CONSTANTS.get(name, ("", 0, ""))
-    if FIELDS.get(attribute.type) != field:
+    if FIELDS.get(kind_of(attribute)) != field:
         return None
     value = getattr(attribute, field)
     if isinstance(value, TensorProto):

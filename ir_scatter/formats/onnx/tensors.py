@@ -21,7 +21,7 @@ from ir_scatter.core.model import Defect, Node
 from ir_scatter.core.shapes import counted, with_article
 from ir_scatter.core.tensors import Constant, Weights, decode
 from ir_scatter.formats.base import FileBeside
-from ir_scatter.formats.onnx.index import FIELDS, text
+from ir_scatter.formats.onnx.index import FIELDS, kind_of, text
 
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
@@ -244,7 +244,7 @@ def attribute_value(attribute: AttributeProto, node: Node, tensors: Tensors) -> 
 
     Its type tells which type was written; what has no such form is the message itself.
     """
-    field = FIELDS.get(attribute.type)
+    field = FIELDS.get(kind_of(attribute))
     match field:
         case "f" | "i":
             return getattr(attribute, field)

@@ -32,6 +32,7 @@ from ir_scatter.formats.onnx.index import (
     function_key,
     graphs_of,
     is_graph,
+    kind_of,
     normal_domain,
     text,
 )
@@ -299,6 +300,7 @@ def _content(attribute: AttributeProto | None) -> bytes | None:
     copy = AttributeProto()
     copy.CopyFrom(attribute)
     copy.DiscardUnknownFields()
+    copy.type = kind_of(attribute)  # type: ignore[assignment]  # an int is one
     for field in ("name", "doc_string", "ref_attr_name"):
         copy.ClearField(field)
     return bytes(copy.SerializeToString(deterministic=True))
