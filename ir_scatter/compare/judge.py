@@ -2,12 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -46,8 +45,10 @@ from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.runners.base import OTHER_FORMAT, Execution, Outcome, Status, Tap, tap_of
 
-Note = Comparison | Guarded | NotTapped
-"""What there is to say of a tapped node."""
+Finding = Comparison | Guarded | NotTapped | Outlier | str
+"""What there is to say of outputs, nodes and runners; a string is a remark."""
+
+_Kind = TypeVar("_Kind")
 
 Open = Callable[[], Mapping[str, OpenOutput]]
 """Gives the outputs of which the document leaves something open, by name; only asked if outputs differ."""
@@ -74,11 +75,7 @@ def compare_outputs(
     precision = coarser(subject.precision, reference.precision)
     for name in dict.fromkeys((*reference.outputs, *subject.outputs)):
         got, expected = subject.outputs.get(name), reference.outputs.get(name)
-        if expected is None:
-            size = subject.outputs[name].size
-            found = Measure(Verdict.MISMATCH, size, size, remark="is missing in the reference")
-        else:
-            found = _measured(name, got, expected, precision, tolerances, open, open_in_reference)
+        found = _measured(name, got, expected, precision, tolerances, open, open_in_reference)
         yield _of_output(name, case, subject.runner, reference.runner, found, got, expected)
 
 
@@ -99,15 +96,17 @@ def compare_runs(outcome: Outcome, case: int) -> Iterator[Comparison]:
 def _measured(
     name: str,
     got: Array | None,
-    expected: Array,
+    expected: Array | None,
     precision: str,
     tolerances: Tolerances,
     open: Open = dict,
     open_in_reference: Open | None = None,
 ) -> Measure:
     """Return how an output differs from another, where it is not left open in the models of both."""
-    if got is None:
-        return Measure(Verdict.MISMATCH, expected.size, expected.size, remark="is missing")
+    if got is None or expected is None:
+        size = sum(0 if one is None else one.size for one in (got, expected))
+        remark = "is missing" if got is None else "is missing in the reference"
+        return Measure(Verdict.MISMATCH, size, size, remark=remark)
     found = measure(got, expected, tolerances.find(name) or default_tolerance(expected, precision))
     if found.verdict is not Verdict.MISMATCH:
         return found
@@ -172,12 +171,12 @@ def _measured_node(
     )
 
 
-def merge_repeats(runs: Sequence[Sequence[Note]]) -> list[Note]:
+def merge_repeats(runs: Sequence[Sequence[Finding]]) -> list[Finding]:
     """Say once what was found in several runs with taps: of each computation the worst.
 
-    Results that NumPy has nothing to say of are held against each other.
+    Results that NumPy has nothing to say of are held against each other, where their inputs are the same.
     """
-    rest: list[Note] = []
+    rest: list[Finding] = []
     same: dict[tuple[object, ...], list[Comparison]] = {}
     for run in runs:
         count = Counter[tuple[object, ...]]()
@@ -190,28 +189,23 @@ def merge_repeats(runs: Sequence[Sequence[Note]]) -> list[Note]:
             count[key] += 1
     order = list(Verdict)
     for found in same.values():
-        if found[0].subject == found[0].reference:
-            rest += _changed(found)
+        first, expected = found[0], found[0].got
+        if first.subject != first.reference:
+            worst = max(found, key=lambda one: (order.index(one.measure.verdict), one.measure.mismatched))
+            wrong = sum(one.measure.verdict is Verdict.MISMATCH for one in found)
+            rest.append(replace(worst, wrong_runs=(wrong, len(found))) if 0 < wrong < len(found) else worst)
             continue
-        worst = max(found, key=lambda one: (order.index(one.measure.verdict), one.measure.mismatched))
-        wrong = sum(one.measure.verdict is Verdict.MISMATCH for one in found)
-        rest.append(replace(worst, wrong_runs=(wrong, len(found))) if 0 < wrong < len(found) else worst)
-    return rest
-
-
-def _changed(found: Sequence[Comparison]) -> list[Comparison]:
-    """Return how a result changes whose inputs do not."""
-    first, expected = found[0], found[0].got
-    assert expected is not None
-    for one in found[1:]:
-        both = zip(first.inputs, one.inputs, strict=False)
-        if all(a is b or (a is not None and b is not None and are_equal(a, b)) for a, b in both):
+        for one in found[1:]:
             assert one.got is not None
-            measured = measure(one.got, expected, default_tolerance(expected, is_node=True))
-            if measured.verdict is Verdict.MISMATCH:
-                measured = replace(measured, verdict=Verdict.NONDETERMINISTIC)
-                return [replace(first, measure=measured, got=one.got, expected=expected)]
-    return []
+            assert expected is not None
+            both = zip(first.inputs, one.inputs, strict=False)
+            if all(a is b or (a is not None and b is not None and are_equal(a, b)) for a, b in both):
+                measured = measure(one.got, expected, default_tolerance(expected, is_node=True))
+                if measured.verdict is Verdict.MISMATCH:
+                    measured = replace(measured, verdict=Verdict.NONDETERMINISTIC)
+                    rest.append(replace(first, measure=measured, got=one.got, expected=expected))
+                    break
+    return rest
 
 
 # All runs of one case, and who is wrong.
@@ -228,15 +222,13 @@ class _Change(NamedTuple):
 
 @dataclass(eq=False)
 class Case:
-    """What runners make of one model for one set of inputs; tapped nodes are judged while the next one runs.
+    """What runners make of one model for one set of inputs.
 
     Attributes:
         sight: what NumPy saw of these inputs; None if it was not asked.
         contested: the nodes whose result the document leaves open: where, in each of their computations.
         tap: taps the nodes of a runner, to see what is contested where NumPy cannot tell.
         runs: of each runner, those with taps only if they are to be kept.
-        notes: what is said of nodes.
-        outliers: who says something else than two others, or contradicts itself.
     """
 
     number: int
@@ -248,43 +240,38 @@ class Case:
     contested: dict[str, list[Array]] = field(default_factory=dict)
     tap: Callable[[], Iterable[Outcome]] | None = None
     runs: list[Runs] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
-    outputs: list[Comparison] = field(default_factory=list)
-    outliers: list[Outlier] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._nodes = {(tap.scope, tap.output, tap.callers): scatter for tap, scatter in self.nodes.items()}
         self._changes: list[_Change] = []
-        self._executor = ThreadPoolExecutor(1)
-        self._judged: list[list[Future[list[Note]]]] = []
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """Return the runs without taps."""
+        """The runs without taps."""
         return [one.plain for one in self.runs]
 
     def take(self, plain: Outcome, tapped: Iterable[Outcome]) -> None:
         """Take the runs of one runner as they come."""
-        judged, kept = list[Future[list[Note]]](), list[Outcome]()
+        judged, kept = list[list[Finding]](), list[Outcome]()
         for run in tapped:
             for name, without in plain.outputs.items() if run.runs else ():
                 got = run.outputs.get(name)
                 if got is None or not any(are_equal(got, one[name]) for one in plain.runs if name in one):
                     self._changes.append(_Change(plain, name, without, got))
             known = replace(run, precision=plain.precision)
-            judged.append(self._executor.submit(self.judge, known))
+            judged.append(self.judge(known))
             if self.settings.keeps_runs:
                 kept.append(known)
-        self._judged.append(judged)
+        self.findings += merge_repeats(judged)
         self.runs.append(Runs(plain, tuple(kept)))
 
-    def judge(self, run: Outcome) -> list[Note]:
+    def judge(self, run: Outcome) -> list[Finding]:
         """Return what is to be said of every computation of every node in a run with taps.
 
         One that NumPy has nothing to say of is a comparison of the runner with itself.
         """
-        found: list[Note] = []
+        found: list[Finding] = []
         for tapped in run.tapped:
             scatter = self._nodes.get((tapped.tap.scope, tapped.tap.output, tapped.tap.callers))
             if scatter is None:
@@ -295,7 +282,7 @@ class Case:
                 found += self._judged_node(scatter, execution, run)
         return found
 
-    def _judged_node(self, scatter: ScatterNode, execution: Execution, run: Outcome) -> Iterator[Note]:
+    def _judged_node(self, scatter: ScatterNode, execution: Execution, run: Outcome) -> Iterator[Finding]:
         scope, runner, got = scatter.node.scope, run.runner, execution.output
         one = Comparison(
             Level.NODE,
@@ -323,16 +310,10 @@ class Case:
             seen = self.contested.setdefault(scope, [])
             if not any(np.array_equal(expected.contested, other) for other in seen):
                 seen.append(expected.contested)
-        one = replace(
-            one, measure=_measured_node(expected, got, scatter, run.precision, self.settings.tolerances)
-        )
-        is_equal = one.measure.verdict is Verdict.EQUAL
+        found = _measured_node(expected, got, scatter, run.precision, self.settings.tolerances)
+        one = replace(one, measure=found)
+        is_equal = found.verdict is Verdict.EQUAL
         yield one if is_equal else replace(one, got=got, expected=expected.values, inputs=execution.inputs)
-
-    def finish_judging(self) -> None:
-        """Say of nodes what was found out meanwhile, once what holds of several runs."""
-        for judged in self._judged:
-            self.notes += merge_repeats([one.result() for one in judged])
 
     @property
     def lacks_numpy(self) -> bool:
@@ -343,7 +324,7 @@ class Case:
         for one in self.outcomes:
             if one.status not in {Status.OK, Status.UNAVAILABLE} and one.reason != OTHER_FORMAT:
                 return True
-        if any(isinstance(one, NotTapped) and one.reason != NEVER for one in self.notes):
+        if any(one.reason != NEVER for one in of_kind(NotTapped, self.findings)):
             return True
         found = (self._measured(one, one.tapped, one.without) for one in self._changes)
         return any(one.verdict is Verdict.MISMATCH for one in found)
@@ -374,11 +355,11 @@ class Case:
             if self.settings.pairwise or reference is ran[0]:
                 self.compare(subject, reference)
         for outcome in self.outcomes:
-            self.outputs += compare_runs(outcome, self.number)
+            self.findings += compare_runs(outcome, self.number)
 
     def compare(self, subject: Outcome, reference: Outcome) -> None:
         tolerances = self.settings.tolerances
-        self.outputs += compare_outputs(subject, reference, self.number, tolerances, lambda: self.open)
+        self.findings += compare_outputs(subject, reference, self.number, tolerances, lambda: self.open)
 
     def find_outliers(self) -> None:
         """Name the runner that says something else where three or more say something.
@@ -388,7 +369,7 @@ class Case:
         calls of a function, the first is named in which somebody does.
         """
         by_tensor: dict[tuple[object, ...], list[Comparison]] = {}
-        for one in (*self.outputs, *comparisons_in(self.notes)):
+        for one in comparisons_in(self.findings):
             if one.subject != one.reference:
                 place = (one.level, one.node, one.tensor, one.place, one.caller)
                 by_tensor.setdefault(place, []).append(one)
@@ -396,7 +377,7 @@ class Case:
         for key, same in by_tensor.items():
             if outlier := self._outlier(same):
                 found.setdefault(key[:3], outlier)
-        self.outliers += found.values()
+        self.findings += found.values()
 
     def _outlier(self, found: Sequence[Comparison]) -> Outlier | None:
         first, reference = found[0], found[0].reference
@@ -439,37 +420,35 @@ class Case:
         one thing is said.
         """
         document = {} if numpy is None or numpy.status is not Status.OK else numpy.outputs
-        known = {(one.subject, one.tensor, one.reference) for one in self.outputs}
+        compared = comparisons_in(self.findings)
+        known = {(one.subject, one.tensor, one.reference) for one in compared if one.level is Level.MODEL}
         done: set[tuple[str, str]] = set()
         for change in self._changes:
-            (ran, name, without, tapped), end = change, ""
+            ran, name, without, tapped = change
             runner, right = ran.runner, document.get(name)
             if (runner, name) in done:
                 continue
             tell = partial(self._measured, change, open=lambda: self.open)
             found = tell(tapped, without)
-            if found.verdict is not Verdict.MISMATCH:
-                is_open = found.verdict is Verdict.CONTESTED
-                self.remarks.append(
-                    _rounding(change, "indices repeat before it" if is_open else "fusions differ")
-                )
+            against_document = [] if right is None else [tell(tapped, right), tell(without, right)]
+            is_wrong = [one.verdict is Verdict.MISMATCH for one in against_document]
+            if found.verdict is not Verdict.MISMATCH or (is_wrong and not any(is_wrong)):
+                assert tapped is not None
+                exact = measure(tapped, without, EXACT)
+                how = exact.remark or f"by up to {exact.max_abs:.3g}"
+                why = "indices repeat before it" if found.verdict is Verdict.CONTESTED else "fusions differ"
+                self.findings.append(f"{runner}: output {name} changes {how} when nodes are tapped: {why}")
                 continue
             done.add((runner, name))
             if tapped is None:
                 found = replace(found, remark="is missing when nodes are tapped")
             make = partial(_of_output, name, self.number, runner)
-            comparison = make(
-                runner, replace(found, verdict=Verdict.NONDETERMINISTIC), tapped, without, tapped=True
-            )
+            itself = replace(found, verdict=Verdict.NONDETERMINISTIC)
+            comparison, end = make(runner, itself, tapped, without, tapped=True), ""
             if right is not None:
-                of_plain = tell(without, right)
-                is_wrong = [one.verdict is Verdict.MISMATCH for one in (tell(tapped, right), of_plain)]
-                if not any(is_wrong):
-                    self.remarks.append(_rounding(change, "fusions differ"))
-                    continue
                 if is_wrong[1]:
                     assert numpy is not None
-                    comparison = make(numpy.runner, of_plain, without, right)
+                    comparison = make(numpy.runner, against_document[1], without, right)
                 if found.worst is not None and len(found.worst.index) == right.ndim:
                     end = f"; by the document it is {shown(plain(right[found.worst.index]))}"
                 words = ["wrong" if wrong else "right" for wrong in is_wrong]
@@ -478,31 +457,33 @@ class Case:
                 comparison = make(runner, tell(without, tapped), without, tapped, tapped=True)
                 end = "; with taps every scatter node is right"
             if comparison.reference == runner or (runner, name, comparison.reference) not in known:
-                self.outputs.append(comparison)
+                self.findings.append(comparison)
             how = f": {found.remark}"
             if found.worst is not None:
                 place = f"{list(found.worst.index)} is " if found.worst.index else "it is "
                 how = f": {place}{shown(found.worst.got)} with taps and {shown(found.worst.expected)} without"
             message = f"{runner} contradicts itself when nodes are tapped{how}{end}"
-            if any(
-                one.node is None and one.tensor == name and runner in one.runners for one in self.outliers
-            ):
-                self.remarks.append(message)
-            else:
-                self.outliers.append(Outlier(Level.MODEL, None, name, self.number, (runner,), message))
+            odd = (one for one in of_kind(Outlier, self.findings) if (one.node, one.tensor) == (None, name))
+            is_named = any(runner in one.runners for one in odd)
+            outlier = Outlier(Level.MODEL, None, name, self.number, (runner,), message)
+            self.findings.append(message if is_named else outlier)
 
     def _are_nodes_right(self, runner: str) -> bool:
         """Tell whether every scatter node was judged when it was tapped, and none is wrong."""
-        verdicts = [one.measure.verdict for one in comparisons_in(self.notes) if one.subject == runner]
-        is_missing = any(
-            isinstance(one, NotTapped) and one.runner == runner and one.reason != NEVER for one in self.notes
-        )
-        return bool(verdicts) and not is_missing and not any(one.is_difference for one in verdicts)
+        of_nodes = (one for one in comparisons_in(self.findings) if one.level is Level.NODE)
+        verdicts = [one.measure.verdict for one in of_nodes if one.subject == runner]
+        missing = (one for one in of_kind(NotTapped, self.findings) if one.runner == runner)
+        are_all_there = all(one.reason == NEVER for one in missing)
+        return bool(verdicts) and are_all_there and not any(one.is_difference for one in verdicts)
 
 
-def comparisons_in(notes: Sequence[Note]) -> list[Comparison]:
-    """Return the verdicts among what is said of nodes."""
-    return [one for one in notes if isinstance(one, Comparison)]
+def of_kind(kind: type[_Kind], findings: Iterable[object]) -> list[_Kind]:
+    return [one for one in findings if isinstance(one, kind)]
+
+
+def comparisons_in(findings: Iterable[Finding]) -> list[Comparison]:
+    """Return those of outputs, then those of nodes."""
+    return sorted(of_kind(Comparison, findings), key=lambda one: one.level is Level.NODE)
 
 
 def shown(element: object) -> str:
@@ -511,11 +492,3 @@ def shown(element: object) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
-
-
-def _rounding(change: _Change, why: str) -> str:
-    """Return what is said of a change that is no verdict."""
-    assert change.tapped is not None
-    found = measure(change.tapped, change.without, EXACT)
-    how = found.remark or f"by up to {found.max_abs:.3g}"
-    return f"{change.plain.runner}: output {change.output} changes {how} when nodes are tapped: {why}"

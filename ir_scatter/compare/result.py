@@ -63,43 +63,29 @@ class Worst:
 
 @dataclass(frozen=True, slots=True)
 class Excuse:
-    """What of an output was not judged, because contested elements come before it.
-
-    Attributes:
-        elements: how many; None if not even the shape is certain.
-        why: why more is excused than the elements that a contested one reaches by operators that move
-            elements or work on each of them; "" if nothing more is.
-    """
+    """What of an output was not judged, because contested elements come before it."""
 
     elements: int | None
+    """None if not even the shape is certain."""
     why: str = ""
+    """Why tensors are excused as a whole, and not the single elements that a contested one reaches."""
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether tensors are excused as a whole, and not single elements."""
         return bool(self.why)
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How two tensors differ.
-
-    Attributes:
-        mismatched: how many elements are outside of the tolerance.
-        contested: of a node, how many more than one update writes without a reduction; of an output, how
-            many are not judged because such an element reaches them.
-        max_abs: the greatest absolute difference; infinite where only one is finite.
-        max_ulp: the greatest number of representable values in between.
-        nans: how many are NaN in the subject and in the reference.
-        remark: why tensors could not be compared element by element; "" if they were.
-        excuse: why elements of an output that differ are not judged; None if all are.
-    """
+    """How two tensors differ; pairs are of the subject and the reference."""
 
     verdict: Verdict
     elements: int = 0
     mismatched: int = 0
     contested: int = 0
+    """Of a node, elements that the document leaves open; of an output, those that such a one reaches."""
     max_abs: float = 0.0
+    """Infinite where only one is finite."""
     max_rel: float = 0.0
     max_ulp: int = 0
     worst: Worst | None = None
@@ -107,6 +93,7 @@ class Measure:
     infinities: tuple[int, int] = (0, 0)
     tolerance: Tolerance = EXACT
     remark: str = ""
+    """Why tensors could not be compared element by element."""
     excuse: Excuse | None = None
 
 
@@ -114,55 +101,47 @@ class Measure:
 class Comparison:
     """One tensor of one runner, held against that of another, or of another of its own runs.
 
-    Attributes:
-        node: the scope of the node as `validate` prints it; None at level model.
-        case: the number of the inputs.
-        place: the iteration of each loop around the node, the outermost first.
-        operator: of the node, "ScatterUpdate-3"; "" at level model.
-        got: the subject's tensor, for reports; neither it nor `expected` and `inputs` are kept if equal.
-        subject_model: where two models are compared, that of the subject.
-        caller: for a node of a function the scope of the node that called it.
-        tapped: whether one of two runs of the same runner that are compared had taps.
-        wrong_runs: of a node that was computed several times, in how many runs it was wrong, of how many;
-            None if it was the same each time.
+    `got`, `expected` and the `inputs` of a node are for reports, and not there if the tensors are equal.
     """
 
     level: Level
     node: str | None
+    """Its scope as `validate` prints it; None at level model."""
     tensor: str
     case: int
     subject: str
     reference: str
     measure: Measure
     place: tuple[int, ...] = ()
+    """The iteration of each loop around the node, the outermost first."""
     operator: str = ""
+    """Of the node, "ScatterUpdate-3"."""
     got: Array | None = field(default=None, repr=False)
     expected: Array | None = field(default=None, repr=False)
     inputs: tuple[Array | None, ...] = field(default=(), repr=False)
     subject_model: str = ""
     reference_model: str = ""
     caller: str = ""
+    """For a node of a function the scope of the node that called it."""
     tapped: bool = False
+    """Whether one of two runs of the same runner had taps."""
     wrong_runs: tuple[int, int] | None = None
+    """In how many runs a node was wrong, of how many; None if it was the same each time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """Indices that a node got and that its rules say something about.
-
-    Attributes:
-        kind: "out-of-range", "negative", "repeated", "illegal", or "nan" where it meets numbers.
-        message: what is, then what was expected.
-        is_illegal: False for repeated ones and NaN, which only leave open which value stays.
-    """
+    """Indices that a node got and that its rules say something about."""
 
     runner: str
     node: str
     operator: str
     case: int
     kind: str
+    """"out-of-range", "negative", "repeated", "illegal", or "nan" where it meets numbers."""
     message: str
     is_illegal: bool = True
+    """Repeated ones and NaN are not: they only leave open which value stays."""
 
     @classmethod
     def illegal(cls, runner: str, scatter: ScatterNode, case: int, error: IllegalCase) -> Self:
@@ -188,11 +167,7 @@ class Guarded:
 
 @dataclass(frozen=True, slots=True)
 class Outlier:
-    """The one of three or more runners that says something else, or one that contradicts itself.
-
-    Attributes:
-        runners: those that depart from the rest; of two camps none is odd, and both are named.
-    """
+    """Of three or more runners the one or more that say something else; or one that contradicts itself."""
 
     level: Level
     node: str | None
@@ -213,31 +188,26 @@ class NotTapped:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is wanted of a comparison.
-
-    Attributes:
-        cases: on how many inputs; those that are given are the first.
-        repeat: how often each runner runs each of them, without taps and with them.
-        values: "plain" or "edge".
-        pairwise: whether every pair of runners is compared at level model.
-        timeout: in seconds, for each run.
-        tap_memory: bytes of tapped tensors that may be held at once.
-        keeps_runs: whether outputs and tapped values are kept, for saving.
-        describes: whether runners are asked what they are.
-    """
+    """What is wanted of a comparison."""
 
     seed: int = 0
     cases: int = 1
     repeat: int = 1
     values: str = "plain"
+    """Or "edge"."""
     input_shapes: Mapping[str, Shape] = field(default_factory=dict)
     tolerances: Tolerances = field(default_factory=Tolerances)
     precision: str = "f32"
     pairwise: bool = False
+    """Whether every pair of runners is compared at level model."""
     timeout: float = 600.0
+    """In seconds, for each run."""
     tap_memory: int = 1 << 30
+    """Bytes of tapped tensors that may be held at once."""
     keeps_runs: bool = False
+    """Whether outputs and tapped values are kept, for saving."""
     describes: bool = False
+    """Whether runners are asked what they are."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -250,39 +220,30 @@ class Runs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compared:
-    """What came of the comparison of one model, or of two.
-
-    Attributes:
-        model: the path; of two models the first.
-        outcomes: one for each runner, the first that was not ok if there is one; without outputs.
-        comparisons: of outputs, then of nodes.
-        guarded: what is to be said of indices.
-        odd: who says something else than two others.
-        facts: what each runner made of the scatter nodes.
-        feeds: the inputs of each case.
-        runs: for each case those of all runners, if they were to be kept.
-        other: the second model, "" if there is none.
-        types: the element type of each scatter node's output in the model, by scope.
-        devices: what the runners are, if they were asked.
-        about: what must be known to judge the results of a runner.
-    """
+    """What came of the comparison of one model, or of two, whose paths are `model` and `other`."""
 
     model: str
     settings: Settings
     outcomes: tuple[Outcome, ...] = ()
+    """One for each runner, the first that was not ok if there is one; without outputs."""
     comparisons: tuple[Comparison, ...] = ()
+    """Of outputs, then of nodes."""
     guarded: tuple[Guarded, ...] = ()
     odd: tuple[Outlier, ...] = ()
     not_tapped: tuple[NotTapped, ...] = ()
     remarks: tuple[str, ...] = ()
     facts: Mapping[str, tuple[NodeFacts, ...]] = field(default_factory=dict)
     feeds: tuple[Mapping[str, Array], ...] = ()
+    """One for each case."""
     runs: tuple[tuple[Runs, ...], ...] = ()
+    """For each case those of all runners, if they were to be kept."""
     other: str = ""
     types: Mapping[str, str] = field(default_factory=dict)
+    """The element type of each scatter node's output in the model, by scope; so are `operators`."""
     operators: Mapping[str, str] = field(default_factory=dict)
     devices: Mapping[str, Availability] = field(default_factory=dict)
     about: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What must be known to judge the results of a runner."""
 
     @property
     def differs(self) -> bool:
@@ -296,10 +257,7 @@ class Compared:
 
     @property
     def failed(self) -> tuple[Outcome, ...]:
-        """Return the runners that could not run.
-
-        That NumPy does not know an operator is no failure, nor that a runtime reads other files.
-        """
+        """Those that could not run; NumPy need not know each operator, nor a runtime each file format."""
         return tuple(
             one
             for one in self.outcomes

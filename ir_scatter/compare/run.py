@@ -11,11 +11,12 @@ from ir_scatter.analysis.interpreter import dataflow_of
 from ir_scatter.compare.guard import Reference
 from ir_scatter.compare.judge import (
     Case,
-    Note,
+    Finding,
     compare_outputs,
     compare_runs,
     comparisons_in,
     nodes_by_tap,
+    of_kind,
     tolerance_names,
 )
 from ir_scatter.compare.result import (
@@ -102,7 +103,7 @@ def compare_against(
     for number, (feeds, old) in enumerate(zip(snapshot.feeds, snapshot.runs, strict=True)):
         session.judge_saved(old, session.run_case(number, feeds))
     session.facts |= snapshot.facts
-    session.remarks.append(f"saved results of {snapshot.model}, from {folder}")
+    session.findings.append(f"saved results of {snapshot.model}, from {folder}")
     return session.result(snapshot.feeds)
 
 
@@ -194,15 +195,17 @@ def compare_two(
             if outcome.status not in {Status.OK, Status.UNAVAILABLE}:
                 outcome = replace(outcome, message=f"{model.path}: {outcome.message}".removesuffix(": "))
             _enter(outcomes, outcome)
-    found = Compared(
-        models[0].path,
-        settings,
-        tuple(outcomes.values()),
-        tuple(comparisons),
-        feeds=cases,
-        other=models[1].path,
+    return _explained(
+        Compared(
+            models[0].path,
+            settings,
+            tuple(outcomes.values()),
+            tuple(comparisons),
+            remarks=tuple(remarks),
+            feeds=cases,
+            other=models[1].path,
+        )
     )
-    return _explained(replace(found, remarks=tuple(remarks)))
 
 
 def make_cases(model: Model, settings: Settings, given: Feeds | None = None) -> Iterator[Feeds]:
@@ -227,10 +230,7 @@ class _Session:
         self.path, self.runners, self.settings, self.with_numpy = model.path, runners, settings, with_numpy
         self.reference, self.nodes = Reference(model), nodes_by_tap(model)
         self.outcomes: dict[str, Outcome] = {}
-        self.outputs: list[Comparison] = []
-        self.notes: list[Note] = []
-        self.outliers: list[Outlier] = []
-        self.remarks: list[str] = []
+        self.findings: list[Finding] = []
         self.facts: dict[str, tuple[NodeFacts, ...]] = {}
         self.devices: dict[str, Availability] = {}
         self.about: dict[str, tuple[str, ...]] = {}
@@ -279,102 +279,91 @@ class _Session:
         return runner.run(self.path, case.feeds, precision=precision, timeout=timeout, **wanted)
 
     def _note(self, outcome: Outcome) -> None:
-        self.remarks += [f"{outcome.runner}: {remark}" for remark in outcome.remarks]
+        self.findings += [f"{outcome.runner}: {remark}" for remark in outcome.remarks]
 
     def run_case(self, number: int, feeds: Feeds) -> Case:
-        """Run all on one set of inputs; NumPy computes and judges while the others run."""
+        """Run all on one set of inputs; NumPy computes while the others run."""
         case = self.case(number, feeds)
         finish = self.reference.start(feeds) if self.with_numpy else None
         for runner in self.runners:
             plain = self.run(runner, case, profile=True)
-            self._learn(runner, plain)
+            self._note(plain)
+            if plain.facts and runner.name not in self.facts:
+                scatters = self.nodes.values()
+                scopes = {name: one.node.scope for one in scatters for name in tolerance_names(one)}
+                self.facts[runner.name] = facts_about(plain.facts, scopes)
+            if plain.status is Status.OK:
+                if self.settings.describes and runner.name not in self.devices:
+                    self.devices[runner.name] = runner.availability()
+                if remarks := getattr(runner, "remarks", ()):
+                    self.about[runner.name] = remarks
             if plain.precision == "default":
                 plain = replace(plain, precision=computed_in(plain.facts) or plain.precision)
             times = self.settings.repeat if plain.status is Status.OK else 0
             case.take(plain, self.run_with_taps(runner, case, times))
-        case.finish_judging()
         numpy = None
         if finish is None and case.lacks_numpy:
             finish = self.reference.start(feeds)
         if finish is not None:
             numpy, case.sight = finish(self.settings.timeout)
-            case.notes[:0] = [replace(one, case=number) for one in case.sight.seen.values()]
+            case.findings[:0] = [replace(one, case=number) for one in case.sight.seen.values()]
             if self.with_numpy:
                 case.runs.insert(0, Runs(numpy))
         case.compare_all()
         self._enter(case, numpy)
         return case
 
-    def _learn(self, runner: Runner, plain: Outcome) -> None:
-        """Note what a runner is, and what it made of the nodes."""
-        self._note(plain)
-        if plain.facts and runner.name not in self.facts:
-            scatters = self.nodes.values()
-            scopes = {name: one.node.scope for one in scatters for name in tolerance_names(one)}
-            self.facts[runner.name] = facts_about(plain.facts, scopes)
-        if plain.status is Status.OK:
-            if self.settings.describes and runner.name not in self.devices:
-                self.devices[runner.name] = runner.availability()
-            if remarks := getattr(runner, "remarks", ()):
-                self.about[runner.name] = remarks
-
     def judge_saved(self, runs: Sequence[Runs], new: Case) -> None:
         """Judge what was saved, and compare its outputs with those of today, or with each other."""
-        case = replace(new, runs=[], notes=[], outputs=[], outliers=[], remarks=[])
+        case = replace(new, runs=[], findings=[])
         for one in runs:
             case.take(one.plain, one.tapped)
-        case.finish_judging()
         if not new.runs:
             case.compare_all()
-        numpy = next((one for one in case.outcomes if one.runner.endswith(NUMPY)), None)
-        self._enter(case, numpy)
-        case.outputs.clear()
+        self._enter(case, next((one for one in case.outcomes if one.runner.endswith(NUMPY)), None))
+        case.findings.clear()
         for subject, reference in _old_and_new(new.outcomes, case.outcomes) if new.runs else ():
             case.compare(subject, reference)
-        self.outputs += case.outputs
+        self.findings += case.findings
 
     def _enter(self, case: Case, numpy: Outcome | None) -> None:
         case.find_outliers()
         case.explain_changes(numpy)
         for outcome in case.outcomes:
             _enter(self.outcomes, outcome)
-        self.outputs += case.outputs
-        self.notes += case.notes
-        self.outliers += case.outliers
-        self.remarks += case.remarks
+        self.findings += case.findings
         if self.settings.keeps_runs and case.runs:
             self.runs.setdefault(case.number, tuple(case.runs))
-        if any(isinstance(one, Guarded) and one.is_illegal for one in case.notes):
+        if any(one.is_illegal for one in of_kind(Guarded, case.findings)):
             for runner in self.runners:  # some plugins write outside of their memory then
                 runner.close()
 
     def result(self, cases: Sequence[Feeds]) -> Compared:
-        nodes = comparisons_in(self.notes)
-        judged = {(one.subject, one.node) for one in nodes}
+        comparisons = comparisons_in(self.findings)
+        judged = {(one.subject, one.node) for one in comparisons}
         missing: dict[tuple[str, str], NotTapped] = {}
-        for one in self.notes:
-            if isinstance(one, NotTapped):
-                missing.setdefault((one.runner, one.node), one)
+        for one in of_kind(NotTapped, self.findings):
+            missing.setdefault((one.runner, one.node), one)
+        scatters = {scatter.node.scope: scatter for scatter in self.nodes.values()}
         types = {}
-        for scatter in self.nodes.values():
-            outputs = scatter.node.outputs
-            known = outputs[0].element_type if outputs else None
-            types[scatter.node.scope] = "" if known is None else known.name
+        for scope, scatter in scatters.items():
+            known = scatter.node.outputs[0].element_type if scatter.node.outputs else None
+            types[scope] = "" if known is None else known.name
         return _explained(
             Compared(
                 self.path,
                 self.settings,
                 tuple(self.outcomes.values()),
-                (*self.outputs, *nodes),
-                tuple(dict.fromkeys(one for one in self.notes if isinstance(one, Guarded))),
-                tuple(self.outliers),
+                tuple(comparisons),
+                tuple(dict.fromkeys(of_kind(Guarded, self.findings))),
+                tuple(of_kind(Outlier, self.findings)),
                 tuple(one for key, one in missing.items() if one.reason != NEVER or key not in judged),
-                tuple(dict.fromkeys(self.remarks)),
+                tuple(dict.fromkeys(of_kind(str, self.findings))),
                 self.facts,
                 tuple(cases),
                 tuple(self.runs.values()),
                 types=types,
-                operators={one.node.scope: str(one.spec.key) for one in self.nodes.values()},
+                operators={scope: str(scatter.spec.key) for scope, scatter in scatters.items()},
                 devices=self.devices,
                 about=self.about,
             )
