@@ -31,12 +31,10 @@ class Reference:
         self._timed_out: Outcome | None = None
 
     def start(self, feeds: Mapping[str, Array]) -> Callable[[float], tuple[Outcome, Sight]]:
-        """Begin to compute, unless that took too long before.
+        """Begin to compute, unless that took too long before; return what waits for the end.
 
-        Returns:
-            What waits for the end, and gives it and what was seen: nothing if it takes longer than a time
-            in seconds from now on. It raises BadFeed if feeds do not fit the model, and UnreadableModel if
-            the model, or a constant that is needed, cannot be read.
+        That takes a time limit in seconds from now on, beyond which nothing is seen. It raises BadFeed if
+        feeds do not fit the model, and UnreadableModel if it, or a constant that is needed, cannot be read.
         """
         sight, known, started = Sight(self._nodes), self._timed_out, time.monotonic()
         future = in_background(partial(self._compute, feeds, sight) if known is None else lambda: known)

@@ -39,13 +39,8 @@ class Sources:
 def find_sources(names: Sequence[str], *, format: str | None = None, skip_missing: bool = False) -> Sources:
     """Return who computes.
 
-    Without names that is NumPy and everything found here that takes the model: OpenVINO's devices,
-    and onnxruntime for ONNX.
-
-    Args:
-        names: long or short, "CPU", "openvino:CPU", "numpy".
-        format: of the model; None if there are several.
-        skip_missing: pass over runners that cannot run here.
+    Without names that is NumPy and everything found here that takes a model of this format: OpenVINO's
+    devices, and onnxruntime for ONNX.
     """
     others = [name for name in names if name.strip().lower() != NUMPY]
     if not names:
@@ -77,28 +72,22 @@ def survey() -> list[Availability]:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the caller wants.
-
-    Attributes:
-        models: one, or two that are compared with each other; any number of files and folders with `each`.
-        names: the runners that are asked; empty for NumPy and every device found.
-        each: whether every model is compared for itself.
-        inputs: an npz with the inputs of the first case, None to generate them.
-        skip_missing: pass over runners that cannot run here.
-        save: the folder to save results in.
-        against: the folder with results of another time or place.
-        extract: the folder for models of single nodes that differ.
-    """
+    """What the caller wants; the last three are folders."""
 
     models: tuple[str, ...]
+    """One, or two that are compared with each other; any number of files and folders with `each`."""
     names: tuple[str, ...] = ()
+    """The runners that are asked; empty for NumPy and every device found."""
     settings: Settings = field(default_factory=Settings)
     each: bool = False
     inputs: str | None = None
+    """An npz with the inputs of the first case, None to generate them."""
     skip_missing: bool = False
     save: str | None = None
     against: str | None = None
+    """Results of another time or place."""
     extract: str | None = None
+    """Models of single nodes that differ."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,19 +101,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Done:
-    """What came of it.
-
-    Attributes:
-        found: one for each model that was compared.
-        failures: the others; only with `each`.
-        skipped: runners that were passed over, and why.
-        written: what was saved and extracted, in words.
-        unwritten: what could not be, and why.
-    """
+    """What came of it: of each model one that was `found`, or with `each` a failure."""
 
     found: tuple[Compared, ...]
     failures: tuple[Failure, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
+    """Runners that were passed over, and why."""
     written: tuple[str, ...] = ()
     unwritten: tuple[str, ...] = ()
 

@@ -131,14 +131,7 @@ def run_both(
 ) -> Iterator[Pair]:
     """Run two models on the same inputs and compare their outputs by name, on each runner for itself.
 
-    Nothing is run before it is asked for.
-
-    Args:
-        models: the reference, and the subject, which must take the same inputs.
-        runners: in the order in which they were named.
-        settings: the tolerances, precision, repetitions and time limit.
-        cases: inputs by the names of the first model.
-        with_numpy: whether NumPy is asked first.
+    The first model is the reference, and names the inputs. Nothing is run before it is asked for.
 
     Raises:
         BadFeed: the second model does not take the inputs of the first.

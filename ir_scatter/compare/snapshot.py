@@ -8,7 +8,7 @@ hold anything: what a number stands for is said in the JSON.
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, fields, replace
 from itertools import zip_longest
 from math import prod
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.compare.result import SAVED, Compared, Runs
+from ir_scatter.compare.result import SAVED, Compared, Runs, Settings
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
 from ir_scatter.core.errors import BadFeed, CannotWrite
@@ -33,23 +33,10 @@ _LIMIT = 64
 """Dimensions that NumPy can have at most."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Snapshot:
-    """Results that were saved, case by case, of runners whose names begin with "saved:"."""
-
-    model: str
-    feeds: tuple[Mapping[str, Array], ...]
-    runs: tuple[tuple[Runs, ...], ...]
-    facts: Mapping[str, tuple[NodeFacts, ...]]
-
-
 def save(found: Compared, folder: Path) -> str:
-    """Write inputs, outputs, tapped values, versions and what devices say of themselves.
+    """Write inputs, outputs, tapped values, versions and what devices say of themselves; say so in words.
 
     Files of the same names are replaced.
-
-    Returns:
-        What was written, in words.
 
     Raises:
         CannotWrite: the folder cannot be made or written.
@@ -80,8 +67,8 @@ def save(found: Compared, folder: Path) -> str:
     return f"results saved in {folder}"
 
 
-def load(folder: "str | Path") -> Snapshot:
-    """Read what `save` wrote.
+def load(folder: "str | Path") -> Compared:
+    """Read what `save` wrote: the model, and inputs, runs and facts of runners named "saved:...".
 
     Raises:
         BadFeed: the folder holds no such results, or they are damaged.
@@ -103,8 +90,22 @@ def load(folder: "str | Path") -> Snapshot:
             shelf = ArrayShelf(Path(folder) / name)
             feeds.append(shelf.get_all(case["inputs"]))
             runs.append(tuple(_runs(told, shelf) for told in case["runs"]))
-        facts = {_saved_name(name): tuple(map(_facts, told)) for name, told in document["facts"].items()}
-        return Snapshot(str(document["model"]), tuple(feeds), tuple(runs), facts)
+        facts = {
+            _saved_name(name): tuple(
+                NodeFacts(
+                    str(one["name"]),
+                    tuple(map(str, one["originals"])),
+                    str(one["kind"]),
+                    str(one["kernel"]),
+                    str(one["precision"]),
+                    tuple(map(str, one["outputs"])),
+                    None if one["microseconds"] is None else float(one["microseconds"]),
+                )
+                for one in told
+            )
+            for name, told in document["facts"].items()
+        }
+        return Compared(str(document["model"]), Settings(), facts=facts, feeds=tuple(feeds), runs=tuple(runs))
     except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise BadFeed(f"{path}: no results of ir-scatter compare --save, or damaged ones") from None
 
@@ -122,8 +123,7 @@ def _told(runs: Runs) -> dict[str, Any]:
             "callers": one.tap.callers,
             "problem": one.problem,
             "executions": [
-                {name: getattr(each, name) for name in ("place", "caller", "inputs", "output")}
-                for each in one.executions
+                {field.name: getattr(each, field.name) for field in fields(each)} for each in one.executions
             ],
         }
         for run in runs.tapped
@@ -155,44 +155,27 @@ def _runs(told: Told, shelf: "ArrayShelf") -> Runs:
     repetitions: list[list[Tapped]] = []  # of each node the first answer, the second, and so on
     seen = Counter[Tap]()
     for one in told["tapped"]:
-        tapped = _tapped(one, shelf)
-        if seen[tapped.tap] == len(repetitions):
+        executions = [
+            Execution(
+                tuple(map(int, each["place"])),
+                tuple(None if array is None else shelf.get(array) for array in each["inputs"]),
+                shelf.get(each["output"]),
+                str(each["caller"]),
+            )
+            for each in one["executions"]
+        ]
+        tap = Tap(str(one["scope"]), str(one["output"]), callers=tuple(map(str, one["callers"])))
+        tapped = Tapped(tap, tuple(executions), str(one["problem"]))
+        if seen[tap] == len(repetitions):
             repetitions.append([])
-        repetitions[seen[tapped.tap]].append(tapped)
-        seen[tapped.tap] += 1
+        repetitions[seen[tap]].append(tapped)
+        seen[tap] += 1
     with_taps = [shelf.get_all(run) for run in told.get("tapped_outputs", ())]
     runs = [
         replace(plain, runs=() if run is None else (run,), tapped=tuple(taps or ()))
         for taps, run in zip_longest(repetitions, with_taps)
     ]
     return Runs(plain, tuple(runs))
-
-
-def _tapped(told: Told, shelf: "ArrayShelf") -> Tapped:
-    executions = [
-        Execution(
-            tuple(map(int, one["place"])),
-            tuple(None if array is None else shelf.get(array) for array in one["inputs"]),
-            shelf.get(one["output"]),
-            str(one["caller"]),
-        )
-        for one in told["executions"]
-    ]
-    tap = Tap(str(told["scope"]), str(told["output"]), callers=tuple(map(str, told["callers"])))
-    return Tapped(tap, tuple(executions), str(told["problem"]))
-
-
-def _facts(told: Told) -> NodeFacts:
-    time = told["microseconds"]
-    return NodeFacts(
-        name=str(told["name"]),
-        originals=tuple(map(str, told["originals"])),
-        kind=str(told["kind"]),
-        kernel=str(told["kernel"]),
-        precision=str(told["precision"]),
-        outputs=tuple(map(str, told["outputs"])),
-        microseconds=None if time is None else float(time),
-    )
 
 
 def _saved_name(runner: object) -> str:
@@ -225,22 +208,14 @@ class ArrayStore:
 
 
 class ArrayShelf:
-    """Reads arrays that were stored.
-
-    Raises:
-        BadFeed: the file cannot be read, is no npz, or holds pickles.
-    """
+    """Reads arrays that were stored; raises BadFeed if they are not, or not as they were."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._arrays = read_arrays(path)
 
     def get(self, told: Told) -> Array:
-        """Return an array in the type that it had.
-
-        Raises:
-            BadFeed: it is not there, or not what is said of it.
-        """
+        """Return an array in the type that it had."""
         array = self._arrays.get(str(told["key"]))
         if array is None:
             raise BadFeed(f"{self._path}: array {told['key']} is missing")

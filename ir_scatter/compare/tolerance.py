@@ -82,11 +82,7 @@ class Tolerances:
     """The tolerances that the user asks for, by the name of an output or node; "" for all others."""
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
-        """Read `NAME=ABS,REL` or `ABS,REL`.
-
-        Raises:
-            UsageError: a text is no tolerance.
-        """
+        """Read `NAME=ABS,REL` or `ABS,REL`; raise UsageError if a text is no tolerance."""
         self.named: Mapping[str, Tolerance] = dict(map(_parse, texts))
 
     def find(self, *names: str | None) -> Tolerance | None:
@@ -95,11 +91,7 @@ class Tolerances:
         return next(known, None)
 
     def demand_known(self, names: Collection[str]) -> None:
-        """Do nothing if every name is known.
-
-        Raises:
-            UsageError: a tolerance is for something that does not exist.
-        """
+        """Raise UsageError if a tolerance is for something that does not exist."""
         for name in self.named:
             if name and name not in names:
                 close = get_close_matches(name, names, 1)
