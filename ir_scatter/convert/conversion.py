@@ -37,10 +37,6 @@ class Converted(NamedTuple):
     fragment: Fragment | None = None
 
     @property
-    def patch(self) -> Patch | None:
-        return None if self.fragment is None else Patch(self.node, self.fragment)
-
-    @property
     def name(self) -> str:
         return self.node.name
 
@@ -121,7 +117,7 @@ class Conversion:
     @property
     def patches(self) -> tuple[Patch, ...]:
         """The nodes that are replaced, and what replaces them."""
-        return tuple(filter(None, [one.patch for one in self.converted]))
+        return tuple([Patch(one.node, one.fragment) for one in self.converted if one.fragment is not None])
 
     @property
     def is_whole(self) -> bool:

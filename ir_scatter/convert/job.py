@@ -23,19 +23,7 @@ _TRIALS = 64
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the caller wants.
-
-    Attributes:
-        source: the model.
-        output: the new one; None if none is to be written.
-        options: the keyword arguments of `convert`.
-        devices: runners on which both models are to give the same outputs.
-        is_dry: whether nothing is to be written.
-        partial: whether to write although a node is refused.
-        in_place: whether the source may be written over.
-        overwrite: whether files that exist may be.
-        with_diff: whether the changes are wanted as text.
-    """
+    """What the caller wants; `options` are the keyword arguments of `convert`."""
 
     source: str
     output: str | None
@@ -49,13 +37,7 @@ class Job:
 
 
 def run_job(job: Job) -> Done:
-    """Convert a model, verify it on devices and write it.
-
-    Raises:
-        UsageError: an option does not exist, or a file is in the way.
-        UnreadableModel: the model cannot be read.
-        CannotWrite: nothing was written.
-    """
+    """Convert a model, verify it on devices and write it."""
     for name in job.devices:
         runners.find(name)
     if job.source == "-":

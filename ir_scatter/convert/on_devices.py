@@ -40,10 +40,6 @@ def verify_on(done: Done, devices: Sequence[str], before: str | None = None) -> 
 
     What comes of it has a refusal more for each device where outputs differ or the new model fails. The
     model before is the source if no other one is named.
-
-    Raises:
-        UsageError: there is no such device.
-        CannotWrite: there is no room for the new model among the temporary files.
     """
     found = list({runner.name: runner for runner in map(runners.find, devices)}.values())
     conversion = done.conversion
@@ -153,10 +149,8 @@ def _judge(pair: Pair, reference: Reference, feeds: "Mapping[str, Array]") -> tu
     if verdict.is_difference:
         return "different", f"{gained}, but {difference} in NumPy"
     is_open = verdict is Verdict.CONTESTED
-    return (
-        "gained",
-        f"{gained}, {'but not as NumPy, targets repeat' if is_open else 'and gives what NumPy gives'}",
-    )
+    how = "but not as NumPy, targets repeat" if is_open else "and gives what NumPy gives"
+    return "gained", f"{gained}, {how}"
 
 
 def _shown(outcome: Outcome) -> str:

@@ -16,13 +16,7 @@ _IR_SUFFIX = FORMATS[IR].suffix
 
 
 class Files(NamedTuple):
-    """What is to be written.
-
-    Attributes:
-        outputs: the files, the model last: it is complete once it is there.
-        folders: what must exist for them, outer ones first.
-        remarks: files of the source that are not there, one sentence each.
-    """
+    """Files to be written, the model last, and the folders that they need, outer ones first."""
 
     outputs: tuple[Output, ...]
     folders: tuple[Path, ...] = ()
@@ -32,15 +26,7 @@ class Files(NamedTuple):
 def make_files(model: Model, content: bytes | None, appended: bytes, path: Path) -> Files:
     """Return what is to be written; files that would be copied over themselves are left out.
 
-    Args:
-        model: as it was read.
-        content: what its file becomes; None if that stays as it is.
-        appended: what goes behind its weights.
-        path: where it goes.
-
-    Raises:
-        UnreadableModel: a file of weights is outside of the model's folder.
-        UsageError: two different files would get the same name.
+    Without `content` the model's file stays as it is; what is `appended` goes behind its weights.
     """
     source = Path(model.path)
     outputs, folders, remarks = list[Output](), dict[Path, None](), list[str]()
@@ -66,12 +52,7 @@ def make_files(model: Model, content: bytes | None, appended: bytes, path: Path)
 
 
 def commit(files: Files, path: Path, *, overwrite: bool) -> tuple[str, ...]:
-    """Write files, and say which of those that a killed run left half replaced were finished before.
-
-    Raises:
-        UsageError: a file exists.
-        CannotWrite: a file cannot be written; nothing was changed.
-    """
+    """Write files, and say which of those that a killed run left half replaced were finished before."""
     outputs = []
     for output in files.outputs:
         if overwrite or not os.path.lexists(output.path):
@@ -100,6 +81,7 @@ def _remove(folder: Path) -> None:
 def _is_copy(output: Output) -> bool:
     if output.copied is None or output.content or not output.path.is_file():
         return False
+    filecmp.clear_cache()  # which knows files by their size and time alone
     try:
         return filecmp.cmp(output.copied, output.path, shallow=False)
     except OSError:
@@ -117,12 +99,7 @@ def is_ir_path(output: str) -> bool:
 
 
 def demand_destination(model: Model, output: str, *, is_ir: bool, overwrite: bool) -> None:
-    """Demand that an output can be written, before any work is done for it.
-
-    Raises:
-        UsageError: it has the name of something else, it is a file of the source, or a file exists.
-        CannotWrite: it is in no folder.
-    """
+    """Demand that an output can be written, before any work is done for it."""
     path = Path(output)
     if is_ir and not is_ir_path(output):
         was = "an IR cannot become an ONNX model" if output.lower().endswith(".onnx") else f"it is {output!r}"

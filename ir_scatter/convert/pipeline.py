@@ -28,12 +28,10 @@ _DIALECTS = {ONNX: "ONNX", OPENVINO: "OpenVINO"}
 
 
 class _Candidate(NamedTuple):
-    """One scatter node as the file holds it.
+    """One scatter node as the file holds it, in a function that of the definition.
 
-    Attributes:
-        node: in a function that of the definition.
-        scatters: the node seen by role, once for each signature of the function that it is in; where
-            they do not look alike, what is known whatever the signature comes first.
+    It is seen by role once for each signature of the function; where they do not look alike, what is
+    known whatever the signature comes first.
     """
 
     node: Node
@@ -77,7 +75,8 @@ def run(
             source_files(known)  # what is copied later must still be the same as now
         rewriter = Rewriter(known, promises)
         tasks, final = _plan(rewriter, to, sources, nodes, opset)
-        for (node, scatters), target, own in tasks:
+        for candidate, target, own in tasks:
+            node, scatters = candidate
             outcome = rewriter.rewrite(scatters, target, own)
             if isinstance(outcome, Rewritten) and cases > 0:
                 from ir_scatter.convert.proof import prove
@@ -89,16 +88,14 @@ def run(
                     outcome = proof
                 else:
                     verified.append(Verified(node, proof))
-            spec = scatters[0].lookup.spec
-            key = None if spec is None else spec.key
+            changed = candidate.key, target.key
             if isinstance(outcome, Refusal):
-                why, place = (outcome.code, outcome.message), node.location
-                refused.append(Refused(*why, node.name, place, key, target.key, node.type))
+                refused.append(
+                    Refused(outcome.code, outcome.message, node.name, node.location, *changed, node.type)
+                )
             elif outcome is not None:
                 names = tuple([rewrite.name for rewrite in outcome.way])
-                converted.append(
-                    Converted(node, key, target.key, names, outcome.assumptions, outcome.fragment)
-                )
+                converted.append(Converted(node, *changed, names, outcome.assumptions, outcome.fragment))
         move = None
         if final is not None:
             from ir_scatter.convert.opset.move import plan_move
@@ -117,15 +114,15 @@ def run(
 def _plan(
     rewriter: Rewriter, to: str | None, sources: Collection[str], nodes: Sequence[str], opset: int | None
 ) -> tuple[list[_Task], int | None]:
-    """Return what becomes of scatter nodes, and the opset that an ONNX model moves to; None if it stays.
-
-    Raises:
-        UsageError: a name, an operator or an opset does not exist.
-    """
+    """Return what becomes of scatter nodes, and the opset that an ONNX model moves to; None if it stays."""
     model = rewriter.model
     if opset is not None and model.domain != ONNX:
         raise UsageError("an opset is chosen for ONNX models only: each layer of an IR has its own")
-    found = _candidates(rewriter)
+    found = [
+        _Candidate(scatter.node, (scatter,)) for scatter in scatter_nodes(model.graph, rewriter.check.facts)
+    ]
+    for function in model.functions:
+        found += _of_function(rewriter, function)
     if nodes:
         found = _matching(found, nodes)
     if sources:
@@ -186,17 +183,6 @@ def _rows_for(
 
 
 # The scatter nodes of a model
-
-
-def _candidates(rewriter: Rewriter) -> list[_Candidate]:
-    """Return every scatter node, in the order of the file."""
-    model = rewriter.model
-    found = [
-        _Candidate(scatter.node, (scatter,)) for scatter in scatter_nodes(model.graph, rewriter.check.facts)
-    ]
-    for function in model.functions:
-        found += _of_function(rewriter, function)
-    return found
 
 
 def _of_function(rewriter: Rewriter, function: Function) -> Iterator[_Candidate]:

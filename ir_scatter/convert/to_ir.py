@@ -37,15 +37,9 @@ _TIME_LIMIT = 600.0
 def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iterator[tuple[Done, str | None]]:
     """Convert an ONNX model to an IR, which is there as long as this is open, and then its nodes.
 
-    Operators that OpenVINO does not read are rewritten in ONNX before.
-
-    Yields:
-        What came of it, of an IR or of the model itself if there is none; and the model that OpenVINO has
-        read, if that means the same as the source in another opset.
-
-    Raises:
-        UsageError: an option does not fit.
-        UnreadableModel: OpenVINO cannot read the model.
+    Operators that OpenVINO does not read are rewritten in ONNX before. What is yielded is what came of it,
+    of an IR or of the model itself if there is none; and the model that OpenVINO has read, if that means
+    the same as the source in another opset.
     """
     # What breaks a rule has no documented result: OpenVINO might give it one of its own.
     broken = tuple(

@@ -23,10 +23,8 @@ def all_rewrites() -> "tuple[Rewrite, ...]":
 def route(source: OpKey, target: OpKey, opset: int | None = None) -> "tuple[Rewrite, ...] | None":
     """Return the shortest way from one row to another, None if there is none.
 
-    Args:
-        source: where from.
-        target: where to; the same row where a rewrite has another form of it.
-        opset: that of the ONNX model that is written; rows on the way must be valid in it.
+    To the same row it leads where a rewrite has another form of it. Rows on the way must be valid in the
+    opset of the ONNX model that is written.
     """
     previous: dict[OpKey, tuple[Rewrite, ...]] = {}
     pending: deque[tuple[OpKey, tuple[Rewrite, ...]]] = deque([(source, ())])

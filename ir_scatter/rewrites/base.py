@@ -32,12 +32,8 @@ class View:
     """One scatter node, and what is known and promised of it.
 
     What is asked here of the numbers of its indices is remembered, so that it is known which other
-    nodes the new form is right for.
-
-    Attributes:
-        relied_on: promises that something was built on.
-        judged: the conditions that anybody has asked for, and what was answered first.
-        numbers_of: inputs whose numbers, not only what holds for them, the rewritten form is made of.
+    nodes the new form is right for: the conditions that were `judged`, with the first answer, and the inputs
+    whose numbers, not only what holds for them, the new form is made of. It has `relied_on` promises.
     """
 
     scatter: ScatterNode

@@ -307,13 +307,11 @@ def _broadcast(*shapes: Shape) -> Shape:
     if len(known) < len(shapes):
         return None
     rank = max(map(len, known))
-    columns = zip(*[(*(1,) * (rank - len(shape)), *shape) for shape in known], strict=True)
-    return tuple(map(_widest, columns))
-
-
-def _widest(dims: Sequence[Dim]) -> Dim:
-    others = [dim for dim in dims if dim != 1]
-    return next((dim for dim in others if isinstance(dim, int)), UNKNOWN_DIM if others else 1)
+    dims = list[Dim]()
+    for column in zip(*[(*(1,) * (rank - len(shape)), *shape) for shape in known], strict=True):
+        others = [dim for dim in column if dim != 1]
+        dims.append(next((dim for dim in others if isinstance(dim, int)), UNKNOWN_DIM if others else 1))
+    return tuple(dims)
 
 
 def _spans(shape: Shape, other: Shape) -> bool:

@@ -155,7 +155,15 @@ def _joined(view: View, build: Builder, *, are_slices: bool) -> Value | Refusal:
     axis, places = view.scatter.axis, _places(view, build)
     shorter = [] if are_slices or axis is None else _shorter(view, axis)
     if axis is not None and (build.domain == ONNX or not shorter):
-        reached = _reached(view, build, axis, shorter)
+        reached = view.data
+        if shorter:  # the part of data that indices reach
+            data, indices = reached.shape, view.indices.shape
+            begin = build.constant([0] * len(shorter), "begin")
+            dims = build.shape_of(view.indices, "indices_shape")
+            other_axes = build.constant(shorter, "other_axes")
+            end = build.gather(dims, other_axes, 0, "reached_end", (len(shorter),))
+            known = shape_with(indices, axis, UNKNOWN_DIM if data is None else data[axis])
+            reached = build.slice(reached, begin, end, shorter, "data_reached", known)
         wide = wide_indices(build, places)
         old = build.make("GatherElements", [reached, wide], wide.shape, "old_values", axis=axis)
         return joined(view, build, old, view.updates)
@@ -182,18 +190,6 @@ def _shorter(view: View, axis: int) -> list[int]:
     if data is None or indices is None:
         return others
     return [place for place in others if not (isinstance(data[place], int) and data[place] == indices[place])]
-
-
-def _reached(view: View, build: Builder, axis: int, others: list[int]) -> Value:
-    """Return the part of data that indices reach along other axes."""
-    if not others:
-        return view.data
-    data, indices = view.data.shape, view.indices.shape
-    begin = build.constant([0] * len(others), "begin")
-    dims = build.shape_of(view.indices, "indices_shape")
-    end = build.gather(dims, build.constant(others, "other_axes"), 0, "reached_end", (len(others),))
-    known = shape_with(indices, axis, UNKNOWN_DIM if data is None else data[axis])
-    return build.slice(view.data, begin, end, others, "data_reached", known)
 
 
 REWRITES = (

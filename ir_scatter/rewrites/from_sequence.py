@@ -13,39 +13,29 @@ from ir_scatter.rewrites.pieces import along, axis_mask, axis_of, is_first, posi
 
 
 def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
-    numbers = _positions(view, build)
-    if view.scatter.attribute("mode") == "circular":
-        numbers = build.binary("FloorMod", numbers, size_on_axis(view, build), "positions_wrapped")
-    dims = build.shape_of(view.updates, "updates_shape")
-    indices = build.broadcast(numbers, dims, "indices", view.updates.shape)
-    return build.scatter(target, view.data, indices, view.updates, axis=view.given_axis)
-
-
-def _positions(view: View, build: Builder) -> Value:
-    """Return the position of each new element: [batch, 1, .., length, .., 1], or 1 for batch."""
+    # The position of each new element: [batch, 1, .., length, .., 1], or 1 for batch.
     axis, shape = view.scatter.axis, view.updates.shape
+    dims = build.shape_of(view.updates, "updates_shape")
     length = None if shape is None or axis is None else shape[axis]
     if isinstance(length, int):
         stop = build.constant(length, "length")
     else:
-        dims = build.shape_of(view.updates, "updates_shape")
         stop = build.gather(dims, axis_of(view, build), 0, "length", ())
-    run = build.range(stop, "run")
-    if axis is None or view.data.shape is None:
-        return _positions_of_any_rank(view, build, run)
-    rank = len(view.data.shape)
-    column = build.unsqueeze(run, [place for place in range(rank) if place != axis], "run_unsqueezed")
-    if view.scatter.indices is None:
-        return column
-    return build.binary("Add", build.unsqueeze(view.indices, range(1, rank), "starts"), column, "positions")
-
-
-def _positions_of_any_rank(view: View, build: Builder, run: Value) -> Value:
-    column = along(build, axis_mask(view, build), run, "run_column")
-    if view.scatter.indices is None:
-        return column
-    starts = along(build, is_first(build, positions(view, build)), view.indices, "starts")
-    return build.binary("Add", starts, column, "positions")
+    run, rank = build.range(stop, "run"), None if view.data.shape is None else len(view.data.shape)
+    if axis is None or rank is None:
+        numbers = along(build, axis_mask(view, build), run, "run_column")
+    else:
+        numbers = build.unsqueeze(run, [place for place in range(rank) if place != axis], "run_unsqueezed")
+    if view.scatter.indices is not None:
+        if axis is None or rank is None:
+            starts = along(build, is_first(build, positions(view, build)), view.indices, "starts")
+        else:
+            starts = build.unsqueeze(view.indices, range(1, rank), "starts")
+        numbers = build.binary("Add", starts, numbers, "positions")
+    if view.scatter.attribute("mode") == "circular":
+        numbers = build.binary("FloorMod", numbers, size_on_axis(view, build), "positions_wrapped")
+    indices = build.broadcast(numbers, dims, "indices", view.updates.shape)
+    return build.scatter(target, view.data, indices, view.updates, axis=view.given_axis)
 
 
 REWRITES = between(

@@ -40,19 +40,12 @@ from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Linear:
-    """Data, indices and updates with one index for each tuple.
+    """Data, indices and updates with one index for each tuple."""
 
-    Attributes:
-        data: [product of the dimensions that tuples count on, the others...].
-        indices: [count].
-        updates: [count, the others...].
-        column: indices as [count, 1] where the node has them so.
-    """
-
-    data: Value
-    indices: Value
-    updates: Value
-    column: Value | None
+    data: Value  # [product of the dimensions that tuples count on, the others...]
+    indices: Value  # [count]
+    updates: Value  # [count, the others...]
+    column: Value | None  # indices as [count, 1] where the node has them so
 
 
 def _to_elements(view: View, build: Builder, target: OpSpec) -> Value | Refusal:

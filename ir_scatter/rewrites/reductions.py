@@ -101,6 +101,8 @@ def _divided_exactly(build: Builder, value: Value, by: Value, rest: Value, label
 
 def neutral(view: View, build: Builder) -> Value | Refusal:
     """Return the value that changes no update: what a reduction without old values starts from."""
+    import ml_dtypes
+
     type, reduction = view.data.element_type, view.reduction
     if type is None:
         return TYPE_UNKNOWN
@@ -115,29 +117,21 @@ def neutral(view: View, build: Builder) -> Value | Refusal:
     elif reduction is Reduction.SUM:
         zero = known.type(-0.0) if type.kind == "float" else known.type(0)
         found = zero if zero == zero else None  # a type without a zero gives NaN
-    else:
-        found = _end(known, type, is_greatest=reduction is Reduction.MIN)
+    elif type.kind in {"signed", "unsigned"}:
+        limits = ml_dtypes.iinfo(known)  # type: ignore[no-untyped-call]
+        found = known.type(limits.max if reduction is Reduction.MIN else limits.min)
+    elif type.kind == "float":
+        floats = ml_dtypes.finfo(known)  # type: ignore[no-untyped-call]
+        found = known.type(float("inf"))
+        if not np.isinf(found.astype(np.float32)):
+            found = floats.max
+        if reduction is Reduction.MAX:
+            found = known.type(-found)
+            found = floats.smallest_normal if found != found else found  # there are no negative values
     if found is None:
         message = f"reduction {reduction} of {type.name} starts from no value"
         return Refusal(Reason.NO_SUCH_REDUCTION, message)
     return build.constant(found, "start_value", type)
-
-
-def _end(known: "np.dtype[Any]", type: ElementType, *, is_greatest: bool) -> Any:
-    import ml_dtypes
-
-    if type.kind == "float":
-        largest = known.type(float("inf"))
-        if not np.isinf(largest.astype(np.float32)):
-            largest = ml_dtypes.finfo(known).max  # type: ignore[no-untyped-call]
-        least = known.type(-largest)
-        if least != least:  # there are no negative values
-            least = ml_dtypes.finfo(known).smallest_normal  # type: ignore[no-untyped-call]
-        return largest if is_greatest else least
-    if type.kind in {"signed", "unsigned"}:
-        limits = ml_dtypes.iinfo(known)  # type: ignore[no-untyped-call]
-        return known.type(limits.max if is_greatest else limits.min)
-    return None
 
 
 def cleared(

@@ -4,7 +4,7 @@ One function for one thing that a version changed, as the documents of both vers
 version only widened is in `ops.onnx_versions`, and so are versions in which no node keeps its meaning.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,10 +31,8 @@ class CannotAdapt(Exception):
 class AdaptedNode:
     """A copy of a node, the new nodes that it needs before and after it, and what is known of its inputs.
 
-    Attributes:
-        graphs: where the node stands; for a function, one graph for each signature that it is called with.
-        new_names: names of values and nodes that the model may have already.
-        gone: outputs that nobody reads and that it has no more.
+    It stands in one graph, or for a function in one for each signature that this is called with. The model
+    may have `new_names` already; nobody reads the outputs that are `gone`.
     """
 
     def __init__(self, graphs: tuple[OnnxGraph, ...], position: int, *, target: int, is_up: bool) -> None:
@@ -197,19 +195,14 @@ def _show_type(type: TypeProto) -> str | None:
 Adapter = Callable[[AdaptedNode], None]
 """Changes a node; raises CannotAdapt if nothing means the same in the other version."""
 
-_Test = Callable[[AdaptedNode], bool]
-
 ADAPTERS: dict[tuple[str, int, bool], list[Adapter]] = {}
 """By operator, version and direction, in the order in which they are applied."""
 
 
 def adapter(*types: str, since: int, up: bool | None = None) -> Callable[[Adapter], Adapter]:
-    """Register what adapts nodes to a change of some operators.
+    """Register what adapts nodes to a change of some operators in version `since`.
 
-    Args:
-        types: the operators.
-        since: the version that has the change.
-        up: whether nodes go to that version, or come from there and go to the one before; None for both.
+    They go `up` to that version, or come from there and go to the one before; None is for both.
     """
 
     def register(function: Adapter) -> Adapter:
@@ -489,34 +482,30 @@ _COORDINATES = "coordinate_transformation_mode"
 _RESIZED = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize")
 
 
-def translate(node: AdaptedNode, attribute: str, words: Mapping[str, str]) -> None:
+def translate(node: AdaptedNode, attribute: str, words: Iterable[str], **others: str) -> None:
+    """Demand one of the words that both versions have, or put what the version has for `others`."""
     word = node.attribute(attribute)
-    if word is None:
-        return
-    if word not in words:
+    if word in others:
+        node.write(attribute, others[word])
+    elif word is not None and word not in words:
         raise CannotAdapt(f"nothing means the {attribute} {word!r} {'since' if node.is_up else 'before'}")
-    if words[word] != word:
-        node.write(attribute, words[word])
 
 
-def keep_word(node: AdaptedNode, attribute: str, words: Iterable[str]) -> None:
-    translate(node, attribute, {word: word for word in words})
-
-
-adapter("Pad", since=19)(partial(keep_word, attribute="mode", words=("constant", "reflect", "edge")))
-adapter("Resize", since=13)(partial(keep_word, attribute=_COORDINATES, words=_RESIZED))
-adapter("Resize", since=19)(partial(keep_word, attribute=_COORDINATES, words=_RESIZED))
+_padded = partial(translate, attribute="mode", words=("constant", "reflect", "edge"))
+_resized = partial(translate, attribute=_COORDINATES, words=_RESIZED)
+adapter("Pad", since=19)(_padded)
+adapter("Resize", since=13)(_resized)
+adapter("Resize", since=19)(_resized)
 
 
 @adapter("GridSample", since=20)
 def interpolations_of_images(node: AdaptedNode) -> None:
-    words = {"bilinear": "linear", "bicubic": "cubic"}
     if node.is_up:
-        translate(node, "mode", words | {"nearest": "nearest"})
-        return
-    if not _has_rank(node, 0, 4):
+        translate(node, "mode", ["nearest"], bilinear="linear", bicubic="cubic")
+    elif _has_rank(node, 0, 4):
+        translate(node, "mode", [], linear="bilinear", cubic="bicubic")
+    else:
         raise CannotAdapt("the older version takes 4 dimensions only")
-    translate(node, "mode", {new: old for old, new in words.items()})
 
 
 @adapter("RoiAlign", since=16)
@@ -526,14 +515,15 @@ def half_pixels_to_attribute(node: AdaptedNode) -> None:
     elif node.attribute(_COORDINATES) == "output_half_pixel":
         node.erase(_COORDINATES)
     else:
-        what = f"its {_COORDINATES} is not 'output_half_pixel', which is all that can be meant before"
-        raise CannotAdapt(what)
+        raise CannotAdapt(
+            f"its {_COORDINATES} is not 'output_half_pixel', which is all that can be meant before"
+        )
 
 
 @adapter(SCATTER_ELEMENTS[0].key.type, SCATTER_ND[0].key.type, since=18)
 def reductions(node: AdaptedNode) -> None:
     """Runtimes take `max` and `min` at version 16 already, and as they are meant since 18."""
-    keep_word(node, "reduction", SCATTER_ND[-1 if node.is_up else -2].reductions)
+    translate(node, "reduction", SCATTER_ND[-1 if node.is_up else -2].reductions)
 
 
 # Resize and Upsample.
@@ -616,74 +606,73 @@ def ratio_to_input(node: AdaptedNode) -> None:
 # What some nodes say means something else, or nothing, in the other version.
 
 
-def refuse(*types: str, since: int, up: bool | None = None, reason: str) -> Callable[[_Test], _Test]:
-    """Register a test of nodes that cannot mean the same."""
-
-    def register(is_bad: _Test) -> _Test:
-        def check(node: AdaptedNode) -> None:
-            if is_bad(node):
-                raise CannotAdapt(reason)
-
-        adapter(*types, since=since, up=up)(check)
-        return is_bad
-
-    return register
+@adapter("BatchNormalization", since=14)
+def outputs_of_training(node: AdaptedNode) -> None:
+    if any(node.proto.output[1:]):
+        raise CannotAdapt("the outputs of training are other ones")
 
 
-refuse("BatchNormalization", since=14, reason="the outputs of training are other ones")(
-    lambda node: any(node.proto.output[1:])
-)
-refuse("ConvTranspose", since=11, reason="an odd number of padding is divided the other way")(
-    lambda node: node.has("output_shape") or node.attribute("auto_pad") in ("SAME_UPPER", "SAME_LOWER")
-)
-# The formulas for auto_pad of version 11 contradict its text, which versions 10 and 19 agree with.
-_COUNTED = "with ceil_mode and count_include_pad, the documents leave open what counts as padding"
-refuse("AveragePool", since=19, reason=_COUNTED)(
-    lambda node: node.attribute("ceil_mode", 0) == 1 and node.attribute("count_include_pad", 0) == 1
-)
-refuse("Mod", since=28, up=False, reason="the older version takes float numbers with fmod only")(
-    lambda node: node.attribute("fmod", 0) == 0 and _may_have_type(node, 0, FLOATS)
-)
-
-_BEHIND = "with ceil_mode, windows that start behind the input are left out since"
+@adapter("ConvTranspose", since=11)
+def odd_padding(node: AdaptedNode) -> None:
+    if node.has("output_shape") or node.attribute("auto_pad") in ("SAME_UPPER", "SAME_LOWER"):
+        raise CannotAdapt("an odd number of padding is divided the other way")
 
 
-@refuse("AveragePool", "MaxPool", since=22, reason=_BEHIND)
-def windows_behind_the_input(node: AdaptedNode) -> bool:
+@adapter("AveragePool", since=19)
+def counted_padding(node: AdaptedNode) -> None:
+    """The formulas for auto_pad of version 11 contradict its text, which versions 10 and 19 agree with."""
+    if node.attribute("ceil_mode", 0) == 1 and node.attribute("count_include_pad", 0) == 1:
+        what = "with ceil_mode and count_include_pad, the documents leave open what counts as padding"
+        raise CannotAdapt(what)
+
+
+@adapter("Mod", since=28, up=False)
+def float_remainders(node: AdaptedNode) -> None:
+    if node.attribute("fmod", 0) == 0 and _may_have_type(node, 0, FLOATS):
+        raise CannotAdapt("the older version takes float numbers with fmod only")
+
+
+@adapter("AveragePool", "MaxPool", since=22)
+def windows_behind_the_input(node: AdaptedNode) -> None:
     """Where nothing is put behind the input, no window starts there unless the windows leave gaps."""
     if node.attribute("ceil_mode", 0) != 1:
-        return False
+        return
     kernel = node.attribute("kernel_shape", [])
     strides, pads = node.attribute("strides", [1] * len(kernel)), node.attribute("pads", [])
     is_padded = any(pads) or node.attribute("auto_pad", "NOTSET") not in {"NOTSET", "VALID"}
     has_gaps = any(step > size for size, step in zip(kernel, strides, strict=False))
-    return is_padded or has_gaps or len(strides) != len(kernel)
+    if is_padded or has_gaps or len(strides) != len(kernel):
+        raise CannotAdapt("with ceil_mode, windows that start behind the input are left out since")
 
 
-@refuse("Clip", since=13, up=False, reason="the older version does not say what a min above max means")
-def limits_out_of_order(node: AdaptedNode) -> bool:
+@adapter("Clip", since=13, up=False)
+def limits_out_of_order(node: AdaptedNode) -> None:
     if not node.input(1) or not node.input(2):
-        return False
+        return
     low, high = node.constant(1), node.constant(2)
-    if low is None or high is None or (1 not in (low.size, high.size) and low.shape != high.shape):
-        return True
-    return not bool((low <= high).all())
+    if (
+        low is None
+        or high is None
+        or (1 not in (low.size, high.size) and low.shape != high.shape)
+        or not bool((low <= high).all())
+    ):
+        raise CannotAdapt("the older version does not say what a min above max means")
 
 
 _UNSIGNED_FLOAT8 = onnx_types("float8e4m3fnuz", "float8e5m2fnuz")
 _UNSIGNED_FLOAT8_NUMBERS = (18, 20)
-_INFINITY = "infinity becomes the greatest number since, and was NaN before"
 
 
-@refuse("Cast", "CastLike", "QuantizeLinear", since=24, reason=_INFINITY)
-def infinity_to_float8(node: AdaptedNode) -> bool:
+@adapter("Cast", "CastLike", "QuantizeLinear", since=24)
+def infinity_to_float8(node: AdaptedNode) -> None:
     """The tables of Cast hold for QuantizeLinear too, be it those of this version or of the one before."""
     written = node.attribute("to", node.attribute("output_dtype"))
     like = {"CastLike": 1, "QuantizeLinear": 2}.get(node.proto.op_type)
     is_float8 = written in _UNSIGNED_FLOAT8_NUMBERS
     if like is not None:
         is_float8 |= _may_have_type(node, like, _UNSIGNED_FLOAT8)
-    return is_float8 and bool(node.attribute("saturate", 1) == 1)
+    if is_float8 and node.attribute("saturate", 1) == 1:
+        raise CannotAdapt("infinity becomes the greatest number since, and was NaN before")
 
 
 def _may_have_type(node: AdaptedNode, number: int, types: Collection[str]) -> bool:

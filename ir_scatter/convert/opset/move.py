@@ -3,7 +3,7 @@
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from typing import NamedTuple, TypeAlias
 
 import onnx
@@ -23,6 +23,7 @@ from ir_scatter.formats.onnx.index import (
     normal_domain,
     text,
 )
+from ir_scatter.formats.onnx.writer import names_of
 from ir_scatter.ops.onnx_versions import FIRST_OPSET, INCOMPATIBLE, NO_WAY_BACK, RENAMED, WIDENED
 
 NEWEST_OPSET: int = onnx.defs.onnx_opset_version()
@@ -58,15 +59,12 @@ class Move:
         Nodes are found by what they compute, so that others may have been replaced since the move
         was planned. New nodes must be those of the new opset. The version of the file format stays:
         neither onnx.checker nor onnxruntime nor OpenVINO ties it to the opset.
-
-        Raises:
-            UsageError: something stands in the way.
         """
         if self.obstacles:
             first = self.obstacles[0]
             raise UsageError(f"the model cannot move to opset {self.opset}: {first.scope}: {first.reason}")
         if self.changes:
-            taken = {name for owner in (proto.graph, *proto.functions) for name in _names(owner)}
+            taken = names_of(map(GraphIndex, (proto.graph, *proto.functions)))
             left = {key: deque(found) for key, found in self.changes.items()}
             _apply(proto.graph, (), left, taken)
             for function in proto.functions:
@@ -82,9 +80,6 @@ def plan_move(model: Model, opset: int, *, ignore: Iterable[Node] = ()) -> Move:
 
     Nodes to `ignore` are replaced by nodes of the new opset before the move is applied. A node of a function
     stands for it in all uses of the function.
-
-    Raises:
-        UsageError: the opset is not one that the tables and the installed onnx know.
     """
     if not FIRST_OPSET <= opset <= NEWEST_OPSET:
         raise UsageError(f"opset {opset} is not known, expected {FIRST_OPSET} to {NEWEST_OPSET}")
@@ -184,8 +179,7 @@ class Step(NamedTuple):
 
     @property
     def only_widens(self) -> bool:
-        type, version = self.key
-        return type in WIDENED.get(version, ())
+        return self.older.name in WIDENED.get(self.newer.since_version, ())
 
     @property
     def is_known(self) -> bool:
@@ -232,7 +226,7 @@ class VersionPath:
         return not self.steps or (self.is_open and says_the_same)
 
 
-@lru_cache(maxsize=4096)
+@cache
 def version_path(type: str, opset: int, target: int) -> VersionPath | str:
     """Return the way of an operator of ONNX from one opset to another; else why there is none."""
     versions = versions_of(type)
@@ -265,7 +259,7 @@ def version_path(type: str, opset: int, target: int) -> VersionPath | str:
     return VersionPath(start, end, tuple(steps), is_up)
 
 
-@lru_cache(maxsize=1024)
+@cache
 def versions_of(type: str) -> dict[int, OpSchema]:
     """Return the versions of an operator of the default domain, newest first; none if it is none."""
     found: dict[int, OpSchema] = {}
@@ -280,26 +274,28 @@ def versions_of(type: str) -> dict[int, OpSchema]:
     return found
 
 
-@lru_cache(maxsize=4096)
+@cache
 def _accepts_all(old: OpSchema, new: OpSchema) -> bool:
     """Tell whether a version takes every combination of types that another one takes."""
-    ports = [(old.inputs, new.inputs), (old.outputs, new.outputs)]
-    pairs = [pair for olds, news in ports for pair in zip(olds, news, strict=False)]
-    return all(before.types <= after.types for before, after in pairs) and not couplings(old, new)
+    return all(before.types <= after.types for before, after in _ports(old, new)) and not couplings(old, new)
 
 
 def couplings(old: OpSchema, new: OpSchema) -> frozenset[str]:
     """Return the type names of a version whose ports need not have one type in another version."""
     before = {port.name: port.type_str for port in (*old.inputs, *old.outputs)}
-    groups: dict[str, set[str]] = {}
-    for old_port, port in [
-        *zip(old.inputs, new.inputs, strict=False),
-        *zip(old.outputs, new.outputs, strict=False),
-    ]:
+    groups: dict[str, set[str]] = defaultdict(set)
+    for old_port, port in _ports(old, new):
         # A port of one type has no choice, and a list that is not homogeneous holds values of any types.
         if len(port.types) > 1 and port.is_homogeneous:
-            groups.setdefault(port.type_str, set()).add(before.get(port.name, old_port.type_str))
+            groups[port.type_str].add(before.get(port.name, old_port.type_str))
     return frozenset(name for name, olds in groups.items() if len(olds) > 1)
+
+
+def _ports(
+    old: OpSchema, new: OpSchema
+) -> Iterator[tuple[OpSchema.FormalParameter, OpSchema.FormalParameter]]:
+    yield from zip(old.inputs, new.inputs, strict=False)
+    yield from zip(old.outputs, new.outputs, strict=False)
 
 
 # One node on its way
@@ -440,19 +436,3 @@ def _with_free_names(adapted: AdaptedNode, taken: set[str]) -> list[NodeProto]:
                 if name in chosen:
                     names[number] = chosen[name]
     return nodes
-
-
-def _names(graph: GraphProto | FunctionProto) -> Iterator[str]:
-    """Yield every name in a graph and its bodies: of values and of nodes."""
-    if isinstance(graph, GraphProto):
-        for group in (graph.input, graph.output, graph.initializer):
-            yield from (entry.name for entry in group)
-        yield from (sparse.values.name for sparse in graph.sparse_initializer)
-    else:
-        yield from graph.input
-    for node in graph.node:
-        yield node.name
-        yield from node.output
-        for attribute in filter(is_graph, node.attribute):
-            for _, body in graphs_of(attribute):
-                yield from _names(body)

@@ -111,12 +111,12 @@ def _places(model: Model, copy: ModelProto) -> Iterator[_Place]:
     index = _onnx(model.graph).index
     parts = [part for info in copy.training_info for part in (info.initialization, info.algorithm)]
     yield from _with_bodies(
-        _Place(index, copy.graph, cache(partial(_names_of, [index, *map(GraphIndex, parts)])))
+        _Place(index, copy.graph, cache(partial(names_of, [index, *map(GraphIndex, parts)])))
     )
     first = {function_key(function): function for function in reversed(copy.functions)}
     for key, function in zip(_onnx(model.graph).shared.definitions, model.functions, strict=True):
         index = _onnx(function.definition).index
-        taken = cache(partial(_names_of, [index]))
+        taken = cache(partial(names_of, [index]))
         yield from _with_bodies(_Place(index, first[key], taken, [*map(_onnx, function.instances)]))
 
 
@@ -129,7 +129,7 @@ def _with_bodies(place: _Place) -> Iterator[_Place]:
             yield from _with_bodies(_Place(body, graphs[name], place.taken, place.uses))
 
 
-def _names_of(graphs: Iterable[GraphIndex]) -> set[str]:
+def names_of(graphs: Iterable[GraphIndex]) -> set[str]:
     """Return what graphs name or refer to; a stored type without a value has a name, too."""
     taken = set[str]()
     for index in [inner for graph in graphs for inner in graph.all_graphs()]:
