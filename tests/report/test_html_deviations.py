@@ -9,8 +9,9 @@ from hypothesis.extra import numpy as arrays
 
 from ir_scatter.compare.result import Comparison
 from ir_scatter.compare.tolerance import Tolerance
-from ir_scatter.report.comparison_html import deviations
-from ir_scatter.report.comparison_html.deviations import Element, Slice
+from ir_scatter.report.comparison_html import difference as deviations
+from ir_scatter.report.comparison_html.difference import Element
+from ir_scatter.report.comparison_html.pictures import Slice
 from tests.report.comparisons import compared, of_node, page_text, parse_page
 
 EXTREMES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1), "int8": (-128, 127), "bool": (0, 1)}

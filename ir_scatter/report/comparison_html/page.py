@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from markupsafe import Markup
 
 from ir_scatter.compare.request import Done, Failure
-from ir_scatter.compare.result import NUMPY, Compared, Level, Outlier, Verdict
+from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Outlier, Verdict
 from ir_scatter.compare.tolerance import Tolerance
 from ir_scatter.core.shapes import counted
 from ir_scatter.report.characters import visible
@@ -20,10 +21,9 @@ from ir_scatter.report.comparison_html.difference import (
     size_text,
     steps_text,
 )
-from ir_scatter.report.comparison_html.matrix import make_matrix
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.comparison_text import POLICY
-from ir_scatter.report.matrices import tensor_of
+from ir_scatter.report.matrices import FEW_ROWS, VERDICTS, Column, by_tensor, tensor_of, worst_of
 from ir_scatter.runners.base import Availability, Outcome, Status
 from ir_scatter.runners.gpu_on_cpu import FIDELITY, NAME
 from ir_scatter.version import versions
@@ -46,6 +46,9 @@ _LEAST_OUTPUTS = 5
 _MOST_ON_PAGE = 60
 _HEAD, _TAIL = 56, 28
 """Letters of a long name that are shown."""
+_ILLEGAL, _NOT_TAPPED = "illegal", "not-tapped"
+_WORDS = {_ILLEGAL: "illegal indices", _NOT_TAPPED: "not tapped"}
+_ORDER = ["", Verdict.EQUAL.value, _NOT_TAPPED, *(one.value for one in VERDICTS[1:]), _ILLEGAL]
 
 
 def make_page(done: Done, inputs: str | None, against: str | None) -> _Parts:
@@ -97,8 +100,8 @@ def _model(found: Compared, anchor: str, most: int, inputs: str | None, against:
         "state": _state(found),
         "runners": [_runner(outcome, found.devices) for outcome in found.outcomes],
         "fidelity": _fidelity(found),
-        "outputs": make_matrix(found, Level.MODEL),
-        "nodes": make_matrix(found, Level.NODE),
+        "outputs": _matrix(found, Level.MODEL),
+        "nodes": _matrix(found, Level.NODE),
         "differences": differences,
         "anchors": {one["cell"]: one["anchor"] for one in differences},
         "more": len(groups) - len(chosen),
@@ -115,6 +118,73 @@ def _model(found: Compared, anchor: str, most: int, inputs: str | None, against:
         "inputs": inputs,
         "against": against,
     }
+
+
+def _matrix(found: Compared, level: Level) -> _Parts:
+    """A row for each tensor of one level and a column for each runner: the worst rows first, the quiet apart.
+
+    A cell is a verdict, "illegal", "not-tapped", or "" where there is nothing to say.
+    """
+    chosen = [one for one in found.comparisons if one.level is level]
+    columns, rows = by_tensor(chosen)
+    operators = {one.node: one.operator for one in chosen}
+    others: dict[tuple[str, str], str] = {}
+    if level is Level.NODE:
+        for illegal in found.guarded:
+            if illegal.is_illegal:
+                operators.setdefault(illegal.node, illegal.operator)
+                others[illegal.node, illegal.runner] = _ILLEGAL
+        for hidden in found.not_tapped:
+            others.setdefault((hidden.node, hidden.runner), _NOT_TAPPED)
+    reference = columns[0][1] if columns else ""
+    known = {subject for subject, _ in columns}
+    columns += [
+        (runner, reference) for runner in dict.fromkeys(at[1] for at in others) if runner not in known
+    ]
+    made = []
+    for name in dict.fromkeys((*rows, *(at[0] for at in others))):
+        row = rows.get(name, {})
+        cells = [_cell(row.get(at, ()), at, others.get((name, at[0]))) for at in columns]
+        worst = max(1, *(_ORDER.index(cell["kind"]) for cell in cells))
+        made.append(
+            {"name": name, "operator": operators.get(name, ""), "level": level, "cells": cells, "worst": worst}
+        )
+    made.sort(key=itemgetter("worst"), reverse=True)
+    loud = len(made) if len(made) <= FEW_ROWS else sum(row["worst"] > 1 for row in made)
+    references = list(dict.fromkeys(reference for _, reference in columns))
+    return {"columns": columns, "references": references, "rows": made[:loud], "quiet": made[loud:]}
+
+
+def _cell(found: Sequence[Comparison], column: Column, other: str | None) -> _Parts:
+    own = [one for one in found if one.subject == one.reference and column[0] != column[1]]
+    if other == _ILLEGAL or (other is not None and len(own) == len(found)):
+        return {"kind": other, "word": _WORDS[other], "note": ""}
+    if not found:
+        return {"kind": "", "note": ""}
+    verdict = worst_of(found)
+    alike = [one for one in found if one.measure.verdict is verdict]
+    total = len(own) if all(one in own for one in alike) else len(found) - len(own)
+    notes = [_note(verdict, alike, total)]
+    if own and not any(one in alike for one in own):
+        notes.append("changes from run to run")
+    return {"kind": verdict.value, "word": verdict.value, "note": ", ".join(filter(None, notes))}
+
+
+def _note(verdict: Verdict, alike: Sequence[Comparison], total: int) -> str:
+    """Return how many elements it is about, or how many runs if there are several."""
+    if verdict is Verdict.EQUAL:
+        return ""
+    if total > 1 and len(alike) < total:
+        return f"in {len(alike)} of {total}"
+    measures = [one.measure for one in alike]
+    if any(measure.remark for measure in measures):
+        return "another shape or type" if all(one.got is not None for one in alike) else "missing"
+    if verdict is Verdict.CONTESTED:
+        count = max(measure.contested or measure.mismatched for measure in measures)
+    else:
+        count = max(measure.mismatched for measure in measures)
+    elements = max(measure.elements for measure in measures)
+    return f"{count:,} of {elements:,}" if count else ""
 
 
 def _runner(outcome: Outcome, devices: Mapping[str, Availability]) -> _Parts:

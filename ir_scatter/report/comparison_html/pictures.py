@@ -7,14 +7,13 @@ import struct
 import zlib
 from base64 import b64encode
 from math import ceil, floor, log10
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
-    from ir_scatter.report.comparison_html.deviations import Slice
 
 _WIDTH, _HEIGHT = 360.0, 194.0
 """In units of a picture; the page scales it."""
@@ -70,7 +69,7 @@ def histogram(sizes: "Array", allowed: float) -> dict[str, Any]:
             for edge, count in zip(edges, counts.tolist(), strict=False)
             if count
         ],
-        "across": [(across(at), _power(at)) for at in range(low, high + 1, ceil((high - low) / _TICKS))],
+        "across": [(across(at), f"10{str(at).translate(_SUPERSCRIPTS)}") for at in range(low, high + 1, ceil((high - low) / _TICKS))],
         "down": [(base - tall * height(tick), f"{tick:,}") for tick in ticks],
         "mark": None if mark is None or not low <= mark <= high else across(mark),
         "marks_left": mark is not None and mark > (low + high) / 2,
@@ -87,10 +86,6 @@ def _range(logarithms: "Array", allowed: float) -> tuple[int, int]:
     if high - low < 3:
         low, high = low - 1, high + 1
     return max(low, _LEAST - 1), min(high, _MOST + 1)
-
-
-def _power(exponent: int) -> str:
-    return f"10{str(exponent).translate(_SUPERSCRIPTS)}"
 
 
 _OVER, _UNDER, _LOST = (235, 118, 28), (28, 60, 145), (128, 128, 128)
@@ -112,7 +107,27 @@ _FRAME = 1 / 32
 """The least part of a map that the frame of the worst cell takes."""
 
 
-def heat_map(found: "Slice") -> dict[str, Any]:
+class Slice(NamedTuple):
+    """Two dimensions of a tensor around its worst element.
+
+    Attributes:
+        cells: got - expected, NaN where only one of the two is finite.
+        label: the slice as NumPy writes it, "[2, :, :]".
+        axes: the dimensions down and across; None where a line is wrapped into rows.
+        spans: how many elements one cell covers, down and across; the worst of them is shown.
+        worst: the cell of the worst element.
+        blank: cells at the end of the last row that stand for nothing.
+    """
+
+    cells: "Array"
+    label: str
+    axes: tuple[int | None, int]
+    spans: tuple[int, int]
+    worst: tuple[int, int]
+    blank: int = 0
+
+
+def heat_map(found: Slice) -> dict[str, Any]:
     """Cells and axes of a map of got - expected over two dimensions, the worst element framed."""
     rows, columns = found.cells.shape
     down, across = found.axes
@@ -149,7 +164,7 @@ def heat_map(found: "Slice") -> dict[str, Any]:
         "names": (name, "" if down is None else f"axis {down}"),
         "letters": letters,
         "scale": _png(_colors(np.linspace(1, -1, 101)[:, None])),
-        "ends": (f"+{_number(most)}", "0", _number(-most)),
+        "ends": (f"+{most:.3g}", "0", f"{MINUS}{most:.3g}"),
     }
 
 
@@ -222,7 +237,3 @@ def _short(value: float) -> str:
         return "∞"
     text = f"{value:+.2g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
     return text.replace("-", MINUS)
-
-
-def _number(value: float) -> str:
-    return f"{value:.3g}".replace("-", MINUS)
