@@ -57,7 +57,12 @@ def _rule(rule: Rule) -> str:
 def _operator(spec: OpSpec) -> str:
     dialect = "OpenVINO" if spec.drops_attributes else "ONNX"
     parts = {
-        "Inputs": list(_inputs(spec)),
+        "Inputs": [
+            f"{index} {port.name}: {spec.show_types(port)}"
+            + (f", rank {port.min_rank} at least" if port.min_rank else "")
+            + (", optional" if port.is_optional else "")
+            for index, port in enumerate(spec.ports)
+        ],
         "Output": [f"{spec.output}: the shape and type of {spec.ports[0].name}"],
         "Rules": list(_rules(spec)),
         "Attributes": list(_attributes(spec)),
@@ -71,13 +76,6 @@ def _operator(spec: OpSpec) -> str:
     for title, texts in parts.items():
         lines += [title, *(f"  {text}" for text in texts)] if texts else []
     return "".join(f"{line}\n" for line in lines)
-
-
-def _inputs(spec: OpSpec) -> Iterator[str]:
-    for index, port in enumerate(spec.ports):
-        rank = f", rank {port.min_rank} at least" if port.min_rank else ""
-        optional = ", optional" if port.is_optional else ""
-        yield f"{index} {port.name}: {spec.show_types(port)}{rank}{optional}"
 
 
 def _attributes(spec: OpSpec) -> Iterator[str]:

@@ -10,10 +10,12 @@ from ir_scatter.validate import check_codes
 
 _TABLE = "ir-scatter"
 _IGNORES = "node-ignores"
-_LISTS = {"select", "ignore", "exclude", "input-shape"}
-_SWITCHES = {"quiet", "statistics", "strict"}
-_NUMBERS = {"jobs", "max-index-elements"}
-_KEYS = _LISTS | _SWITCHES | _NUMBERS | {"baseline", "format", "min-severity"}
+_EXPECTED = {
+    **dict.fromkeys(("select", "ignore", "exclude", "input-shape"), "a list of strings"),
+    **dict.fromkeys(("quiet", "statistics", "strict"), "true or false"),
+    **dict.fromkeys(("jobs", "max-index-elements"), "a whole number"),
+    **dict.fromkeys(("baseline", "format", "min-severity"), "a string"),
+}
 
 
 def load(folder: Path | None = None) -> tuple[dict[str, Any], tuple[NodeIgnore, ...]]:
@@ -60,30 +62,24 @@ def _options(path: Path, table: dict[str, Any]) -> dict[str, Any]:
     for key, value in table.items():
         if key == _IGNORES:
             continue
-        if key not in _KEYS:
-            known = ", ".join(sorted({*_KEYS, _IGNORES}))
+        if key not in _EXPECTED:
+            known = ", ".join(sorted({*_EXPECTED, _IGNORES}))
             raise UsageError(f"{path}: [tool.{_TABLE}] has {key!r}, expected one of {known}")
-        expected = _expected(key, value)
-        if expected:
-            raise UsageError(f"{path}: {key} is {value!r}, expected {expected}")
+        if not _is_meant(value, _EXPECTED[key]):
+            raise UsageError(f"{path}: {key} is {value!r}, expected {_EXPECTED[key]}")
         found[key.replace("-", "_")] = value
     if "baseline" in found:
         found["baseline"] = str(path.parent / str(found["baseline"]))
     return found
 
 
-def _expected(key: str, value: Any) -> str:
-    """Return what a value should be, "" if it is; whether its text means something, the option says."""
-    if key in _LISTS:
-        return "" if _is_texts(value) else "a list of strings"
-    if isinstance(value, str):
-        return ""
-    if key in _SWITCHES:
-        return "" if isinstance(value, bool) else "true or false"
-    if key in _NUMBERS:
-        is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-        return "" if is_whole else "a whole number"
-    return "a string"
+def _is_meant(value: Any, expected: str) -> bool:
+    """Tell whether a value is what is expected; whether a text means something, the option says."""
+    if expected == "a list of strings" or isinstance(value, str):
+        return _is_texts(value) is (expected == "a list of strings")
+    if expected == "a whole number":
+        return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return expected == "true or false" and isinstance(value, bool)
 
 
 def _ignores(path: Path, entries: Any) -> tuple[NodeIgnore, ...]:

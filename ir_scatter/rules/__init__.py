@@ -11,20 +11,16 @@ from ir_scatter.rules.file_defects import FILE_DEFECTS
 @cache
 def all_rules() -> tuple[Rule, ...]:
     """Return every rule, ordered by code."""
-    rules = [*FILE_DEFECTS]
-    for found in pkgutil.iter_modules(__path__):
-        module = import_module(f"{__name__}.{found.name}")
-        rules += [value for value in vars(module).values() if isinstance(value, Rule)]
-    return tuple(sorted(rules, key=lambda rule: rule.code))
+    modules = [import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
+    rules = [value for module in modules for value in vars(module).values() if isinstance(value, Rule)]
+    return tuple(sorted([*FILE_DEFECTS, *rules], key=lambda rule: rule.code))
 
 
 @cache
 def by_code() -> dict[str, Rule]:
-    """Return the rules by code."""
     return {rule.code: rule for rule in all_rules()}
 
 
 @cache
 def by_name() -> dict[str, Rule]:
-    """Return the rules by name."""
     return {rule.name: rule for rule in all_rules()}

@@ -20,5 +20,4 @@ def attribute_not_boolean(scatter: ScatterNode) -> Findings:
     for row in scatter.spec.attributes:
         written = scatter.node.attributes.get(row.name)
         if row.kind is Kind.BOOLEAN and isinstance(written, str) and written.lower() not in _WORDS:
-            message = f"{row.name} is {written!r}, which is read as true, expected true or false"
-            yield Finding(message)
+            yield Finding(f"{row.name} is {written!r}, which is read as true, expected true or false")

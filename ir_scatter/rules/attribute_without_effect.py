@@ -19,9 +19,7 @@ _NAME = "use_init_val"
 
 @Rule("SCT108", "attribute-without-effect", Severity.NOTE, reads={Fact.OPERATOR, Fact.ATTRIBUTES})
 def attribute_without_effect(scatter: ScatterNode) -> Findings:
-    if scatter.spec.attribute(_NAME) is None or "reduction" not in {
-        row.name for row in scatter.spec.attributes
-    }:
+    if scatter.spec.attribute(_NAME) is None or scatter.spec.attribute("reduction") is None:
         return
     if scatter.attribute(_NAME) is False and scatter.reduction is Reduction.NONE:
         yield Finding("use_init_val is false, which changes nothing with reduction none")

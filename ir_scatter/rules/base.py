@@ -35,6 +35,8 @@ OF_INDEX_FAULTS = frozenset(
     {Fact.OPERATOR, Fact.ATTRIBUTES, Fact.AXIS, Fact.INPUTS, Fact.SHAPES, Fact.INDEX_FAULTS}
 )
 """What it takes to find faults of constant indices."""
+OF_STORED = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.TYPES, Fact.STORED})
+"""What it takes to hold what a file stores against what is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,7 @@ class Rule:
         name: "updates-shape-mismatch"; a defect of this name found by a reader belongs to it.
         severity: the row of an operator may lower an error to a warning.
         check: yields the violations of one scatter node; None if a reader finds them.
-        text: what documents it, in which each paragraph follows the one before; of a check the docstring
-            of its module.
+        text: what documents it; of a check the docstring of its module.
         reads: all that it looks at to tell whether anything is to be found. What it finds for one node
             it finds for all that are the same in that; if nothing is declared it is asked about each.
         is_legality: whether a node that breaks it has no documented result.

@@ -20,8 +20,5 @@ def index_out_of_range(scatter: ScatterNode) -> Findings:
     if bad is not None:
         size = bad.size or 0
         low = -size if scatter.wraps else 0
-        yield bad_indices(
-            scatter,
-            bad,
-            f"expected {low} to {size - 1}" if size else "expected none: the dimension is empty",
-        )
+        expected = f"{low} to {size - 1}" if size else "none: the dimension is empty"
+        yield bad_indices(scatter, bad, f"expected {expected}")

@@ -8,19 +8,12 @@ Fix: save the model again with the runtime that reads it.
 """
 
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import agree, show
-from ir_scatter.rules.base import Finding, Findings, Rule
+from ir_scatter.rules.base import OF_STORED, Finding, Findings, Rule
 
 
-@Rule(
-    "SCT501",
-    "stored-output-shape",
-    Severity.WARNING,
-    reads={Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.STORED},
-    is_legality=False,
-)
+@Rule("SCT501", "stored-output-shape", Severity.WARNING, reads=OF_STORED, is_legality=False)
 def stored_output_shape(scatter: ScatterNode) -> Findings:
     if scatter.data is None or not scatter.node.outputs:
         return

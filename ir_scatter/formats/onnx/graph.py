@@ -40,14 +40,7 @@ _Source: TypeAlias = tuple[ElementType, Shape, Callable[[], memoryview] | None]
 class Shared:
     """What all graphs of one model, or of one use of a function, share.
 
-    Attributes:
-        path: the file.
-        options: how it is read.
-        tensors: makes constants.
-        ir_version: below 4 every initializer is an input too, and a constant all the same.
-        opsets: the versions by domain.
-        definitions: the functions.
-        bindings: what a call gives for the attributes of a function.
+    Below `ir_version` 4 every initializer is an input too, and a constant all the same.
     """
 
     path: str
@@ -61,14 +54,10 @@ class Shared:
 
 @dataclass(eq=False, repr=False)
 class OnnxGraph(Graph):
-    """The main graph, a body, or one use of a function.
+    """The main graph, a body (of its `parent`), or one use of a function.
 
-    Attributes:
-        index: what the file says.
-        shared: what the graph shares with its bodies.
-        infer: gives the inferred types; asked once and only if a type is wanted.
-        parent: the graph around it, where names that it does not have are looked up.
-        arguments: the inputs of a function as the call gives them, None for one left out.
+    `infer` is asked once and only if a type is wanted; `arguments` are the inputs of a function as the call
+    gives them, None for one left out.
     """
 
     index: GraphIndex
@@ -84,7 +73,6 @@ class OnnxGraph(Graph):
 
     @cached_property
     def inferred(self) -> Inferred:
-        """What shape inference found out."""
         return self.infer()
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:

@@ -111,7 +111,6 @@ def bound(node: NodeProto, bindings: Bindings) -> list[tuple[str, AttributeProto
 
 
 def function_key(proto: NodeProto | FunctionProto) -> FunctionKey:
-    """Return what a call and the function that it calls have in common."""
     name = proto.op_type if isinstance(proto, NodeProto) else proto.name
     return normal_domain(proto.domain), name, proto.overload
 
@@ -122,30 +121,23 @@ def opsets_of(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
 
 
 class GraphIndex:
-    """A graph, or the definition of a function.
+    """A graph, or the definition of a function, by the names and the positions of its nodes.
 
     Attributes:
-        nodes: in the order of the file.
-        inputs: by name; a function's have no declaration.
-        outputs: the names.
-        initializers: by name.
-        sparse_initializers: by name.
-        stored: what value_info and outputs declare, by name.
+        inputs: a function's have no declaration.
+        stored: what value_info and outputs declare.
         duplicates: names that something else in the graph has already, and the position of the
             node that repeats it (None: an input or initializer).
         producers: by name, the position of the node and the number of its output.
-        by_type: positions of the nodes of the default domain, by type.
-        domains: every domain that the nodes name.
-        bodies: the graphs inside nodes, by position and name.
-        calls: positions of the nodes that call a function of the model.
-        tensors: what Constant nodes hold, by position.
-        early: (position, name) of uses before the node that produces the name.
-        missing: (position, name) of uses of names that the graph does not have.
-        captured: the names that the graph, or a body in it, takes from outside.
+        by_type: the nodes of the default domain.
+        calls: the nodes that call a function of the model.
+        tensors: what Constant nodes hold.
+        early: uses before the node that produces the name.
+        missing: uses of names that the graph does not have.
+        captured: what the graph, or a body in it, takes from outside.
     """
 
     def __init__(self, proto: GraphProto | FunctionProto, functions: Container[FunctionKey] = ()) -> None:
-        """Walk a graph and the graphs inside its nodes; `functions` are those of the model."""
         self.nodes = list(proto.node)
         self.duplicates: list[tuple[str, int | None]] = []
         self.stored = {one.name: one for one in proto.value_info}

@@ -34,12 +34,11 @@ INSTANCES = 64
 _COMPARED = 4096
 """Elements of a constant up to which two calls of a function are compared by its contents."""
 
-_PLAINLY = ReadOptions(has_folder=False)
 _SHARED = "any signature"
 _LFS_POINTER = b"version https://git-lfs"
 
 
-def read(path: str, data: bytes, options: ReadOptions = _PLAINLY) -> Model:
+def read(path: str, data: bytes, options: ReadOptions) -> Model:
     """Read an ONNX model; the bytes of external data only when somebody asks for a constant.
 
     Shapes are inferred if a node has one of the types that the options name.

@@ -76,6 +76,7 @@ def group(found: Compared) -> list[list[Comparison]]:
         if one.measure.verdict.is_difference:
             groups.setdefault(_cell_of(one), []).append(one)
     ordered = sorted(groups.values(), key=lambda group: group[0].level is Level.MODEL)
+
     def severity(one: Comparison) -> tuple[bool, bool, int]:
         found = one.measure
         return found.verdict is Verdict.MISMATCH, bool(found.remark), found.mismatched

@@ -147,7 +147,13 @@ def _matrix(found: Compared, level: Level) -> _Parts:
         cells = [_cell(row.get(at, ()), at, others.get((name, at[0]))) for at in columns]
         worst = max(1, *(_ORDER.index(cell["kind"]) for cell in cells))
         made.append(
-            {"name": name, "operator": operators.get(name, ""), "level": level, "cells": cells, "worst": worst}
+            {
+                "name": name,
+                "operator": operators.get(name, ""),
+                "level": level,
+                "cells": cells,
+                "worst": worst,
+            }
         )
     made.sort(key=itemgetter("worst"), reverse=True)
     loud = len(made) if len(made) <= FEW_ROWS else sum(row["worst"] > 1 for row in made)

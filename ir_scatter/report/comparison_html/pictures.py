@@ -69,7 +69,10 @@ def histogram(sizes: "Array", allowed: float) -> dict[str, Any]:
             for edge, count in zip(edges, counts.tolist(), strict=False)
             if count
         ],
-        "across": [(across(at), f"10{str(at).translate(_SUPERSCRIPTS)}") for at in range(low, high + 1, ceil((high - low) / _TICKS))],
+        "across": [
+            (across(at), f"10{str(at).translate(_SUPERSCRIPTS)}")
+            for at in range(low, high + 1, ceil((high - low) / _TICKS))
+        ],
         "down": [(base - tall * height(tick), f"{tick:,}") for tick in ticks],
         "mark": None if mark is None or not low <= mark <= high else across(mark),
         "marks_left": mark is not None and mark > (low + high) / 2,

@@ -21,6 +21,7 @@ from onnx import (
 
 from ir_scatter.convert.opset.move import plan_move
 from ir_scatter.core.model import Model
+from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.onnx import reader as onnx_model
 from tests.unit.runtimes import run_all
 
@@ -112,7 +113,7 @@ def model_of(
 
 def read(proto: ModelProto) -> Model:
     """Read a model as the reader does."""
-    return onnx_model.read("model.onnx", proto.SerializeToString())
+    return onnx_model.read("model.onnx", proto.SerializeToString(), ReadOptions(has_folder=False))
 
 
 def moved(proto: ModelProto, opset: int) -> ModelProto:
