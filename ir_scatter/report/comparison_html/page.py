@@ -141,7 +141,7 @@ def _matrix(found: Compared, level: Level) -> _Parts:
     columns += [
         (runner, reference) for runner in dict.fromkeys(at[1] for at in others) if runner not in known
     ]
-    made = []
+    made: list[_Parts] = []
     for name in dict.fromkeys((*rows, *(at[0] for at in others))):
         row = rows.get(name, {})
         cells = [_cell(row.get(at, ()), at, others.get((name, at[0]))) for at in columns]
