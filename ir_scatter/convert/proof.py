@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from ir_scatter.analysis.conditions import Condition, Verdict
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.analysis.scatter_node import ScatterNode
@@ -62,24 +60,22 @@ def _prove(
 ) -> int | Refusal:
     promises = rewriter.promises
     constraint = _constraint(rewritten, View(scatter, promises))
-    random, done, elements = np.random.default_rng(seed), 0, 0
-    for number in range(cases):
-        if done and elements > MOST_ELEMENTS:
-            break  # large nodes get one case
-        try:
-            keeps = rewritten.is_bound or done == 0
-            given = draw_inputs(random, scatter, constraint, number, keeps_constants=keeps)
-        except Misfit:
-            return Refusal(Reason.BREAKS_RULES, "no legal shapes were found that the node can have")
-        except TooLarge:
-            raise
-        except NoInputs as error:
-            return Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
-        difference = _difference(rewritten.fragment, scatter, given, promises)
-        if difference:
-            return Refusal(Reason.NOT_EQUAL, f"{difference} (case {done} of seed {seed})")
-        done += 1
-        elements += given.data.size
+    done, elements = 0, 0
+    try:
+        for given in draw_inputs(seed, scatter, constraint, cases, keeps_constants=rewritten.is_bound):
+            difference = _difference(rewritten.fragment, scatter, given, promises)
+            if difference:
+                return Refusal(Reason.NOT_EQUAL, f"{difference} (case {done} of seed {seed})")
+            done += 1
+            elements += given.data.size
+            if elements > MOST_ELEMENTS:
+                break  # large nodes get one case
+    except Misfit:
+        return Refusal(Reason.BREAKS_RULES, "no legal shapes were found that the node can have")
+    except TooLarge:
+        raise
+    except NoInputs as error:
+        return Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
     return done
 
 

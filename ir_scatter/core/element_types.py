@@ -103,6 +103,7 @@ def from_onnx_number(number: int) -> ElementType | None:
     return _BY_ONNX_NUMBER.get(number)
 
 
+@cache
 def from_dtype(found: "np.dtype[Any]") -> ElementType | None:
     """Find the type whose numbers, or texts, an array of a dtype holds, in any byte order."""
     return ELEMENT_TYPES["string"] if found.kind in "OUST" else _BY_DTYPE_NAME.get(found.name)

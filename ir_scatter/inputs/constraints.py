@@ -80,7 +80,8 @@ class Use:
     @property
     def room(self) -> int:
         """How many different targets there are in a lane."""
-        return int(np.prod(np.maximum(self.highs - self.lows + 1, 0), dtype=np.float64).clip(0, _FARTHEST))
+        sizes: list[int] = (self.highs - self.lows + 1).tolist()
+        return min(prod(max(size, 0) for size in sizes), _FARTHEST)
 
     @property
     def lane_size(self) -> int:

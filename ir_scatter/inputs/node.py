@@ -18,7 +18,7 @@ from ir_scatter.core.errors import NoInputs
 from ir_scatter.core.shapes import UNKNOWN_DIM, Bounds, Dim, agree, narrow, show
 from ir_scatter.evaluate.model import Sketch, arguments_of
 from ir_scatter.inputs.constraints import IndexConstraint
-from ir_scatter.inputs.search import Search
+from ir_scatter.inputs.search import Run, Search
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.ops import index_values
 from ir_scatter.ops.spec import IndexRange, Layout, Role
@@ -37,6 +37,9 @@ _USUAL = {Role.DATA: "f32", Role.UPDATES: "f32", Role.INDICES: "i64", Role.AXIS:
 
 _MOST_RANKS = 24
 """So many choices of ranks that fit each other are tried."""
+
+_CHOICES = 2
+"""Cases take turns with so many of them, and of axes."""
 
 
 class Misfit(Exception):
@@ -63,30 +66,49 @@ class Given:
 
 
 def draw_inputs(
-    random: np.random.Generator,
-    site: ScatterNode,
-    constraint: IndexConstraint,
-    number: int,
-    *,
-    keeps_constants: bool,
-) -> Given:
+    seed: int, site: ScatterNode, constraint: IndexConstraint, cases: int, *, keeps_constants: bool
+) -> Iterator[Given]:
     """Draw inputs that are legal and keep what is known of the node.
 
     Targets differ where nothing says what happens when they do not. Three cases in a row hold
     negative, first, last and repeated indices where all of that is allowed.
 
     Args:
-        random: where randomness comes from.
+        seed: for the random numbers.
         site: the node.
         constraint: what its indices must be as well.
-        number: of the case.
-        keeps_constants: whether indices that are constant stay as they are.
+        cases: how many.
+        keeps_constants: whether indices that are constant stay as they are in more than the first case.
 
     Raises:
         Misfit: no such shapes were found.
         TooLarge: they would take too much memory.
         NoInputs: NumPy has no type for an input.
     """
+    random, runs = np.random.default_rng(seed), list[Run]()
+    for number in range(cases):
+        if number == 0 or (number == 1 and not keeps_constants and site.index_array is not None):
+            runs, keeps = [], keeps_constants or number == 0
+            fitting = islice(_fitting_runs(random, site, constraint, number, keeps_constants=keeps), _CHOICES)
+        run = next(fitting, None)
+        if run is None and not runs:
+            raise Misfit
+        if run is None:
+            run = runs[number % len(runs)].again(number)
+        else:
+            runs.append(run)
+        yield _given(site, run)
+
+
+def _fitting_runs(
+    random: np.random.Generator,
+    site: ScatterNode,
+    constraint: IndexConstraint,
+    number: int,
+    *,
+    keeps_constants: bool,
+) -> Iterator[Run]:
+    """Yield a run for each choice of ranks, depth and axis as far as they are not known."""
     indices, axis, constants = site.indices, site.operand(Role.AXIS), dict[Role, Array]()
     is_axis = indices is not None and axis is not None and indices.value is axis.value
     if site.index_array is not None and (keeps_constants or is_axis):
@@ -99,8 +121,9 @@ def draw_inputs(
             # Dimensions of one name are one size, unless that leaves none: names are but a memory.
             for known in (shapes, {role: tuple(map(_nameless, shape)) for role, shape in shapes.items()}):
                 with suppress(Misfit):
-                    return _drawn(random, site, known, chosen, constraint, number)
-    raise Misfit
+                    yield _search(random, site, known, chosen, constraint, number)
+                    number += 1
+                    break
 
 
 def _nameless(dim: Dim) -> Dim:
@@ -158,14 +181,14 @@ def _has_axis(site: ScatterNode, rank: int) -> bool:
     return -rank <= written < rank and written % rank not in excluded
 
 
-def _drawn(
+def _search(
     random: np.random.Generator,
     site: ScatterNode,
     shapes: Mapping[Role, tuple[Dim, ...]],
     constants: Mapping[Role, Array],
     constraint: IndexConstraint,
     number: int,
-) -> Given:
+) -> Run:
     """Search inputs as for a model of this node alone, whose output nobody needs."""
     operands = {role: one for role in _ROLES if (one := site.operand(role)) is not None}
     inputs: dict[int, GraphInput] = {}
@@ -209,8 +232,12 @@ def _drawn(
     unkept = [use for use in run.unkept if constraint.are_unique or (use.are_equal and not use.is_crowded)]
     if run.stuck or unkept:
         raise Misfit
-    found = dict(zip(inputs, run.arrays, strict=True))
-    arrays = {role: found[id(operand.value)] for role, operand in operands.items()}
+    return run
+
+
+def _given(site: ScatterNode, run: Run) -> Given:
+    found = {input.key: array for input, array in zip(run.search.inputs, run.arrays, strict=True)}
+    arrays = {role: found[id(one.value)] for role in _ROLES if (one := site.operand(role)) is not None}
     _, arguments = arguments_of(site, arrays)
     indices, data = arrays.get(Role.INDICES), arrays[Role.DATA]
     is_forbidden = site.spec.index_range is IndexRange.NON_NEGATIVE and site.wraps
@@ -218,4 +245,5 @@ def _drawn(
         # What is taken as meant is what must come out.
         size = data.shape[int(np.asarray(arguments["axis"]).reshape(-1)[0])]
         arguments[Role.INDICES.value] = index_values.from_front(indices, size)
+    ports = site.spec.ports[: len(site.node.inputs)]
     return Given(tuple(arrays.get(port.role) for port in ports), arguments, data)

@@ -33,7 +33,7 @@ _WHOLE = (
 )
 
 
-def draw(
+def random_array(
     random: np.random.Generator,
     element_type: ElementType,
     shape: Sequence[int],

@@ -11,7 +11,7 @@ from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.errors import NoInputs
 from ir_scatter.evaluate.model import Program, Sketch
 from ir_scatter.inputs.constraints import IndexConstraint, Use
-from ir_scatter.inputs.numbers import LARGEST, clip_to_type, draw, dtype_of, with_edges
+from ir_scatter.inputs.numbers import LARGEST, clip_to_type, dtype_of, random_array, with_edges
 from ir_scatter.inputs.provenance import Cell, Terms, known
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.inputs.solve import Solver
@@ -140,14 +140,14 @@ class Search:
 
     def _scout(self, ranges: Sequence[tuple[int, int]]) -> "Run":
         """Run the model until it is known which inputs positions and trip counts are made of."""
-        arrays = self._draw(*ranges)
+        arrays = self.draw(*ranges)
         while True:
             before = self.found.positions | self.found.trips
             run = self.trace(arrays)
             new = (self.found.positions | self.found.trips) & ~before
             if not new:
                 return run
-            drawn = enumerate(zip(arrays, self._draw(*ranges), strict=True))
+            drawn = enumerate(zip(arrays, self.draw(*ranges), strict=True))
             arrays = [other if new >> number & 1 else array for number, (array, other) in drawn]
 
     def _mend(self, run: "Run") -> bool:
@@ -163,7 +163,7 @@ class Search:
         most = _MOST_SKETCHED if self.is_sketch else _MOST_STEPS
         return self._runs >= _FEWEST_RUNS and self._computed >= most
 
-    def _draw(
+    def draw(
         self, ordinary: tuple[int, int], of_positions: tuple[int, int], of_trips: tuple[int, int]
     ) -> list[Array]:
         arrays, traced = [], self.traced
@@ -179,7 +179,7 @@ class Search:
                     whole.astype(np.float32 if type.kind == "float" else int).astype(dtype_of(type))
                 )
             else:
-                arrays.append(draw(self.random, type, shape, low=low, high=high))
+                arrays.append(random_array(self.random, type, shape, low=low, high=high))
         return arrays
 
     def trace(self, arrays: list[Array]) -> "Run":
@@ -210,7 +210,7 @@ class Run:
     """One run of the model with certain arrays, and what it asked of positions; see `Tracer`."""
 
     def __init__(self, search: Search, arrays: list[Array]) -> None:
-        self._search, self.arrays, self._traced = search, arrays, search.traced
+        self.search, self.arrays, self._traced = search, arrays, search.traced
         flat = [arrays[number].reshape(-1).astype(np.int64) for number in self._traced]
         self._starts = np.cumsum([0, *map(len, flat)]).tolist()
         self._terms = Terms(np.concatenate([np.empty(0, np.int64), *flat]))
@@ -227,7 +227,7 @@ class Run:
 
     def _cells(self) -> list[Cell | None]:
         given, cells = iter(enumerate(self.arrays)), list[Cell | None]()
-        for input in self._search.model.inputs:
+        for input in self.search.model.inputs:
             if input.default is not None:
                 cells.append(known(load(input.default)))
                 continue
@@ -242,7 +242,7 @@ class Run:
     @property
     def is_legal(self) -> bool:
         """Whether the inputs may be taken."""
-        return not self.bad and (self._search.is_sketch or not self.stuck)
+        return not self.bad and (self.search.is_sketch or not self.stuck)
 
     @property
     def rank(self) -> tuple[int, bool]:
@@ -261,9 +261,21 @@ class Run:
         is_no_worse = all(len(getattr(self, name)) <= len(getattr(other, name)) for name in names)
         return is_no_worse and self.is_blind <= other.is_blind
 
+    def again(self, number: int) -> "Run":
+        """Return a run of the same sizes with the numbers of another draw, this one if none is as good."""
+        self.search.number, wanted = number, [use for use in self.uses if use.has_terms]
+        for tried in range(_PASSES):
+            drawn, solved = self.search.draw(*_STARTS[0]), self.solved(wanted, tried)
+            for place in self._traced:
+                drawn[place] = solved[place]
+            run = self.search.trace(drawn)
+            if run.is_as_good_as(self):
+                return run
+        return self
+
     def solved(self, wanted: Sequence[Use], number: int) -> list[Array]:
         """Return arrays with other positions for some uses, as pass `number` draws them."""
-        search, wraps = self._search, number >= _FROM_FRONT
+        search, wraps = self.search, number >= _FROM_FRONT
         counts, lows, highs = np.diff(self._starts), list[int](), list[int]()
         for one in self._traced:
             low, high = clip_to_type(search.types[one], -_FARTHEST, _FARTHEST)

@@ -62,7 +62,11 @@ class Solver:
         self._whole = self._drawn = lows, highs
         for use in uses:
             self._whole = self._narrowed(self._whole, use, use.least)
-            self._drawn = self._whole if wraps else self._narrowed(self._drawn, use, use.lows)
+        if wraps or not any(use.wraps for use in uses):
+            self._drawn = self._whole
+            return
+        for use in uses:
+            self._drawn = self._narrowed(self._drawn, use, use.lows)
 
     def _narrowed(self, bounds: tuple[Array, Array], use: Use, least: Array) -> tuple[Array, Array]:
         """Take what a use demands of its own; what contradicts others is left out."""
@@ -109,12 +113,16 @@ class Solver:
             if not len(clashing):
                 return
             _, once = np.unique(rows.keys[clashing], return_index=True)
-            left = clashing[once]
+            is_left = np.zeros(len(rows.keys), bool)
+            is_left[clashing[once]] = True
             for wraps in (False, True) if rows.use.wraps else (False,):
-                order, wanted = self._free_targets(rows, left)
-                is_moved = self._assign(rows, order, wanted - rows.sizes if wraps else wanted)
-                left = np.setdiff1d(left, order[is_moved])
-            elements = np.unique(rows.elements[left][rows.is_steered[left]])
+                if is_left.any():
+                    order, wanted = self._free_targets(
+                        rows, np.flatnonzero(is_left) if wraps else clashing[once]
+                    )
+                    is_moved = self._assign(rows, order, wanted - rows.sizes if wraps else wanted)
+                    is_left[order[is_moved]] = False
+            elements = np.unique(rows.elements[is_left][rows.is_steered[is_left]])
             self._redraw(elements[~self.is_fixed[elements]])
 
     def _free_targets(self, rows: "_Rows", order: Array) -> tuple[Array, Array]:
@@ -157,7 +165,8 @@ class Solver:
 
     def _try_features(self, rows: "_Rows", number: int) -> None:
         """Let some rows be what draw `number` tries, in another order where not all can be."""
-        count = len(np.unique(rows.elements[rows.is_steered.any(axis=1)], axis=0))
+        drawn = rows.elements[rows.is_steered.any(axis=1)]
+        count = len(np.unique(drawn, axis=0 if len(rows.sizes) > 1 else None))
         orders = {1: _ONE, 2: _FEW, 3: _FEW}.get(count, _MANY)
         order = orders[number % len(orders)]
         is_changed = [self._place(rows, feature) for feature in order]
@@ -178,7 +187,8 @@ class Solver:
             for wanted in self._wanted(rows, feature, int(row), is_fixed):
                 before, elements = self.values.copy(), rows.elements[row][rows.is_steered[row]]
                 is_placed = bool(self._assign(rows, np.array([row]), wanted.reshape(1, -1))[0])
-                if is_placed and not (use.is_unique and rows.targets[row] in rows.targets[is_fixed]):
+                targets = rows.targets if is_placed and use.is_unique else None
+                if is_placed and (targets is None or targets[row] not in targets[is_fixed]):
                     self.is_fixed[elements] = True
                     return True
                 self.values = before
@@ -218,11 +228,13 @@ class _Rows:
         self.elements = np.where(self.is_steered, elements, 0)
         self.keys = self.elements.max(axis=1)
         self.sizes = use.highs - use.lows + 1
+        self._strides = np.cumprod([1, *self.sizes[:0:-1].tolist()])[::-1]
+        self._lanes, self._has_steered = use.lanes * use.room, bool(self.is_steered.any())
 
     @property
     def numbers(self) -> Array:
         """[n, k]: the coordinates."""
-        if not self.is_steered.any():
+        if not self._has_steered:
             return self.use.values
         steered = self._solver.values[self.elements] * self.slopes + self.offsets
         return np.where(self.is_steered, steered, self.use.values)
@@ -235,10 +247,7 @@ class _Rows:
     @property
     def targets(self) -> Array:
         """[n]: a number for each target, the same for targets that are the same."""
-        flat = np.zeros(len(self.use.values), np.int64)
-        for column, size in zip(((self.numbers - self.use.lows) % self.sizes).T, self.sizes, strict=True):
-            flat = flat * size + column
-        return np.asarray(flat + self.use.lanes * self.use.room)
+        return np.asarray((self.numbers - self.use.lows) % self.sizes @ self._strides + self._lanes)
 
     def clashing(self, random: np.random.Generator) -> Array:
         """Return rows that name the target of another one: all but one for each, no fixed ones."""

@@ -108,9 +108,9 @@ def test_three_cases_of_a_proof_hold_all(
 ) -> None:
     drawn: list[Given] = []
 
-    def noted(*arguments: Any, **more: Any) -> Given:
-        drawn.append(draw_inputs(*arguments, **more))
-        return drawn[-1]
+    def noted(*arguments: Any, **more: Any) -> list[Given]:
+        drawn[:] = draw_inputs(*arguments, **more)
+        return drawn
 
     monkeypatch.setattr(proof, "draw_inputs", noted)
     random, spec, verified = np.random.default_rng(5), ROWS[name], 0

@@ -11,7 +11,7 @@ from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.errors import UsageError
 from ir_scatter.inputs.constraints import by_lane, lanes_of
-from ir_scatter.inputs.numbers import clip_to_type, draw
+from ir_scatter.inputs.numbers import clip_to_type, random_array
 from ir_scatter.ops.spec import Attribute, IndexRange, IndicesLimit, Kind, Layout, OpSpec, Reduction, Role
 from tests.unit.broken_case import WAYS, break_case
 from tests.unit.case import Case
@@ -94,7 +94,7 @@ def _legal_case(
     attributes = dict(word) | _draw_attributes(random, spec, set(word))
     if axis is not None and random.random() < _NEGATIVE:
         axis -= len(of_data)
-    data, updates = draw(random, type, of_data), draw(random, type, of_updates)
+    data, updates = random_array(random, type, of_data), random_array(random, type, of_updates)
     blank = None if shape is None else np.zeros(shape, np.int64)
     case = Case(spec, data, blank, updates, axis, attributes, type, of_indices, chosen)
     indices = None if blank is None else _draw_indices(random, case, blank.shape, is_unique=is_unique)
