@@ -6,12 +6,15 @@ nothing else than what they have in common. Without the groups the same is found
 
 from collections.abc import Hashable, Mapping
 from enum import StrEnum
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.core.model import OpKey
 from ir_scatter.core.tensors import FEW
-from ir_scatter.ops.spec import OpSpec, Role
+from ir_scatter.ops.lookup import SPECS
+from ir_scatter.ops.spec import Role
 
 
 class Fact(StrEnum):
@@ -121,7 +124,7 @@ class NodeGroups:
         """Return the first node of the group of a node, None if it is like no other."""
         spec, node, short_cut = scatter.lookup.spec, scatter.node, None
         if spec is not None and scatter.facts.max_elements >= FEW:
-            short_cut = node.graph.key_of(node, *_ports(spec))
+            short_cut = node.graph.key_of(node, *_ports(spec.key))
         if short_cut is None:
             return self._of_signature(scatter)
         key, scatter.few_indices = short_cut
@@ -136,8 +139,10 @@ class NodeGroups:
         return None if key is None else self._groups.setdefault(key, scatter)
 
 
-def _ports(spec: OpSpec) -> tuple[int, frozenset[int]]:
+@cache
+def _ports(key: OpKey) -> tuple[int, frozenset[int]]:
     """Return the input of the indices, and those whose numbers belong to the signature: the axis."""
+    spec = SPECS[key]
     indices, axis = spec.port_index(Role.INDICES), spec.port_index(Role.AXIS)
     assert indices is not None
     return indices, frozenset() if axis is None else frozenset({axis})

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from math import prod
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 
 class Bounds(NamedTuple):
@@ -81,17 +81,14 @@ def narrow(left: Shape, right: Shape) -> Shape:
     return left if right is None else tuple(map(narrow_dim, left, right))
 
 
-def is_static(shape: Shape) -> bool:
+def is_static(shape: Shape) -> TypeGuard[tuple[int, ...]]:
     """Tell whether every dimension is known."""
     return shape is not None and _EXACT.issuperset(map(type, shape))
 
 
 def static(shape: Shape) -> tuple[int, ...] | None:
     """Return the shape if every dimension is known, otherwise None."""
-    if shape is None:
-        return None
-    known = tuple([dim for dim in shape if isinstance(dim, int)])
-    return known if len(known) == len(shape) else None
+    return shape if is_static(shape) else None
 
 
 def element_count(shape: Shape) -> int | None:

@@ -210,7 +210,7 @@ def indices_of(raw: bytes) -> tuple[XmlText, Body, Body | None]:
     text.check_well_formed()
     root = text.root()
     assert root is not None
-    quick = None if text.has_asides else quick_index(text.data, root.start)
+    quick = None if text.has_asides else quick_index(text.data, root.start())
     return text, exact_index(text.data), quick
 
 

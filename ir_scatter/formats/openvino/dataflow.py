@@ -23,7 +23,7 @@ from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model, Node
 from ir_scatter.core.shapes import counted
 from ir_scatter.core.tensors import Constant
-from ir_scatter.formats.openvino.graph import CONST, PARAMETER, IrGraph, Port, id_in
+from ir_scatter.formats.openvino.graph import CONST, PARAMETER, IrGraph, Port
 from ir_scatter.formats.openvino.layers import split_names
 from ir_scatter.formats.openvino.xml_text import Element
 
@@ -132,8 +132,8 @@ class IrWiring(Dataflow):
             inner = _look_up(outputs, entry, "internal_layer_id", node)
             if entry.get("purpose") == "execution_condition":
                 goes_on = inner
-            if id_in(entry, "external_port_id") in outer_outputs:
-                number = outer_outputs[id_in(entry, "external_port_id")]
+            if entry.id("external_port_id") in outer_outputs:
+                number = outer_outputs[entry.id("external_port_id")]
                 targets[number] = BodyOutput(inner, _slice(entry, node))
         trips, condition = (0, 1) if has_trips else (None, None)
         found = tuple(_complete(sources, node)), tuple(_complete(targets, node))
@@ -193,7 +193,7 @@ def _slice(entry: Element, node: Node) -> Slice | None:
 
 
 def _look_up(numbers: Mapping[bytes, int], entry: Element, attribute: str, node: Node) -> int:
-    id = id_in(entry, attribute)
+    id = entry.id(attribute)
     if id not in numbers:
         shown = id.decode("utf-8", "replace") or "''"
         raise _misfit(node, f"the port map names {shown}, which is no such port or layer")

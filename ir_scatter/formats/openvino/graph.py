@@ -11,7 +11,7 @@ from ir_scatter.core.model import OPENVINO, Graph, Input, Node, Value
 from ir_scatter.core.shapes import MAX_RANK, Shape, agree, is_static, narrow, parse_shape, static
 from ir_scatter.core.tensors import Constant, Weights, decode, few_numbers
 from ir_scatter.formats.base import ReadOptions
-from ir_scatter.formats.openvino.index import Body, shortest
+from ir_scatter.formats.openvino.index import Body
 from ir_scatter.formats.openvino.layers import LayerText, PortText, parse_layer, split_names
 from ir_scatter.formats.openvino.xml_text import Element, XmlText, parse_elements
 
@@ -206,7 +206,7 @@ class IrGraph(Graph):
         if b"names=" not in self.text_of(key):
             return {}
         ports = self.element(key).iterfind("output/port")
-        return {shortest(port.get("id").encode()): split_names(port.get("names")) for port in ports}
+        return {port.id("id"): split_names(port.get("names")) for port in ports}
 
     def parameter_names(self, key: bytes) -> frozenset[str]:
         """Return the names that a Parameter may be called by: the layer's, and those of its tensor."""
@@ -294,10 +294,10 @@ class IrGraph(Graph):
         layer = self.outer.element(self.owner.handle)
         numbered = reversed([*enumerate(self.outer.layer(self.owner.handle).inputs)])
         ports = {port.id: number for number, port in numbered}
-        replaced = {id_in(edge, "to-layer") for edge in layer.iterfind("back_edges/edge")}
+        replaced = {edge.id("to-layer") for edge in layer.iterfind("back_edges/edge")}
         found = {}
         for entry in layer.iterfind(f"{self.body.name.removesuffix('body')}port_map/input"):
-            external, internal = id_in(entry, "external_port_id"), id_in(entry, "internal_layer_id")
+            external, internal = entry.id("external_port_id"), entry.id("internal_layer_id")
             if "axis" not in entry.attributes and internal not in replaced and external in ports:
                 found[internal] = ports[external]
         return found
@@ -346,8 +346,3 @@ class IrGraph(Graph):
     @cached_property
     def _scatters(self) -> frozenset[bytes]:
         return frozenset(type.lower().encode() for type in self.file.options.scatter_types)
-
-
-def id_in(element: Element, name: str) -> bytes:
-    """Return an id that an attribute names."""
-    return shortest(element.get(name).encode())

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
-from ir_scatter.formats.openvino.xml_text import TOKEN, attributes, tags
+from ir_scatter.formats.openvino.xml_text import TOKEN, attributes, decoded, parse_elements, shortest
 
 Span: TypeAlias = tuple[bytes, int, int]
 """Type, first byte and end of a layer."""
@@ -43,12 +43,11 @@ _LAYER_END = b"</layer>"
 _SLASH = ord("/")
 _BEFORE_ID = len(b'<layer id="')
 
-_NUMBER = re.compile(rb"\s*\+?0*([0-9]+)\s*")
 _PLACE = re.compile(rb"[0-9]{1,19}")
 _TOKEN = re.compile(rb"<dim>[^<]*</dim>|" + TOKEN.pattern, re.DOTALL)
 """Most elements are dimensions, inside which nothing can stand that counts."""
 _DECLARED = (b"element_type", b"shape", b"offset", b"size")
-_ENDS = (b"from-layer", b"from-port", b"to-layer", b"to-port")
+_ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 
 
 @dataclass(slots=True, eq=False)
@@ -98,18 +97,6 @@ class Body:
         return {edge[3]: (edge[0], edge[1]) for edge in reversed(edges)}
 
 
-def shortest(text: bytes) -> bytes:
-    """Return an id in its shortest decimal form; other text as it is."""
-    match = _NUMBER.fullmatch(text)
-    return match[1] if match else text
-
-
-def _edge(data: bytes, start: int, end: int) -> Edge:
-    found = attributes(data, start, end)
-    origin, port, to, to_port = (shortest(found.get(name, b"")) for name in _ENDS)
-    return origin, port, to, to_port
-
-
 class EdgePlace(NamedTuple):
     """An edge and its place."""
 
@@ -127,16 +114,10 @@ def edge_places(data: bytes, body: Body) -> Iterator[EdgePlace]:
     if data.count(b"<", body.edges_start, end) == len(usual):
         yield from (EdgePlace(*found.span(), (found[1], found[2], found[3], found[4])) for found in usual)
         return
-    depth, opening = 0, None
-    for tag in tags(data, body.edges_start, body.end):
-        if depth == 0 and tag.name == b"edge":
-            opening = tag
-        depth += tag.depth
-        if depth < 0:
-            return
-        if depth == 0 and opening is not None:
-            yield EdgePlace(opening.start, tag.end, _edge(data, opening.start, opening.end))
-            opening = None
+    for found in parse_elements(data[body.edges_start : body.end]).iterfind("edge"):
+        start, end = body.edges_start + found.start, body.edges_start + found.end
+        origin, port, to, to_port = map(found.id, _ENDS)
+        yield EdgePlace(start, end, (origin, port, to, to_port))
 
 
 def quick_index(data: bytes, root_start: int) -> Body | None:
@@ -214,7 +195,7 @@ def exact_index(data: bytes) -> Body:
 def _open(data: bytes, parent: _Open | None, name: bytes, start: int, end: int, declared: set[int]) -> _Open:
     """Return the element that begins with a tag, and enter what the tag says."""
     if parent is None:
-        return _Open("body", Body(_decoded(name), start))
+        return _Open("body", Body(decoded(name), start))
     kind, body, key, first = parent
     if kind == "body" and name == b"layers" and not body.has_layers:
         body.has_layers = True
@@ -223,7 +204,9 @@ def _open(data: bytes, parent: _Open | None, name: bytes, start: int, end: int, 
         body.edges_start = end
         return _Open("edges", body)
     if kind == "edges" and name == b"edge":
-        body.add_edges([_edge(data, start, end)])
+        found = attributes(data, start, end)
+        origin, port, to, to_port = (shortest(found.get(name.encode(), b"")) for name in _ENDS)
+        body.add_edges([(origin, port, to, to_port)])
     elif kind == "layers" and name == b"layer":
         found = attributes(data, start, end)
         span = found.get(b"type", b""), start, end
@@ -237,11 +220,7 @@ def _open(data: bytes, parent: _Open | None, name: bytes, start: int, end: int, 
             body.constants[key] = type, shape, offset, size
     elif kind == "layer" and b"body" in name:
         siblings = body.bodies.setdefault(key, {})
-        if _decoded(name) not in siblings:
-            siblings[_decoded(name)] = Body(_decoded(name), start)
-            return _Open("body", siblings[_decoded(name)])
+        if decoded(name) not in siblings:
+            siblings[decoded(name)] = Body(decoded(name), start)
+            return _Open("body", siblings[decoded(name)])
     return _Open("", body)
-
-
-def _decoded(name: bytes) -> str:
-    return name.decode("utf-8", "replace")

@@ -12,7 +12,7 @@ from ir_scatter.formats.base import IR, ReadOptions
 from ir_scatter.formats.openvino.checks import find_defects
 from ir_scatter.formats.openvino.graph import PARAMETER, IrFile, IrGraph
 from ir_scatter.formats.openvino.index import Body, exact_index, quick_index
-from ir_scatter.formats.openvino.xml_text import XmlText, attributes, shown
+from ir_scatter.formats.openvino.xml_text import XmlText, attributes, decoded, shown
 
 VERSIONS = (10, 11)
 
@@ -48,18 +48,18 @@ def read(path: str, raw: bytes, options: ReadOptions = _PLAINLY) -> Model:
 
 def _index(text: XmlText) -> Body:
     root = text.root()
-    is_model = root is not None and root.name == b"net"
-    start = 0 if root is None else root.start
+    is_model = root is not None and root[2] == b"net"
+    start = 0 if root is None else root.start()
     try:
         net = _check_and_index(text, start)
     except UnreadableModel as error:
         error.is_model = is_model
         raise
     if root is None or not is_model:
-        name = shown(root.name.decode("utf-8", "replace")) if root else "unknown"
+        name = shown(decoded(root[2])) if root else "unknown"
         message = f"the root element is <{name}>, expected <net>"
         raise UnreadableModel("not-a-model", message, text.location(start), is_model=False)
-    problem = _version_problem(attributes(text.data, root.start, root.end).get(b"version"))
+    problem = _version_problem(attributes(text.data, *root.span()).get(b"version"))
     if problem:
         raise UnreadableModel("unsupported-ir-version", problem, text.location(start))
     net = net or exact_index(text.data)

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from lxml import etree
 
@@ -41,6 +41,7 @@ _NUMBER = rb"#(?:x0*([0-9A-Fa-f]{1,6})|0*([0-9]{1,7}))"
 _NO_CHARACTERS = {None, 0xFFFE, 0xFFFF, *range(1, 32)} - {*b"\t\n\r"}
 _FOREIGN = re.compile(rb"&" + _NUMBER + rb";|\xef\xbf[\xbe\xbf]")
 _SPECIAL = re.compile(rb"\r\n|[\t\r\n]|&(?:" + _NUMBER + rb"|(amp|lt|gt|quot|apos));")
+_ID = re.compile(rb"\s*\+?0*([0-9]+)\s*")
 _NAMED = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
 
 
@@ -52,14 +53,14 @@ class XmlText:
         data: UTF-8 without a byte order mark.
         mark: the byte order mark that a UTF-8 file begins with, or nothing.
         is_transcoded: whether the file itself is in another encoding.
-        has_asides: whether there are comments, processing instructions or CDATA sections.
+        has_asides: whether there are comments, processing instructions or CDATA sections, in well-formed XML.
     """
 
     def __init__(self, path: str, raw: bytes) -> None:
         self.path = path
         self.mark = codecs.BOM_UTF8 if raw.startswith(codecs.BOM_UTF8) else b""
         self.data, self.is_transcoded = _to_utf8(path, raw)
-        self.has_asides = False
+        self.has_asides = b"<!" in self.data or self.data.find(b"<?", 1) >= 0
 
     @cached_property
     def _line_starts(self) -> "array[int]":
@@ -85,8 +86,8 @@ class XmlText:
         text = self.data[start : start + _LINE_LIMIT].partition(b"\n")[0]
         return text.decode("utf-8", "replace").rstrip("\r")
 
-    def root(self) -> "Tag | None":
-        """Return the tag of the root element, None if there is none.
+    def root(self) -> re.Match[bytes] | None:
+        """Return where `TOKEN` finds the tag of the root element, None if there is none.
 
         Raises:
             UnreadableModel: the file has a DOCTYPE.
@@ -97,16 +98,15 @@ class XmlText:
             message = "the file has a DOCTYPE, expected none: entities are not read"
             raise UnreadableModel("doctype", message, self.location(start))
         match = TOKEN.match(self.data, start)
-        return None if match is None or match[2] is None or match[1] else _tag(match)
+        return None if match is None or match[2] is None or match[1] else match
 
     def check_well_formed(self) -> None:
-        """Demand well-formed XML nested at most 256 deep; note whether it has asides.
+        """Demand well-formed XML nested at most 256 deep.
 
         Raises:
             UnreadableModel: with the place where it is not.
         """
-        asides = _Asides()
-        target: Any = asides  # the stubs ask for every event
+        target: Any = _NoTree()  # the stubs ask for every event
         parser = etree.XMLParser(target=target, resolve_entities=False, no_network=True)
         data = self.data
         if b"&#" in data or b"\xef\xbf" in data:  # fillers of the same length
@@ -123,19 +123,10 @@ class XmlText:
                 message = f"elements are nested deeper than {MAX_DEPTH}"
                 raise UnreadableModel("nested-too-deep", message, location) from None
             raise UnreadableModel("malformed-xml", f"not well-formed XML: {message}", location) from None
-        self.has_asides = asides.found or (b"!" in self.data and b"<![CDATA[" in self.data)
 
 
-class _Asides:
-    """Takes no event but asides, so that libxml2 checks the text and builds no tree."""
-
-    found = False
-
-    def comment(self, _: str) -> None:
-        self.found = True
-
-    def pi(self, _: str, __: str | None = None) -> None:
-        self.found = True
+class _NoTree:
+    """Takes no event, so that libxml2 checks the text and builds nothing."""
 
     def close(self) -> None:
         pass
@@ -176,28 +167,15 @@ def _meaning(match: re.Match[bytes]) -> bytes:
     return _NAMED.get(match[3], b" ") if number is None else chr(number).encode("utf-8", "replace")
 
 
+def shortest(text: bytes) -> bytes:
+    """Return an id in its shortest decimal form; other text as it is."""
+    match = _ID.fullmatch(text)
+    return match[1] if match else text
+
+
 def shown(text: str, limit: int = 40) -> str:
     """Return a text of the file as a message shows it: not at any length."""
     return text if len(text) <= limit else f"{text[:limit]}..."
-
-
-class Tag(NamedTuple):
-    """A tag and its place; `depth` is what it adds to the depth: 1 for `<a>`, 0 for `<a/>`, -1 for `</a>`."""
-
-    depth: int
-    name: bytes
-    start: int
-    end: int
-
-
-def _tag(match: re.Match[bytes]) -> Tag:
-    depth = -1 if match[1] else 0 if match[0].endswith(b"/>") else 1
-    return Tag(depth, match[2], match.start(), match.end())
-
-
-def tags(data: bytes, start: int, end: int) -> Iterator[Tag]:
-    """Yield the tags of a piece of well-formed XML; comments and the like are passed over."""
-    return (_tag(match) for match in TOKEN.finditer(data, start, end) if match[2] is not None)
 
 
 def tag_end(data: bytes, start: int) -> int:
@@ -234,6 +212,10 @@ class Element:
     def get(self, name: str, default: str = "") -> str:
         return self.attributes.get(name, default)
 
+    def id(self, name: str) -> bytes:
+        """Return the id that an attribute names."""
+        return shortest(self.get(name).encode())
+
     def find(self, path: str) -> "Element | None":
         return next(self.iterfind(path), None)
 
@@ -254,11 +236,11 @@ def parse_elements(data: bytes) -> Element:
     for match in TOKEN.finditer(data):
         current = opened[-1]
         if current.text is None and data[position : match.start()].strip():
-            current.text = _decoded(unescaped(data[position : match.start()]))
+            current.text = decoded(unescaped(data[position : match.start()]))
         position = match.end()
         if match[2] is None:
             if current.text is None and match[0].startswith(b"<![CDATA["):
-                current.text = _decoded(match[0][9:-3])
+                current.text = decoded(match[0][9:-3])
             continue
         if match[1]:
             current.end = position
@@ -266,9 +248,9 @@ def parse_elements(data: bytes) -> Element:
             if not opened:
                 return current
             continue
-        child = Element(_decoded(match[2]), start=match.start(), end=position)
+        child = Element(decoded(match[2]), start=match.start(), end=position)
         child.attributes = {
-            _decoded(name): _decoded(value) for name, value in attributes(data, *match.span()).items()
+            decoded(name): decoded(value) for name, value in attributes(data, *match.span()).items()
         }
         current.children.append(child)
         if not match[0].endswith(b"/>"):
@@ -277,5 +259,5 @@ def parse_elements(data: bytes) -> Element:
     return opened[0]
 
 
-def _decoded(text: bytes) -> str:
+def decoded(text: bytes) -> str:
     return text.decode("utf-8", "replace")
