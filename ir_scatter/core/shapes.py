@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import NamedTuple, TypeAlias, TypeGuard
 
@@ -91,6 +92,7 @@ def static(shape: Shape) -> tuple[int, ...] | None:
     return shape if is_static(shape) else None
 
 
+@lru_cache(1 << 10)
 def element_count(shape: Shape) -> int | None:
     """Return the number of elements, None unless it is certain; one known 0 makes it certain."""
     if shape is None:

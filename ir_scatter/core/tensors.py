@@ -24,7 +24,7 @@ _Form: TypeAlias = Literal["b", "h", "i", "q", "B", "H", "I", "Q"]
 
 _FORMS: Mapping[str, _Form] = {
     "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
-}  # fmt: skip
+} if sys.byteorder == "little" else {}  # fmt: skip
 
 
 class Declared(Protocol):
@@ -95,8 +95,8 @@ def few_numbers(
 
     `view` gives its bytes, one element behind the other, None where they cannot be had.
     """
-    form, count = _FORMS.get(element_type.name), element_count(shape) or 0
-    if form is None or view is None or not 0 < count <= FEW or sys.byteorder != "little":
+    form, count = _FORMS.get(element_type.name), element_count(shape)
+    if form is None or view is None or not count or count > FEW:
         return None
     data, size = view(), count * element_type.bits // 8
     return None if data is None or len(data) < size else data[:size].cast(form).tolist()

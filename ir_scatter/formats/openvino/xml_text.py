@@ -53,14 +53,14 @@ class XmlText:
         data: UTF-8 without a byte order mark.
         mark: the byte order mark that a UTF-8 file begins with, or nothing.
         is_transcoded: whether the file itself is in another encoding.
-        has_asides: whether there are comments, processing instructions or CDATA sections, in well-formed XML.
+        has_asides: whether there are comments, processing instructions or CDATA sections.
     """
 
     def __init__(self, path: str, raw: bytes) -> None:
         self.path = path
         self.mark = codecs.BOM_UTF8 if raw.startswith(codecs.BOM_UTF8) else b""
         self.data, self.is_transcoded = _to_utf8(path, raw)
-        self.has_asides = b"<!" in self.data or self.data.find(b"<?", 1) >= 0
+        self.has_asides = False
 
     @cached_property
     def _line_starts(self) -> "array[int]":
@@ -101,12 +101,13 @@ class XmlText:
         return None if match is None or match[2] is None or match[1] else match
 
     def check_well_formed(self) -> None:
-        """Demand well-formed XML nested at most 256 deep.
+        """Demand well-formed XML nested at most 256 deep; note whether it has asides.
 
         Raises:
             UnreadableModel: with the place where it is not.
         """
-        target: Any = _NoTree()  # the stubs ask for every event
+        asides = _Asides()
+        target: Any = asides  # the stubs ask for every event
         parser = etree.XMLParser(target=target, resolve_entities=False, no_network=True)
         data = self.data
         if b"&#" in data or b"\xef\xbf" in data:  # fillers of the same length
@@ -123,10 +124,19 @@ class XmlText:
                 message = f"elements are nested deeper than {MAX_DEPTH}"
                 raise UnreadableModel("nested-too-deep", message, location) from None
             raise UnreadableModel("malformed-xml", f"not well-formed XML: {message}", location) from None
+        self.has_asides = asides.found or (b"!" in self.data and b"<![CDATA[" in self.data)
 
 
-class _NoTree:
-    """Takes no event, so that libxml2 checks the text and builds nothing."""
+class _Asides:
+    """Takes no event but asides, so that libxml2 checks the text and builds no tree."""
+
+    found = False
+
+    def comment(self, _: str) -> None:
+        self.found = True
+
+    def pi(self, _: str, __: str | None = None) -> None:
+        self.found = True
 
     def close(self) -> None:
         pass
