@@ -25,6 +25,8 @@ _LOW_MASK = (1 << _LOW_BITS) - 1
 
 _NARROW = 16
 """Rows of fewer elements are not worth gathering."""
+_FEW = 1 << 11
+"""Neither are fewer elements in all."""
 _LONG = 1 << 13
 """Rows of more elements are joined one by one where they are."""
 _WIDENED = 1 << 17
@@ -171,7 +173,7 @@ def reduce(output: Array, rows: Array, updates: Array, ufunc: np.ufunc) -> None:
         for row, update in zip(rows.tolist(), updates, strict=True):
             ufunc(output[row], update, out=output[row])
         return
-    if width < _NARROW:
+    if width < _NARROW or updates.size <= _FEW:
         _reduce_elements(output, rows, updates, ufunc)
         return
     step = min(len(rows), max(1, BLOCK // 2 // width))
@@ -192,6 +194,9 @@ def reduce(output: Array, rows: Array, updates: Array, ufunc: np.ufunc) -> None:
 
 def _reduce_elements(output: Array, rows: Array, updates: Array, ufunc: np.ufunc) -> None:
     width, elements = output.shape[1], output.reshape(-1)
+    if width == 1:
+        ufunc.at(elements, rows, updates.reshape(-1))
+        return
     columns, step = np.arange(width), max(1, BLOCK // width)
     for start in range(0, len(rows), step):
         places = rows[start : start + step, None] * width + columns
