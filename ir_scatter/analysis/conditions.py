@@ -50,7 +50,6 @@ _PROVEN, _UNKNOWN = Proof(Verdict.PROVEN), Proof(Verdict.UNKNOWN)
 
 
 def judge(condition: Condition, scatter: ScatterNode) -> Proof:
-    """Return what can be proven of a condition."""
     return _JUDGES[condition](scatter)
 
 

@@ -49,10 +49,7 @@ class Step:
     """One node, and what is done with it.
 
     Attributes:
-        node: the node.
         inputs: in the order of the document, then what its bodies take from outside.
-        outputs: in the order of the document.
-        work: what computes it.
         done: the values that no later step needs.
     """
 
@@ -65,15 +62,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """How to compute one graph.
+    """How to compute one graph, producers first, and only what the outputs need.
 
-    Attributes:
-        inputs: of the graph.
-        captured: the values that come from outside.
-        outputs: of the graph.
-        is_body: whether it may be computed more than once.
-        constants: those that are needed, by key.
-        steps: producers first, only what the outputs need.
+    A body may be computed more than once; it takes what is `captured` from outside.
     """
 
     inputs: tuple[GraphInput, ...]
@@ -111,7 +102,7 @@ def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:
     while pending:
         flow = pending.pop()
         planner = _Planner(flow, path, is_sketch=is_sketch)
-        steps = tuple(planner.steps())
+        steps = planner.steps()
         plans[flow] = Plan(
             flow.inputs, flow.captured, flow.outputs, flow is not main, planner.constants, steps
         )
@@ -141,16 +132,12 @@ def _place(node: Node) -> str:
 
 
 def failure(step: Step, message: str, *, breaks_rule: bool = False) -> EvaluationFailed:
-    """Name the node and its place."""
     text = f"{step.node.type} {_place(step.node)}: {message}"
     return EvaluationFailed(text, step.node.location, breaks_rule=breaks_rule)
 
 
 class _Planner:
-    """Plans one graph, from its outputs back to its inputs; without recursion, as chains are long.
-
-    A sketch is planned as far as it can be: whatever is not there counts as left out.
-    """
+    """Plans one graph, from its outputs back to its inputs; without recursion, as chains are long."""
 
     def __init__(self, flow: Dataflow, path: str, *, is_sketch: bool) -> None:
         self.flow, self.path, self.is_sketch = flow, path, is_sketch
@@ -159,20 +146,17 @@ class _Planner:
         self._known: set[Key] = {*(input.key for input in flow.inputs), *flow.captured}
         self._lacking: set[Key] = set()
 
-    def steps(self) -> Iterator[Step]:
-        """Yield the steps with the values that each of them is the last to need."""
+    def steps(self) -> tuple[Step, ...]:
+        """Return the steps with the values that each of them is the last to need."""
+        steps: list[Step] = []
         ordered = list(self._ordered())
-        last: dict[Key, int] = {}
-        for number, (link, inputs, _) in enumerate(ordered):
-            for key in (*link.outputs, *inputs):
-                if key is not None and key not in self.constants:
-                    last[key] = number
-        done: list[list[Key]] = [[] for _ in ordered]
-        for key in last.keys() - {output.key for output in self.flow.outputs}:
-            done[last[key]].append(key)
-        for (link, inputs, work), finished in zip(ordered, done, strict=True):
+        needed = {*self.constants, *(output.key for output in self.flow.outputs)}
+        for link, inputs, work in reversed(ordered):
+            done = {key for key in (*link.outputs, *inputs) if key is not None} - needed
+            needed |= done
             found = tuple(None if key in self._lacking else key for key in inputs)
-            yield Step(link.node, found, link.outputs, work, tuple(finished))
+            steps.append(Step(link.node, found, link.outputs, work, tuple(done)))
+        return tuple(reversed(steps))
 
     def _ordered(self) -> Iterator[_Opened]:
         """Yield the nodes that the outputs need, producers first."""
@@ -254,13 +238,7 @@ _SMALL = 1 << 20
 
 
 class Forward(ABC, Generic[Cell]):
-    """Runs plans over a domain; loops are run as often as they say.
-
-    Attributes:
-        plans: of every graph.
-        most_iterations: if loops run longer, all together, they are taken for ones that never end.
-        iterations: how long they have run.
-    """
+    """Runs plans over a domain; loops are run as often as they say, all together `most_iterations` times."""
 
     def __init__(self, plans: Plans) -> None:
         self.plans = plans
@@ -284,11 +262,9 @@ class Forward(ABC, Generic[Cell]):
         """Return the outputs of a node without bodies."""
 
     def endless(self, step: Step, iterations: int) -> EvaluationFailed:
-        """Return what is wrong with a loop that runs too long."""
         return failure(step, f"the loop goes on after {counted(iterations, 'iteration')}")
 
     def run(self, plan: Plan, cells: Sequence[Cell | None]) -> list[Cell | None]:
-        """Compute the main graph."""
         self.iterations = 0
         try:
             return self.graph(plan, cells)
@@ -324,7 +300,6 @@ class Forward(ABC, Generic[Cell]):
         return cell
 
     def step(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
-        """Compute a node."""
         work = step.work
         if isinstance(work, Call):
             return self.call(step, work, cells)
@@ -346,7 +321,6 @@ class Forward(ABC, Generic[Cell]):
         return [cells[len(step.inputs) - 1 - step.inputs[::-1].index(key)] for key in plan.captured]
 
     def scalar(self, step: Step, cell: Cell | None, what: str) -> Any:
-        """Return the one element of a cell as Python sees it."""
         array = None if cell is None else self.array(cell)
         if array is None or array.size != 1:
             found = "left out" if array is None else f"an array of {array.size} elements"
@@ -412,7 +386,6 @@ class Forward(ABC, Generic[Cell]):
     def _limit(
         self, step: Step, work: Repeat, cells: list[Cell | None], carried: Sequence[Cell | None]
     ) -> int | None:
-        """Return how often the body runs at most."""
         limits = []
         if work.trips is not None:
             count = self.scalar(step, cells[work.trips], "the trip count")
@@ -445,30 +418,23 @@ def _put_together(step: Step, cut: Slice, output: GraphOutput) -> Callable[..., 
         if len({(part.shape, part.dtype) for part in parts}) > 1:
             shapes = ", ".join(show(part.shape) for part in parts)
             raise failure(step, f"the parts of an output are {shapes}, expected equal ones")
-        if not parts:
-            return nothing()
-        shape, rank = parts[0].shape, parts[0].ndim + (not cut.keeps_axis)
+        known = None if output.element_type is None else dtype(output.element_type)
+        if not parts and (known is None or output.shape is None):
+            raise failure(step, f"the shape of output {output.name} is not known, and the body never ran")
+        declared = tuple(dim if isinstance(dim, int) else 0 for dim in output.shape or ())
+        shape = parts[0].shape if parts else declared
+        rank = len(shape) + (not cut.keeps_axis)
         if not -rank <= cut.axis < rank:
             raise failure(step, f"axis is {cut.axis}, expected -{rank} to {rank - 1}")
+        if not parts:
+            axis = cut.axis % rank
+            return np.empty((*shape[:axis], 0, *shape[axis + cut.keeps_axis :]), known)
         ordered = parts[::-1] if cut.stride < 0 else parts
         if not cut.keeps_axis:
             return np.stack(ordered, cut.axis)
         if shape[cut.axis] != cut.part:
             raise failure(step, f"a part is {show(shape)}, expected {cut.part} on axis {cut.axis}")
         return np.concatenate(ordered, cut.axis)
-
-    def nothing() -> Array:
-        known = None if output.element_type is None else dtype(output.element_type)
-        if known is None or output.shape is None:
-            raise failure(step, f"the shape of output {output.name} is not known, and the body never ran")
-        shape = [dim if isinstance(dim, int) else 0 for dim in output.shape]
-        if not -len(shape) <= cut.axis < len(shape) + (not cut.keeps_axis):
-            raise failure(step, f"axis is {cut.axis} of {show(output.shape)}")
-        if cut.keeps_axis:
-            shape[cut.axis] = 0
-        else:
-            shape.insert(cut.axis % (len(shape) + 1), 0)
-        return np.empty(shape, known)
 
     return join
 
@@ -495,11 +461,7 @@ def declared_scalar(number: int, declared: GraphInput, usual: np.dtype[Any]) -> 
 
 
 def load(constant: Constant) -> Array:
-    """Return the array of a constant.
-
-    Raises:
-        UnreadableModel: its bytes are not there.
-    """
+    """Return the array of a constant, or raise UnreadableModel."""
     array = constant.load()
     if array is None:
         message = f"the values of constant {constant.name} cannot be read"

@@ -73,14 +73,12 @@ class ScatterNode:
 
     @cached_property
     def _operands(self) -> dict[Role, Operand]:
-        found: dict[Role, Operand] = {}
-        inputs, shape = self.node.inputs, self.facts.shape
-        for index, port in enumerate(self.spec.ports[: len(inputs)]):
-            input = inputs[index]
-            value = input.value
-            if value is not None:
-                found[port.role] = Operand(port, index, input, value, shape(value))
-        return found
+        pairs = enumerate(zip(self.spec.ports, self.node.inputs, strict=False))
+        return {
+            port.role: Operand(port, index, input, input.value, self.facts.shape(input.value))
+            for index, (port, input) in pairs
+            if input.value is not None
+        }
 
     @cached_property
     def data(self) -> Operand | None:
@@ -136,7 +134,7 @@ class ScatterNode:
             return numbers[0] if numbers and len(numbers) == 1 else None
         array = self.facts.array(axis)
         is_number = array is not None and array.size == 1 and array.dtype.kind in "iu"
-        return int(array.reshape(-1)[0]) if array is not None and is_number else None
+        return int(array.item()) if array is not None and is_number else None
 
     @cached_property
     def axis(self) -> int | None:
@@ -174,7 +172,7 @@ class ScatterNode:
 
     @cached_property
     def depth(self) -> int | None:
-        """Return k, the number of coordinates in a tuple; None if there are none or unknown."""
+        """Return k, the number of coordinates in a tuple, if it is known."""
         shape = self.indices_shape
         if self.spec.layout is not Layout.TUPLES or not shape:
             return None
@@ -219,7 +217,7 @@ class ScatterNode:
 
         The limits are those of this node, or of another one of its group.
         """
-        numbers, layout = self.few_indices or [], self.spec.layout
+        numbers = self.few_indices or []
         size = limits[0] if limits is not None and len(limits) == 1 else None
         is_inside = numbers and size is not None and min(numbers) >= 0 and max(numbers) < size
         if is_inside and len({*numbers}) == len(numbers):
@@ -229,7 +227,7 @@ class ScatterNode:
             return bool(self.facts.skipped)
         if limits is None or self.out_of_range is not None or (array.size and int(array.min()) < 0):
             return True
-        return (layout is Layout.ELEMENTS and self.axis is None) or self.repeats is not None
+        return (self.spec.layout is Layout.ELEMENTS and self.axis is None) or self.repeats is not None
 
     def _sequence_limits(self) -> list[int | None] | None:
         """Return how many start positions a cache has; any start is legal where positions wrap."""

@@ -21,14 +21,12 @@ class Attributes:
     __slots__ = ("_values",)
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        """Take what is written."""
         self._values = values
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """Return a whole number that fits into 64 bits."""
         return _integer(self.value(name, default), name)
 
     def integers(self, name: str, default: Sequence[int] | None = None) -> list[int]:
@@ -59,7 +57,6 @@ class Attributes:
         return found
 
     def value(self, name: str, default: Any = None) -> Any:
-        """Return what is written."""
         value = self._values.get(name, default)
         if value is None:
             raise ValueError(f"attribute {name} is not written")

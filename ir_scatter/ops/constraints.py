@@ -40,7 +40,6 @@ class Meaning(Enum):
     CHOICES = "what is counted, and decides how large the output is"
 
     def __call__(self, port: int, **facts: Any) -> "Constraint":
-        """Make the constraint of an input whose numbers say this."""
         return Constraint(port, self, **facts)
 
 
@@ -67,13 +66,7 @@ class Numbers(Enum):
 
 
 class Axis(NamedTuple):
-    """Where the number of a dimension comes from.
-
-    Attributes:
-        attribute: its name; None if it is no attribute.
-        default: what it is without that attribute.
-        port: the input that holds it; None if it is no input.
-    """
+    """Where the number of a dimension comes from: an attribute, or the input `port`, or the default."""
 
     attribute: str | None = "axis"
     default: int = 0
@@ -84,18 +77,15 @@ _NAMED = Axis()
 
 
 class Constraint(NamedTuple):
-    """What one input of an operator must hold, in every version of it.
+    """What the numbers of one input of an operator must be, in every version of it.
 
     Attributes:
-        port: the number of the input.
-        meaning: what its numbers say.
         of: the input that they speak of.
         axis: the dimension that they speak of.
         axes: the input that holds the dimensions for each of the numbers; None for 0, 1, 2, ...
         first: the dimension that the first of the numbers speaks of.
         low: the least number, where nothing else says it.
         high: the greatest; for dimensions: how many more or less there are.
-        numbers: for which element types it holds.
         wraps_since: the opset from which on a position below 0 counts from the end; None for no opset.
     """
 
@@ -112,7 +102,6 @@ class Constraint(NamedTuple):
 
     @property
     def decides_shape(self) -> bool:
-        """Tell whether the output's shape depends on the numbers."""
         if self.meaning is Meaning.NUMBER:
             return self.numbers is Numbers.ANY
         return self.meaning not in _VALUES_ONLY
@@ -124,15 +113,12 @@ class Constraint(NamedTuple):
 
 
 def fixed(axis: int) -> Axis:
-    """Make a dimension that is the same at every node."""
     return Axis(None, axis)
 
 
 def number(port: int, low: int, high: int, numbers: Numbers = Numbers.ANY) -> Constraint:
-    """Make the constraint of numbers between two."""
     return Constraint(port, Meaning.NUMBER, low=low, high=high, numbers=numbers)
 
 
 def position(port: int, axis: Axis = _NAMED, of: int = 0) -> Constraint:
-    """Make the constraint of positions on a dimension."""
     return Constraint(port, Meaning.POSITION, of, axis)

@@ -27,12 +27,10 @@ from ir_scatter.ops.general_shapes import (
     convolution,
     elementwise,
     general_product,
-    group_convolution,
     matrix_product,
     one_hot,
     pool,
     pool_everything,
-    quantized_product,
     reduction,
     same,
     top,
@@ -74,8 +72,7 @@ class Spelling(NamedTuple):
         attributes: what is always written.
         told: attributes, with the names of the parameters that they say.
         inputs: parameters that are inputs behind the operator's own.
-        since: the opset of ONNX from which on this holds; before it, `inputs` are attributes, and there are
-            no `attributes`.
+        since: from this opset of ONNX on; before it `inputs` are attributes, and there are no `attributes`.
         whole: the opset of ONNX from which on it takes whole numbers.
         narrow: the same for those of fewer than 32 bits.
     """
@@ -135,11 +132,10 @@ class GeneralOp(NamedTuple):
         return _text(self.type, domain)
 
     def kernel_in(self, domain: str) -> str:
-        """The name of the kernel for a dialect, "" if there is none."""
         return _text(self.kernel, domain)
 
     def attributes_in(self, domain: str) -> Sequence[str]:
-        return tuple(_text(self.attributes, domain).split())
+        return _text(self.attributes, domain).split()
 
     def constraints_in(self, domain: str) -> _Constraints:
         found = self.constraints
@@ -186,12 +182,7 @@ class GeneralOp(NamedTuple):
 
 
 def find(domain: str, type: str) -> GeneralOp | None:
-    """Find the row of an operator, None if there is none.
-
-    Args:
-        domain: "openvino", or that of an ONNX operator set.
-        type: as written; in an IR in any case.
-    """
+    """Find the row of an operator, None if there is none; an IR writes its type in any case."""
     if domain == OPENVINO:
         return _OPENVINO.get(type.lower())
     return _ONNX.get(type) if domain in _ONNX_DOMAINS else None
@@ -207,17 +198,12 @@ def find_computed(domain: str, type: str) -> GeneralOp | None:
 
 
 def constraints_of(domain: str, type: str) -> _Constraints:
-    """Return what the inputs of an operator must be; empty if nothing is known of it."""
     op = find(domain, type)
     return () if op is None else op.constraints_in(domain)
 
 
 def output_shapes(domain: str, type: str, case: ShapeCase) -> list[tuple[int, ...] | None] | None:
-    """Return the shapes of the first outputs of a node as far as they are known; None if nothing is.
-
-    Raises:
-        ShapesDiffer: the inputs do not fit each other.
-    """
+    """Return the shapes of the first outputs of a node as far as they are known, or raise ShapesDiffer."""
     op = find(domain, type)
     if op is None or op.shape is None:
         return None
@@ -552,14 +538,14 @@ ROWS = (
     GeneralOp("ISTFT/", constraints=(*_FRAMES, number(4, 8, 16))),
     # networks: matrices, windows, pictures, sequences, bags
     *_each("MatMul /MatMulInteger", shape=matrix_product),
-    GeneralOp("/QLinearMatMul", shape=quantized_product, constraints=_SCALES),
+    GeneralOp("/QLinearMatMul", shape=partial(matrix_product, second=3), constraints=_SCALES),
     GeneralOp("/Gemm", shape=general_product),
     GeneralOp("ScaledDotProductAttention/", shape=attention),
     GeneralOp("/Attention", constraints=(Meaning.COUNT(6, of=1, axis=fixed(-2), low=1),)),
     GeneralOp("/RotaryEmbedding", shape=same, constraints=(position(3, _AT_0, of=1),)),
     *_each("Convolution/Conv /ConvInteger", shape=convolution),
+    GeneralOp("GroupConvolution/", shape=partial(convolution, is_grouped=True)),
     GeneralOp("/QLinearConv", constraints=_SCALES),
-    GeneralOp("GroupConvolution/", shape=group_convolution),
     *_each("ConvolutionBackpropData/ GroupConvolutionBackpropData/", constraints=(Meaning.LIKE(2, first=2),)),
     *_each("MaxPool AvgPool/AveragePool /LpPool", shape=pool),
     *_each("/GlobalAveragePool /GlobalMaxPool /GlobalLpPool", shape=pool_everything),

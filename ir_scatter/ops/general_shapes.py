@@ -55,6 +55,11 @@ def same(case: ShapeCase) -> _Sizes:
     return [case.shape(0)]
 
 
+def _require_equal(*pairs: tuple[int, int]) -> None:
+    if any(left != right for left, right in pairs):
+        raise ShapesDiffer(pairs)
+
+
 def _broadcast(*shapes: _Size) -> _Size:
     rank = max(map(len, shapes))
     found = [1] * rank
@@ -63,10 +68,9 @@ def _broadcast(*shapes: _Size) -> _Size:
         for number, size in enumerate(shape, rank - len(shape)):
             if found[number] == 1:
                 found[number] = size
-            elif size not in {1, found[number]}:
+            elif size != 1:
                 pairs.append((found[number], size))
-    if pairs:
-        raise ShapesDiffer(pairs)
+    _require_equal(*pairs)
     return tuple(found)
 
 
@@ -79,11 +83,8 @@ def concatenated(case: ShapeCase) -> _Sizes:
     """The sizes of one dimension are added, the others are equal."""
     shapes = [case.shape(number) for number in range(len(case.shapes))]
     axis, first = case.written.integer("axis") % len(shapes[0]), shapes[0]
-    pairs = [
-        pair for shape in shapes for place, pair in enumerate(zip(first, shape, strict=True)) if place != axis
-    ]
-    if any(left != right for left, right in pairs):
-        raise ShapesDiffer(pairs)
+    places = [pair for shape in shapes for pair in enumerate(zip(first, shape, strict=True))]
+    _require_equal(*(pair for place, pair in places if place != axis))
     return [(*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])]
 
 
@@ -95,61 +96,43 @@ def broadcast(case: ShapeCase) -> _Sizes:
     if str(case.attributes.get("mode", "")).lower() in {"", "bidirectional"}:
         return [_broadcast(data, tuple(wanted))]
     own = wanted[len(wanted) - len(data) :] if axes is None else [wanted[axis] for axis in axes]
-    pairs = [(old, new) for old, new in zip(data, own, strict=True) if old not in {1, new}]
-    if pairs:
-        raise ShapesDiffer(pairs)
+    _require_equal(*((old, new) for old, new in zip(data, own, strict=True) if old != 1))
     return [tuple(wanted)]
 
 
-def _product(case: ShapeCase, second: int = 1, words: tuple[str, str] = ("", "")) -> _Size:
-    """Return the shape of a product of matrices or vectors, which the attributes `words` turn."""
+def matrix_product(
+    case: ShapeCase, second: int = 1, words: tuple[str, str] = ("transpose_a", "transpose_b")
+) -> _Sizes:
+    """[..., n, k] and [..., k, m] make [..., n, m]; a vector has neither n nor m."""
     left, right = (
         (*shape[:-2], shape[-1], shape[-2]) if len(shape) > 1 and case.written.boolean(word, False) else shape
         for shape, word in zip((case.shape(0), case.shape(second)), words, strict=True)
     )
     wide_left = left if len(left) > 1 else (1, *left)
     wide_right = right if len(right) > 1 else (*right, 1)
-    if wide_left[-1] != wide_right[-2]:
-        raise ShapesDiffer([(wide_left[-1], wide_right[-2])])
+    _require_equal((wide_left[-1], wide_right[-2]))
     front = _broadcast(wide_left[:-2], wide_right[:-2])
     rows = wide_left[-2:-1] if len(left) > 1 else ()
-    return (*front, *rows, *(wide_right[-1:] if len(right) > 1 else ()))
-
-
-def matrix_product(case: ShapeCase) -> _Sizes:
-    """[..., n, k] and [..., k, m] make [..., n, m]; a vector has neither n nor m."""
-    return [_product(case, words=("transpose_a", "transpose_b"))]
-
-
-def quantized_product(case: ShapeCase) -> _Sizes:
-    """As `matrix_product`; the second matrix is input 3."""
-    return [_product(case, second=3)]
+    return [(*front, *rows, *(wide_right[-1:] if len(right) > 1 else ()))]
 
 
 def general_product(case: ShapeCase) -> _Sizes:
     """[n, k] and [k, m] make [n, m], to which input 2 is repeated."""
-    found = _product(case, words=("transA", "transB"))
-    if len(case.shapes) > 2 and case.shapes[2] is not None:
-        _broadcast(found, case.shape(2))
-    return [found]
+    found = matrix_product(case, words=("transA", "transB"))
+    _broadcast(*filter(None, (*found, *case.shapes[2:])))
+    return found
 
 
 def attention(case: ShapeCase) -> _Sizes:
     """Queries [..., n, k], keys [..., m, k] and values [..., m, v] make [..., n, v]."""
     query, key, value = map(case.shape, range(3))
     front = _broadcast(query[:-2], key[:-2], value[:-2])
-    pairs = [(query[-1], key[-1]), (key[-2], value[-2])]
-    if any(left != right for left, right in pairs):
-        raise ShapesDiffer(pairs)
+    _require_equal((query[-1], key[-1]), (key[-2], value[-2]))
     return [(*front, query[-2], value[-1])]
 
 
 def windows(case: ShapeCase, spatial: _Size, kernel: Sequence[int]) -> _Size:
-    """Return how often a kernel fits into each dimension, by the node's strides, dilations and pads.
-
-    Raises:
-        ShapesDiffer: it does not fit at all.
-    """
+    """Return how often a kernel fits into each dimension, by the node's strides, dilations and pads."""
     if len(spatial) != len(kernel):
         raise ShapesDiffer
     ones, zeros = [1] * len(spatial), [0] * len(spatial)
@@ -178,21 +161,14 @@ def windows(case: ShapeCase, spatial: _Size, kernel: Sequence[int]) -> _Size:
     return tuple(found)
 
 
-def convolution(case: ShapeCase) -> _Sizes:
-    """[batch, in, ...] and [out, in / groups, ...] make [batch, out, ...]."""
+def convolution(case: ShapeCase, is_grouped: bool = False) -> _Sizes:
+    """[batch, groups * in, ...] and [out, in, ...], or [groups, out, in, ...], make [batch, all out, ...]."""
     data, weights = case.shape(0), case.shape(1)
-    channels = weights[1] * case.written.integer("group", 1)
-    if data[1] != channels:
-        raise ShapesDiffer([(data[1], channels)])
+    groups = case.written.integer("group", 1)
+    if is_grouped:
+        groups, weights = weights[0], (weights[0] * weights[1], *weights[2:])
+    _require_equal((data[1], groups * weights[1]))
     return [(data[0], weights[0], *windows(case, data[2:], weights[2:]))]
-
-
-def group_convolution(case: ShapeCase) -> _Sizes:
-    """[batch, groups * in, ...] and [groups, out, in, ...] make [batch, groups * out, ...]."""
-    data, weights = case.shape(0), case.shape(1)
-    if data[1] != weights[0] * weights[2]:
-        raise ShapesDiffer([(data[1], weights[0] * weights[2])])
-    return [(data[0], weights[0] * weights[1], *windows(case, data[2:], weights[3:]))]
 
 
 def pool(case: ShapeCase) -> _Sizes:

@@ -20,14 +20,9 @@ _ANY = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class BadIndices:
-    """Index values that are outside of a range.
+    """How many index values are outside of a range, where the first is, and what is in range there.
 
-    Attributes:
-        count: how many there are.
-        position: that of the first, in indices.
-        value: that of the first.
-        low: the least value in range there; that of 64 bits if the size is not known.
-        high: the greatest value in range there; below `low` if there is none.
+    The range is that of 64 bits if the size is not known, and `high` is below `low` if it is 0.
     """
 
     count: int
@@ -44,14 +39,7 @@ class BadIndices:
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """Targets that are named more than once.
-
-    Attributes:
-        count: how many indices or tuples name a target that an earlier one has named.
-        total: how many there are in all.
-        first: the position of the first that repeats.
-        earlier: the position of the one it repeats.
-    """
+    """How many indices or tuples, of all, name a target again; where the first is, and which it repeats."""
 
     count: int
     total: int
@@ -78,10 +66,7 @@ def expected_updates(layout: Layout, data: Shape, indices: Shape, axes: Iterable
 
 
 def from_front(indices: "Array", sizes: int | Sequence[int]) -> "Array":
-    """Return indices as i64, negative ones counted from the front; those that are out of range stay so.
-
-    The sizes are what they count on: one number, or for tuples one for each coordinate.
-    """
+    """Return indices as i64, negative ones counted from the front; those that are out of range stay so."""
     import numpy
 
     wide = indices.astype(numpy.int64)
@@ -138,12 +123,7 @@ def _bad(indices: "Array", bad: "Array", ranges: Sequence[tuple[int, int] | None
 
 
 def repeats(
-    layout: Layout,
-    axis: int | None,
-    indices: "Array",
-    limits: Sequence[int | None],
-    *,
-    wraps: bool,
+    layout: Layout, axis: int | None, indices: "Array", limits: Sequence[int | None], *, wraps: bool
 ) -> Repeats | None:
     """Find targets that are named more than once; None if there are none or it cannot be known.
 

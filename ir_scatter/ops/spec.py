@@ -88,13 +88,7 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute as documented.
-
-    Attributes:
-        choices: the documented words; empty if it is no word.
-        undocumented: words that this version does not document and runtimes take as meant.
-        meaning: one phrase.
-    """
+    """An attribute as documented; `undocumented` are words that runtimes take as meant all the same."""
 
     name: str
     kind: Kind
@@ -120,9 +114,6 @@ class OpSpec:
     """What the documentation says of one operator version. Facts only.
 
     Attributes:
-        summary: one sentence.
-        url: the document.
-        ports: the inputs in order.
         output: the documented name of the output; it has the shape and type of data.
         updates_formula: the documented shape of updates, printed.
         opsets: the IR's words or ONNX's numbers where this row is valid.
@@ -170,8 +161,7 @@ class OpSpec:
 
     def input_names(self) -> str:
         """Print the inputs: `data, indices, updates, axis`."""
-        names = [f"{port.name} (optional)" if port.is_optional else port.name for port in self.ports]
-        return ", ".join(names)
+        return ", ".join(port.name + " (optional)" * port.is_optional for port in self.ports)
 
     def show_type(self, element_type: ElementType) -> str:
         """Print an element type in the words of this row's dialect."""

@@ -46,7 +46,7 @@ def compute(
         domain: "openvino", or that of an ONNX operator set.
         inputs: in the order of the document; None for an optional one that was left out.
         attributes: as written; text in an IR, Python values in ONNX, an array for a tensor.
-        opset: the opset that the node belongs to, None if it has none.
+        opset: the opset that the node belongs to, None if it is not known.
         output_count: how many outputs the node has; 0 if that is not known.
         element_limit: the most elements that one output may have; None without a limit.
 

@@ -95,11 +95,7 @@ def _floor_divide(left: Array, right: Array) -> Array:
 
 
 def _truncate_divide(left: Array, right: Array) -> Array:
-    floors = _floor_divide(left, right)
-    if kind(left) == "float":
-        return floors
-    is_cut = (np.remainder(left, right) != 0) & ((left < 0) != (right < 0))
-    return np.asarray(floors + is_cut.astype(floors.dtype))
+    return _floor_divide(left if kind(left) == "float" else left - truncate_mod(left, right), right)
 
 
 def modulo(case: Case) -> Array:
@@ -161,7 +157,7 @@ def ceiling(data: Array) -> Array:
 
 
 def relu(data: Array) -> Array:
-    return np.asarray(np.maximum(data, np.zeros((), data.dtype)))
+    return np.asarray(np.maximum(data, data.dtype.type(0)))
 
 
 def square_root(data: Array) -> Array:
@@ -183,7 +179,6 @@ def convert(case: Case) -> Array:
 
 
 def convert_like(case: Case) -> Array:
-    """Convert to the type of the second input; `saturate` as for Cast."""
     return change_type(case.array(0), case.array(1).dtype, saturate=_saturates(case))
 
 
@@ -197,14 +192,9 @@ def change_type(array: Array, destination: np.dtype[Any], *, saturate: bool = Fa
 
     Whole numbers wrap around. Floating-point numbers are truncated on the way to whole ones, and
     round to nearest even on the way to shorter ones, beyond whose range lies infinity (NaN if
-    they have none). Everything but 0 becomes true. Refused, because undefined: a NaN, infinity or
-    number out of range to a whole number; a NaN to a type without one; anything inexact to
-    f8e8m0; strings and complex numbers.
-
-    Args:
-        array: of any shape.
-        destination: the type to convert to.
-        saturate: whether floats of at most 8 bits stop at their largest value.
+    they have none); those of 8 bits may `saturate` instead. Everything but 0 becomes true. Refused,
+    because undefined: a NaN, infinity or number out of range to a whole number; a NaN to a type
+    without one; anything inexact to f8e8m0; strings and complex numbers.
     """
     if array.dtype == destination:
         return array
@@ -313,7 +303,6 @@ def shape_of(case: Case) -> Array:
 
 
 def size(case: Case) -> Array:
-    """Return the number of elements as a scalar."""
     return np.array(case.array(0).size, np.int64)
 
 

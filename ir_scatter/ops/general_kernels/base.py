@@ -33,14 +33,7 @@ class UnsupportedCase(Error):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Inputs and attributes of one node; an optional input that was left out is None.
-
-    Attributes:
-        is_onnx: whether the operator is ONNX's; otherwise it is OpenVINO's.
-        opset: the number of the opset that defines the operator; None if it is not known.
-        output_count: how many outputs the node has; 0 if that is not known.
-        element_limit: the most elements that an output may have; None without a limit.
-    """
+    """Inputs and attributes of one node; an optional input that was left out is None."""
 
     inputs: tuple[Array | None, ...]
     attributes: Attributes
@@ -53,7 +46,6 @@ class Case:
         return index < len(self.inputs) and self.inputs[index] is not None
 
     def is_since(self, opset: int) -> bool:
-        """Tell whether the operator is known to be that of an opset or a later one."""
         return self.opset is not None and self.opset >= opset
 
     def array(self, index: int) -> Array:
@@ -99,7 +91,6 @@ class Case:
         return numbers[0]
 
     def dtype(self, name: str, default: str | None = None) -> np.dtype[Any]:
-        """Return NumPy's type for the element type that an attribute says."""
         element_type = self.attributes.element_type(name, default)
         found = dtype(element_type)
         if found is None:

@@ -19,8 +19,6 @@ from ir_scatter.ops.general_kernels.base import (
     require_same_type,
 )
 
-_FARTHEST = 2**63 - 1
-
 
 def identity(case: Case) -> Array:
     return case.array(0)
@@ -239,8 +237,7 @@ def _range(start: int, stop: int, step: int, size: int) -> slice:
     last = min(max(stop + size * (stop < 0), lowest), highest)
     if (last - first) * step <= 0:
         return slice(0, 0)
-    stride = max(min(step, _FARTHEST), -_FARTHEST)
-    return slice(first, None if last < 0 else last, stride)
+    return slice(first, None if last < 0 else last, step)
 
 
 def _masks(case: Case, length: int) -> list[set[str]]:

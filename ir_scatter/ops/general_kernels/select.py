@@ -103,7 +103,7 @@ def _offsets(indices: Array) -> Array:
     """Return indices as i64; what is beyond stays beyond every dimension."""
     require_kind(WHOLE, indices)
     if indices.dtype == np.uint64:
-        return np.minimum(indices, np.uint64(2**63 - 1)).astype(np.int64)
+        indices = np.minimum(indices, np.uint64(2**63 - 1))
     return indices.astype(np.int64)
 
 

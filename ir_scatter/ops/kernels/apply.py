@@ -16,16 +16,9 @@ _SPARSE = 4
 
 
 def scatter(task: Task, data: Array, indices: Array | None, updates: Array) -> Array:
-    """Compute the output of a scatter operator whose shapes and types are legal.
+    """Compute the output of a scatter operator, a new contiguous array; shapes and types are legal.
 
-    Args:
-        task: what is to be done.
-        data: of any type with a dtype, native byte order; not changed.
-        indices: whole numbers; None for a cache that is written from its beginning.
-        updates: of the type of data.
-
-    Returns:
-        A new contiguous array of the shape and type of data.
+    Data and updates are in native byte order; without indices a cache is written from its beginning.
 
     Raises:
         IndexOutOfRange: an index is not legal.
@@ -68,7 +61,6 @@ def scatter(task: Task, data: Array, indices: Array | None, updates: Array) -> A
 
 
 def _goes_by_columns(data: Array, indices: Array, axis: int, columns: int) -> bool:
-    """Tell whether `_scatter_columns` can do it, and as quickly as going through it in order."""
     shape = data.shape
     if indices.shape[:axis] != shape[:axis] or indices.shape[axis + 1 :] != shape[axis + 1 :]:
         return False

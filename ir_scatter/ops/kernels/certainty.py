@@ -30,8 +30,6 @@ from ir_scatter.ops.kernels.targets import Task, find_targets
 from ir_scatter.ops.spec import Reduction
 
 _SUMS = frozenset({Reduction.SUM, Reduction.SUB, Reduction.MEAN})
-_COMPLEX_PRODUCT = 2 * 2**0.5
-"""A product of complex numbers rounds its parts: its relative error has this bound, in units."""
 _SAFETY = 1 + 2**-20
 """Covers the rounding of the bound itself."""
 _MANY = 16
@@ -44,19 +42,13 @@ _LEVELS = 4
 """So many spacings, each half of the one before, are looked at for a drift: sums grow through them."""
 _RUN = 1 << 15
 """About so many updates are looked at for a drift at a time."""
-_MAGNITUDE = np.int32(2**31 - 1)
-"""The bits of f32 without its sign."""
 _F64_DIGITS = 53
 
 
 def count_hits(
     task: Task, data_shape: tuple[int, ...], indices: Array | None, updates_shape: tuple[int, ...]
 ) -> Array:
-    """Count the updates of each element: i64, of the shape of data.
-
-    Raises:
-        IndexOutOfRange: an index is not legal.
-    """
+    """Count the updates of each element: i64, of the shape of data."""
     targets = find_targets(task, data_shape, indices, updates_shape, all_updates=True)
     counts = np.zeros(targets.rows, np.int64)
     if targets.count and targets.width:
@@ -66,11 +58,7 @@ def count_hits(
 
 
 def find_candidates(
-    task: Task,
-    shape: tuple[int, ...],
-    indices: Array | None,
-    updates: Array,
-    position: tuple[int, ...],
+    task: Task, shape: tuple[int, ...], indices: Array | None, updates: Array, position: tuple[int, ...]
 ) -> Array:
     """Return the updates that hit one element of data, in row-major order of legal indices."""
     targets = find_targets(task, shape, indices, updates.shape, all_updates=True)
@@ -82,22 +70,11 @@ def find_candidates(
 
 
 def is_candidate(
-    task: Task,
-    values: Array,
-    indices: Array | None,
-    updates: Array,
-    absolute: float = 0.0,
-    relative: float = 0.0,
+    task: Task, values: Array, indices: Array | None, updates: Array, absolute: float, relative: float
 ) -> Array:
-    """Tell for each element of an output whether some update that hits it has this value.
+    """Tell for each element of an output, `values`, whether some update that hits it has its value.
 
-    Args:
-        task: layout, axis and how indices count; updates are taken one by one.
-        values: of the shape of data, of the dtype of updates.
-        indices: as given.
-        updates: as given.
-        absolute: how far the value of a number may be off.
-        relative: how far it may be off in proportion to the update.
+    A number may be off by so much, and by so much in proportion to the update.
     """
     targets = find_targets(task, values.shape, indices, updates.shape, all_updates=True)
     found = np.zeros((targets.rows, targets.width), np.bool_)
@@ -139,12 +116,7 @@ def contested_by_nan(
 
 
 class Rounding(NamedTuple):
-    """How far results may be apart.
-
-    Attributes:
-        bound: f64: how far a result in any order may be from the exact one.
-        error: f64: how far the computed values are from the exact ones, at most.
-    """
+    """How far a result in any order may be from the exact one, and how far the computed values are."""
 
     bound: Array
     error: Array
@@ -155,9 +127,7 @@ def rounding_bound(
 ) -> Rounding:
     """Bound the difference between the exact result and one computed in the element type.
 
-    Returns:
-        f64 of the shape of data, never NaN: infinite where an order may overflow, 0 where nothing is
-        rounded.
+    Never NaN: infinite where an order may overflow, 0 where nothing is rounded.
     """
     operands = _operands(task, data, indices, updates, hits)
     if operands is None:
@@ -209,7 +179,8 @@ class _Limits:
         self.largest = float(info.max)
         self.smallest = float(info.smallest_subnormal)
         self.normal = float(info.smallest_normal)
-        self.factor = _COMPLEX_PRODUCT if is_complex else 1.0
+        # A product of complex numbers rounds its parts: its relative error has this bound, in units.
+        self.factor = 2 * 2**0.5 if is_complex else 1.0
 
     def fits(self, sizes: Array) -> Array:
         """Tell which whole numbers the significand holds; the sizes are computed in f64."""
@@ -230,15 +201,14 @@ class _Operands:
 
     def reduced(self, reduction: Reduction, function: Callable[[Array], Array]) -> Array:
         """Reduce what a function makes of the operands."""
-        task = replace(self.task, reduction=reduction)
-        return scatter(task, function(self.old), self.indices, function(self.new))
+        made, task = self.made(function), replace(self.task, reduction=reduction)
+        return scatter(task, made.old, self.indices, made.new)
 
     def has_other(self) -> Array:
         """Tell into which elements an infinity or a NaN goes."""
         return self.reduced(Reduction.SUM, lambda part: ~np.isfinite(part))
 
     def made(self, function: Callable[[Array], Array]) -> "_Operands":
-        """Return what a function makes of the operands."""
         return replace(self, old=function(self.old), new=function(self.new))
 
 
@@ -250,11 +220,9 @@ def _operands(
     is_floating = dtype.kind in "fc" if dtype.isbuiltin == 1 else "float" in dtype.name
     if not is_floating or task.reduction in {Reduction.NONE, Reduction.MIN, Reduction.MAX}:
         return None
-    finfo: Callable[[Any], Any] = np.finfo
+    finfo: Any = np.finfo
     if dtype.isbuiltin != 1:
-        import ml_dtypes
-
-        finfo = ml_dtypes.finfo
+        from ml_dtypes import finfo
     limits = _Limits(finfo(dtype), dtype.kind == "c")
     return _Operands(task, _wide(data), indices, _wide(updates), hits + int(task.keeps_initial), limits)
 
@@ -268,7 +236,7 @@ def _finite(array: Array, other: float) -> Array:
 
 
 def _relative(counts: Array, unit: float) -> Array:
-    """Return n u / (1 - n u), 1 or more where the bound says nothing."""
+    """Return n u / (1 - n u), infinity where that says nothing."""
     share = counts * unit
     return np.where(share < 1, share / (1 - share), np.inf)
 
@@ -361,27 +329,22 @@ def _most_errors(scaled: Array, starts: Array) -> Array:
     is_start = np.zeros(len(scaled), np.int64)
     is_start[starts] = 1
     elements = np.cumsum(is_start) << 32
-    most = _range_of_sums(scaled, starts)
     # Sorted by element, and by what f32 and its bits know of the value, or of the magnitude.
     codes = scaled.astype(np.float32).view(np.int32)
-    magnitudes = codes & _MAGNITUDE
-    for ranks in (np.where(codes < 0, -magnitudes, magnitudes), magnitudes):
-        by_rank = scaled[np.argsort(elements + ranks)]
-        most = np.maximum(most, _range_of_sums(by_rank, starts))
-    return most
-
-
-def _range_of_sums(scaled: Array, starts: Array) -> Array:
-    """Return the most that errors add up to in one order: a sum goes through one spacing after the other."""
+    magnitudes = codes & np.int32(2**31 - 1)
     most = np.zeros(len(starts))
-    for level in range(_LEVELS):
-        finer = scaled * 2.0**level
-        errors = np.rint(finer) - finer
-        sums = np.cumsum(errors)
-        before = sums[starts] - errors[starts]
-        high = np.maximum(np.maximum.reduceat(sums, starts), before)
-        low = np.minimum(np.minimum.reduceat(sums, starts), before)
-        most += (high - low) / 2.0**level
+    for ranks in (None, np.where(codes < 0, -magnitudes, magnitudes), magnitudes):
+        ordered = scaled if ranks is None else scaled[np.argsort(elements + ranks)]
+        found = np.zeros(len(starts))
+        for level in range(_LEVELS):  # a sum goes through one spacing after the other
+            finer = ordered * 2.0**level
+            errors = np.rint(finer) - finer
+            sums = np.cumsum(errors)
+            before = sums[starts] - errors[starts]
+            high = np.maximum(np.maximum.reduceat(sums, starts), before)
+            low = np.minimum(np.minimum.reduceat(sums, starts), before)
+            found += (high - low) / 2.0**level
+        most = np.maximum(most, found)
     return most
 
 

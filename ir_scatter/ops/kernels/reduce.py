@@ -37,10 +37,8 @@ class Arithmetic(NamedTuple):
     """How one element type is reduced.
 
     Attributes:
-        ufunc: joins the value that is there with an update.
         neutral: the value, in the type that is computed in, that changes no update.
-        widen: makes of rows of elements rows of the type that is computed in; None if that is the
-            elements' own.
+        widen: makes rows of the type that is computed in; None if that is the elements' own.
         finish: makes of reduced rows, and the number of values in each, rows of elements.
     """
 

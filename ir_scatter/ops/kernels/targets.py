@@ -1,8 +1,4 @@
-"""From indices to targets: which rows of the output each block of updates is for.
-
-The output is seen as a matrix of `rows` by `width`; a target is the number of a row. The updates are
-seen as a matrix of the same width.
-"""
+"""From indices to targets: which rows of the output each block of updates is for, both seen as matrices."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -68,8 +64,7 @@ def find_targets(
 ) -> Targets:
     """Return where the updates go for data of a shape, those that others write over included if wanted.
 
-    Raises:
-        IndexOutOfRange: an index is not legal; some are checked while blocks are made.
+    Indices are checked here or while blocks are made.
     """
     numbers = None if indices is None else whole_numbers(indices)
     if task.layout is Layout.SEQUENCE:
@@ -90,11 +85,7 @@ def whole_numbers(indices: Array) -> Array:
 
 
 def checked(numbers: Array, size: int, *, wraps: bool) -> Array:
-    """Return index values on a dimension of some size counted from 0, after making sure that they are legal.
-
-    Raises:
-        IndexOutOfRange: one of them is not legal.
-    """
+    """Return index values on a dimension counted from 0, or raise IndexOutOfRange."""
     wide = numbers.astype(np.intp, copy=False)
     if numbers.size == 0 or int(numbers.view(_UNSIGNED[numbers.dtype.itemsize]).max()) < size:
         return wide
