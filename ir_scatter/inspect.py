@@ -70,7 +70,6 @@ def inspect(model: Model, *, max_index_elements: int = MAX_CONSTANT_ELEMENTS) ->
 
 
 def totals(nodes: Sequence[NodeSummary]) -> dict[str, int]:
-    """Count nodes by operator, the most frequent first."""
     counts = Counter(node.operator for node in nodes)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 

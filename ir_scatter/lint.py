@@ -239,7 +239,6 @@ class Baseline:
         return Report(tuple(files))
 
     def key(self, found: Diagnostic) -> _Key:
-        """Return what identifies a finding however lines move."""
         path = os.path.relpath(found.location.path, self.folder).replace(os.sep, "/")
         return found.code, path, found.location.scope, found.node.name if found.node else ""
 

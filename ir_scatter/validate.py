@@ -73,8 +73,6 @@ class Check:
         self._found: dict[ScatterNode, list[tuple[Rule, Finding]]] = {}
 
     def run(self) -> Iterator[Diagnostic]:
-        """Yield the findings of all nodes, those of a function merged over its signatures."""
-
         def of_graph(graph: Graph) -> Iterator[Diagnostic]:
             for scatter in scatter_nodes(graph, self.facts):
                 yield from self.node(scatter, graph)
@@ -84,7 +82,6 @@ class Check:
             yield from _merged([list(of_graph(graph)) for graph in function.instances])
 
     def node(self, scatter: ScatterNode, graph: Graph) -> Iterator[Diagnostic]:
-        """Yield the findings of one node."""
         first = None if scatter.lookup.spec is None else self.groups.representative(scatter)
         found: list[tuple[Rule, Finding]] = []
         if scatter.lookup.spec is None:

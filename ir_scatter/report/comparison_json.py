@@ -1,6 +1,7 @@
 """What a comparison found, for programs."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -59,11 +60,8 @@ def document(found: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dict[s
 
 
 def summary(comparisons: Sequence[Comparison]) -> dict[str, int]:
-    """Count the verdicts, those that occur."""
-    counts = {verdict.value: 0 for verdict in Verdict}
-    for one in comparisons:
-        counts[one.measure.verdict] += 1
-    return {verdict: count for verdict, count in counts.items() if count}
+    counts = Counter(one.measure.verdict for one in comparisons)
+    return {verdict.value: counts[verdict] for verdict in Verdict if verdict in counts}
 
 
 def _comparison(one: Comparison) -> dict[str, Any]:
@@ -114,7 +112,6 @@ def _size(number: float) -> float | None:
 
 
 def _element(element: Any) -> Any:
-    """Return an element as JSON can say it."""
     if isinstance(element, complex):
         return str(element)
     if isinstance(element, float) and not math.isfinite(element):

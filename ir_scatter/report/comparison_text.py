@@ -32,7 +32,6 @@ def render(done: Done, *, each: bool = False, color: bool = False, width: int | 
 
 
 def text(found: Compared, *, color: bool = False, width: int | None = None) -> str:
-    """What was found of one model."""
     parts = [visible(f"{found.other} against {found.model}" if found.other else found.model)]
     parts += [table_text(table, color=color, width=width) for table in _tables(found)]
     for lines in (_differences(found), _indices(found.guarded), _odd(found)):
@@ -96,7 +95,6 @@ def _who(one: Comparison) -> str:
 
 
 def _how(one: Comparison) -> str:
-    """Return how a tensor differs."""
     found = one.measure
     if found.remark:
         return f"{found.remark}; {excuse_text(found.excuse)}" if found.excuse else found.remark
@@ -125,7 +123,6 @@ def _how(one: Comparison) -> str:
 
 
 def excuse_text(excuse: Excuse) -> str:
-    """Return what of an output is not judged, and why."""
     start = "an upstream node leaves the result open"
     if excuse.elements is None:
         return f"{start}, its shape as well: {excuse.why}"
@@ -173,7 +170,6 @@ def _notes(found: Compared) -> Iterator[str]:
 
 
 def last_line(found: Compared) -> str:
-    """Return the verdicts in one line."""
     counts = summary(found.comparisons)
     words = ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) or "nothing compared"
     illegal = len({one.node for one in found.guarded if one.is_illegal})

@@ -5,7 +5,6 @@ from ir_scatter.report import phrases
 
 
 def render(report: Report, *, statistics: bool = False) -> str:
-    """Return `path:line:column: severity code message [scope]` for each finding."""
     found = report.diagnostics()
     lines = [f"{phrases.place(one.location)}: {phrases.one_line(one)}" for one in found]
     if statistics and found:

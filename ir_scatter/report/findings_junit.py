@@ -26,7 +26,17 @@ def render(report: Report, *, strict: bool = False) -> str:
             name = _name(found)
             names[name] += 1
             numbered = f"{name} ({names[name]})" if names[name] > 1 else name
-            _outcome(_case(suite, file, numbered), file, found, failing)
+            case = _case(suite, file, numbered)
+            if found.location.line is not None:
+                case.set("line", str(found.location.line))
+            if found.severity not in failing:
+                ElementTree.SubElement(case, "system-out").text = _body(found)
+                continue
+            is_error = found.severity is Severity.ERROR and not file.is_readable
+            outcome = ElementTree.SubElement(case, "error" if is_error else "failure")
+            outcome.set("message", visible(found.message))
+            outcome.set("type", visible(found.code))
+            outcome.text = _body(found)
         has_error = any(found.severity is Severity.ERROR for found in file.diagnostics)
         if not file.is_readable and not has_error:
             case = _case(suite, file, "readable")
@@ -47,20 +57,6 @@ def _case(suite: ElementTree.Element, file: FileResult, name: str) -> ElementTre
     )
 
 
-def _outcome(case: ElementTree.Element, file: FileResult, found: Diagnostic, failing: set[Severity]) -> None:
-    """Say in the test case of a finding what was found."""
-    if found.location.line is not None:
-        case.set("line", str(found.location.line))
-    if found.severity not in failing:
-        ElementTree.SubElement(case, "system-out").text = _body(found)
-        return
-    is_error = found.severity is Severity.ERROR and not file.is_readable
-    outcome = ElementTree.SubElement(case, "error" if is_error else "failure")
-    outcome.set("message", visible(found.message))
-    outcome.set("type", visible(found.code))
-    outcome.text = _body(found)
-
-
 def _name(found: Diagnostic) -> str:
     """Return a name that stays when lines are added to the file."""
     name = visible(f"{found.code} {found.rule}")
@@ -69,7 +65,6 @@ def _name(found: Diagnostic) -> str:
 
 
 def _body(found: Diagnostic) -> str:
-    """Return the finding as lines of text."""
     lines = [f"{phrases.place(found.location)}: {phrases.one_line(found)}"]
     subject = phrases.subject(found)
     if subject:
@@ -79,7 +74,6 @@ def _body(found: Diagnostic) -> str:
 
 
 def _count(element: ElementTree.Element) -> None:
-    """Set the totals of a suite, or of all of them."""
     for attribute, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
         element.set(attribute, str(len(element.findall(f".//{tag}"))))
     element.set("time", "0")

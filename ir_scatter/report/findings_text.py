@@ -15,8 +15,6 @@ _WIDTH = 100  # characters of the file that are shown of a long line
 
 
 def render(report: Report, *, color: bool = False, quiet: bool = False, statistics: bool = False) -> str:
-    """Return the findings, separated by empty lines, and a summary."""
-
     def paint(text: str, style: str) -> str:
         return f"\x1b[{style}m{text}\x1b[0m" if color else text
 
@@ -29,7 +27,6 @@ def render(report: Report, *, color: bool = False, quiet: bool = False, statisti
 
 
 def _finding(file: FileResult, found: Diagnostic, paint: _Paint) -> Iterator[str]:
-    """Yield the lines of one finding."""
     code = visible(found.code)
     head = paint(f"{found.severity} {code}", _COLORS[found.severity])
     yield f"{paint(phrases.place(found.location) + ':', _BOLD)} {head} {visible(found.rule)}"
@@ -69,7 +66,6 @@ def excerpt(line: str, column: int | None) -> tuple[str, str]:
 
 
 def _cells(text: str) -> int:
-    """Return how many cells of a terminal the text takes."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width

@@ -80,12 +80,13 @@ def verdict_matrix(found: Sequence[Comparison], noun: str, most: int) -> Table:
         cells = [_worst_cell(same, counts=False) for same in joined]
         is_equal = all(cell.text in {"", Verdict.EQUAL.value} for cell in cells)
         drawn.append((f"and {len(rest)} more{'' if is_equal else ', at worst'}", *cells))
-    references = {reference for _, reference in columns}
-    if all(subject == reference for subject, reference in columns):
-        return Table((noun, *(subject for subject, _ in columns)), drawn)
-    if len(references) == 1:
-        return Table((f"{noun}, against {references.pop()}", *(subject for subject, _ in columns)), drawn)
-    return Table((noun, *(f"{subject} against {reference}" for subject, reference in columns)), drawn)
+    names, references = [subject for subject, _ in columns], {reference for _, reference in columns}
+    if any(subject != reference for subject, reference in columns):
+        if len(references) == 1:
+            noun += f", against {references.pop()}"
+        else:
+            names = [f"{subject} against {reference}" for subject, reference in columns]
+    return Table((noun, *names), drawn)
 
 
 def _all(row: Row) -> list[Comparison]:
@@ -93,7 +94,6 @@ def _all(row: Row) -> list[Comparison]:
 
 
 def _worst_cell(found: Sequence[Comparison], *, counts: bool = True) -> Cell:
-    """Return the worst verdict, and of several computations how many have it."""
     if not found:
         return Cell("")
     verdict = worst_of(found)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
+from ir_scatter.core.diagnostics import Diagnostic, Location, Related, Severity
 from ir_scatter.core.shapes import counted
 from ir_scatter.lint import STDIN_NAME, Report
 from ir_scatter.report.characters import visible
@@ -16,12 +16,6 @@ def place(location: Location) -> str:
     return ":".join([visible(location.path), *(str(n) for n in numbers if n is not None)])
 
 
-def operator(node: NodeRef) -> str:
-    """Return "ScatterUpdate-3", without a version if no row applies."""
-    name = visible(node.type)
-    return name if node.version is None else f"{name}-{node.version}"
-
-
 def subject(found: Diagnostic) -> str:
     """Return "body/scatter (ScatterUpdate-3), input 2, updates"; "" for a finding on the file."""
     scope = found.location.scope
@@ -29,7 +23,8 @@ def subject(found: Diagnostic) -> str:
     if found.port:
         parts.append(visible(found.port))
     if found.node is not None:
-        parts.insert(0, f"{visible(scope or found.node.name)} ({operator(found.node)})")
+        version = "" if found.node.version is None else f"-{found.node.version}"
+        parts.insert(0, f"{visible(scope or found.node.name)} ({visible(found.node.type)}{version})")
     elif scope:
         parts.insert(0, visible(scope))
     return ", ".join(parts)

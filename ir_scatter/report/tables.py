@@ -14,8 +14,6 @@ class Cell(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Names of columns, and rows of cells or of what is printed as text."""
-
     header: tuple[str, ...]
     rows: Sequence[tuple[object, ...]]
     keeps_empty: bool = False

@@ -10,7 +10,6 @@ from ir_scatter.rules.file_defects import FILE_DEFECTS
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Return every rule, ordered by code."""
     modules = [import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
     rules = [value for module in modules for value in vars(module).values() if isinstance(value, Rule)]
     return tuple(sorted([*FILE_DEFECTS, *rules], key=lambda rule: rule.code))

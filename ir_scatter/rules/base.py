@@ -79,7 +79,6 @@ class Rule:
 
 
 def wrong_type(scatter: ScatterNode, role: Role) -> Findings:
-    """Say that an input has an element type that the document does not allow, if it has."""
     operand = scatter.operand(role)
     if operand is None or operand.element_type is None:
         return
@@ -109,7 +108,6 @@ def constant_note(scatter: ScatterNode, role: Role, bad: BadIndices | None = Non
 
 
 def bad_indices(scatter: ScatterNode, bad: BadIndices, expected: str) -> Finding:
-    """Say which index is wrong, where it stands, and how many there are."""
     name = scatter.indices.port.name if scatter.indices else "indices"
     where = f"{name}{list(bad.position)}" if bad.position else name
     more = "" if bad.count == 1 else f" ({bad.count} such values)"

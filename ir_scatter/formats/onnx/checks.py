@@ -43,7 +43,6 @@ def function_defects(definitions: Definitions, path: str) -> Iterator[Defect]:
 
 
 def _unknown_values(graph: OnnxGraph, unknown: set[str]) -> Iterator[Defect]:
-    """Yield the uses of names that neither the graph nor one around it has."""
     index = graph.index
     for position, name in dict.fromkeys(index.missing):
         if name not in unknown:
@@ -63,7 +62,6 @@ def _unknown_values(graph: OnnxGraph, unknown: set[str]) -> Iterator[Defect]:
 
 
 def _order(graph: OnnxGraph) -> Iterator[Defect]:
-    """Yield cycles; without any, that nodes are not sorted."""
     index = graph.index
     if not index.early:
         return
@@ -94,7 +92,6 @@ def _named(names: list[str]) -> str:
 
 
 def _dims(graph: OnnxGraph) -> Iterator[Defect]:
-    """Yield that declared dimensions are negative: one place, and how many there are."""
     found = []
     for one in (*graph.index.inputs.values(), *graph.index.stored.values()):
         message = tensor_message(one.type) if one is not None else None
@@ -109,7 +106,6 @@ def _dims(graph: OnnxGraph) -> Iterator[Defect]:
 
 
 def _tensors(graph: OnnxGraph) -> Iterator[Defect]:
-    """Yield what is wrong with initializers and with the tensors of Constant nodes."""
     index, tensors = graph.index, graph.shared.tensors
     initializers = [*index.initializers.items()]
     initializers += [(name, sparse.values) for name, sparse in index.sparse_initializers.items()]

@@ -93,7 +93,6 @@ class OnnxGraph(Graph):
                 yield from body._walk(wanted)
 
     def node(self, position: int) -> Node:
-        """Return the node at a position; always the same object."""
         if position not in self._nodes:
             proto = self.index.nodes[position]
             domain, type = normal_domain(proto.domain), text(proto.op_type)
@@ -111,7 +110,6 @@ class OnnxGraph(Graph):
         return tuple(self._output(node, at, name, constant) for at, name in enumerate(names))
 
     def attributes_of(self, node: Node) -> Mapping[str, Any]:
-        """Return a node's attributes but its bodies; those of a call are filled in."""
         pairs = bound(self.index.nodes[node.handle], self.shared.bindings)
         tensors = self.shared.tensors
         return {name: attribute_value(one, node, tensors) for name, one in pairs if not is_graph(one)}
@@ -136,7 +134,6 @@ class OnnxGraph(Graph):
         return Location(self.shared.path, scope=node.scope)
 
     def place(self, name: str) -> Location:
-        """Return the file and the path to a value."""
         return Location(self.shared.path, scope=self.scope + text(name))
 
     def key_of(self, node: Node, indices: int, spelled: Collection[int]) -> tuple[Hashable, list[int]] | None:
@@ -176,12 +173,10 @@ class OnnxGraph(Graph):
         return known.element_type, known.shape, None
 
     def type_of(self, name: str) -> TensorType:
-        """Return what is known of a name without what the file stores for it."""
         found = self.inferred.types.get(name)
         return UNKNOWN if found is None else described(found)
 
     def stored_type(self, name: str) -> TensorType:
-        """Return what the file stores for a name."""
         return declared(self.index.stored.get(name))
 
     def find(self, name: str) -> Value | None:

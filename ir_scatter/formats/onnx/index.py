@@ -60,7 +60,6 @@ def text(name: str | bytes) -> str:
 
 
 def normal_domain(domain: str) -> str:
-    """Return "" for both spellings of the default domain."""
     return "" if domain in DEFAULT_DOMAINS else domain
 
 
@@ -77,7 +76,6 @@ def is_graph(attribute: AttributeProto) -> bool:
 
 
 def graphs_of(attribute: AttributeProto) -> Iterator[tuple[str, GraphProto]]:
-    """Yield the graphs that an attribute holds, and their names."""
     name = text(attribute.name)
     if attribute.HasField("g"):
         yield name, attribute.g
@@ -193,7 +191,6 @@ class GraphIndex:
         self.captured: set[str] = {name for _, name in self.missing} | (set(self.outputs) - seen)
 
     def _declare(self, table: dict[str, _Declaration], declared: Iterable[tuple[str, _Declaration]]) -> None:
-        """Enter inputs or initializers; an initializer may have the name of an input."""
         for name, declaration in declared:
             if name in table:
                 self.duplicates.append((name, None))
@@ -201,14 +198,12 @@ class GraphIndex:
                 table[name] = declaration
 
     def all_graphs(self) -> Iterator["GraphIndex"]:
-        """Yield the graph and every graph inside its nodes."""
         yield self
         for bodies in self.bodies.values():
             for body in bodies.values():
                 yield from body.all_graphs()
 
     def has_any(self, types: frozenset[str]) -> bool:
-        """Tell whether a node of the default domain, here or in a body, has one of the types."""
         return any(not types.isdisjoint(graph.by_type) for graph in self.all_graphs())
 
     def called(self) -> tuple[FunctionKey, ...]:
@@ -216,7 +211,6 @@ class GraphIndex:
         return tuple(function_key(graph.nodes[at]) for graph in self.all_graphs() for at in graph.calls)
 
     def predecessors(self) -> dict[int, set[int]]:
-        """Return, for each node, those whose outputs it or a body in it needs."""
         found = {}
         for position, node in enumerate(self.nodes):
             names = set(node.input)

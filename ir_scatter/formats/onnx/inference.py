@@ -79,7 +79,6 @@ UNKNOWN = TensorType(None, None)
 
 
 def declared(value_info: ValueInfoProto | None) -> TensorType:
-    """Return what a value_info, an input or an output says."""
     return UNKNOWN if value_info is None else described(value_info.type)
 
 
@@ -278,7 +277,6 @@ class Inference:
     def _bound(
         self, index: GraphIndex, position: int, constants: Mapping[str, TensorProto], bindings: Bindings
     ) -> NodeProto:
-        """Copy a node with its bodies, and with the attributes that a call gives."""
         node, bodies = index.nodes[position], index.bodies.get(position, {})
         copy = NodeProto(op_type=node.op_type, domain=node.domain, name=node.name, overload=node.overload)
         copy.input.extend(node.input)
@@ -336,7 +334,6 @@ def _read_back(graph: GraphProto, index: GraphIndex) -> Inferred:
 
 
 def _typed(name: str, onnx_number: int | None, shape: Shape) -> ValueInfoProto:
-    """Return the declaration of a tensor, without a type if its element type is not known."""
     written = ValueInfoProto(name=name)
     if onnx_number is not None:
         written.type.tensor_type.elem_type = onnx_number
@@ -384,7 +381,6 @@ class _Child:
             return None
 
     def end(self) -> None:
-        """End the process, whatever it does."""
         self._connection.close()
         with contextlib.suppress(OSError):
             os.kill(self._pid, signal.SIGKILL)

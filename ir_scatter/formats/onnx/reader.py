@@ -97,8 +97,6 @@ def _parse(path: str, data: bytes) -> ModelProto:
 
 
 class _Instances:
-    """Follows the calls of a model and makes the graphs that they need."""
-
     def __init__(self, shared: Shared, inference: Inference) -> None:
         self.shared_calls: set[str] = set()  # where those stand whose signature has no graph of its own
         self._shared = shared
@@ -183,7 +181,6 @@ class _Instances:
 
 
 def _contents(constant: Constant | None) -> Hashable:
-    """Return the bytes of a small constant, and the constant itself for one that is not."""
     array = constant.load() if constant is not None and prod(constant.shape) <= _COMPARED else None
     if array is None:
         return constant

@@ -89,7 +89,6 @@ class Tensors:
                 yield error.defect, error.message
 
     def defects(self) -> Iterator[Defect]:
-        """Yield what is wrong with the files that `problems` came across."""
         for (location, _), uses in self._uses.items():
             try:
                 file = self._file(location)
@@ -210,7 +209,6 @@ _WITHOUT_TENSORS = frozenset({"ValueInfoProto", "TypeProto", "StringStringEntryP
 
 
 def _tensors_in(message: Message) -> Iterator[TensorProto]:
-    """Yield every tensor in a message: of graphs, functions, attributes, what trains a model."""
     if isinstance(message, TensorProto):
         yield message
         return
@@ -221,7 +219,6 @@ def _tensors_in(message: Message) -> Iterator[TensorProto]:
 
 
 def is_external(tensor: TensorProto) -> bool:
-    """Tell whether the bytes of a tensor stand in another file."""
     return tensor.data_location == TensorProto.EXTERNAL
 
 

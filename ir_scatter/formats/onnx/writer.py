@@ -217,7 +217,6 @@ def _replace(place: _Place, patches: Mapping[int, Patch], known: dict[int, list[
 
 
 def _connect(proto: NodeProto, names: list[str | bytes]) -> None:
-    """Write the inputs of a node, without what is left out at the end."""
     while names and not names[-1]:
         names.pop()
     del proto.input[:]
@@ -308,7 +307,6 @@ def _content(attribute: AttributeProto | None) -> bytes | None:
 
 @cache
 def _default(domain: str, type: str, opset: str | int | None, name: str) -> AttributeProto | None:
-    """Return what an attribute is where it is not written; None if it has no such value."""
     if not isinstance(opset, int) or not 0 < opset <= _LARGEST_OPSET:
         return None
     try:
@@ -362,7 +360,6 @@ _SHORT = 16
 
 
 def node_lines(patch: Patch) -> Iterator[str]:
-    """Yield the lines of one node and of those that come instead."""
     node, news = patch.node, patch.fragment.news
     names = [port.value.name if port.value is not None else "" for port in node.inputs]
     result = node.outputs[0].name if node.outputs else node.name

@@ -137,7 +137,6 @@ def describe(found: Compared, alike: Sequence[Comparison], anchor: str, command:
 
 
 def kind_of(array: "Array") -> str:
-    """Return type and shape, "f32[2, 3]"."""
     known = from_dtype(array.dtype)
     return f"{array.dtype.name if known is None else known.name}{show(array.shape)}"
 
@@ -151,14 +150,12 @@ def _operands(one: Comparison) -> Iterator[dict[str, str]]:
 
 
 def _listing(array: "Array") -> str:
-    """Return a small tensor as nested lists."""
     if array.ndim == 0:
         return _show_element(plain(array[()]), array.dtype.itemsize >= 8)
     return f"[{', '.join(_listing(part) for part in array)}]"
 
 
 def _where(found: Compared, alike: Sequence[Comparison]) -> str:
-    """Return in which case and iteration, and in how many others."""
     one = alike[0]
     parts = []
     if len(found.feeds) > 1:
@@ -181,7 +178,6 @@ def _show_element(value: Any, is_double: bool) -> str:
 
 
 def size_text(value: float) -> str:
-    """Return a size, "∞" where there is none."""
     return f"{value:.3g}" if isfinite(value) else "∞"
 
 
@@ -299,7 +295,6 @@ def worst_slice(one: "Comparison", found: "Array") -> Slice | None:
 
 
 def _line(found: "Array", axis: int, index: tuple[int, ...]) -> Slice:
-    """Return a tensor with one dimension, in rows."""
     label = f"[{', '.join(':' if at == axis else '0' for at in range(len(index)))}]"
     span = -(-found.size // (_LINE * _LINE)) if found.size > _LINE else 1
     cells = _pooled(found[None], (1, span))[0]

@@ -52,7 +52,6 @@ _ORDER = ["", Verdict.EQUAL.value, _NOT_TAPPED, *(one.value for one in VERDICTS[
 
 
 def make_page(done: Done, inputs: str | None, against: str | None) -> _Parts:
-    """What the page says, and what its pictures draw."""
     differing = sum(one.differs for one in done.found)
     share = max(1, min(_MOST_DETAILED, _MOST_ON_PAGE // max(differing, 1)))
     ordered = sorted(done.found, key=lambda one: _STATES.index(_state(one)))
@@ -81,7 +80,6 @@ def make_page(done: Done, inputs: str | None, against: str | None) -> _Parts:
 
 
 def _model(found: Compared, anchor: str, most: int, inputs: str | None, against: str | None) -> _Parts:
-    """What the page says of one model, or of two that are compared with each other."""
     groups = group(found)
     nodes = [one for one in groups if one[0].level is Level.NODE]
     outputs = [one for one in groups if one[0].level is Level.MODEL]
@@ -177,7 +175,6 @@ def _cell(found: Sequence[Comparison], column: Column, other: str | None) -> _Pa
 
 
 def _note(verdict: Verdict, alike: Sequence[Comparison], total: int) -> str:
-    """Return how many elements it is about, or how many runs if there are several."""
     if verdict is Verdict.EQUAL:
         return ""
     if total > 1 and len(alike) < total:
@@ -217,7 +214,6 @@ def _fidelity(found: Compared) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _indices(found: Compared) -> list[_Parts]:
-    """What is to be said of indices, the illegal ones first, once for each node and runner."""
     groups: dict[tuple[bool, str, str, str], list[str]] = {}
     for one in found.guarded:
         key = (not one.is_illegal, one.node, one.runner, one.kind)
@@ -235,7 +231,6 @@ def _indices(found: Compared) -> list[_Parts]:
 
 
 def _blames(found: Compared) -> list[_Parts]:
-    """Who is wrong, once for each tensor."""
     groups: dict[tuple[str, str, tuple[str, ...]], list[Outlier]] = {}
     for one in found.odd:
         groups.setdefault((one.level, one.node or one.tensor, one.runners), []).append(one)
@@ -252,7 +247,6 @@ def time_text(microseconds: float | None) -> str:
 
 
 def _tolerances(found: Compared) -> list[tuple[str, str, Tolerance]]:
-    """Which tolerances were used: level, element type, how much."""
     rows = dict.fromkeys(
         (
             "outputs" if one.node is None else "nodes",
@@ -266,7 +260,6 @@ def _tolerances(found: Compared) -> list[tuple[str, str, Tolerance]]:
 
 
 def _state(found: Compared) -> str:
-    """How it went, in a word."""
     if any(one.measure.verdict.is_difference for one in found.comparisons):
         return "differs"
     if found.differs or found.failed:
@@ -275,7 +268,6 @@ def _state(found: Compared) -> str:
 
 
 def _headline(found: Compared) -> str:
-    """Return the result in a sentence."""
     if not found.differs:
         failed = ", ".join(f"{one.runner} {one.status}" for one in found.failed)
         if not found.comparisons:
@@ -315,7 +307,6 @@ def _headline_of_many(models: Sequence[_Parts], failures: Sequence[Failure]) -> 
 
 
 def fill(page: _Parts) -> str:
-    """Return the page as HTML."""
     template = _environment().get_template("page.html.j2")
     return template.render(page=page, style=Markup(_text("style.css"))) + "\n"
 

@@ -212,7 +212,6 @@ def _png(pixels: "Array") -> Markup:
 
 
 def _framed(place: int, count: int, start: float, size: float) -> tuple[float, float]:
-    """Return where the frame of a cell begins and how long it is, in one direction."""
     length = max(1.0, count * _FRAME)
     first = min(max(place + 0.5 - length / 2, 0.0), count - length)
     return start + first * size, length * size
@@ -226,7 +225,6 @@ def _numbered(count: int, span: int, most: int, start: float, size: float) -> li
 
 
 def _step(size: int, most: int) -> int:
-    """Return every how many elements there is a number, a round one."""
     step = 1
     while True:
         for factor in (1, 2, 4, 5, 8):
