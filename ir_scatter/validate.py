@@ -44,8 +44,11 @@ def validate(
         UsageError: a code of `select` or `ignore` begins no rule's code.
     """
     check_codes([*select, *ignore])
+    wanted = tuple(select) or ("",)
     ignored = (*ignore, _STORED) if shapes_given else tuple(ignore)
-    rules = [rule for rule in all_rules() if _is_wanted(rule.code, select, ignored)]
+    rules = [
+        rule for rule in all_rules() if rule.code.startswith(wanted) and not rule.code.startswith(ignored)
+    ]
     codes = {rule.code for rule in rules}
     with collector_paused():
         found = [_from_defect(defect) for defect in model.defects]
@@ -120,10 +123,6 @@ def check_codes(prefixes: Collection[str]) -> None:
         if not prefix or not any(rule.code.startswith(prefix) for rule in all_rules()):
             known = f"{all_rules()[0].code} to {all_rules()[-1].code}"
             raise UsageError(f"no rule's code begins with {prefix!r}, expected one of {known}")
-
-
-def _is_wanted(code: str, select: Collection[str], ignore: Collection[str]) -> bool:
-    return (not select or code.startswith(tuple(select))) and not code.startswith(tuple(ignore))
 
 
 def _from_finding(scatter: ScatterNode, rule: Rule, finding: Finding, graph: Graph) -> Diagnostic:

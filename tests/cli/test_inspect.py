@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import SAMPLES, Cli, copy_sample
+from tests.cli.conftest import SAMPLES, Cli
 
 
 def test_a_table_for_each_file_and_the_totals(cli: Cli, clean: Path, warned: Path) -> None:
@@ -19,14 +19,6 @@ def test_a_table_for_each_file_and_the_totals(cli: Cli, clean: Path, warned: Pat
     assert "data f32[1, 2, 16, 4]" in row
     assert "indices i64[?]" in row
     assert row.endswith("2                not constant")
-
-
-def test_what_is_known_of_indices(cli: Cli, elsewhere: Path) -> None:
-    out = cli("inspect", copy_sample("broken/scatter_elements.onnx", elsewhere)).out
-    rows = {line.split()[0]: line for line in out.splitlines() if line.strip()}
-    assert rows["past_end"].endswith("constant -5..4")
-    assert rows["twice"].endswith("constant -3..1, 2 repeated")
-    assert rows["openvino_word"].endswith("sum        not constant")
 
 
 def test_lines_of_an_ir_are_those_of_validate(cli: Cli, broken: Path) -> None:

@@ -26,39 +26,6 @@ SIMPLE = """
 """
 
 
-@pytest.mark.parametrize(
-    ("data", "defect"),
-    [
-        (b"", "empty-file"),
-        (b"hello, this is text", "malformed-protobuf"),
-        (b"\xff" * 40, "malformed-protobuf"),
-        (b"version https://git-lfs.github.com/spec/v1\noid sha256:12\n", "malformed-protobuf"),
-        (b"\xfa\x3e\x03abc", "malformed-protobuf"),
-        (onnx.ModelProto(ir_version=10).SerializeToString(), "no-graph"),
-    ],
-)
-def test_unreadable_bytes(data: bytes, defect: str) -> None:
-    with pytest.raises(UnreadableModel) as caught:
-        read(data)
-    assert caught.value.defect == defect
-    assert caught.value.location.path == "model.onnx"
-
-
-def test_a_git_lfs_pointer_is_called_one() -> None:
-    with pytest.raises(UnreadableModel, match="Git LFS pointer"):
-        read(b"version https://git-lfs.github.com/spec/v1\n")
-
-
-def test_unreadable_files(tmp_path: Path) -> None:
-    for path, reason in (
-        (tmp_path, "is a directory"),
-        (tmp_path / "missing.onnx", "no such file or directory"),
-    ):
-        with pytest.raises(UnreadableModel, match=reason) as caught:
-            formats.read(str(path), format=ONNX_FORMAT)
-        assert caught.value.defect == "unreadable-file"
-
-
 def test_every_truncation_is_unreadable_or_a_model() -> None:
     data = parser.parse_model(SIMPLE).SerializeToString()
     defects = set()

@@ -106,15 +106,6 @@ def test_the_constant_is_named(tmp_path: Path) -> None:
     assert 'name="half"' in Path(path).read_text().splitlines()[note.location.line - 1]
 
 
-def test_an_axis_is_looked_through(tmp_path: Path) -> None:
-    ir = IrText()
-    data, indices = ir.parameter("data", shape=(5, 3)), ir.parameter("indices", "i64", (2,))
-    updates = ir.parameter("updates", shape=(2, 3))
-    axis = op(ir, "Add", [number(ir, 1), number(ir, 1)], (), auto_broadcast="numpy")
-    ir.add("scatter", "ScatterUpdate", "opset3", [data, indices, updates, axis], [("f32", (5, 3))])
-    assert codes(validate(read(ir.write(tmp_path)))) == ["SCT301"]
-
-
 def _inner(indices: int | None, weights: bytearray) -> IrText:
     """Return a body of one scatter node; its indices are 7, or its first Parameter."""
     body = IrText(weights)

@@ -105,9 +105,14 @@ class OnnxGraph(Graph):
         return tuple(map(self._input, self.index.nodes[node.handle].input))
 
     def outputs_of(self, node: Node) -> tuple[Value, ...]:
-        names = list(self.index.nodes[node.handle].output)
+        names, found = self.index.nodes[node.handle].output, []
         constant = self._constant_of(node) if len(names) == 1 else None
-        return tuple(self._output(node, at, name, constant) for at, name in enumerate(names))
+        for at, name in enumerate(names):
+            known = best_of(self.type_of(name), self.stored_type(name)) if name else UNKNOWN
+            if constant is not None:
+                known = TensorType(constant.element_type, constant.shape)
+            found.append(self._value(name, known, node, at, constant))
+        return tuple(found)
 
     def attributes_of(self, node: Node) -> Mapping[str, Any]:
         pairs = bound(self.index.nodes[node.handle], self.shared.bindings)
@@ -231,12 +236,6 @@ class OnnxGraph(Graph):
         known = declared(self.index.inputs[name])
         given = {} if self.scope else self.shared.options.input_shapes
         return TensorType(known.element_type, given.get(text(name), known.shape))
-
-    def _output(self, node: Node, number: int, name: str, constant: Constant | None) -> Value:
-        known = best_of(self.type_of(name), self.stored_type(name)) if name else UNKNOWN
-        if constant is not None:
-            known = TensorType(constant.element_type, constant.shape)
-        return self._value(name, known, node, number, constant)
 
     def _value(
         self,
