@@ -1,7 +1,7 @@
 """What has to hold for a rewrite: proven, unknown, violated, promised; on models as they are read."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,24 +21,16 @@ def elements(
     indices: Source,
     *,
     shape: tuple[int, ...] = (2, 3),
-    data: Source | None = None,
-    updates: Source | None = None,
-    axis: int = 1,
+    data: tuple[Any, ...] = (4, 5),
+    axis: int | None = 1,
     opset: str = "opset12",
     type: str = "f32",
     **attributes: str,
 ) -> str:
-    """Write a ScatterElementsUpdate of data [4, 5]."""
-    return one_scatter(
-        folder,
-        SEU,
-        opset,
-        data or given("data", type, (4, 5)),
-        indices,
-        updates or given("updates", type, shape),
-        held(axis, name="axis"),
-        attributes,
-    )
+    """Write a ScatterElementsUpdate; None is for an axis that is an input."""
+    sources = given("data", type, data), indices, given("updates", type, shape)
+    place = given("axis", "i64", ()) if axis is None else held(axis, name="axis")
+    return one_scatter(folder, SEU, opset, *sources, place, attributes)
 
 
 def tuples(
@@ -46,57 +38,21 @@ def tuples(
     indices: Source,
     *,
     updates: tuple[int, ...] = (3,),
-    data: tuple[int, ...] = (4, 5),
     type: str = "f32",
     opset: str = "opset15",
     **attributes: str,
 ) -> str:
-    """Write a ScatterNDUpdate."""
-    return one_scatter(
-        folder,
-        ND,
-        opset,
-        given("data", type, data),
-        indices,
-        given("updates", type, updates),
-        None,
-        attributes,
-    )
+    """Write a ScatterNDUpdate of data [4, 5]."""
+    sources = given("data", type, (4, 5)), indices, given("updates", type, updates)
+    return one_scatter(folder, ND, opset, *sources, None, attributes)
 
 
 def slices(
-    folder: Path,
-    indices: Source,
-    updates: tuple[int, ...],
-    *,
-    data: tuple[int, ...] = (4, 5),
-    axis: int = 0,
-    type: str = "f32",
+    folder: Path, indices: Source, updates: tuple[int, ...], *, data: tuple[int, ...] = (4, 5), axis: int = 0
 ) -> str:
     """Write a ScatterUpdate."""
-    sources = given("data", type, data), indices, given("updates", type, updates)
+    sources = given("data", "f32", data), indices, given("updates", "f32", updates)
     return one_scatter(folder, SU, "opset3", *sources, held(axis, name="axis"))
-
-
-def axes_given(
-    folder: Path,
-    indices: Source,
-    *,
-    shape: tuple[int, ...],
-    data: tuple[Any, ...] = (4, 5),
-    **attributes: str,
-) -> str:
-    """Write a ScatterElementsUpdate whose axis is an input."""
-    sources = given("data", "f32", data), indices, given("updates", "f32", shape)
-    return one_scatter(folder, SEU, "opset12", *sources, given("axis", "i64", ()), attributes)
-
-
-def along_first(
-    folder: Path, indices: Source, *, shape: tuple[int, ...], data: tuple[Any, ...], **attributes: str
-) -> str:
-    """Write a ScatterElementsUpdate on axis 0."""
-    sources = given("data", "f32", data), indices, given("updates", "f32", shape)
-    return one_scatter(folder, SEU, "opset12", *sources, held(0, name="axis"), attributes)
 
 
 def shared(folder: Path, type: str, data: Source, indices: Source, updates: Source, **attributes: str) -> str:
@@ -108,37 +64,27 @@ def shared(folder: Path, type: str, data: Source, indices: Source, updates: Sour
 
 @dataclass(frozen=True)
 class Case:
-    """A node, what it is to become, and what comes of it.
+    """A node that is converted to each of some targets.
 
-    Attributes:
-        make: writes the node.
-        given: what it is written with.
-        targets: to each of which it is converted.
-        expected: the assumptions; or the code of a refusal, and words of its message.
-        assume: promises.
-        types: the new nodes, if they are to be looked at.
-        has: types of which there is one, or none if it has a "-".
-        scatters: how many scatter nodes there are, if that matters.
-        keeps_negative: whether negative indices are kept.
+    It is `expected` to rest on these assumptions, or to be refused with a code and words of the message. Of
+    the new nodes may be told the types, a type that is or "-" is not there, and how many scatter nodes.
     """
 
     make: Callable[..., str]
     given: Sequence[Any]
-    targets: str
+    attributes: dict[str, Any]
+    to: str
     expected: str = ""
     assume: str = ""
     types: str = ""
     has: str = ""
     scatters: int = 0
     keeps_negative: bool = False
-    attributes: dict[str, Any] = field(default_factory=dict)
 
 
-def case(
-    make: Callable[..., str], *given: Any, to: str, expected: str = "", assume: str = "", types: str = "",
-    has: str = "", scatters: int = 0, keeps_negative: bool = False, **attributes: Any
-) -> Case:  # fmt: skip
-    return Case(make, given, to, expected, assume, types, has, scatters, keeps_negative, attributes)
+def case(make: Callable[..., str], *given: Any, **told: Any) -> Case:
+    own = {field.name: told.pop(field.name) for field in fields(Case) if field.name in told}
+    return Case(make, given, told, **own)
 
 
 def _repeated(ir: IrText, size: int = 3) -> Output:
@@ -183,7 +129,7 @@ SIGNS = {
     "kept, and never negative": case(elements, given("indices", "u8", (2, 3)), to=SEU3, keeps_negative=True),
     "a strict source": case(slices, ANY((3,)), (3, 5), to=ND3, types=f"Unsqueeze {ND}"),
     **{f"of {type}": case(elements, given("indices", type, (2, 3)), to=SEU3, types=SEU) for type in ("u8", "u16", "u32", "u64")},
-    **{f"of {type}, widened before a size is added": case(along_first, given("indices", type, (3, 2)), shape=(3, 2), data=(300, 2), to=SEU3, types=f"Convert {COUNTED}") for type in ("i8", "i16")},
+    **{f"of {type}, widened before a size is added": case(elements, given("indices", type, (3, 2)), shape=(3, 2), data=(300, 2), axis=0, to=SEU3, types=f"Convert {COUNTED}") for type in ("i8", "i16")},
 }  # fmt: skip
 
 UNIQUENESS = {
@@ -192,13 +138,13 @@ UNIQUENESS = {
     "others are promised": case(elements, FREE, to=SEU3, assume="equal-indices non-negative-indices", expected="CVT105:unique-indices", **SUM),
     "repeated": case(elements, held([[0, 1, 2], [4, 2, -1]]), to=SEU3, expected="CVT106:unique indices", **SUM),
     "repeated and promised": case(elements, held([[0, 1, 2], [4, 2, -1]]), to=SEU3, assume="unique-indices", expected="CVT106:unique indices", **SUM),
-    "more than positions": case(along_first, ANY((4,)), shape=(4,), data=(3,), to=ND3, expected="CVT106:4 indices for 3 positions", **SUM),
+    "more than positions": case(elements, ANY((4,)), shape=(4,), data=(3,), axis=0, to=ND3, expected="CVT106:4 indices for 3 positions", **SUM),
     "one index": case(elements, ANY((2, 1)), shape=(2, 1), to=SEU3, reduction="prod"),
     "one tuple": case(tuples, ANY((1, 2)), updates=(1,), to=ND3, reduction="max"),
     "a run of numbers": case(tuples, _counted, updates=(3, 5), to=ND3, reduction="sum"),
     # [-1, 3] is unique on 5 positions and repeats on 4.
-    **{f"from the end of {size}": case(along_first, held([-1, 3]), shape=(2,), data=(size,), to=ND3, expected=expected, **SUM) for size, expected in ((5, ""), (4, "CVT106:unique"), ("?", "CVT105:unique"), ("4..5", "CVT105:unique"))},
-    "on an unknown axis": case(axes_given, held([[0, 1], [0, 1]]), shape=(2, 2), to=ND3, expected="CVT105:unique", **SUM),
+    **{f"from the end of {size}": case(elements, held([-1, 3]), shape=(2,), data=(size,), axis=0, to=ND3, expected=expected, **SUM) for size, expected in ((5, ""), (4, "CVT106:unique"), ("?", "CVT105:unique"), ("4..5", "CVT105:unique"))},
+    "on an unknown axis": case(elements, held([[0, 1], [0, 1]]), shape=(2, 2), axis=None, to=ND3, expected="CVT105:unique", **SUM),
     **{f"{word}, {keeps}": case(elements, UNIQUE, to=f"{SEU3} {ND3} {ND15}", reduction=word, use_init_val=keeps) for word in ("sum", "prod", "min", "max", "mean") for keeps in ("true", "false")},
     **{f"tuples, {word}": case(tuples, TUPLES, to=f"{ND3} {SEU3} {SU3}", reduction=word) for word in ("sum", "sub", "prod", "min", "max")},
     **{f"unknown tuples, {word}": case(tuples, ANY((3, 2)), to=f"{ND3} {SEU3} {SU3}", expected="CVT105:unique-indices", reduction=word) for word in ("sum", "sub", "prod", "min", "max")},
@@ -209,17 +155,17 @@ EQUALITY = {
     "repeated and converted": case(elements, _repeated_and_converted, shape=(4, 3), to=SU3),
     "repeated along the axis": case(elements, partial(_repeated, size=5), shape=(4, 5), axis=0, to=SU3, expected="CVT105:equal indices:--assume equal-indices"),
     # Data may be longer when the model runs: then the new node is illegal there, and says so.
-    "an unknown dimension": case(elements, _repeated, shape=(4, 3), data=given("data", "f32", ("?", 5)), to=SU3, expected="full-indices"),
+    "an unknown dimension": case(elements, _repeated, shape=(4, 3), data=("?", 5), to=SU3, expected="full-indices"),
     "unknown": case(elements, ANY((4, 3)), shape=(4, 3), to=SU3, expected="CVT105:equal-indices"),
     "promised": case(elements, ANY((4, 3)), shape=(4, 3), to=SU3, assume="equal-indices", expected="equal-indices"),
     "promised, not unique": case(elements, ANY((4, 3)), shape=(4, 3), to=SU3, assume="equal-indices", expected="CVT105:unique-indices", reduction="sum"),
     "both promised": case(elements, ANY((4, 3)), shape=(4, 3), to=SU3, assume="equal-indices unique-indices", expected="equal-indices unique-indices", reduction="sum"),
     "constant": case(elements, held([[0, 2, -1]] * 4), shape=(4, 3), to=SU3),
     "constant, different": case(elements, held([[0, 2, 4]] * 3 + [[0, 2, 3]]), shape=(4, 3), to=SU3, expected="CVT106:indices differ along axis 0"),
-    "a column": case(along_first, ANY((3, 1)), shape=(3, 1), data=(4, 1), to=SU3),
+    "a column": case(elements, ANY((3, 1)), shape=(3, 1), data=(4, 1), axis=0, to=SU3),
     "not all of data": case(elements, held([[0, 2, 4]] * 2), to=SU3, expected="CVT106:reach 2 of 4 positions on axis 0"),
-    "an unknown axis may be the shorter one": case(axes_given, ANY((4, 3)), shape=(4, 3), to=SU3, assume="equal-indices", expected="equal-indices full-indices"),
-    "two shorter ones": case(axes_given, ANY((2, 3)), shape=(2, 3), to=SU3, assume="equal-indices", expected="CVT106:reach 2 of 4 positions on axis 0"),
+    "an unknown axis may be the shorter one": case(elements, ANY((4, 3)), shape=(4, 3), axis=None, to=SU3, assume="equal-indices", expected="equal-indices full-indices"),
+    "two shorter ones": case(elements, ANY((2, 3)), shape=(2, 3), axis=None, to=SU3, assume="equal-indices", expected="CVT106:reach 2 of 4 positions on axis 0"),
 }  # fmt: skip
 
 EDGES = {
@@ -275,7 +221,7 @@ GROUPS = {"signs": SIGNS, "unique": UNIQUENESS, "equal": EQUALITY, "edges": EDGE
 )
 def test_what_has_to_hold(row: Case, tmp_path: Path) -> None:
     path = row.make(tmp_path, *row.given, **row.attributes)
-    for target in row.targets.split():
+    for target in row.to.split():
         found = convert(path, target, assume=row.assume.split(), keep_negative_indices=row.keeps_negative)
         if row.expected.startswith("CVT"):
             code, *words = row.expected.split(":")
