@@ -14,7 +14,7 @@ from ir_scatter.inputs.model import make_feeds
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.reading import read
 from ir_scatter.validate import validate
-from tests.rules.ir_text import IrText, Output
+from tests.rules.ir_text import IrText
 
 DATA = (4, 5, 3)
 
@@ -28,16 +28,7 @@ def slices(
     node: str = "scatter",
     folder: Path | None = None,
 ) -> Path:
-    """Write an IR with one ScatterUpdate and return its path.
-
-    Args:
-        name: of the file.
-        indices: their shape.
-        axis: None for an input.
-        values: of the indices; None for an input.
-        node: the name of the layer.
-        folder: where it is written; the current one if none is given.
-    """
+    """Write an IR with one ScatterUpdate and return its path; without an axis or `values` those are inputs."""
     ir = IrText()
     data = ir.parameter("data", shape=DATA)
     at = ir.parameter("at", "i64", indices) if values is None else ir.const("at", "i64", values, indices)
@@ -53,7 +44,8 @@ def slices(
 def elements(version: str = "opset12", name: str = "model", **attributes: str) -> Path:
     """Write an IR with one ScatterElementsUpdate and return its path."""
     ir = IrText()
-    inputs = [*_elements_inputs(ir), ir.const("axis", "i64", 0, ())]
+    inputs = [ir.parameter("data", shape=(4, 5)), ir.parameter("at", "i64", (2, 5))]
+    inputs += [ir.parameter("rows", shape=(2, 5)), ir.const("axis", "i64", 0, ())]
     result = ir.add("scatter", "ScatterElementsUpdate", version, inputs, [("f32", (4, 5))], attributes)
     ir.add("result", "Result", "opset1", [result], [])
     return _written(ir, name, None)
@@ -80,28 +72,13 @@ def chain(name: str, nodes: Sequence[str]) -> Path:
     return _written(ir, name, None)
 
 
-def _elements_inputs(ir: IrText) -> list[Output]:
-    shape = (2, 5)
-    return [
-        ir.parameter("data", shape=(4, 5)),
-        ir.parameter("at", "i64", shape),
-        ir.parameter("rows", shape=shape),
-    ]
-
-
 def _written(ir: IrText, name: str, folder: Path | None) -> Path:
     path = Path(ir.write(folder or Path.cwd(), name))
     return path if folder else path.relative_to(Path.cwd())
 
 
 def onnx_model(text: str, name: str = "model", names: Sequence[str] = ()) -> Path:
-    """Write an ONNX model of this text and return its path.
-
-    Args:
-        text: as `onnx.parser` reads it.
-        name: of the file.
-        names: of its nodes, which the text cannot say.
-    """
+    """Write an ONNX model of this text, its nodes under these names, and return its path."""
     model = parser.parse_model(text)
     for node, label in zip(model.graph.node, names, strict=False):
         node.name = label
@@ -175,12 +152,7 @@ def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def external(path: Path, arrays: dict[str, tuple[str, npt.NDArray[Any]]]) -> Path:
-    """Give a model initializers in other files, and return its path.
-
-    Args:
-        path: of the model.
-        arrays: by name: the location of the file, and what it holds.
-    """
+    """Give a model initializers in other files, by name with their locations, and return its path."""
     model = onnx.load(str(path))
     for name, (location, array) in arrays.items():
         tensor = model.graph.initializer.add(name=name, data_type=onnx.TensorProto.FLOAT, dims=array.shape)

@@ -6,7 +6,7 @@ import pytest
 
 import ir_scatter
 from ir_scatter.convert import Conversion, convert
-from ir_scatter.core.errors import CannotWrite, NotEditable, UnreadableModel, UsageError
+from ir_scatter.core.errors import NotEditable, UsageError
 from ir_scatter.reading import read
 from tests.cli.scatter_models import (
     chain,
@@ -84,22 +84,6 @@ def test_the_same_call_gives_the_same_bytes() -> None:
         convert(source, "ScatterElementsUpdate").write(f"{name}.xml")
     assert Path("a.xml").read_bytes() == Path("b.xml").read_bytes()
     assert Path("a.bin").read_bytes() == Path("b.bin").read_bytes()
-
-
-def test_unreadable() -> None:
-    with pytest.raises(UnreadableModel):
-        convert("missing.xml")
-
-
-def test_a_folder_that_is_not_there() -> None:
-    found = convert(slices(), "ScatterNDUpdate")
-    with pytest.raises(CannotWrite, match="nowhere"):
-        found.write("nowhere/new.xml")
-
-
-def test_the_name_of_the_weights() -> None:
-    with pytest.raises(UsageError, match=r"new.bin is the name of the model's weights, expected another one"):
-        convert(slices(), "ScatterNDUpdate").write("new.bin")
 
 
 def test_another_encoding_is_not_edited() -> None:

@@ -20,16 +20,7 @@ from tests.rewrites.forms import indices_equal, opset_of, targets_differ
 
 @dataclass(frozen=True)
 class Refused:
-    """A refusal and all that it is about.
-
-    Attributes:
-        refusal: what was said.
-        site: the node as the file shows it.
-        rewrite: what was tried.
-        promises: what was promised.
-        arrays: an actual case of the node, by role.
-        axis: that of the case.
-    """
+    """A refusal of a node as the file shows it, and an actual case of the node: its arrays and its axis."""
 
     refusal: Refusal
     site: ScatterNode

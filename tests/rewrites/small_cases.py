@@ -27,14 +27,7 @@ SAMPLE = 3
 
 @dataclass(frozen=True, slots=True)
 class Small:
-    """Shapes that belong together.
-
-    Attributes:
-        data: of data.
-        indices: of indices, None where they are left out.
-        updates: of updates.
-        axis: as written, None where the operator has none.
-    """
+    """Shapes that belong together; no indices where they are left out, no axis if the operator has none."""
 
     data: Dims
     indices: Dims | None

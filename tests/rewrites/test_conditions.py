@@ -126,6 +126,8 @@ SIGNS = {
     "promises that nothing needs": case(elements, POSITIVE, to=SEU3, assume=EVERY),
     "a promise does not overrule the file": case(elements, NEGATIVE, to=SEU3, assume="non-negative-indices", types=COUNTED),
     "kept": case(elements, FREE, to=SEU3, keeps_negative=True, expected="negative-indices-kept", types=SEU),
+    "kept as tuples": case(elements, NEGATIVE, to=ND3, keeps_negative=True, expected="negative-indices-kept"),
+    "kept as slices": case(elements, held([[-1, 0]] * 4), shape=(4, 2), to=SU3, keeps_negative=True, expected="negative-indices-kept"),
     "kept, and never negative": case(elements, given("indices", "u8", (2, 3)), to=SEU3, keeps_negative=True),
     "a strict source": case(slices, ANY((3,)), (3, 5), to=ND3, types=f"Unsqueeze {ND}"),
     **{f"of {type}": case(elements, given("indices", type, (2, 3)), to=SEU3, types=SEU) for type in ("u8", "u16", "u32", "u64")},

@@ -138,15 +138,6 @@ def test_a_wrong_form_of_a_large_node_is_found(tmp_path: Path, monkeypatch: pyte
     assert (refused.code, "elements differ" in refused.message) == ("CVT109", True)
 
 
-@pytest.mark.parametrize("target", ["ScatterNDUpdate-3", "ScatterElementsUpdate-3", "ScatterUpdate"])
-def test_negative_indices_are_kept_on_request(target: str, tmp_path: Path) -> None:
-    path = elements(tmp_path, np.array([-1, 0]))
-    found = convert(path, target, keep_negative_indices=True)
-    only(found)
-    assert found.converted[0].assumptions == ("negative-indices-kept",)
-    assert convert(path, target).converted[0].is_safe
-
-
 @pytest.mark.parametrize("reduction", ["sum", "prod", "min", "max", "mean"])
 @pytest.mark.parametrize("indices", [[0, 0], [3, -1, 1], [2, 1]])
 def test_targets_are_cleared_once(reduction: str, indices: list[int], tmp_path: Path) -> None:

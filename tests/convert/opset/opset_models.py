@@ -32,17 +32,9 @@ Array = npt.NDArray[Any]
 class Case:
     """One node at one opset, and what to feed it.
 
-    Attributes:
-        name: for the report.
-        opset: where it is.
-        node: its operator.
-        fed: the inputs that are inputs of the model.
-        attributes: of the node.
-        constants: the inputs behind them, which are initializers; None for one that is left out.
-        outputs: how many there are.
-        knows_shapes: whether the model says the shapes of its inputs.
-        ranks: whether it says their ranks.
-        output_types: types of the outputs; those of the first input if there are none.
+    Behind the inputs that are `fed` come initializers, None for an input that is left out. The model may not
+    tell the shapes of its inputs, or not even their ranks. Outputs are of the type of the first input if no
+    other is told.
     """
 
     name: str

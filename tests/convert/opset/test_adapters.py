@@ -59,38 +59,31 @@ PAD = [
 ]
 
 
-def upsampling(name: str, mode: str, *scales: float) -> Case:
-    return Case(
-        name, 9, "Upsample", (numbers(1, 2, 4, 5),), {"mode": mode}, (np.array([1, 1, *scales], np.float32),)
-    )
+def scaled(node: str, name: str, mode: str, *scales: float) -> Case:
+    opset, data = (9, numbers(1, 2, 4, 5)) if node == "Upsample" else (10, numbers(1, 2, 7, 9))
+    return Case(name, opset, node, (data,), {"mode": mode}, (np.array([1, 1, *scales], np.float32),))
 
 
 UPSAMPLE = [
-    upsampling("nearest", "nearest", 2, 3),
-    upsampling("nearest by fractions", "nearest", 1.5, 2.3),
-    upsampling("nearest by hardly anything", "nearest", 1.01, 1.0),
-    upsampling("linear", "linear", 2, 3),
-    upsampling("linear by fractions", "linear", 1.7, 2.4),
+    scaled("Upsample", "nearest", "nearest", 2, 3),
+    scaled("Upsample", "nearest by fractions", "nearest", 1.5, 2.3),
+    scaled("Upsample", "nearest by hardly anything", "nearest", 1.01, 1.0),
+    scaled("Upsample", "linear", "linear", 2, 3),
+    scaled("Upsample", "linear by fractions", "linear", 1.7, 2.4),
     Case("scales that are fed", 9, "Upsample", (numbers(1, 1, 3, 3), np.array([1, 1, 2, 1.5], np.float32))),
     Case("attribute", 7, "Upsample", (numbers(1, 1, 3, 3),), {"scales": [1.0, 1.0, 2.0, 2.0]}),
 ]
 
 
-def resizing(name: str, mode: str, *scales: float) -> Case:
-    return Case(
-        name, 10, "Resize", (numbers(1, 2, 7, 9),), {"mode": mode}, (np.array([1, 1, *scales], np.float32),)
-    )
-
-
 NOTHING = np.zeros(0, np.float32)
 RESIZE = [
-    resizing("nearest", "nearest", 2, 1.4),
-    resizing("nearest smaller", "nearest", 0.6, 0.35),
-    resizing("nearest halves", "nearest", 0.5, 0.5),
-    resizing("nearest smaller in one dimension", "nearest", 1, 0.3),
-    resizing("linear", "linear", 2.5, 1.3),
-    resizing("linear smaller", "linear", 0.6, 0.9),
-    resizing("linear both ways", "linear", 0.5, 2),
+    scaled("Resize", "nearest", "nearest", 2, 1.4),
+    scaled("Resize", "nearest smaller", "nearest", 0.6, 0.35),
+    scaled("Resize", "nearest halves", "nearest", 0.5, 0.5),
+    scaled("Resize", "nearest smaller in one dimension", "nearest", 1, 0.3),
+    scaled("Resize", "linear", "linear", 2.5, 1.3),
+    scaled("Resize", "linear smaller", "linear", 0.6, 0.9),
+    scaled("Resize", "linear both ways", "linear", 0.5, 2),
     Case("sizes", 11, "Resize", (numbers(1, 1, 4, 4),), {}, (NOTHING, NOTHING, np.array([1, 1, 6, 3]))),
     Case("scales of 11", 11, "Resize", (numbers(1, 1, 4, 4),), {"mode": "cubic"}, (NOTHING, np.array([1, 1, 2, 2], np.float32))),
 ]  # fmt: skip

@@ -260,6 +260,8 @@ def test_the_lowest_opset() -> None:
     assert lowest_opset(model, 9) == 9
     assert lowest_opset(model, 7) == 9
     assert lowest_opset(read(parsed(FUNCTIONS)), 11) == 13
+    masked = read(parsed(_ARITHMETIC.replace("a = Relu (x)", "a, m = Dropout (x) n = Not (m)")))
+    assert (lowest_opset(masked, 9), lowest_opset(masked, 10)) == (9, None)
 
 
 @pytest.mark.parametrize("opset", [6, NEWEST_OPSET + 1, 0, -3])
@@ -397,9 +399,3 @@ def test_the_version_of_the_file_format_stays(version: int) -> None:
     proto = moved(parsed(text), 21)
     assert proto.ir_version == version
     checker.check_model(proto, full_check=True)
-
-
-def test_no_opset_is_low_enough_for_a_mask_that_is_read() -> None:
-    text = _ARITHMETIC.replace("a = Relu (x)", "a, m = Dropout (x) n = Not (m)")
-    assert lowest_opset(read(parsed(text)), 9) == 9
-    assert lowest_opset(read(parsed(text)), 10) is None
