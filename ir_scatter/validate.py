@@ -44,11 +44,9 @@ def validate(
         UsageError: a code of `select` or `ignore` begins no rule's code.
     """
     check_codes([*select, *ignore])
-    wanted = tuple(select) or ("",)
     ignored = (*ignore, _STORED) if shapes_given else tuple(ignore)
-    rules = [
-        rule for rule in all_rules() if rule.code.startswith(wanted) and not rule.code.startswith(ignored)
-    ]
+    selected = [rule for rule in all_rules() if rule.code.startswith(tuple(select) or "")]
+    rules = [rule for rule in selected if not rule.code.startswith(ignored)]
     codes = {rule.code for rule in rules}
     with collector_paused():
         found = [_from_defect(defect) for defect in model.defects]
