@@ -1,18 +1,12 @@
-"""From the paths that a user names to the files that are read, and that none of them is written over."""
+"""From the paths that a user names to the files that are read."""
 
 import glob
 import os
-import re
-import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
-
-from ir_scatter.core.errors import UsageError
 
 SUFFIXES = (".xml", ".onnx")
 STANDARD_INPUT = "-"
@@ -78,54 +72,3 @@ def _search(folder: str) -> Iterator[str]:
             path = os.path.join(root, name)
             if name.lower().endswith(SUFFIXES) and os.path.isfile(path):
                 yield path
-
-
-def demand_apart_from(outputs: Mapping[str, str | None], read: Iterable[tuple[str, str]]) -> None:
-    """Demand that no file that is to be written is one that is read, however it is spelled.
-
-    Args:
-        outputs: files to be written, by the option that names them.
-        read: files that are read, and what each is; asked for only if there is something to write.
-
-    Raises:
-        UsageError: one is, or two options name one file.
-    """
-    wanted = {option: (path, _identities(path)) for option, path in outputs.items() if path is not None}
-    for (option, (path, one)), (other, (_, two)) in combinations(wanted.items(), 2):
-        if one & two:
-            raise UsageError(f"{other}: {path} is what {option} names, expected another file")
-    for file, whose in read if wanted else ():
-        for option, (path, identities) in wanted.items():
-            if identities & _identities(file):
-                raise UsageError(f"{option}: {path} is {whose}, expected another file")
-
-
-def demand_apart_from_folder(
-    option: str, folder: str | None, names: str, above: slice, read: Iterable[tuple[str, str]]
-) -> None:
-    """Demand the same of files that are written into a folder.
-
-    Args:
-        option: the one that names the folder.
-        folder: None if nothing is to be written.
-        names: a regular expression for the names of the files.
-        above: which of the folders around a file may be the one that is named.
-        read: files that are read, and what each is.
-
-    Raises:
-        UsageError: a file is read that would be written over.
-    """
-    for file, whose in read if folder else ():
-        path = Path(os.path.realpath(file))
-        if Path(os.path.realpath(folder or "")) in [*path.parents][above] and re.fullmatch(names, path.name):
-            raise UsageError(f"{option}: {path.name} in {folder} is {whose}, expected another folder")
-
-
-def _identities(path: str) -> set[tuple[int, int] | str]:
-    """What a file is known by: its place and, of a regular file, its number."""
-    found: set[tuple[int, int] | str] = {os.path.realpath(path)}
-    with suppress(OSError, ValueError):
-        status = os.stat(path)
-        if stat.S_ISREG(status.st_mode):
-            found.add((status.st_dev, status.st_ino))
-    return found

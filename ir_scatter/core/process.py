@@ -53,8 +53,8 @@ _NUMBERS = count()
 _OF_THE_PARENT: "list[_Process]" = []
 """What a fork got from its parent and must neither use nor clean up."""
 
-_Message: TypeAlias = tuple[bytes, str, list[int]]
-"""A pickle, the file of its arrays, and where in that each begins."""
+_Message: TypeAlias = tuple[bytes, str, list[tuple[int, int]]]
+"""A pickle, the file of its arrays, and where in that each begins and ends."""
 
 _Messages: TypeAlias = "SimpleQueue[_Message | None]"
 
@@ -331,61 +331,53 @@ def _words(error: BaseException) -> str:
 class _Pickler(pickle.Pickler):
     """Leaves the bytes of arrays to others: in C order, and of NumPy's own dtype when they are read."""
 
-    def __init__(self, stream: io.BytesIO) -> None:
-        super().__init__(stream, 5)
-        self.arrays: list[Array] = []
-
-    def persistent_id(self, value: Any) -> tuple[int, str, tuple[int, ...]] | None:
-        if type(value).__name__ != "ndarray":
-            return None
-        row = from_dtype(value.dtype)
+    def reducer_override(self, value: Any) -> Any:
+        row = from_dtype(value.dtype) if type(value).__name__ == "ndarray" else None
         own = None if row is None or row.kind == "string" else dtype(row)
         if row is None or own is None:
-            return None
-        self.arrays.append(value.astype(own, order="C", copy=False).reshape(-1).view("u1"))
-        return len(self.arrays) - 1, row.name, value.shape
+            return NotImplemented
+        flat = value.astype(own, order="C", copy=False).reshape(-1).view("u1")
+        return _array, (row.name, value.shape, pickle.PickleBuffer(flat))
+
+
+def _array(name: str, shape: tuple[int, ...], data: Any) -> "Array":
+    import numpy
+
+    return numpy.ndarray(shape, dtype(ELEMENT_TYPES[name]), data)
 
 
 def _packed(value: Any, folder: str) -> _Message:
     """Return a message, whose arrays are written to a folder."""
-    stream = io.BytesIO()
-    pickler = _Pickler(stream)
-    pickler.dump(value)
-    if not pickler.arrays:
+    stream, arrays = io.BytesIO(), list[pickle.PickleBuffer]()
+    _Pickler(stream, 5, buffer_callback=arrays.append).dump(value)
+    if not arrays:
         return stream.getvalue(), "", []
-    path, begins = os.path.join(folder, f"arrays_{os.getpid()}_{next(_NUMBERS)}"), []
+    path, places = os.path.join(folder, f"arrays_{os.getpid()}_{next(_NUMBERS)}"), []
     try:
         with open(path, "wb") as file:
-            for array in pickler.arrays:
+            for array in arrays:
                 file.seek(-file.tell() % _ALIGNMENT, os.SEEK_CUR)
-                begins.append(file.tell())
-                file.write(array.data)
+                begin = file.tell()
+                places.append((begin, begin + file.write(array)))
             file.truncate()
     except OSError:
         with contextlib.suppress(OSError):
             os.unlink(path)
         raise
-    return stream.getvalue(), path, begins
+    return stream.getvalue(), path, places
 
 
 def _unpacked(message: _Message) -> Any:
     """Return what was packed; arrays can be written to, which changes no file."""
-    data, path, begins = message
-    unpickler = pickle.Unpickler(io.BytesIO(data))
-    if path:
-        import numpy
+    data, path, places = message
+    if not path:
+        return pickle.loads(data)
+    import numpy
 
-        size = os.path.getsize(path)
-        whole = numpy.memmap(path, "u1", "c").view(numpy.ndarray) if size else bytearray()
-        with contextlib.suppress(OSError):  # a system that cannot remove what is mapped: later, the folder
-            os.unlink(path)
-
-        def load(told: tuple[int, str, tuple[int, ...]]) -> Any:
-            number, name, shape = told
-            return numpy.ndarray(shape, dtype(ELEMENT_TYPES[name]), whole, begins[number])
-
-        unpickler.persistent_load = load  # type: ignore[method-assign]
-    return unpickler.load()
+    whole = numpy.memmap(path, "u1", "c").view(numpy.ndarray) if os.path.getsize(path) else bytearray()
+    with contextlib.suppress(OSError):  # a system that cannot remove what is mapped: later, the folder
+        os.unlink(path)
+    return pickle.loads(data, buffers=[whole[begin:end] for begin, end in places])
 
 
 def _forward(file: IO[bytes], messages: _Messages) -> None:

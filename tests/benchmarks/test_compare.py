@@ -105,7 +105,7 @@ def test_a_thousand_taps(benchmark: Any, tmp_path: Path, monkeypatch: pytest.Mon
         assert all(one.measure.verdict is Verdict.EQUAL for one in found.comparisons)
 
     rounds = [(seconds(plain), seconds(ours)) for _ in range(ROUNDS)]
-    runner_starts = runner.child.starts  # type: ignore[attr-defined]
+    runner_starts = runner.child.starts
     runner.close()
     whole = sum(ours for _, ours in rounds)
     ratio = median(ours / plain for plain, ours in rounds)

@@ -58,7 +58,7 @@ def run(
     """Compare a model; skip the test where a runner is missing."""
     made = [runners.find(name) for name in names]
     for runner in made:
-        missing = runner.problem() if hasattr(runner, "problem") else ""
+        missing = runner.problem()
         if missing:
             pytest.skip(f"{runner.name}: {missing}")
     try:

@@ -42,6 +42,8 @@ class Planted(Runner):
         asked: the feeds of all runs.
     """
 
+    install = ""
+
     def __init__(
         self,
         name: str = "planted",
@@ -56,7 +58,7 @@ class Planted(Runner):
     ) -> None:
         self.name, self.order, self.sums = name, order, sums
         self.node, self.tap, self.output, self.ending, self.silent = node, tap, output, ending, silent
-        self.message, self.facts, self.problem = "as it was told", tuple[NodeFacts, ...](), ""
+        self.message, self.facts, self.no_taps = "as it was told", tuple[NodeFacts, ...](), ""
         self.asked, self.closed = list[Mapping[str, Array]](), 0
         self._runs = Counter[bool]()
         self._programs: dict[str, tuple[Program, dict[Tap, Any]]] = {}
@@ -111,8 +113,8 @@ class Planted(Runner):
             if (told := self.output(name, array, bool(taps), number)) is not None
         }
         tapped = [
-            Tapped(tap, problem=self.problem)
-            if self.problem
+            Tapped(tap, problem=self.no_taps)
+            if self.no_taps
             else Tapped(tap, tuple(watched.seen.get(nodes[tap].node.scope, ())))
             for tap in taps
             if tap.scope not in self.silent
@@ -138,7 +140,7 @@ class FakeRunner(Planted):
     ) -> None:
         self.changes, self.tapped_change = changes or (np.copy,), tapped_change
         super().__init__(name, output=self._output, tap=self._tap, ending=lambda *_: ending)
-        self.message, self.problem, self.facts = message, problem, tuple(facts)
+        self.message, self.no_taps, self.facts = message, problem, tuple(facts)
 
     def run(self, *arguments: Any, **named: Any) -> Outcome:
         self._runs.clear()

@@ -19,7 +19,6 @@ from ir_scatter.core.errors import BadFeed
 from ir_scatter.inputs.model import make_feeds
 from ir_scatter.report import comparison_json, comparison_text
 from ir_scatter.runners.base import Outcome, Runner, Status
-from ir_scatter.runners.child_runner import ChildRunner
 from tests.cli.conftest import Cli, cli, elsewhere
 from tests.compare.planted import FakeRunner
 from tests.rules.ir_text import IrText, Output
@@ -163,7 +162,6 @@ def test_a_complaint_of_a_runner_is_its_own(tmp_path: Path) -> None:
 def test_a_process_that_died_and_was_started_again_is_remarked_on(tmp_path: Path) -> None:
     path = write_version_10(tmp_path, "f32")
     runner = runners.find("CPU")
-    assert isinstance(runner, ChildRunner)
     assert runner.availability().is_available
     process = runner.child.process_id
     assert process is not None

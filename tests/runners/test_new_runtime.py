@@ -10,11 +10,10 @@ from ir_scatter import runners
 from ir_scatter.runners.base import Status
 
 RUNNER = """
-from ir_scatter.runners.base import Family
-from ir_scatter.runners.child_runner import ChildRunner
+from ir_scatter.runners.base import Family, Runner
 
 
-class Doubling(ChildRunner):
+class Doubling(Runner):
     name = "doubling"
     module = "ir_scatter.runners.doubling.child"
     packages = ()

@@ -26,45 +26,24 @@ from ir_scatter.runners.gpu_on_cpu.layer import build_layer
 NAME = "GPU plugin on the CPU OpenCL runtime"
 """What reports call the device: never "GPU"."""
 
-_OWN = (
-    f"This is OpenVINO's {NAME}, not a GPU. The host code and the kernels are the plugin's own: a wrong "
-    "index, a skipped copy, a refused type or a lost reduction seen here is the plugin's."
-)
-_LOCKSTEP = (
-    "Kernels that count on work-items running in step, which OpenCL does not promise, compute garbage here: "
-    "a transposition of [a, b, c] to [a, c, b] does. No kernel of a scatter operator does."
-)
-_REST = (
-    "Races, the order of memory accesses, NaN in minimum and maximum, and floating-point numbers beyond the "
-    "range of the integer type they become follow the CPU. An access out of bounds may end the process.",
-    "Times measured here say nothing about a GPU.",
-)
-
 FIDELITY = (
-    _OWN,
+    f"This is OpenVINO's {NAME}, not a GPU. The host code and the kernels are the plugin's own: a wrong "
+    "index, a skipped copy, a refused type or a lost reduction seen here is the plugin's.",
     "The plugin is told of a device without subgroups, of which this runtime makes others than a GPU: matrix "
     "multiplication, convolution and softmax run reference kernels of the plugin, not those that a GPU runs, "
     "and what has no such kernel is refused. The kernels of scatter operators use no subgroups and are the "
     "same.",
-    _LOCKSTEP,
-    *_REST,
+    "Kernels that count on work-items running in step, which OpenCL does not promise, compute garbage here: "
+    "a transposition of [a, b, c] to [a, c, b] does. No kernel of a scatter operator does.",
+    "Races, the order of memory accesses, NaN in minimum and maximum, and floating-point numbers beyond the "
+    "range of the integer type they become follow the CPU. An access out of bounds may end the process.",
+    "Times measured here say nothing about a GPU.",
 )
 """Sentences for every report that has a result of this runner."""
-
-FIDELITY_WITH_SUBGROUPS = (
-    _OWN,
-    "The plugin uses its kernels for subgroups, of which this runtime makes others than a GPU: matrix "
-    "multiplication and convolution give mostly zeros, and what comes from them means nothing. The kernels "
-    "of scatter operators use no subgroups: their nodes are still worth comparing, each on its own inputs.",
-    _LOCKSTEP,
-    *_REST,
-)
-"""The same for a process that was started with `environment(subgroups=True)`."""
 
 _SUFFIX = " (iGPU)"
 _SYSTEM, _MACHINE = "Linux", "x86_64"
 _LAYERS = "OPENCL_LAYERS"
-_SUBGROUPS = "IR_SCATTER_SUBGROUPS"
 
 MODELS_PER_PROCESS = 200
 """After how many compiled models a child process should be replaced: each leaves some 3 MB behind."""
@@ -100,13 +79,8 @@ def problem() -> str | None:
     return None
 
 
-def environment(*, subgroups: bool = False) -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return the environment variables that a child process must be started with, beside our own.
-
-    Args:
-        subgroups: let the plugin use its kernels for subgroups. It takes some models then that it
-            refuses without ("Could not find a suitable kernel", NonZero), but matrix multiplication and
-            convolution give mostly zeros: `FIDELITY_WITH_SUBGROUPS`.
 
     Raises:
         UsageError: it cannot run here; `problem` says the same.
@@ -124,7 +98,6 @@ def environment(*, subgroups: bool = False) -> dict[str, str]:
     runtime = find_libraries()[_RUNTIME]
     layer = build_layer()
     return {
-        _SUBGROUPS: "1" if subgroups else "",
         _LAYERS: str(layer),
         "OCL_ICD_FILENAMES": str(runtime),
         # Where drivers and further layers are registered: a folder that has none, whatever this machine has.

@@ -8,7 +8,6 @@
  */
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -47,14 +46,10 @@ static int32_t reply(const void *value, size_t size, size_t room, void *answer, 
 
 /*
  * This runtime forms subgroups along the first dimension only, the plugin's kernels along any. Without these
- * extensions the plugin takes its kernels that do without: slower ones, with the right values. The few models
- * for which it has no other kernels are worth a second try with IR_SCATTER_SUBGROUPS.
+ * extensions the plugin takes its kernels that do without: slower ones, with the right values.
  */
 static void hide_subgroups(char *extensions) {
     static const char prefix[] = "cl_intel_subgroups";
-    const char *wanted = getenv("IR_SCATTER_SUBGROUPS");
-    if (wanted && *wanted)
-        return;
     for (char *found = extensions; (found = strstr(found, prefix));)
         memset(found, ' ', strcspn(found, " "));
 }

@@ -1,11 +1,10 @@
 """Runners of ONNX models: onnxruntime, and the reference evaluator of the package onnx."""
 
 from ir_scatter.formats.base import ONNX_FORMAT
-from ir_scatter.runners.base import Family
-from ir_scatter.runners.child_runner import ChildRunner
+from ir_scatter.runners.base import Family, Runner
 
 
-class OnnxRuntimeRunner(ChildRunner):
+class OnnxRuntimeRunner(Runner):
     """onnxruntime on the processor, with its graph optimizations as they are by default."""
 
     name = "onnxruntime"
@@ -15,7 +14,7 @@ class OnnxRuntimeRunner(ChildRunner):
     formats = (ONNX_FORMAT,)
 
 
-class OnnxReferenceRunner(ChildRunner):
+class OnnxReferenceRunner(Runner):
     """`onnx.reference.ReferenceEvaluator` as it is."""
 
     name = "onnx-reference"

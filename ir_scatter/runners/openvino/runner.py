@@ -3,7 +3,6 @@
 import re
 
 from ir_scatter.runners.base import Family, Runner
-from ir_scatter.runners.child_runner import ChildRunner
 
 PREFIX = "openvino:"
 
@@ -18,14 +17,13 @@ _REMEDIES = {
 }
 
 
-class OpenVinoRunner(ChildRunner):
+class OpenVinoRunner(Runner):
     """A device of OpenVINO."""
 
     module = "ir_scatter.runners.openvino.child"
     packages: tuple[str, ...] = ("openvino",)
     install = "pip install openvino"
     has_precision = True
-    can_prepare = True
 
     def __init__(self, device: str, name: str = "") -> None:
         self.device = device
@@ -37,7 +35,7 @@ class OpenVinoRunner(ChildRunner):
         return "; ".join(remedy for word, remedy in _REMEDIES.items() if word in self.device)
 
 
-class FoldRunner(ChildRunner):
+class FoldRunner(Runner):
     """The second implementation of OpenVINO's operators: the pass ConstantFolding, fed with constants."""
 
     name = f"{PREFIX}fold"
