@@ -168,7 +168,7 @@ def opset_number(node: Node) -> int | None:
 
 
 def _shape_source(value: Value) -> Value | None:
-    """Return the input of a value's producer that has the same shape as the value, if one has.
+    """Return the input of a value's producer that has the shape of the value, if one has.
 
     A shape that is stored whole is believed, but not that of a scatter node, whose documents say what it is.
     """

@@ -22,12 +22,9 @@ _TYPES = frozenset(type for _, type in _FAMILIES)
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What the table says of a type in an opset.
+    """What the table says of a type in an opset: the row, and every row of the type, oldest first.
 
-    Attributes:
-        spec: the row that applies, None if the opset does not contain the operator.
-        family: every row of the type, oldest first.
-        is_known_opset: False if the opset is a word or a number that never existed.
+    A word or a number that never existed is no known opset.
     """
 
     type: str

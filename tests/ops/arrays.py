@@ -1,8 +1,11 @@
-"""Arrays that tests write often."""
+"""Arrays that tests write often, and the kernels of general operators on them."""
 
 from typing import Any
 
 import numpy as np
+
+from ir_scatter.ops.general import find_computed
+from ir_scatter.ops.general_kernels import compute
 
 SIGNS = np.array([-7, 7, -7, 7, -8, 5], np.int32)
 DIVISORS = np.array([2, -2, -2, 2, 3, 5], np.int32)
@@ -28,3 +31,19 @@ def i64(*numbers: int) -> Any:
 
 def count(*shape: int, dtype: Any = np.int32) -> Any:
     return np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+
+
+def run(
+    domain: str,
+    type: str,
+    *inputs: Any,
+    opset: int | None = 18,
+    outputs: int = 1,
+    limit: int | None = None,
+    **attributes: Any,
+) -> tuple[Any, ...]:
+    """Compute a general operator; None stands for an input that is left out."""
+    op = find_computed(domain, type)
+    assert op is not None
+    arrays = [None if value is None else np.asarray(value) for value in inputs]
+    return compute(op, domain, arrays, attributes, opset=opset, output_count=outputs, element_limit=limit)

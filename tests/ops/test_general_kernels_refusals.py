@@ -1,6 +1,7 @@
 """What general operators refuse: illegal, undefined and oversized cases, whatever they are given."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -12,30 +13,12 @@ from hypothesis import strategies as st
 from ir_scatter.ops.general import ROWS, GeneralOp, find
 from ir_scatter.ops.general_kernels import UnsupportedCase, compute
 from tests.ops.arrays import count, f32, i32, i64, typed
+from tests.ops.arrays import run as computed
 
 LIMIT = 1000
 
 
-def run(
-    domain: str,
-    type: str,
-    *inputs: Any,
-    opset: int | None = 16,
-    outputs: int = 1,
-    **attributes: Any,
-) -> tuple[Any, ...]:
-    op = find(domain, type)
-    assert op is not None
-    arrays = [None if value is None else np.asarray(value) for value in inputs]
-    return compute(
-        op,
-        domain,
-        arrays,
-        attributes,
-        opset=opset,
-        output_count=outputs,
-        element_limit=LIMIT,
-    )
+run = partial(computed, limit=LIMIT)
 
 
 OPENVINO_CASES: list[tuple[str, Sequence[Any], Mapping[str, str]]] = [

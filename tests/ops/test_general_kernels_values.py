@@ -13,20 +13,15 @@ from hypothesis import strategies as st
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.ops.general import find
 from ir_scatter.ops.general_kernels import compute
+from tests.ops.arrays import count
+from tests.ops.arrays import run as computed
 
 SHAPES = st.lists(st.integers(0, 4), min_size=1, max_size=3).map(tuple)
 QUICK = settings(max_examples=60, deadline=None)
 
 
-def run(domain: str, type: str, *inputs: Any, opset: Any = 18, **attributes: Any) -> Any:
-    op = find(domain, type)
-    assert op is not None
-    arrays = [None if value is None else np.asarray(value) for value in inputs]
-    return compute(op, domain, arrays, attributes, opset=opset)[0]
-
-
-def count(*shape: int, dtype: Any = np.int64) -> Any:
-    return np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+def run(*arguments: Any, **attributes: Any) -> Any:
+    return computed(*arguments, **attributes)[0]
 
 
 def places(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -41,39 +36,6 @@ def test_reads_shapes_without_elements() -> None:
         assert op.reads_shapes_only
         (found,) = compute(op, domain, [view], {}, opset=18, element_limit=2)
         assert np.array_equal(found, 2**40 if type == "Size" else [2**20, 2**20])
-
-
-@pytest.mark.onnxruntime
-@pytest.mark.parametrize("saturate", [0, 1])
-@pytest.mark.parametrize("name", ["f8e4m3", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz"])
-def test_casts_to_types_of_8_bits_as_onnx_does(name: str, saturate: int) -> None:
-    numbers = np.array([0, 2.5, -0.3, 447, 460, 470, -6e4, 1e9, -np.inf, np.nan], np.float32)
-    found = run("", "Cast", numbers, to=ELEMENT_TYPES[name].onnx_number, saturate=saturate, opset=19)
-    assert found.dtype.name == ELEMENT_TYPES[name].dtype_name
-    assert np.array_equal(
-        found.astype(np.float32), _cast_by_onnxruntime(numbers, name, saturate), equal_nan=True
-    )
-
-
-def _cast_by_onnxruntime(numbers: Any, name: str, saturate: int) -> Any:
-    from onnx import TensorProto, helper
-
-    onnxruntime = pytest.importorskip("onnxruntime")
-    number = ELEMENT_TYPES[name].onnx_number
-    nodes = [
-        helper.make_node("Cast", ["x"], ["y"], to=number, saturate=saturate),
-        helper.make_node("Cast", ["y"], ["z"], to=TensorProto.FLOAT),
-    ]
-    ends = [helper.make_tensor_value_info(end, TensorProto.FLOAT, numbers.shape) for end in "xz"]
-    graph = helper.make_graph(nodes, "casts", ends[:1], ends[1:])
-    opsets = [helper.make_opsetid("", 19)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return session.run(None, {"x": numbers})[0]
 
 
 @pytest.mark.parametrize(

@@ -46,12 +46,12 @@ def compute(
         domain: "openvino", or that of an ONNX operator set.
         inputs: in the order of the document; None for an optional one that was left out.
         attributes: as written; text in an IR, Python values in ONNX, an array for a tensor.
-        opset: the opset that the node belongs to, None if it is not known.
-        output_count: how many outputs the node has; 0 if that is not known.
-        element_limit: the most elements that one output may have; None without a limit.
+        opset: None if it is not known.
+        output_count: 0 if it is not known.
+        element_limit: the most elements that one output may have.
 
     Raises:
-        UnsupportedCase: if the case is illegal, undefined, unknown or larger than the limit.
+        UnsupportedCase: the case is illegal, undefined, unknown or larger than the limit.
     """
     try:
         with np.errstate(all="ignore"):

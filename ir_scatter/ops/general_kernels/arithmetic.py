@@ -89,9 +89,25 @@ def divide(case: Case) -> Array:
     return _combined(case, _floor_divide if rounds_down else _truncate_divide, case.arrays(2))
 
 
-def _floor_divide(left: Array, right: Array) -> Array:
-    _refuse_zero(left, right)
-    return np.asarray((np.divide if kind(left) == "float" else np.floor_divide)(left, right))
+def _dividing(function: Callable[[Array, Array], Any]) -> Callable[[Array, Array], Array]:
+    """Refuse to divide whole numbers by zero; where there is nothing to divide, nothing is divided by it."""
+
+    def divided(left: Array, right: Array) -> Array:
+        is_divided = 0 not in np.broadcast_shapes(left.shape, right.shape)
+        if kind(left) != "float" and is_divided and not right.all():
+            raise UnsupportedCase("a whole number is divided by 0")
+        return np.asarray(function(left, right))
+
+    return divided
+
+
+truncate_mod = _dividing(np.fmod)
+_floor_mod = _dividing(np.remainder)
+
+
+@_dividing
+def _floor_divide(left: Array, right: Array) -> Any:
+    return np.divide(left, right) if kind(left) == "float" else np.floor_divide(left, right)
 
 
 def _truncate_divide(left: Array, right: Array) -> Array:
@@ -107,24 +123,6 @@ def modulo(case: Case) -> Array:
     if case.is_onnx and not truncates and kind(case.array(0)) == "float" and not case.is_since(28):
         raise UnsupportedCase("fmod is 0, expected 1 for floating-point numbers")
     return _combined(case, truncate_mod if truncates else _floor_mod, case.arrays(2))
-
-
-def truncate_mod(left: Array, right: Array) -> Array:
-    """Return remainders with the sign of the dividend."""
-    _refuse_zero(left, right)
-    return np.asarray(np.fmod(left, right))
-
-
-def _floor_mod(left: Array, right: Array) -> Array:
-    _refuse_zero(left, right)
-    return np.asarray(np.remainder(left, right))
-
-
-def _refuse_zero(dividend: Array, divisor: Array) -> None:
-    """Refuse to divide whole numbers by zero; where there is nothing to divide, nothing is divided by it."""
-    is_divided = 0 not in np.broadcast_shapes(dividend.shape, divisor.shape)
-    if kind(dividend) != "float" and is_divided and not divisor.all():
-        raise UnsupportedCase("a whole number is divided by 0")
 
 
 def power(case: Case) -> Array:
