@@ -333,11 +333,9 @@ class IrWorld:
         elif type == "ScatterUpdate":
             index_dims = (index_dims[0] * index_dims[1],)
         count = int(np.prod(index_dims))
-        written = np.array(numbers(plan["numbers"], count, 4)).reshape(index_dims) % (
-            256 if plan["index_type"] == "u8" else 1 << 40
-        )
-        if plan["index_type"] != "u8":
-            written = np.array(numbers(plan["numbers"], count, 4)).reshape(index_dims)
+        written = np.array(numbers(plan["numbers"], count, 4)).reshape(index_dims)
+        if plan["index_type"] == "u8":
+            written %= 256
         indices = self.indices(text, number, plan, written)
         along = [size if isinstance(size, int) else -1 for size in data.dims]
         axis = plan["axis"] % 2

@@ -1,5 +1,7 @@
 """The kernels against runtimes, for the types that these compute as the documents say."""
 
+import re
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -115,23 +117,14 @@ OPENVINO_TYPES = frozenset({"f32", "f16", "i32", "u8", "i8", "boolean"})
 
 def run_openvino(case: Case) -> Array:
     import openvino
-    from openvino import opset3, opset4, opset12, opset15
+    from openvino import opset3
 
     arrays = [case.data, case.indices, case.updates]
     ports = [opset3.parameter(list(array.shape), array.dtype) for array in arrays]
-    word = case.attributes.get("reduction", "none")
     axis = [] if case.axis is None else [opset3.constant(case.axis, np.int64)]
-    if case.operator == "ScatterElementsUpdate-12":
-        node = opset12.scatter_elements_update(*ports, *axis, word, case.attributes.get("use_init_val", True))
-    elif case.operator == "ScatterNDUpdate-15":
-        node = opset15.scatter_nd_update(*ports, word)
-    else:
-        make = {
-            "ScatterUpdate-3": opset3.scatter_update,
-            "ScatterElementsUpdate-3": opset3.scatter_elements_update,
-            "ScatterNDUpdate-3": opset4.scatter_nd_update,
-        }[case.operator]
-        node = make(*ports, *axis)
+    opset = import_module(f"openvino.{case.spec.opsets[0]}")
+    name = "_".join(re.findall("Scatter|Elements|ND|Update", case.spec.key.type)).lower()
+    node = getattr(opset, name)(*ports, *axis, **case.attributes)
     settings = {"INFERENCE_PRECISION_HINT": "f32"}
     compiled = openvino.Core().compile_model(openvino.Model([node], ports, "one"), "CPU", settings)
     found: Array = compiled(arrays)[0]

@@ -18,9 +18,6 @@ Block: TypeAlias = tuple[slice | Array, Array]
 BLOCK = 1 << 16
 """Elements that are handled at a time: what fits the caches beside its targets."""
 
-_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
-"""Seen without a sign a negative number is too great: one pass tells that all are in range."""
-
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -87,7 +84,8 @@ def whole_numbers(indices: Array) -> Array:
 def checked(numbers: Array, size: int, *, wraps: bool) -> Array:
     """Return index values on a dimension counted from 0, or raise IndexOutOfRange."""
     wide = numbers.astype(np.intp, copy=False)
-    if numbers.size == 0 or int(numbers.view(_UNSIGNED[numbers.dtype.itemsize]).max()) < size:
+    # Seen without a sign a negative number is too great: one pass tells that all are in range.
+    if numbers.size == 0 or int(numbers.view(f"u{numbers.itemsize}").max()) < size:
         return wide
     if int(numbers.max()) >= size or int(numbers.min()) < (-size if wraps else 0):
         raise IndexOutOfRange
