@@ -99,7 +99,7 @@ def _with_files(conversion: Conversion, path: Path) -> tuple[Conversion, Files |
 
     def problem(nodes: Sequence[Converted]) -> str:
         try:
-            replace(conversion, converted=tuple(nodes)).files(Path(conversion.model.path))
+            replace(conversion, converted=tuple(nodes)).files(path)
         except NotEditable as error:
             return str(error)
         return ""

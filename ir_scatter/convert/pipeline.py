@@ -131,7 +131,14 @@ def _plan(
     rows = _find_targets(model, to) if to is not None else None
     is_explicit = bool(sources or nodes)
     specs = {one.key: one.spec for one in found}
-    wanted = {key: _rows_for(spec, rows, is_explicit=is_explicit) for key, spec in specs.items()}
+    wanted: dict[OpKey | None, Sequence[OpSpec] | None] = {}  # None for nodes that are not concerned
+    for key, spec in specs.items():
+        if rows is not None:
+            is_meant = is_explicit or spec is None or any(leads_to(spec.key, row.key) for row in rows)
+            wanted[key] = rows if is_meant else None
+        else:  # a deprecated operator becomes what replaces it
+            successor = spec.deprecated_by[:2] if spec is not None and spec.deprecated_by else None
+            wanted[key] = next((_family(row) for row in _targets() if row.key[:2] == successor), None)
     meant = [one for one in found if wanted[one.key] is not None]
     if model.domain != ONNX:
         return [(one, (wanted[one.key] or ())[-1], None) for one in meant], None
@@ -164,22 +171,6 @@ def _plan(
         if target is not None and target.key != one.key:
             tasks.append((one, target, own))
     return tasks, final
-
-
-def _rows_for(
-    spec: OpSpec | None, rows: Sequence[OpSpec] | None, *, is_explicit: bool
-) -> Sequence[OpSpec] | None:
-    """Return the rows that nodes of a row may become; None if they are not concerned.
-
-    Where nothing is asked for, a deprecated operator becomes what replaces it.
-    """
-    if rows is None:
-        if spec is None or spec.deprecated_by is None:
-            return None
-        type = spec.deprecated_by[:2]
-        return next((_family(row) for row in _targets() if row.key[:2] == type), None)
-    is_meant = is_explicit or spec is None or any(leads_to(spec.key, row.key) for row in rows)
-    return rows if is_meant else None
 
 
 # The scatter nodes of a model

@@ -59,7 +59,13 @@ def _prove(
     rewriter: Rewriter, scatter: ScatterNode, rewritten: Rewritten, cases: int, seed: int
 ) -> int | Refusal:
     promises = rewriter.promises
-    constraint = _constraint(rewritten, View(scatter, promises))
+    view = View(scatter, promises)
+    wanted = {condition for rewrite in rewritten.way for condition in rewrite.requires(view, rewrite.target)}
+    constraint = IndexConstraint(
+        are_unique=Condition.UNIQUE in wanted,
+        are_non_negative=not view.may_be_negative,
+        are_equal=Condition.EQUAL in wanted,
+    )
     done, elements = 0, 0
     try:
         for given in draw_inputs(seed, scatter, constraint, cases, keeps_constants=rewritten.is_bound):
@@ -77,16 +83,6 @@ def _prove(
     except NoInputs as error:
         return Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
     return done
-
-
-def _constraint(rewritten: Rewritten, view: View) -> IndexConstraint:
-    """Return what the rewrites rely on."""
-    wanted = {condition for rewrite in rewritten.way for condition in rewrite.requires(view, rewrite.target)}
-    return IndexConstraint(
-        are_unique=Condition.UNIQUE in wanted,
-        are_non_negative=not view.may_be_negative,
-        are_equal=Condition.EQUAL in wanted,
-    )
 
 
 def _with_unknown_sizes(scatter: ScatterNode) -> Fragment:

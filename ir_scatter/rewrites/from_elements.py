@@ -26,11 +26,11 @@ from ir_scatter.rewrites.pieces import (
     coordinates,
     counts_from_end,
     element_indices,
+    fitting_indices,
     from_front,
     must_be_non_negative,
     shape_with,
     size_on_axis,
-    wide_indices,
 )
 from ir_scatter.rewrites.reductions import (
     CARRIED,
@@ -164,7 +164,7 @@ def _joined(view: View, build: Builder, *, are_slices: bool) -> Value | Refusal:
             end = build.gather(dims, other_axes, 0, "reached_end", (len(shorter),))
             known = shape_with(indices, axis, UNKNOWN_DIM if data is None else data[axis])
             reached = build.slice(reached, begin, end, shorter, "data_reached", known)
-        wide = wide_indices(build, places)
+        wide = fitting_indices(build, places)
         old = build.make("GatherElements", [reached, wide], wide.shape, "old_values", axis=axis)
         return joined(view, build, old, view.updates)
     tuples, new = coordinates(view, build, places)

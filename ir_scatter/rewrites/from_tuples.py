@@ -77,7 +77,7 @@ def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
             return found
         updates, reduction = found, Reduction.NONE
     if must_be_non_negative(view, target) and view.scatter.depth != 0:
-        indices = from_front(build, indices, _front_dims(view, build))
+        indices = from_front(build, indices, _dims(view, build))
     return build.scatter(target, view.data, indices, updates, reduction)
 
 
@@ -150,7 +150,7 @@ def _joined(view: View, build: Builder) -> Value | Refusal:
         dims = build.shape_of(view.updates, "updates_shape")
         return joined(view, build, build.broadcast(view.data, dims, "old_values", shape), view.updates)
     if counts_from_end(view, build):
-        indices = from_front(build, indices, _front_dims(view, build), "places")
+        indices = from_front(build, indices, _dims(view, build), "places")
     old = build.make("GatherND", [view.data, indices], shape, "old_values")
     return joined(view, build, old, view.updates)
 
@@ -177,7 +177,7 @@ def _linear(view: View, build: Builder, target: OpSpec) -> _Linear:
     index_shape, own = view.indices.shape, updates.shape
     is_one_list = index_shape is not None and len(index_shape) == 2
     if not (is_one_list and own is not None and wanted is not None and len(own) == len(wanted)):
-        others = _other_dims(view, build)
+        others = _dims(view, build, are_front=False)
         known = array_of(others)
         if known is not None and known.all():  # beside a 0 a -1 could be anything
             updates = build.reshape(updates, [-1, *known.tolist()], "updates_reshaped", wanted)
@@ -194,33 +194,22 @@ def _linear(view: View, build: Builder, target: OpSpec) -> _Linear:
     return _Linear(data, flat, updates, column)
 
 
-def _depth(view: View, build: Builder) -> Value:
-    if view.depth is not None:
-        return build.constant([view.depth], "depth")
-    shape = build.shape_of(view.indices, "indices_shape")
-    return build.gather(shape, build.constant([-1], "last"), 0, "depth", (1,))
-
-
-def _front_dims(view: View, build: Builder) -> Value:
-    """Return the dimensions of data that the coordinates of a tuple count on."""
-    depth, shape = view.depth, view.data.shape
-    known = static(None if depth is None or shape is None else shape[:depth])
+def _dims(view: View, build: Builder, *, are_front: bool = True) -> Value:
+    """Return the dimensions of data that the coordinates of a tuple count on, or the others."""
+    depth, shape, label = view.depth, view.data.shape, "sizes" if are_front else "other_dims"
+    part = None if depth is None or shape is None else shape[:depth] if are_front else shape[depth:]
+    known = static(part)
     if known is not None:
-        return build.constant(list(known), "sizes")
-    stop, begin = _depth(view, build), build.constant([0], "begin")
-    size = UNKNOWN_DIM if depth is None else depth
-    return build.slice(build.shape_of(view.data, "data_shape"), begin, stop, [0], "sizes", (size,))
-
-
-def _other_dims(view: View, build: Builder) -> Value:
-    """Return the dimensions that tuples do not count on."""
-    depth, shape = view.depth, view.data.shape
-    known = static(None if shape is None or depth is None else shape[depth:])
-    if known is not None:
-        return build.constant(list(known), "other_dims")
-    size = UNKNOWN_DIM if shape is None or depth is None else len(shape) - depth
-    end, dims = build.constant([LAST], "end"), build.shape_of(view.data, "data_shape")
-    return build.slice(dims, _depth(view, build), end, [0], "other_dims", (size,))
+        return build.constant(list(known), label)
+    if depth is not None:
+        at = build.constant([depth], "depth")
+    else:
+        index_dims = build.shape_of(view.indices, "indices_shape")
+        at = build.gather(index_dims, build.constant([-1], "last"), 0, "depth", (1,))
+    begin = build.constant([0], "begin") if are_front else at
+    end = at if are_front else build.constant([LAST], "end")
+    size = UNKNOWN_DIM if part is None else len(part)
+    return build.slice(build.shape_of(view.data, "data_shape"), begin, end, [0], label, (size,))
 
 
 def _front_joined(view: View, build: Builder) -> Value:
@@ -230,11 +219,11 @@ def _front_joined(view: View, build: Builder) -> Value:
     if depth is not None and shape is not None:
         first = static(shape[:depth])
         known = (UNKNOWN_DIM if first is None else prod(first), *shape[depth:])
-    others = _other_dims(view, build)
+    others = _dims(view, build, are_front=False)
     numbers = array_of(others)
     if numbers is not None and numbers.all():
         return build.reshape(view.data, [-1, *numbers.tolist()], "data_joined", known)
-    front = build.reduce("ReduceProd", _front_dims(view, build), 0, "front_size", keeps=True)
+    front = build.reduce("ReduceProd", _dims(view, build), 0, "front_size", keeps=True)
     rank = None if known is None else (len(known),)
     target = build.concat([front, others], 0, "data_joined_shape", rank)
     return build.reshape(view.data, target, "data_joined", known)
@@ -254,7 +243,7 @@ def _numbers(view: View, build: Builder) -> Value:
             dims = build.slice(dims, begin, end, [0], "leading_dims", (size,))
             count = build.reduce("ReduceProd", dims, 0, "count", keeps=True)
         return build.broadcast(build.constant(0, "zero"), count, "indices_flat", (UNKNOWN_DIM,))
-    counted = _front_dims(view, build)
+    counted = _dims(view, build)
     if view.may_be_negative:
         indices = from_front(build, indices, counted)
     if depth is None:

@@ -1,6 +1,5 @@
 """Pieces that several rewrites are made of: axes, sizes, indices counted from the front, coordinates."""
 
-from collections.abc import Set
 from math import prod
 
 from ir_scatter.core.model import ONNX, Value
@@ -85,15 +84,10 @@ def count_of(build: Builder, value: Value, label: str) -> Value:
     return build.shape_of(flat, label)
 
 
-def fitting_indices(build: Builder, indices: Value, target: OpSpec) -> Value:
-    """Return indices in a type that the target takes."""
-    port = target.port(Role.INDICES)
-    return wide_indices(build, indices, port.element_types if port is not None else frozenset())
-
-
-def wide_indices(build: Builder, indices: Value, allowed: Set[str] = _GATHERED) -> Value:
-    """Return indices in one of some types that are allowed; by default those of `GatherElements`."""
-    type = indices.element_type
+def fitting_indices(build: Builder, indices: Value, target: OpSpec | None = None) -> Value:
+    """Return indices in a type that the target takes, or without one that `GatherElements` takes."""
+    port, type = target.port(Role.INDICES) if target else None, indices.element_type
+    allowed = port.element_types if port else _GATHERED
     is_fitting = len(allowed) > len(_GATHERED) if type is None else type.name in allowed
     return indices if is_fitting else build.convert(indices, I64, "indices_i64")
 
