@@ -44,31 +44,37 @@ class Constant:
         element_type: None if the file names no known type.
         load: gives a read-only array, or None where the bytes cannot be had.
         name: the initializer's name; that of the node if None.
+        view: gives the bytes, without `load`; None where they cannot be had.
     """
 
-    __slots__ = ("_declared", "_load", "_name", "element_type", "shape")
+    __slots__ = ("_declared", "_load", "_name", "_view", "element_type", "shape")
 
     def __init__(
         self,
         declared: "Location | Declared | Callable[[], Declared]",
         element_type: ElementType | None,
         shape: tuple[int, ...],
-        load: "Callable[[], Array | None]",
+        load: "Callable[[], Array | None] | None" = None,
         name: str | None = None,
+        view: Callable[[], memoryview | None] | None = None,
     ) -> None:
         self._declared = declared
         self.element_type = element_type
         self.shape = shape
         self._load = load
         self._name = name
+        self._view = view
 
     def load(self) -> "Array | None":
         """Return a read-only array of the shape, None where the bytes cannot be had."""
-        return self._load()
+        if self._load is not None:
+            return self._load()
+        data, type = self.view(), self.element_type
+        return None if data is None or type is None else decode(data, type, self.shape)
 
     def view(self) -> memoryview | None:
         """Return the bytes where they are stored one element behind the other, low byte first."""
-        return None
+        return None if self._view is None else self._view()
 
     @property
     def name(self) -> str:

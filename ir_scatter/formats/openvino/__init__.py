@@ -31,9 +31,9 @@ class OpenVinoIr:
         return read(path, data, options)
 
     def dataflow(self, model: Model) -> "Dataflow":
-        from ir_scatter.formats.openvino.dataflow import wire
+        from ir_scatter.formats.openvino.dataflow import IrWiring
 
-        return wire(model)
+        return IrWiring(model.graph)
 
     def write(
         self, model: Model, patches: "Sequence[Patch]", move: Callable[[Any], None] | None = None

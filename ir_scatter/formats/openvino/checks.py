@@ -53,8 +53,6 @@ class _Structure:
         if self._is_sound_by_counts():
             return
         for key in self.body.layers:
-            yield from self._numbers(key)
-        for key in self.body.layers:
             yield from self._ports(key)
         for to, fed in self.body.edges.items():
             for edge in fed if to not in self.body.layers else ():
@@ -104,20 +102,16 @@ class _Structure:
         is_complete = body.edges.keys() <= outputs.keys()
         return is_complete and _PORT.findall(data, body.start, body.end) == ids
 
-    def _numbers(self, key: bytes) -> Iterator[Defect]:
-        """Yield what is no number in the ports of a layer."""
-        layer = self.graph.layer(key)
-        for port in (*layer.inputs, *layer.outputs):
-            if not _is_number(port.id):
-                id = shown(port.id.decode("utf-8", "replace"))
-                yield self._defect("bad-number", f"port id is {id!r}, expected a number", key)
-            for text in port.bad_dims:
-                found = f"a dimension of port {_text(port.id)} is {shown(text)!r}"
-                yield self._defect("bad-number", f"{found}, expected a number >= -1", key)
-
     def _ports(self, key: bytes) -> Iterator[Defect]:
         """Yield what is wrong with the ports of a layer and the edges into it."""
         layer = self.graph.layer(key)
+        for port in (*layer.inputs, *layer.outputs):
+            if not _is_number(port.id):
+                found = shown(port.id.decode("utf-8", "replace"))
+                yield self._defect("bad-number", f"port id is {found!r}, expected a number", key)
+            for dim in port.bad_dims:
+                found = f"a dimension of port {_text(port.id)} is {shown(dim)!r}"
+                yield self._defect("bad-number", f"{found}, expected a number >= -1", key)
         for ports in (layer.inputs, layer.outputs):
             for id, count in Counter(port.id for port in ports).items() if len(ports) > 1 else ():
                 if count > 1:
@@ -174,7 +168,7 @@ def _constants(net: IrGraph) -> Iterator[Defect]:
             if type.lower() in {CONST, PARAMETER} and key not in indexed:
                 yield from _declaration(graph, key)
         if available is None:
-            count += sum(graph.constant(key)[2] is not None for key in graph.keys_of(CONST))
+            count += sum(graph.declared(key)[2] is not None for key in graph.keys_of(CONST))
     if count:
         constants = "1 constant is" if count == 1 else f"{count} constants are"
         reason = f"{weights.path.name} cannot be read ({weights.error})" if weights else ""

@@ -20,7 +20,7 @@ from ir_scatter.core.dataflow import (
     Source,
 )
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.model import Model, Node
+from ir_scatter.core.model import Graph, Node
 from ir_scatter.core.shapes import counted
 from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.openvino.graph import CONST, PARAMETER, IrGraph, Port
@@ -36,16 +36,11 @@ _Entry = TypeVar("_Entry")
 _Numbers: TypeAlias = Mapping[bytes, int]
 
 
-def wire(model: Model) -> Dataflow:
-    """Return how the values of an IR flow."""
-    assert isinstance(model.graph, IrGraph)
-    return IrWiring(model.graph)
-
-
 class IrWiring(Dataflow):
     """The main graph or a body; bodies of an IR take nothing from outside but by port maps."""
 
-    def __init__(self, graph: IrGraph) -> None:
+    def __init__(self, graph: Graph) -> None:
+        assert isinstance(graph, IrGraph)
         self.graph = graph
         self._ir = graph
         self._parameters = graph.keys_of(PARAMETER)

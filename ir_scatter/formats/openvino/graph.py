@@ -3,20 +3,17 @@
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType, from_element_type
 from ir_scatter.core.model import OPENVINO, Graph, Input, Node, Value
-from ir_scatter.core.shapes import MAX_RANK, Shape, agree, is_static, narrow, parse_shape, static
-from ir_scatter.core.tensors import Constant, Weights, decode, few_numbers
+from ir_scatter.core.shapes import MAX_RANK, Shape, agree, is_static, narrow, parse_shape
+from ir_scatter.core.tensors import Constant, Weights, few_numbers
 from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.openvino.index import Body
 from ir_scatter.formats.openvino.layers import LayerText, PortText, parse_layer, split_names
 from ir_scatter.formats.openvino.xml_text import Element, XmlText, parse_elements
-
-if TYPE_CHECKING:
-    from ir_scatter.core.arrays import Array
 
 CONST = b"const"
 PARAMETER = b"parameter"
@@ -48,39 +45,6 @@ def _declared(type: bytes, shape: bytes | None) -> tuple[ElementType | None, Sha
     return from_element_type(type.decode("utf-8", "replace").strip()), None if too_many else parsed
 
 
-def _declared_by(attributes: Mapping[str, str]) -> tuple[ElementType | None, Shape]:
-    shape = attributes.get("shape")
-    return _declared(attributes.get("element_type", "").encode(), None if shape is None else shape.encode())
-
-
-class IrConstant(Constant):
-    """A Const of an IR: a place in the `.bin`."""
-
-    __slots__ = ("_place", "_weights")
-
-    def __init__(
-        self,
-        node: "partial[Node]",
-        element_type: ElementType,
-        shape: tuple[int, ...],
-        weights: Weights | None,
-        place: tuple[int, int] | None,
-    ) -> None:
-        super().__init__(node, element_type, shape, self._decoded)
-        self._weights = weights
-        self._place = place
-
-    def view(self) -> memoryview | None:
-        """Return the bytes, None where they cannot be had."""
-        return None if self._weights is None or self._place is None else self._weights.view(*self._place)
-
-    def _decoded(self) -> "Array | None":
-        view = self.view()
-        return (
-            None if view is None or self.element_type is None else decode(view, self.element_type, self.shape)
-        )
-
-
 def byte_range(layer: LayerText) -> tuple[int, int] | None:
     """Return offset and size of a Const, None unless both are numbers."""
     offset, size = (layer.attributes.get(name, "").strip().removeprefix("+") for name in ("offset", "size"))
@@ -92,11 +56,7 @@ def byte_range(layer: LayerText) -> tuple[int, int] | None:
 class IrGraph(Graph):
     """The main graph of an IR, or a body; a node's handle is the key of its layer.
 
-    Attributes:
-        graphs: the bodies of a layer.
-        layer: a layer as written.
-        node: the node of a layer.
-        output_ports: the numbers of a layer's output ports by id, the first one's of equal ids.
+    `output_ports` are the numbers of a layer's output ports by id, the first one's of equal ids.
     """
 
     def __init__(
@@ -229,13 +189,14 @@ class IrGraph(Graph):
         outputs = self.layer(key).outputs if key in self.body.layers else ()
         return {port.id: number for number, port in reversed([*enumerate(outputs)])}
 
-    def constant(self, key: bytes) -> tuple[ElementType | None, Shape, tuple[int, int] | None]:
-        """Return type, shape and place of a Const, without parsing it if the index has read it."""
+    def declared(self, key: bytes) -> tuple[ElementType | None, Shape, tuple[int, int] | None]:
+        """Return what a Const or a Parameter says of its type, shape and place, as the index has read it."""
         if key in self.body.constants:
             type, shape, offset, size = self.body.constants[key]
             return *_declared(type, shape), (int(offset), int(size))
         layer = self.layer(key)
-        return *_declared_by(layer.attributes), byte_range(layer)
+        written, text = layer.attributes.get("element_type", ""), layer.attributes.get("shape")
+        return *_declared(written.encode(), None if text is None else text.encode()), byte_range(layer)
 
     def _make_value(self, key: bytes, index: int, port: PortText | None) -> Value:
         type, node = self.type_of(key), partial(self.node, key)
@@ -244,10 +205,11 @@ class IrGraph(Graph):
             return self._parameter(node(), stored_type, stored_shape)
         element_type, shape, constant = stored_type, stored_shape, None
         if type == CONST:
-            element_type, shape, place = self.constant(key)
-            known = static(shape)
-            if element_type is not None and known is not None:
-                constant = IrConstant(node, element_type, known, self.file.weights, place)
+            element_type, shape, place = self.declared(key)
+            if element_type is not None and is_static(shape):
+                weights = self.file.weights
+                view = None if weights is None or place is None else partial(weights.view, *place)
+                constant = Constant(node, element_type, shape, view=view)
         if self.file.options.shapes:
             propagated = self.file.options.shapes.get(self.node(key).scope, ())
             shape = propagated[index] if index < len(propagated) else shape
@@ -258,7 +220,7 @@ class IrGraph(Graph):
 
     def _parameter(self, node: Node, stored_type: ElementType | None, stored_shape: Shape) -> Value:
         options = self.file.options
-        element_type, shape = _declared_by(node.attributes)
+        element_type, shape, _ = self.declared(node.handle)
         shape = next(iter(options.shapes.get(node.scope, ())), shape)
         if self.owner is None and options.input_shapes:
             for name in self.parameter_names(node.handle) & options.input_shapes.keys():
@@ -331,7 +293,7 @@ class IrGraph(Graph):
             return None
         key, id = origin
         if key in self.body.constants:
-            element_type, shape, place = self.constant(key)
+            element_type, shape, place = self.declared(key)
             if id != b"0" or element_type is None or not is_static(shape) or weights is None or place is None:
                 return None
             return element_type, shape, partial(weights.view, *place)

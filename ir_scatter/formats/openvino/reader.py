@@ -27,9 +27,24 @@ def read(path: str, raw: bytes, options: ReadOptions = _PLAINLY) -> Model:
         UnreadableModel: the file is no XML, no IR, or an IR of a version that is not supported.
     """
     text = XmlText(path, raw)
+    is_model = True
     try:
-        net = _index(text)
+        root = text.root()
+        is_model, start = root is not None and root[2] == b"net", root.start() if root else 0
+        net = _check_and_index(text, start)
+        if root is None or not is_model:
+            name = shown(decoded(root[2])) if root else "unknown"
+            message = f"the root element is <{name}>, expected <net>"
+            raise UnreadableModel("not-a-model", message, text.location(start))
+        problem = _version_problem(attributes(text.data, *root.span()).get(b"version"))
+        if problem:
+            raise UnreadableModel("unsupported-ir-version", problem, text.location(start))
+        net = net or exact_index(text.data)
+        if not net.has_layers:
+            message = "<net> has no <layers>, expected a graph"
+            raise UnreadableModel("no-graph", message, text.location(start))
     except UnreadableModel as error:
+        error.is_model = is_model
         if error.location.line is not None:
             error.lines[error.location.line] = text.line(error.location.line)
         raise
@@ -44,28 +59,6 @@ def read(path: str, raw: bytes, options: ReadOptions = _PLAINLY) -> Model:
         find_defects=partial(find_defects, graph),
         source=text,
     )
-
-
-def _index(text: XmlText) -> Body:
-    root = text.root()
-    is_model = root is not None and root[2] == b"net"
-    start = 0 if root is None else root.start()
-    try:
-        net = _check_and_index(text, start)
-    except UnreadableModel as error:
-        error.is_model = is_model
-        raise
-    if root is None or not is_model:
-        name = shown(decoded(root[2])) if root else "unknown"
-        message = f"the root element is <{name}>, expected <net>"
-        raise UnreadableModel("not-a-model", message, text.location(start), is_model=False)
-    problem = _version_problem(attributes(text.data, *root.span()).get(b"version"))
-    if problem:
-        raise UnreadableModel("unsupported-ir-version", problem, text.location(start))
-    net = net or exact_index(text.data)
-    if not net.has_layers:
-        raise UnreadableModel("no-graph", "<net> has no <layers>, expected a graph", text.location(start))
-    return net
 
 
 def _check_and_index(text: XmlText, start: int) -> Body | None:

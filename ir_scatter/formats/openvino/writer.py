@@ -116,7 +116,7 @@ def _weights_size(net: IrGraph) -> int:
 
 
 def _constants_end(net: IrGraph) -> int:
-    places = [graph.constant(key)[2] for graph in net.with_bodies() for key in graph.keys_of(CONST)]
+    places = [graph.declared(key)[2] for graph in net.with_bodies() for key in graph.keys_of(CONST)]
     return max((sum(place) for place in places if place), default=0)
 
 
