@@ -77,19 +77,6 @@ def storable(array: Array) -> Array:
     return array if _is_known_to_npz(array.dtype) else array.astype(_WIDER[kind(array)])
 
 
-def _are_values(array: Array, seen: Array) -> bool:
-    """Tell whether bytes are values of a type: of one below 8 bits most are none.
-
-    A whole number may fill its byte with its sign.
-    """
-    type = from_dtype(seen.dtype)
-    if type is None or type.bits >= 8:
-        return True
-    raw = array.view(np.int8)
-    usual = seen.astype(np.float32).astype(seen.dtype).view(np.int8)
-    return bool(((raw == usual) | (raw == seen.astype(np.float32))).all())
-
-
 def _entry(found: Any, name: str, path: "str | Path") -> Array:
     try:
         array = found[name]
@@ -97,16 +84,13 @@ def _entry(found: Any, name: str, path: "str | Path") -> Array:
         raise BadFeed(f"{path}: {name}: {_reason(error)}") from None
     if not isinstance(array, np.ndarray):
         raise BadFeed(f"{path}: {name} is no array")
-    if array.dtype.kind == "V" and array.dtype.itemsize in {2, 4, 8} and _is_swapped(found, name):
-        whole = array.view(np.dtype(f"u{array.dtype.itemsize}"))
-        return np.asarray(whole.byteswap().view(array.dtype))
+    if array.dtype.kind == "V" and array.dtype.itemsize in {2, 4, 8}:
+        with found.zip.open(f"{name}.npy") as member:
+            is_swapped = b"'>V" in member.read(256)  # which NumPy's reader forgets
+        if is_swapped:
+            whole = array.view(np.dtype(f"u{array.dtype.itemsize}"))
+            return np.asarray(whole.byteswap().view(array.dtype))
     return in_own_dtype(array)
-
-
-def _is_swapped(found: Any, name: str) -> bool:
-    """Tell whether an array of a type that NumPy does not know is big-endian, which its reader forgets."""
-    with found.zip.open(f"{name}.npy") as member:
-        return b"'>V" in member.read(256)
 
 
 def _reason(error: Exception) -> str:
@@ -119,8 +103,13 @@ def _is_known_to_npz(type: "np.dtype[Any]") -> bool:
 
 def _converted(array: Array, expected: "np.dtype[Any]") -> Array:
     if array.dtype.kind == "V" and array.dtype.itemsize == expected.itemsize and array.dtype.names is None:
-        seen = array.view(expected)
-        return seen if _are_values(array, seen) else array
+        seen, type = array.view(expected), from_dtype(expected)
+        if type is None or type.bits >= 8:
+            return seen
+        # Below 8 bits most bytes are no values; a whole number may fill its byte with its sign.
+        raw, wide = array.view(np.int8), seen.astype(np.float32)
+        is_value = (raw == wide.astype(expected).view(np.int8)) | (raw == wide)
+        return seen if is_value.all() else array
     if array.dtype != _WIDER[kind(np.empty(0, expected))]:
         return array
     with np.errstate(all="ignore"):

@@ -27,15 +27,15 @@ from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.shapes import agree, show, with_article
 from ir_scatter.core.tensors import Constant
 from ir_scatter.evaluate.operator import Case, make_case, read_array, run
-from ir_scatter.ops import general_kernels as plain
+from ir_scatter.ops import general_kernels
 from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.lookup import Lookup
-from ir_scatter.ops.spec import OpSpec, Role
+from ir_scatter.ops.spec import Role
 from ir_scatter.reading import read
 from ir_scatter.validate import validate
 
 MOST_ELEMENTS = 1 << 31
-"""No output of a plain operator is larger: such a shape is taken for a mistake."""
+"""No output of a general operator is larger: such a shape is taken for a mistake."""
 
 _Cell = TypeVar("_Cell")
 
@@ -60,32 +60,21 @@ def compute_node(step: Step, arrays: Sequence[Array | None]) -> Sequence[Array]:
     Raises:
         EvaluationFailed: it cannot be computed with these inputs.
     """
-    work = step.work
-    if isinstance(work, GeneralOp):
-        return _compute_general(step, work, arrays)
-    assert isinstance(work, Lookup)
+    node = step.node
     try:
-        return [run(case_of_node(site_of(step), arrays))]
+        if not isinstance(step.work, GeneralOp):
+            return [run(case_of_node(site_of(step), arrays))]
     except Error as error:
         raise failure(step, str(error), breaks_rule=isinstance(error, IllegalCase)) from error
     except MemoryError as error:
         raise failure(step, "there is not enough memory") from error
-
-
-def _compute_general(step: Step, op: GeneralOp, arrays: Sequence[Array | None]) -> Sequence[Array]:
-    written = step.node.attributes
-    attributes = {name: load(v) if isinstance(v, Constant) else v for name, v in written.items()}
+    attributes = {name: load(v) if isinstance(v, Constant) else v for name, v in node.attributes.items()}
     try:
-        return plain.compute(
-            op,
-            step.node.domain,
-            arrays,
-            attributes,
-            opset=opset_number(step.node),
-            output_count=len(step.outputs),
-            element_limit=MOST_ELEMENTS,
-        )
-    except plain.UnsupportedCase as error:
+        return general_kernels.compute(
+            step.work, node.domain, arrays, attributes, opset=opset_number(node),
+            output_count=len(step.outputs), element_limit=MOST_ELEMENTS,
+        )  # fmt: skip
+    except general_kernels.UnsupportedCase as error:
         raise failure(step, str(error)) from error
 
 
@@ -103,11 +92,7 @@ def by_role(lookup: Lookup, arrays: Sequence[_Cell | None]) -> dict[Role, _Cell]
 
 
 def case_of_node(site: ScatterNode, inputs: Sequence[Array | None]) -> Case:
-    """Return what is computed by a scatter node whose inputs are given, in the order of the document.
-
-    Raises:
-        Error: an operand is against the document.
-    """
+    """Return what is computed by a scatter node whose inputs are given, in the order of the document."""
     operator, arguments = arguments_of(site, by_role(site.lookup, inputs))
     return make_case(operator, **arguments)
 
@@ -121,16 +106,11 @@ def arguments_of(site: ScatterNode, operands: Mapping[Role, Array]) -> tuple[str
     arguments |= {row.name: site.attribute(row.name) for row in spec.attributes if row.name != of_axis}
     if source is not None:
         arguments["axis"] = site.attribute(of_axis) if of_axis else operands.get(Role.AXIS)
-    return str(_row_for(site).key), arguments
-
-
-def _row_for(site: ScatterNode) -> OpSpec:
-    """Return the row, or the later one that has the word of `reduction`, which runtimes take as meant."""
-    row = site.spec.attribute("reduction")
+    row = spec.attribute("reduction")
     word = None if row is None else site.attribute("reduction")
-    if row is None or word not in row.undocumented:
-        return site.spec
-    return next(spec for spec in site.lookup.family if word in spec.reductions)
+    if row is not None and word in row.undocumented:  # of a later row, and runtimes take it as meant
+        spec = next(later for later in site.lookup.family if word in later.reductions)
+    return str(spec.key), arguments
 
 
 _TEXT_KINDS = "OUST"
@@ -176,7 +156,11 @@ def _array(input: GraphInput, name: str | None, feeds: Mapping[str, Any]) -> Arr
         raise BadFeed(f"{name} is no array: {error}") from None
     wanted = input.element_type
     if wanted is not None and wanted.kind == "string":
-        array = _strings(name, array)
+        if array.dtype.kind not in _TEXT_KINDS:
+            raise BadFeed(f"{name} is {array.dtype.name}, expected strings")
+        array = array.astype(object)
+        if not all(isinstance(text, str) for text in array.flat):
+            raise BadFeed(f"{name} holds more than strings")
     elif wanted is not None:
         expected = dtype(wanted)
         if expected is None:
@@ -188,24 +172,9 @@ def _array(input: GraphInput, name: str | None, feeds: Mapping[str, Any]) -> Arr
     return array
 
 
-def _strings(name: str, array: Array) -> Array:
-    if array.dtype.kind not in _TEXT_KINDS:
-        raise BadFeed(f"{name} is {array.dtype.name}, expected strings")
-    found = array.astype(object)
-    if not all(isinstance(text, str) for text in found.flat):
-        raise BadFeed(f"{name} holds more than strings")
-    return found
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Sketch:
-    """What is known of how a model is computed.
-
-    Attributes:
-        path: the file as the caller named it.
-        plan: what is done in the main graph.
-        plans: what is done in every graph.
-    """
+    """What is known of how a model is computed: what is done in the main graph, and in every graph."""
 
     path: str
     plan: Plan
@@ -221,25 +190,15 @@ class Program(Sketch):
     """A model that can be run."""
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
-        """Compute the outputs by name; none shares memory with a feed.
-
-        Raises:
-            BadFeed: they are not what the model asks for.
-            EvaluationFailed: a node cannot be computed with the values that reach it.
-        """
+        """Compute the outputs by name; none shares memory with a feed. Raises what `evaluate_model` does."""
         arrays = check_feeds(self.inputs, feeds)
         found = self.named(ForwardArrays(self.plans).run(self.plan, arrays))
-        are_shared = {
-            name: any(np.may_share_memory(array, one) for one in arrays) for name, array in found.items()
-        }
-        return {name: array.copy() if are_shared[name] else array for name, array in found.items()}
+        for name, array in found.items():
+            if any(np.may_share_memory(array, one) for one in arrays):
+                found[name] = array.copy()
+        return found
 
     def named(self, cells: Sequence[Array | None]) -> dict[str, Array]:
-        """Return the outputs by name.
-
-        Raises:
-            EvaluationFailed: one of them is not there.
-        """
         found = {}
         for output, array in zip(self.plan.outputs, cells, strict=True):
             if array is None:

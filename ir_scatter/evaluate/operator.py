@@ -1,6 +1,6 @@
 """One use of an operator: arguments read as arrays, held against the rules, run by the kernels."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -11,12 +11,12 @@ import numpy
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.arrays import in_own_dtype
-from ir_scatter.core.diagnostics import Location, Severity
-from ir_scatter.core.element_types import ElementType, from_dtype
+from ir_scatter.core.diagnostics import Severity
+from ir_scatter.core.element_types import from_dtype
 from ir_scatter.core.errors import IllegalCase, IllegalIndex, UsageError
-from ir_scatter.core.model import Graph, Input, Node, OpKey, Value
+from ir_scatter.core.fragment import Fragment, NewConstant, NewNode
+from ir_scatter.core.model import OpKey, Value
 from ir_scatter.core.shapes import show_numbers, with_article
-from ir_scatter.core.tensors import Constant
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.ops.kernels.targets import IndexOutOfRange, Task, find_illegal
 from ir_scatter.ops.lookup import SPECS, by_text, find
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ir_scatter.core.arrays import Array
-    from ir_scatter.core.shapes import Shape
     from ir_scatter.rules.base import Findings
 
 
@@ -85,14 +84,6 @@ def read_array(given: Any) -> "Array":
     return numpy.array(numbers, numpy.int64 if low < 0 else numpy.uint64).reshape(whole.shape)
 
 
-def _as_index_array(given: "ArrayLike") -> "Array":
-    """Read indices as an array; an empty sequence without a type of its own holds whole numbers."""
-    array = in_own_dtype(as_array("indices", given))
-    if array.size == 0 and not hasattr(given, "dtype"):
-        return array.astype(numpy.int64)
-    return array
-
-
 def as_updates(given: "ArrayLike", data: "Array") -> "Array":
     """Read updates as an array.
 
@@ -122,74 +113,13 @@ def as_updates(given: "ArrayLike", data: "Array") -> "Array":
     return converted if is_same.all() else array
 
 
-def same_text(data: "Array", updates: "Array") -> "tuple[Array, Array]":
-    """Give two arrays of text one dtype that holds both: fixed-width text of the greater width."""
-    if data.dtype == updates.dtype or data.dtype.kind not in _TEXT_KINDS:
-        return data, updates
-    common: numpy.dtype[Any] = numpy.dtype(object)
-    if data.dtype.kind == updates.dtype.kind:
-        with suppress(TypeError):  # texts of variable width with different words for a missing one
-            common = numpy.promote_types(data.dtype, updates.dtype)
-    return data.astype(common), updates.astype(common)
-
-
-_PLACE = Location("")
-
-
-class _OneNode(Graph):
-    """A graph of one node whose inputs come from nowhere."""
-
-    def __init__(self, spec: OpSpec, inputs: tuple[Input, ...], attributes: Mapping[str, Any]) -> None:
-        self.node = Node(self, spec.key.domain, spec.key.type, spec.opsets[0], spec.key.type, None)
-        self._inputs = inputs
-        self._attributes = attributes
-
-    def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
-        yield self.node
-
-    def inputs_of(self, node: Node) -> tuple[Input, ...]:
-        return self._inputs
-
-    def outputs_of(self, node: Node) -> tuple[Value, ...]:
-        return (Value("output", None, None),)
-
-    def attributes_of(self, node: Node) -> Mapping[str, Any]:
-        return self._attributes
-
-    def bodies_of(self, node: Node) -> Mapping[str, Graph]:
-        return {}
-
-    def location_of(self, node: Node) -> Location:
-        return _PLACE
-
-
-def variable(name: str, element_type: ElementType, shape: "Shape") -> Input:
-    return Input(Value(name, element_type, shape))
-
-
-def constant(name: str, element_type: ElementType, array: "Array") -> Input:
-    content = Constant(_PLACE, element_type, array.shape, lambda: array, name)
-    return Input(Value(name, element_type, array.shape, constant=content))
-
-
-def make_site(spec: OpSpec, inputs: tuple[Input, ...], attributes: Mapping[str, Any]) -> ScatterNode:
-    lookup = find(spec.key.domain, spec.key.type, spec.opsets[0])
+def make_site(spec: OpSpec, inputs: Sequence[Value | None], attributes: Mapping[str, Any]) -> ScatterNode:
+    """Return a node as rules see it, whose inputs come from nowhere."""
+    (domain, type), opset, output = spec.key[:2], spec.opsets[0], Value("output", None, None)
+    lookup = find(domain, type, opset)
     assert lookup is not None
-    return ScatterNode(_OneNode(spec, inputs, attributes).node, lookup, Facts())
-
-
-def demand_legal(site: ScatterNode) -> None:
-    """Demand that types, ranks, shapes, axis and attributes break no rule that is an error there.
-
-    What the text forbids and runtimes take as meant is a warning of `validate`, and passes.
-
-    Raises:
-        IllegalCase: with the sentence of the first rule that is broken.
-    """
-    for code, check in _checks():
-        for finding in check(site):
-            if not finding.is_tolerated and code not in site.spec.tolerated:
-                raise IllegalCase(finding.message, code)
+    alone = Fragment(inputs, [NewNode(type, domain, type, opset, tuple(inputs), attributes, output)])
+    return ScatterNode(alone.nodes[0], lookup, Facts())
 
 
 @cache
@@ -206,13 +136,7 @@ _Form = tuple[Any, tuple[int, ...]]
 class Case:
     """Legal inputs and attributes for one operator, but for the numbers in indices.
 
-    Attributes:
-        spec: the row of the operator.
-        task: what the kernels are to do.
-        data: in the own dtype of its element type.
-        indices: in the own dtype of their element type; None where they are left out.
-        updates: of the dtype of data.
-        result: the dtype of the output: that of data as it was given.
+    Arrays are in the own dtypes of their element types; `result` is that of data as it was given.
     """
 
     spec: OpSpec
@@ -251,7 +175,9 @@ def make_case(
     given = as_array("data", data)
     old = in_own_dtype(given)
     new = as_updates(updates, old)
-    index_array = None if indices is None else _as_index_array(indices)
+    index_array = None if indices is None else in_own_dtype(as_array("indices", indices))
+    if index_array is not None and index_array.size == 0 and not hasattr(indices, "dtype"):
+        index_array = index_array.astype(numpy.int64)  # an empty list holds whole numbers
     task = _task(
         spec.key,
         (old.dtype, old.shape),
@@ -260,9 +186,15 @@ def make_case(
         *_read_axis(spec, axis),
         _read_attributes(spec, attributes),
     )
-    data_array, new = same_text(old, new)
-    result = given.dtype if data_array.dtype == old.dtype else data_array.dtype
-    return Case(spec, task, data_array, index_array, new, result)
+    result = given.dtype
+    if old.dtype != new.dtype and old.dtype.kind in _TEXT_KINDS:
+        common: numpy.dtype[Any] = numpy.dtype(object)
+        if old.dtype.kind == new.dtype.kind:  # fixed-width text: the greater width
+            with suppress(TypeError):  # texts of variable width with different words for a missing one
+                common = numpy.promote_types(old.dtype, new.dtype)
+        result = given.dtype if common == old.dtype else common
+        old, new = old.astype(common), new.astype(common)
+    return Case(spec, task, old, index_array, new, result)
 
 
 def run(case: Case) -> "Array":
@@ -274,24 +206,20 @@ def run(case: Case) -> "Array":
     try:
         found = scatter(case.task, case.data, case.indices, case.updates)
     except IndexOutOfRange:
-        raise illegal_index(case) from None
-    return found if found.dtype == case.result else found.astype(case.result)
-
-
-def illegal_index(case: Case) -> IllegalIndex:
-    """Say which indices of a case are not legal."""
-    assert case.indices is not None
-    found = find_illegal(case.task, case.data, case.indices, case.updates)
-    assert found is not None
+        assert case.indices is not None
+        illegal = find_illegal(case.task, case.data, case.indices, case.updates)
+    else:
+        return found if found.dtype == case.result else found.astype(case.result)
+    assert illegal is not None
     port = case.spec.port(Role.INDICES)
     name = port.name if port else "indices"
-    where = f"{name}{show_numbers(found.position)}" if found.position else name
-    expected = f"{found.low} to {found.high}" if found.low <= found.high else "none: the dimension is empty"
-    more = "" if found.count == 1 else f" ({found.count} such values)"
-    is_forbidden = found.value < 0 and found.low == 0 <= found.high
-    version = f" in {case.spec.key}" if is_forbidden else ""
-    message = f"{where} is {found.value}, expected {expected}{version}{more}"
-    return IllegalIndex(message, found.position, found.value, (found.low, found.high), found.count)
+    where = f"{name}{show_numbers(illegal.position)}" if illegal.position else name
+    low, high, value, count = illegal.low, illegal.high, illegal.value, illegal.count
+    expected = f"{low} to {high}" if low <= high else "none: the dimension is empty"
+    version = f" in {case.spec.key}" if value < 0 and low == 0 <= high else ""
+    more = "" if count == 1 else f" ({count} such values)"
+    message = f"{where} is {value}, expected {expected}{version}{more}"
+    raise IllegalIndex(message, illegal.position, value, (low, high), count) from None
 
 
 def _read_axis(spec: OpSpec, axis: "ArrayLike | None") -> tuple[int | None, _Form | None]:
@@ -311,10 +239,7 @@ def _read_axis(spec: OpSpec, axis: "ArrayLike | None") -> tuple[int | None, _For
 
 
 def _read_attributes(spec: OpSpec, given: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Return the attributes that are given, those of the table of the documented type.
-
-    A bool may be written as a word, as in a file.
-    """
+    """Return the attributes that are given; a bool may be written as a word, as in a file."""
     written = []
     for name, value in given.items():
         row = spec.attribute(name)
@@ -338,25 +263,24 @@ def _task(
     axis_form: _Form | None,
     attributes: tuple[tuple[str, Any], ...],
 ) -> Task:
-    """Hold a combination of types, shapes and attributes against the rules, each once.
-
-    Raises:
-        UsageError: something has no element type, or the axis is no number.
-        IllegalCase: a rule is broken.
-    """
+    """Hold a combination of types, shapes and attributes against the rules, each once."""
     spec = SPECS[key]
     forms = {Role.DATA: data, Role.INDICES: indices, Role.UPDATES: updates}
-    inputs = [_input(port.role, forms[port.role]) for port in spec.ports if port.role in forms]
+    inputs = [_value(port.role, forms[port.role]) for port in spec.ports if port.role in forms]
     written = dict(attributes)
     if axis_form is not None:
         if spec.axis is not None and spec.axis.attribute is None:
-            inputs.append(_input(Role.AXIS, axis_form, axis))
+            inputs.append(_value(Role.AXIS, axis_form, axis))
         elif axis is None:
             raise UsageError("axis is no whole number, expected one")
         else:
             written["axis"] = axis
-    site = make_site(spec, tuple(inputs), written)
-    demand_legal(site)
+    site = make_site(spec, inputs, written)
+    for code, check in _checks():
+        for finding in check(site):
+            # What the text forbids and runtimes take as meant is a warning of `validate`, and passes.
+            if not finding.is_tolerated and code not in spec.tolerated:
+                raise IllegalCase(finding.message, code)
     assert site.reduction is not None
     return Task(
         spec.layout,
@@ -368,14 +292,15 @@ def _task(
     )
 
 
-def _input(role: Role, form: _Form | None, number: int | None = None) -> Input:
+def _value(role: Role, form: _Form | None, number: int | None = None) -> Value | None:
     """Return an input as rules see it; `number` is what it holds if that is known."""
     if form is None:
-        return Input(None, is_present=False)
+        return None
     dtype, shape = form
     type = from_dtype(dtype)
     if type is None:
         raise UsageError(f"{role} is {dtype}, which is the dtype of no element type")
     if number is None:
-        return variable(role, type, shape)
-    return constant(role, type, numpy.full(shape, number, dtype if dtype.kind in "iu" else numpy.int64))
+        return Value(role, type, shape)
+    array = numpy.full(shape, number, dtype if dtype.kind in "iu" else numpy.int64)
+    return Value(role, type, shape, constant=NewConstant(role, type, array))

@@ -9,10 +9,12 @@ from ir_scatter.analysis.conditions import Condition
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.proof import run_fragment
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
-from ir_scatter.core.element_types import ELEMENT_TYPES
-from ir_scatter.core.model import ONNX, OPENVINO, Input, Model
+from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType
+from ir_scatter.core.model import ONNX, OPENVINO, Input, Model, Value
 from ir_scatter.core.shapes import Shape
-from ir_scatter.evaluate.operator import constant, make_site, variable
+from ir_scatter.core.tensors import Constant
+from ir_scatter.evaluate.operator import make_site
 from ir_scatter.ops.spec import Layout, OpSpec, Role
 from ir_scatter.rewrites.base import Promises, Rewrite
 from ir_scatter.rewrites.refusals import Refusal
@@ -29,6 +31,11 @@ def engine_for(
 ) -> Rewriter:
     form = "onnx" if domain == ONNX else "openvino-ir"
     return Rewriter(Model("", form, domain, None), Promises(frozenset(assume), keeps_negative))  # type: ignore[arg-type]
+
+
+def constant(name: str, type: ElementType, array: Array) -> Value:
+    content = Constant(Location(""), type, array.shape, lambda: array, name)
+    return Value(name, type, array.shape, constant=content)
 
 
 def site_for(
@@ -57,24 +64,23 @@ def site_for(
         inputs: inputs that come from somewhere.
     """
     types = {Role.DATA: element_type, Role.INDICES: index_type, Role.UPDATES: element_type}
-    given: list[Input] = []
+    given: list[Value | None] = []
     for port in spec.ports:
         type = ELEMENT_TYPES.get(types.get(port.role) or "")
         if inputs and port.role in inputs:
-            given.append(inputs[port.role])
+            given.append(inputs[port.role].value)
         elif port.role is Role.AXIS:
-            given.append(
-                constant("axis", I64, np.array(axis))
-                if isinstance(axis, int)
-                else variable("axis", I64, axis)
-            )
+            if isinstance(axis, int):
+                given.append(constant("axis", I64, np.array(axis)))
+            else:
+                given.append(Value("axis", I64, axis))
         elif constants and port.role in constants:
             assert type is not None
             given.append(constant(port.name, type, constants[port.role]))
         elif port.role in shapes:
-            given.append(variable(port.name, type, shapes[port.role]))  # type: ignore[arg-type]
+            given.append(Value(port.name, type, shapes[port.role]))
         else:
-            given.append(Input(None, is_present=False))
+            given.append(None)
     written = dict(attributes or {})
     if spec.axis is not None and spec.axis.attribute is not None:
         written[spec.axis.attribute] = axis
@@ -82,7 +88,7 @@ def site_for(
         written = {
             name: str(value).lower() if isinstance(value, bool) else value for name, value in written.items()
         }
-    site = engine.scatter(make_site(spec, tuple(given), written).node)
+    site = engine.scatter(make_site(spec, given, written).node)
     assert site is not None
     return site
 
