@@ -6,7 +6,7 @@ number for each element, beside the element. Behind every other operator a whole
 NumPy does not know an operator, or a model breaks a rule, as much is computed as can be.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -43,16 +43,17 @@ _ROUNDS = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Open:
-    """What of a tensor is open.
-
-    Attributes:
-        origins: i64 of the tensor's shape: 0 for an element that is not open, the number of a contested
-            element that only was moved, or `COMPUTED`. None if not even the shape is certain.
-        why: which operator made more of it open than the elements that are reached; "" if none did.
-    """
+    """What of a tensor is open."""
 
     origins: Array | None
+    """i64 of the tensor's shape: 0 for an element that is not open, the number of a contested one that
+    only was moved, or `COMPUTED`. None if not even the shape is certain."""
     why: str = ""
+    """Which operator made more of it open than the elements that are reached."""
+
+
+def why_of(marks: Iterable[Open | None]) -> str:
+    return next((one.why for one in marks if one is not None and one.why), "")
 
 
 def computed(where: Array, why: str = "") -> Open:
@@ -184,10 +185,7 @@ def excused(
 # How nodes hand it on.
 
 
-def shape_of(step: Step, number: int, array: Array | None = None) -> tuple[int, ...] | None:
-    """Return the shape of an output, computed or declared; None if it is not known."""
-    if array is not None:
-        return tuple(array.shape)
+def declared_shape(step: Step, number: int) -> tuple[int, ...] | None:
     outputs = step.node.outputs
     return static(outputs[number].shape) if number < len(outputs) else None
 
@@ -202,7 +200,7 @@ def scattered(
     if deciding is not None:
         why = f"{deciding} of {step.node.type} {step.node.scope} depend on a contested element"
         return whole(why, None if is_free else case.data.shape)
-    why = next((one.why for one in marks.values() if one.why), "")
+    why = why_of(marks.values())
     if is_free:
         return Open(None, why)
     contested, task = result.contested, case.task
@@ -230,23 +228,27 @@ def spread(step: Step, cells: Sequence[Marked | None], arrays: Sequence[Array | 
     `arrays` are the outputs, as far as they were computed.
     """
     count = len(step.outputs)
-    touched = {number for number, cell in enumerate(cells) if cell is not None and cell.open is not None}
-    op = find(step.node.domain, step.node.type) if touched else None
+    marks = {number: cell.open for number, cell in enumerate(cells) if cell is not None and cell.open}
+    op = find(step.node.domain, step.node.type) if marks else None
     if op is not None and op.copies:
-        touched &= {0}  # a second input only tells the type
-    is_free = any(cell is not None and cell.origins is None for cell in (cells[number] for number in touched))
-    if not touched or (op is not None and op.reads_shapes_only and not is_free):
+        marks = {number: one for number, one in marks.items() if number == 0}  # a second tells only the type
+    is_free = any(one.origins is None for one in marks.values())
+    if not marks or (op is not None and op.reads_shapes_only and not is_free):
         return [None] * count
-    before = next((cell.open.why for cell in cells if cell and cell.open and cell.open.why), "")
-    found = None if op is None or is_free else _moved(step, op, cells, touched, arrays)
+    before = why_of(marks.values())
+    found = None if op is None or is_free else _moved(step, op, cells, set(marks), arrays)
     if found is not None:
         return [Open(one, before) if one.any() else None for one in found]
     why = before or f"behind {step.node.type} {step.node.scope} every element may depend on a contested one"
     constraints = step.work.constraints_in(step.node.domain) if isinstance(step.work, GeneralOp) else ()
-    if is_free or any(one.port in touched and one.decides_shape for one in constraints):
+    if is_free or any(one.port in marks and one.decides_shape for one in constraints):
         return [Open(None, why)] * count
-    known = [*arrays, *[None] * (count - len(arrays))]
-    return [whole(why, shape_of(step, number, known[number])) for number in range(count)]
+    known = [None if array is None else array.shape for array in arrays]
+    known += [None] * (count - len(known))
+    return [
+        whole(why, declared_shape(step, number) if shape is None else shape)
+        for number, shape in enumerate(known)
+    ]
 
 
 def _moved(
@@ -257,33 +259,33 @@ def _moved(
     arrays: Sequence[Array | None],
 ) -> Sequence[Array] | None:
     """Return the numbers of the elements of the outputs, None if single elements cannot be followed."""
-    first, is_computed = cells[0], isinstance(step.work, GeneralOp)
+    first, is_computed, is_choice = cells[0], isinstance(step.work, GeneralOp), op.is_elementwise and op.moves
     if op.copies:
         assert first is not None
         output = arrays[0] if arrays else None
         if first.array is not None and output is not None and first.array.dtype == output.dtype:
             return [first.numbers]
         return [np.where(first.numbers != 0, COMPUTED, _CERTAIN)]  # of another type
-    if (
-        is_computed
-        and op.is_elementwise
-        and op.moves
-        and len(cells) == 3
-        and first
-        and first.array is not None
-    ):
-        found = _followed(step, cells, (1, 2))  # a choice between two tensors
-        if found is None or first.open is None:
-            return found
-        try:  # an open condition may choose either
+    try:
+        if is_computed and is_choice and len(cells) == 3 and first and first.array is not None:
+            found = _followed(step, cells, (1, 2))  # a choice between two tensors
+            if found is None or first.open is None:
+                return found
+            # an open condition may choose either
             return [np.where(np.broadcast_to(first.numbers != 0, found[0].shape), COMPUTED, found[0])]
-        except ValueError:
+        moving = op.moved_inputs(len(cells)) if is_computed and not is_choice else ()
+        if moving:
+            return _followed(step, cells, moving) if touched <= set(moving) else None
+        count = len(cells) if op.is_elementwise else 1 if op.is_pointwise else 0
+        known = [cell for cell in cells[:count] if cell is not None and cell.shape is not None]
+        is_numpy = str(step.node.attributes.get("auto_broadcast", "numpy")).lower() == "numpy"
+        is_alike = is_numpy or len({cell.shape for cell in known}) < 2
+        if not touched <= set(range(count)) or len(known) < count or not is_alike:
             return None
-    moving = op.moved_inputs(len(cells)) if is_computed and not (op.is_elementwise and op.moves) else ()
-    if moving:
-        return _followed(step, cells, moving) if touched <= set(moving) else None
-    by_element = len(cells) if op.is_elementwise else 1 if op.is_pointwise else 0
-    return _by_element(cells[:by_element], step) if touched <= set(range(by_element)) else None
+        open = np.broadcast_arrays(*(cell.numbers != 0 for cell in known))
+        return [np.where(np.any(open, axis=0), COMPUTED, _CERTAIN)]
+    except ValueError:  # shapes do not meet
+        return None
 
 
 def _followed(step: Step, cells: Sequence[Marked | None], moving: Sequence[int]) -> Sequence[Array] | None:
@@ -301,36 +303,20 @@ def _followed(step: Step, cells: Sequence[Marked | None], moving: Sequence[int])
         return None
 
 
-def _by_element(cells: Sequence[Marked | None], step: Step) -> Sequence[Array] | None:
-    """Return which elements of the output are made of open ones, if shapes meet at their ends."""
-    known = [cell for cell in cells if cell is not None and cell.shape is not None]
-    is_numpy = str(step.node.attributes.get("auto_broadcast", "numpy")).lower() == "numpy"
-    if len(known) < len(cells) or (len({cell.shape for cell in known}) > 1 and not is_numpy):
-        return None
-    try:
-        open = np.broadcast_arrays(*(cell.numbers != 0 for cell in known))
-    except ValueError:
-        return None
-    return [np.where(np.any(open, axis=0), COMPUTED, _CERTAIN)]
-
-
 Seeds = Mapping[str, Sequence[Array]]
 """By the scope of a scatter node: where runners found it contested, once for each computation."""
 
 
 @dataclass(slots=True, eq=False)
 class Sight:
-    """What was seen while a model was computed.
-
-    Attributes:
-        nodes: those that there are, as `validate` prints them.
-        seen: what is to be said of some of them, once of each.
-        open: the outputs of the model of which something is open, by name; None if that is not known.
-    """
+    """What was seen while a model was computed."""
 
     nodes: Collection[str] = ()
+    """Those that there are, as `validate` prints them."""
     seen: dict[str, Guarded] = field(default_factory=dict)
+    """What is to be said of some of them, once of each."""
     open: Mapping[str, OpenOutput] | None = None
+    """The outputs of the model of which something is open; None if that is not known."""
 
     def add(self, one: Guarded) -> None:
         """Enter what is to be said of a node; the first illegal computation is the one that counts."""
@@ -381,14 +367,13 @@ class Watcher(Forward[Marked]):
         marks = [cell.open for cell in cells if cell.open is not None]
         if not marks:
             return Marked(array)
-        why = next((one.why for one in marks if one.why), "")
-        if any(one.origins is None for one in marks):
-            return Marked(array, Open(None, why))
-        return Marked(array, Open(function(*(cell.numbers for cell in cells)), why))
+        is_free = any(one.origins is None for one in marks)
+        origins = None if is_free else function(*(cell.numbers for cell in cells))
+        return Marked(array, Open(origins, why_of(marks)))
 
     def scalar(self, step: Step, cell: Marked | None, what: str) -> Any:
         """Return one element that decides what is computed; if it is open, everything behind it is."""
-        if cell is not None and cell.open is not None:
+        if _is_open(cell):
             self._undecided[step] = (
                 f"{what} of {step.node.type} {step.node.scope} depends on a contested element"
             )
@@ -478,7 +463,7 @@ class _Foresight(Watcher):
         if isinstance(step.work, Call | Choice | Repeat):
             why = f"what {step.node.type} {step.node.scope} computes depends on a contested element"
             found = [
-                Marked(None, whole(why, shape_of(step, number)) if one else None)
+                Marked(None, whole(why, declared_shape(step, number)) if one else None)
                 for number, one in enumerate(self._depends(step, step.work, cells))
             ]
         else:
@@ -550,13 +535,13 @@ class _Foresight(Watcher):
                     return Marked(None, found.open)
                 return Marked(None, computed(found.open.origins != 0, found.open.why))
         seen = self._seeds.get(printed(step.node.scope, self._seeds) or "", ())
-        is_touched = any(cell is not None and cell.open is not None for cell in cells)
+        is_touched = any(map(_is_open, cells))
         if not is_touched and not seen:
             return Marked(None)
         if not is_touched and len({one.shape for one in seen}) == 1:
             return Marked(None, computed(np.any(seen, axis=0)))
         why = f"behind {step.node.type} {step.node.scope} every element may depend on a contested one"
-        return Marked(None, whole(why, shape_of(step, 0)))
+        return Marked(None, whole(why, declared_shape(step, 0)))
 
 
 def _are_known(cells: Sequence[Marked | None]) -> bool:

@@ -380,19 +380,23 @@ class Case:
         self.findings += found.values()
 
     def _outlier(self, found: Sequence[Comparison]) -> Outlier | None:
-        first, reference = found[0], found[0].reference
+        first, reference, tolerances = found[0], found[0].reference, self.settings.tolerances
         verdicts = {one.subject: one.measure.verdict for one in found if one.reference == reference}
         wrong = [name for name, verdict in verdicts.items() if verdict is Verdict.MISMATCH]
         if not wrong or len(verdicts) + 1 < _CAMPS:
             return None
         right = [name for name in verdicts if name not in wrong]
+        ran = [one for one in self.outcomes if one.runner in wrong and first.tensor in one.outputs]
+        precision = coarser(*(one.precision for one in ran)) if ran else ""
+        arrays = [one.outputs[first.tensor] for one in ran]
+        among = (_measured(first.tensor, one, arrays[0], precision, tolerances) for one in arrays[1:])
         runners, names = tuple(wrong), _listed(wrong)
         if right:
             verb = "departs" if len(wrong) == 1 else "depart"
             message = f"{names} {verb} from what {_listed([reference, *right])} say"
         elif first.level is Level.NODE:
             message = f"{names} all differ from {reference}"
-        elif self._agree(wrong, first.tensor):
+        elif len(ran) == len(wrong) and all(one.verdict is not Verdict.MISMATCH for one in among):
             runners, message = (reference,), f"{names} agree with each other against {reference}"
         else:
             message = f"{names} differ from {reference}, and from each other"
@@ -403,16 +407,6 @@ class Case:
             message += f": {source} {list(worst.index)} is {shown(worst.expected)}, not {shown(worst.got)}"
         return Outlier(first.level, first.node, first.tensor, self.number, runners, message)
 
-    def _agree(self, names: Sequence[str], tensor: str) -> bool:
-        outcomes = [one for one in self.outcomes if one.runner in names]
-        first = outcomes[0].outputs.get(tensor) if outcomes else None
-        if first is None:
-            return False
-        precision = coarser(*(one.precision for one in outcomes))
-        others = (one.outputs.get(tensor) for one in outcomes[1:])
-        found = (_measured(tensor, got, first, precision, self.settings.tolerances) for got in others)
-        return all(one.verdict is not Verdict.MISMATCH for one in found)
-
     def explain_changes(self, numpy: Outcome | None) -> None:
         """Say of outputs that taps changed whether it is rounding, and if not, which of the two is wrong.
 
@@ -422,6 +416,10 @@ class Case:
         document = {} if numpy is None or numpy.status is not Status.OK else numpy.outputs
         compared = comparisons_in(self.findings)
         known = {(one.subject, one.tensor, one.reference) for one in compared if one.level is Level.MODEL}
+        of_nodes = [one for one in compared if one.level is Level.NODE]
+        hidden = {one.runner for one in of_kind(NotTapped, self.findings) if one.reason != NEVER}
+        wrong_somewhere = {one.subject for one in of_nodes if one.measure.verdict.is_difference}
+        are_right = {one.subject for one in of_nodes} - hidden - wrong_somewhere
         done: set[tuple[str, str]] = set()
         for change in self._changes:
             ran, name, without, tapped = change
@@ -453,7 +451,7 @@ class Case:
                     end = f"; by the document it is {shown(plain(right[found.worst.index]))}"
                 words = ["wrong" if wrong else "right" for wrong in is_wrong]
                 end += f": {words[0]} with taps, {words[1]} without"
-            elif tapped is not None and self._are_nodes_right(runner):
+            elif tapped is not None and runner in are_right:
                 comparison = make(runner, tell(without, tapped), without, tapped, tapped=True)
                 end = "; with taps every scatter node is right"
             if comparison.reference == runner or (runner, name, comparison.reference) not in known:
@@ -467,14 +465,6 @@ class Case:
             is_named = any(runner in one.runners for one in odd)
             outlier = Outlier(Level.MODEL, None, name, self.number, (runner,), message)
             self.findings.append(message if is_named else outlier)
-
-    def _are_nodes_right(self, runner: str) -> bool:
-        """Tell whether every scatter node was judged when it was tapped, and none is wrong."""
-        of_nodes = (one for one in comparisons_in(self.findings) if one.level is Level.NODE)
-        verdicts = [one.measure.verdict for one in of_nodes if one.subject == runner]
-        missing = (one for one in of_kind(NotTapped, self.findings) if one.runner == runner)
-        are_all_there = all(one.reason == NEVER for one in missing)
-        return bool(verdicts) and are_all_there and not any(one.is_difference for one in verdicts)
 
 
 def of_kind(kind: type[_Kind], findings: Iterable[object]) -> list[_Kind]:

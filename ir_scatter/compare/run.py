@@ -109,11 +109,7 @@ def compare_against(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
-    """What one runner makes of two models on the same inputs.
-
-    The comparisons are those of the outputs of the second with those of the first, if it ran both, and of
-    its runs of each model with each other.
-    """
+    """What one runner makes of two models: the second is compared with the first, and each with itself."""
 
     case: int
     before: Outcome
@@ -256,7 +252,7 @@ class _Session:
         taps = tuple(self.nodes)
         for _ in range(times if taps else 0):
             found = self._ask(runner, case, taps=taps, tap_memory=self.settings.tap_memory)
-            self._note(found)
+            self.findings += [f"{found.runner}: {remark}" for remark in found.remarks]
             is_failed, reason = found.status is not Status.OK, "the runner gave no answer for it"
             if is_failed:
                 reason = f"the run with taps: {found.status} {found.message}".rstrip()
@@ -271,16 +267,13 @@ class _Session:
         precision, timeout = self.settings.precision, self.settings.timeout
         return runner.run(self.path, case.feeds, precision=precision, timeout=timeout, **wanted)
 
-    def _note(self, outcome: Outcome) -> None:
-        self.findings += [f"{outcome.runner}: {remark}" for remark in outcome.remarks]
-
     def run_case(self, number: int, feeds: Feeds) -> Case:
         """Run all on one set of inputs; NumPy computes while the others run."""
         case = self.case(number, feeds)
         finish = self.reference.start(feeds) if self.with_numpy else None
         for runner in self.runners:
             plain = self.run(runner, case, profile=True)
-            self._note(plain)
+            self.findings += [f"{plain.runner}: {remark}" for remark in plain.remarks]
             if plain.facts and runner.name not in self.facts:
                 scatters = self.nodes.values()
                 scopes = {name: one.node.scope for one in scatters for name in tolerance_names(one)}
@@ -364,7 +357,7 @@ class _Session:
 
 
 def _enter(outcomes: dict[str, Outcome], found: Outcome) -> None:
-    """Enter what is told of a runner: the first outcome that was not ok; without its arrays."""
+    """Enter what is told of a runner: the first outcome that was not ok, without its arrays."""
     known = outcomes.get(found.runner)
     if known is None or (known.status is Status.OK and found.status is not Status.OK):
         outcomes[found.runner] = replace(found, runs=(), tapped=(), facts=())
