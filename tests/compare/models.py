@@ -29,16 +29,7 @@ def write_node(
     constants: Sequence[str] = ("axis",),
     **attributes: Any,
 ) -> tuple[Path, Inputs]:
-    """Write a model of one node, and return its path and what is to be fed.
-
-    Args:
-        folder: for the files.
-        type: of the operator.
-        opset: of an IR a word, of ONNX a number.
-        inputs: data, indices, updates, and axis where it is an input.
-        constants: which of them the model holds.
-        attributes: of the node.
-    """
+    """Write a model of one node, of ONNX if the opset is a number; return its path and what is to be fed."""
     named = dict(zip(_PORTS, inputs, strict=False))
     made = [OneInput(name, type_of(array), array, name in constants) for name, array in named.items()]
     data = inputs[0]

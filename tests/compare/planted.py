@@ -107,19 +107,14 @@ class Planted(Runner):
         program, nodes = self._programs[path]
         watched = _Watched(program, self, bool(taps), number)
         found = program.named(watched.run(program.plan, check_feeds(program.inputs, feeds)))
-        outputs = {
-            name: told
-            for name, array in found.items()
-            if (told := self.output(name, array, bool(taps), number)) is not None
-        }
+        told = {name: self.output(name, array, bool(taps), number) for name, array in found.items()}
+        seen = {} if self.no_taps else watched.seen
         tapped = [
-            Tapped(tap, problem=self.no_taps)
-            if self.no_taps
-            else Tapped(tap, tuple(watched.seen.get(nodes[tap].node.scope, ())))
+            Tapped(tap, tuple(seen.get(nodes[tap].node.scope, ())), self.no_taps)
             for tap in taps
             if tap.scope not in self.silent
         ]
-        return outputs, tuple(tapped)
+        return {name: array for name, array in told.items() if array is not None}, tuple(tapped)
 
 
 class FakeRunner(Planted):
@@ -209,16 +204,14 @@ class _Watched(ForwardArrays):
 
 
 def _first_wins(step: Step, cells: Sequence[Array | None]) -> Array:
-    data, met = _met(step, cells)
-    found = data.copy()
+    found, met = _met(step, cells)
     for position, update in reversed(met):
         found[position] = update
     return found
 
 
 def _backwards(step: Step, cells: Sequence[Array | None]) -> Array:
-    data, met = _met(step, cells)
-    found = data.copy()
+    found, met = _met(step, cells)
     if not site_of(step).attribute("use_init_val") and "use_init_val" in step.node.attributes:
         for position, _ in met:
             found[position] = 0
@@ -228,7 +221,7 @@ def _backwards(step: Step, cells: Sequence[Array | None]) -> Array:
 
 
 def _met(step: Step, cells: Sequence[Array | None]) -> tuple[Array, list[Any]]:
-    """Return data, and each update with the position that it is for."""
+    """Return a copy of data, and each update with the position that it is for."""
     site = site_of(step)
     roles = {port.role: cell for port, cell in zip(site.spec.ports, cells, strict=False)}
     data, indices, updates = (roles.get(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES))
@@ -239,7 +232,7 @@ def _met(step: Step, cells: Sequence[Array | None]) -> tuple[Array, list[Any]]:
         given = site.attribute(of_axis) if of_axis else roles[Role.AXIS]
         axis = int(np.asarray(given).reshape(-1)[0])
     mode = site.attribute("mode") if site.spec.attribute("mode") else "linear"
-    return data, hits(step.node.type, data, indices, updates, axis, mode)
+    return data.copy(), hits(step.node.type, data, indices, updates, axis, mode)
 
 
 def elsewhere(value: Any, largest: float = 0.0) -> Any:
@@ -269,14 +262,7 @@ def largest(array: Array) -> float:
 def at(
     place: int, *, name: str = "", tapped: bool | None = None, runs: Sequence[int] | None = None
 ) -> Change:
-    """Return what changes one element.
-
-    Args:
-        place: where, in row-major order.
-        name: of the output or node; "" for each.
-        tapped: only with taps, only without them; None for both.
-        runs: in which runs; None for all.
-    """
+    """Return what changes one element, in row-major order: of an output or node by name, or of each."""
 
     def change(found: str, array: Array, is_tapped: bool, number: int) -> Array:
         if (name and found != name) or (tapped is not None and is_tapped is not tapped):

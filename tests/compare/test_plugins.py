@@ -1,6 +1,7 @@
 """What plugins and runtimes are known to do, found by comparing; each on the smallest model."""
 
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -23,17 +24,21 @@ def statuses(found: Compared) -> dict[str, Status]:
     return {one.runner: one.status for one in found.outcomes}
 
 
+def compared(folder: Path, names: list[str], type: str, opset: str, *inputs: Array, **named: Any) -> Compared:
+    """Compare a model of one node; the reduction is an attribute of it, the rest are settings."""
+    attributes = {"reduction": named.pop("reduction")} if "reduction" in named else {}
+    path, feeds = write_node(folder, type, opset, inputs, **attributes)
+    return run(path, names, feeds, **named)
+
+
 def test_what_is_right_is_equal(tmp_path: Path) -> None:
-    path, feeds = write_node(
-        tmp_path, "ScatterUpdate", "opset3", [floats(3, 5), i64(2, 0), -floats(2, 5), i64(0)]
-    )
-    found = run(path, [CPU, FOLD], feeds)
+    inputs = [floats(3, 5), i64(2, 0), -floats(2, 5), i64(0)]
+    found = compared(tmp_path, [CPU, FOLD], "ScatterUpdate", "opset3", *inputs)
     assert not found.differs
     assert set(verdicts(found, Level.MODEL).values()) == {Verdict.EQUAL}
     assert set(verdicts(found, Level.NODE)) == {("node", CPU), ("node", FOLD)}
     assert all(one.got is None and one.inputs == () for one in found.comparisons)
-    for said in (found.guarded, found.odd, found.not_tapped, found.remarks):
-        assert said == ()
+    assert found.guarded == found.odd == found.not_tapped == found.remarks == ()
 
 
 Known = tuple[str, str, list[Array], dict[str, str], dict[str, Verdict]]
@@ -64,8 +69,7 @@ KNOWN: dict[str, Known] = {
 @pytest.mark.parametrize("name", KNOWN)
 def test_who_is_wrong_is_named(tmp_path: Path, name: str) -> None:
     type, opset, inputs, attributes, expected = KNOWN[name]
-    path, feeds = write_node(tmp_path, type, opset, inputs, **attributes)
-    found = run(path, list(expected), feeds)
+    found = compared(tmp_path, list(expected), type, opset, *inputs, **attributes)
     for level in Level:
         assert {runner: only(found, level, runner).measure.verdict for runner in expected} == expected
     wrong = [runner for runner, verdict in expected.items() if verdict is WRONG]
@@ -80,8 +84,7 @@ def test_who_is_wrong_is_named(tmp_path: Path, name: str) -> None:
 
 def test_the_cpu_plugin_computes_64_bits_in_32(tmp_path: Path) -> None:
     inputs = [i64(2**40 + 1, 5, 7), i64(1), i64(9), i64(0)]
-    path, feeds = write_node(tmp_path, "ScatterUpdate", "opset3", inputs)
-    found = run(path, [CPU, FOLD], feeds)
+    found = compared(tmp_path, [CPU, FOLD], "ScatterUpdate", "opset3", *inputs)
     one = only(found, Level.NODE, CPU).measure
     assert (one.verdict, one.mismatched, one.max_abs) == (Verdict.MISMATCH, 1, 2.0**40)
     assert one.worst is not None
@@ -99,8 +102,7 @@ def test_edge_values_find_it_without_inputs_of_one_s_own(tmp_path: Path) -> None
 
 def test_the_cpu_plugin_refuses_an_index_without_dimensions(tmp_path: Path) -> None:
     inputs = [floats(3, 5), np.array(1), -floats(5), i64(0)]
-    path, feeds = write_node(tmp_path, "ScatterUpdate", "opset3", inputs)
-    found = run(path, [CPU], feeds)
+    found = compared(tmp_path, [CPU], "ScatterUpdate", "opset3", *inputs)
     assert statuses(found) == {"numpy": Status.OK, CPU: Status.REFUSED}
     assert "scalar" in found.outcomes[1].message
     assert (found.comparisons, [one.runner for one in found.failed]) == ((), [CPU])
@@ -110,36 +112,29 @@ def test_the_cpu_plugin_refuses_an_index_without_dimensions(tmp_path: Path) -> N
 def test_repeated_indices_are_contested_and_change_from_run_to_run(tmp_path: Path, type: str) -> None:
     """On a machine with one core they may not change; whatever comes is one of the candidates."""
     updates = np.arange(3000 * 64, dtype=np.float32).reshape(3000, 64)
-    data: Array = np.full((4, 64), -1, np.float32)
-    inputs: list[Array]
+    inputs: list[Array] = [np.full((4, 64), -1, np.float32), np.zeros((3000, 1), np.int64), updates]
     if type == "ScatterUpdate":
-        inputs = [data, np.zeros(3000, np.int64), updates, i64(0)]
-    else:
-        inputs = [data, np.zeros((3000, 1), np.int64), updates]
-    path, feeds = write_node(tmp_path, type, "opset4" if type == "ScatterNDUpdate" else "opset3", inputs)
-    found = run(path, [CPU], feeds, repeat=10)
+        inputs[1:2] = [inputs[1].reshape(-1)]
+        inputs.append(i64(0))
+    opset = "opset4" if type == "ScatterNDUpdate" else "opset3"
+    found = compared(tmp_path, [CPU], type, opset, *inputs, repeat=10)
     node = only(found, Level.NODE, CPU).measure
     assert (node.verdict, node.contested, node.mismatched) == (Verdict.CONTESTED, 64, 0)
     of_outputs = {one.measure.verdict for one in found.comparisons if one.level is Level.MODEL}
-    assert Verdict.MISMATCH not in of_outputs
     assert of_outputs <= {Verdict.EQUAL, Verdict.CONTESTED, Verdict.NONDETERMINISTIC}
     assert {(one.kind, one.is_illegal) for one in found.guarded} == {("repeated", False)}
 
 
-def test_an_index_out_of_range_is_reported_whatever_the_plugin_makes_of_it(tmp_path: Path) -> None:
-    path, feeds = write_node(tmp_path, "ScatterUpdate", "opset3", [i64(1, 2, 3, 4), i64(9), i64(7), i64(0)])
-    found = run(path, [CPU, FOLD], feeds)
+def test_illegal_indices_are_reported_whatever_the_plugin_makes_of_them(tmp_path: Path) -> None:
+    inputs = [i64(1, 2, 3, 4), i64(9), i64(7), i64(0)]
+    found = compared(tmp_path, [CPU, FOLD], "ScatterUpdate", "opset3", *inputs)
     assert statuses(found)[CPU] in {Status.OK, Status.REFUSED, Status.CRASHED}
     assert statuses(found)["numpy"] is statuses(found)[FOLD] is Status.REFUSED
     assert {one.kind for one in found.guarded} == {"out-of-range"}
     assert found.guarded[0].message == "indices[0] is 9, expected 0 to 3"
     assert found.differs
-
-
-def test_a_negative_index_where_the_text_forbids_it(tmp_path: Path) -> None:
     inputs = [floats(3, 4), np.full((1, 4), -1), -floats(1, 4), i64(0)]
-    path, feeds = write_node(tmp_path, "ScatterElementsUpdate", "opset3", inputs)
-    found = run(path, [CPU], feeds)
+    found = compared(tmp_path, [CPU], "ScatterElementsUpdate", "opset3", *inputs)
     assert {(one.runner, one.kind) for one in found.guarded} == {("numpy", "negative"), (CPU, "negative")}
     assert found.differs
 
@@ -147,27 +142,21 @@ def test_a_negative_index_where_the_text_forbids_it(tmp_path: Path) -> None:
 def test_a_model_that_breaks_rules_does_not_end_the_comparison(tmp_path: Path) -> None:
     """Indices longer than data off the axis have crashed the plugin."""
     inputs = [floats(2, 3), np.zeros((1, 5000), np.int64), -floats(1, 5000), i64(0)]
-    path, feeds = write_node(tmp_path, "ScatterElementsUpdate", "opset3", inputs)
-    found = run(path, [CPU, FOLD], feeds)
+    found = compared(tmp_path, [CPU, FOLD], "ScatterElementsUpdate", "opset3", *inputs)
     assert statuses(found)["numpy"] is Status.REFUSED
     assert ("numpy", "illegal") in [(one.runner, one.kind) for one in found.guarded]
     assert found.differs
-    sane, feeds = write_node(tmp_path, "ScatterUpdate", "opset3", [floats(3), i64(1), floats(1), i64(0)])
-    assert not run(sane, [CPU, FOLD], feeds).differs
+    sane = [floats(3), i64(1), floats(1), i64(0)]
+    assert not compared(tmp_path, [CPU, FOLD], "ScatterUpdate", "opset3", *sane).differs
 
 
 @pytest.mark.parametrize("type", [np.float32, np.float16])
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 def test_sums_of_many_updates_are_close(tmp_path: Path, type: type, reduction: str) -> None:
     random = np.random.default_rng(0)
-    inputs = [
-        random.normal(size=3).astype(type),
-        random.integers(0, 3, 3000),
-        random.normal(size=3000).astype(type),
-        i64(0),
-    ]
-    path, feeds = write_node(tmp_path, "ScatterElementsUpdate", "opset12", inputs, reduction=reduction)
-    found = run(path, [CPU, FOLD], feeds)
+    data, updates = (random.normal(size=size).astype(type) for size in (3, 3000))
+    inputs = [data, random.integers(0, 3, 3000), updates, i64(0)]
+    found = compared(tmp_path, [CPU, FOLD], "ScatterElementsUpdate", "opset12", *inputs, reduction=reduction)
     assert not found.differs, verdicts(found, Level.NODE)
 
 
@@ -183,11 +172,8 @@ def test_a_lower_precision_is_asked_for_and_said(tmp_path: Path) -> None:
 
 
 def test_the_gpu_plugin_refuses_a_type(tmp_path: Path) -> None:
-    bytes = np.array([1, 2, 3], np.uint8)
-    path, feeds = write_node(
-        tmp_path, "ScatterElementsUpdate", "opset12", [bytes, i64(0), bytes[:1], i64(0)], reduction="sum"
-    )
-    found = run(path, [CPU, GPU], feeds)
+    inputs = [np.array([1, 2, 3], np.uint8), i64(0), np.array([1], np.uint8), i64(0)]
+    found = compared(tmp_path, [CPU, GPU], "ScatterElementsUpdate", "opset12", *inputs, reduction="sum")
     assert statuses(found)[GPU] in {Status.REFUSED, Status.UNSUPPORTED}
     assert only(found, Level.NODE, CPU).measure.verdict is Verdict.EQUAL
 
@@ -199,19 +185,15 @@ def test_a_word_that_means_nothing_runs_as_none(tmp_path: Path) -> None:
     found = run(path, ["onnxruntime", CPU], feeds)
     assert statuses(found) == {"numpy": Status.REFUSED, "onnxruntime": Status.OK, CPU: Status.REFUSED}
     assert {(one.runner, one.kind) for one in found.guarded} == {
-        ("numpy", "illegal"),
-        ("onnxruntime", "illegal"),
+        (name, "illegal") for name in ("numpy", "onnxruntime")
     }
     assert "reduction is 'sum'" in found.guarded[0].message
 
 
 @pytest.mark.onnxruntime
 def test_strings_bf16_and_every_voice_of_onnx(tmp_path: Path) -> None:
-    inputs = [
-        floats(4, 2).astype(ml_dtypes.bfloat16),
-        i64(2, 0).reshape(1, 2),
-        -floats(1, 2).astype(ml_dtypes.bfloat16),
-    ]
+    data, updates = (one.astype(ml_dtypes.bfloat16) for one in (floats(4, 2), -floats(1, 2)))
+    inputs = [data, i64(2, 0).reshape(1, 2), updates]
     path, feeds = write_node(tmp_path, "ScatterElements", 18, inputs, ())
     found = run(path, ["onnxruntime", "onnx-reference"], feeds)
     assert {one.measure.verdict for one in found.comparisons} == {Verdict.EQUAL}

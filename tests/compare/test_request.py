@@ -19,11 +19,11 @@ REMARK = "results differed in processes that had run other models, and do not in
 
 
 class Spoilt(FakeRunner):
-    """Gives wrong outputs from the second model on, until its process is a fresh one."""
+    """Gives wrong outputs from some model on, until its process is a fresh one."""
 
-    def __init__(self, *, for_good: bool = False) -> None:
+    def __init__(self, begins: int) -> None:
         super().__init__("openvino:fake")
-        self.for_good, self.models = for_good, set[str]()
+        self.begins, self.models = begins, set[str]()
 
     def close(self) -> None:
         super().close()
@@ -32,36 +32,22 @@ class Spoilt(FakeRunner):
     def run(self, model_path: str | Path, feeds: Mapping[str, Array], **options: Any) -> Outcome:
         self.models.add(str(model_path))
         found = super().run(model_path, feeds, **options)
-        if len(self.models) < 2 and not self.for_good:
-            return found
-        runs = tuple({name: array + 1 for name, array in run.items()} for run in found.runs)
-        return replace(found, runs=runs)
+        is_spoilt = len(self.models) >= self.begins
+        return replace(found, runs=tuple({k: v + is_spoilt for k, v in run.items()} for run in found.runs))
 
 
-def each(runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) -> jobs.Done:
-    sources = Sources((runner,), with_numpy=True)
-    monkeypatch.setattr(jobs, "find_sources", lambda *_, **__: sources)
-    return jobs.run_job(jobs.Job(models=MODELS, names=("numpy", "fake"), each=True))
-
-
-def test_what_an_earlier_model_has_spoilt_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    runner = Spoilt()
-    first, second = each(runner, monkeypatch).found
-    assert not first.differs
-    assert not second.differs
-    assert REMARK not in first.remarks
-    assert REMARK in second.remarks
-
-
-def test_what_a_fresh_process_shows_as_well_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = each(Spoilt(for_good=True), monkeypatch).found
-    assert first.differs
-    assert second.differs
-    assert REMARK not in second.remarks
-
-
-def test_models_that_agree_share_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    runner = FakeRunner("openvino:fake")
-    found = each(runner, monkeypatch).found
-    assert not any(one.differs for one in found)
-    assert runner.closed == 1
+@pytest.mark.parametrize(
+    ("begins", "differs", "closed"),
+    [
+        pytest.param(2, [False, False], 2, id="what an earlier model has spoilt is no difference"),
+        pytest.param(1, [True, True], 2, id="what a fresh process shows as well is one"),
+        pytest.param(9, [False, False], 1, id="models that agree share a process"),
+    ],
+)
+def test_many_models(begins: int, differs: list[bool], closed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = Spoilt(begins)
+    monkeypatch.setattr(jobs, "find_sources", lambda *_, **__: Sources((runner,), with_numpy=True))
+    done = jobs.run_job(jobs.Job(models=MODELS, names=("numpy", "fake"), each=True))
+    assert [one.differs for one in done.found] == differs
+    assert [REMARK in one.remarks for one in done.found] == [False, begins == 2]
+    assert runner.closed == closed

@@ -45,18 +45,15 @@ def differences(found: Compared) -> list[tuple[Level, str, str, Verdict]]:
     ]
 
 
-def test_only_the_run_without_taps_is_wrong(tmp_path: Path) -> None:
-    found = compared(model(tmp_path), Planted(output=at(3, tapped=False)))
+@pytest.mark.parametrize("numpy", [True, False])
+def test_only_the_run_without_taps_is_wrong(tmp_path: Path, numpy: bool) -> None:
+    """NumPy tells even if nobody asked for it."""
+    found = compared(model(tmp_path), Planted(output=at(3, tapped=False)), numpy=numpy)
     assert differences(found) == [(Level.MODEL, "planted", "numpy", Verdict.MISMATCH)]
     assert [odd.message for odd in found.odd] == [
         "planted contradicts itself when nodes are tapped: [3] is 111 with taps and 91 without; "
         "by the document it is 111: right with taps, wrong without"
     ]
-
-
-def test_numpy_tells_even_if_nobody_asked_for_it(tmp_path: Path) -> None:
-    found = compared(model(tmp_path), Planted(output=at(3, tapped=False)), numpy=False)
-    assert differences(found) == [(Level.MODEL, "planted", "numpy", Verdict.MISMATCH)]
 
 
 def test_only_the_run_with_taps_is_wrong(tmp_path: Path) -> None:
@@ -109,47 +106,38 @@ def test_contested_elements_may_change_and_others_may_not(tmp_path: Path) -> Non
     assert differences(wrong) == [(Level.MODEL, "planted", "planted", Verdict.NONDETERMINISTIC)]
 
 
-def unheard(folder: Path) -> str:
-    """Write a model behind whose scatter node stands an operator that NumPy does not compute."""
+def write_ir(folder: Path, name: str, *, is_heard: bool) -> Path:
+    """Write a model behind whose scatter node may stand an operator that NumPy does not compute."""
     ir = IrText()
-    data, indices = ir.parameter("data", "i32", (6,)), ir.parameter("indices", "i64", (3, 1))
-    written = ir.add(
-        "s", "ScatterNDUpdate", "opset4", [data, indices, ir.parameter("new", "i32", (3,))], [("i32", (6,))]
-    )
-    out = ir.add("out", "Unheard", "opset1", [written], [("i32", (6,))])
-    ir.add("result", "Result", "opset1", [out], [])
-    return ir.write(folder)
+    ports = [ir.parameter("data", "i32", (6,)), ir.parameter("indices", "i64", (3, 1))]
+    ports.append(ir.parameter("new", "i32", (3,)))
+    found = ir.add("s", "ScatterNDUpdate", "opset4", ports, [("i32", (6,))])
+    if not is_heard:
+        found = ir.add("unheard", "Unheard", "opset1", [found], [("i32", (6,))])
+    ir.add("out", "Result", "opset1", [found], [])
+    return Path(ir.write(folder, name))
 
 
 class Unheard(Planted):
-    """Knows that operator: it gives what it gets."""
+    """Knows that operator, which gives what it gets: it runs the model without it."""
 
     def __init__(self, path: Path, **named: Any) -> None:
         super().__init__(**named)
         self.path = path
 
     def run(self, model_path: Any, feeds: Any, **named: Any) -> Any:
-        known = {name: array for name, array in feeds.items() if name != "other"}
-        found = super().run(self.path, known, **named)
+        found = super().run(self.path, feeds, **named)
         taps = [replace(one, tap=tap) for tap, one in zip(named.get("taps", ()), found.tapped, strict=False)]
         return replace(found, tapped=tuple(taps))
 
 
 @pytest.mark.parametrize("is_node_wrong", [False, True])
 def test_where_numpy_cannot_tell_the_node_level_may(tmp_path: Path, is_node_wrong: bool) -> None:
-    known = IrText()
-    ports = [known.parameter("data", "i32", (6,)), known.parameter("indices", "i64", (3, 1))]
-    ports.append(known.parameter("new", "i32", (3,)))
-    written = known.add("s", "ScatterNDUpdate", "opset4", ports, [("i32", (6,))])
-    known.add("out", "Result", "opset1", [written], [])
-    runner = Unheard(
-        Path(known.write(tmp_path, "known")),
-        output=at(3, tapped=False),
-        **({"tap": at(0)} if is_node_wrong else {}),
-    )
+    is_wrong = {"tap": at(0)} if is_node_wrong else {}
+    known, path = (write_ir(tmp_path, name, is_heard=name == "known") for name in ("known", "unheard"))
+    runner = Unheard(known, output=at(3, tapped=False), **is_wrong)
     feeds = {name: array for name, array in PLAIN.items() if name != "other"}
-
-    found = compare(unheard(tmp_path), [runner], Settings(), feeds=feeds)
+    found = compare(path, [runner], Settings(), feeds=feeds)
     assert found.outcomes[0].status is Status.UNSUPPORTED
     of_outputs = [one for one in found.comparisons if one.level is Level.MODEL]
     assert [one.measure.verdict for one in of_outputs] == [
@@ -236,16 +224,13 @@ def test_contested_elements_may_change_from_one_repetition_to_the_next(tmp_path:
 
 def test_a_run_with_taps_that_fails_ends_the_repetitions(tmp_path: Path) -> None:
     ending = lambda is_tapped, number: Status.CRASHED if is_tapped and number == 1 else Status.OK  # noqa: E731
-    found = compared(model(tmp_path), Planted(ending=ending), repeat=3)
-    assert [one.measure.verdict for one in of_nodes(found)] == [Verdict.EQUAL]
-    assert [(one.node, one.reason) for one in found.not_tapped] == [
-        ("s", "the run with taps: crashed as it was told")
-    ]
-
-
-def test_a_node_of_which_nothing_is_told_is_listed(tmp_path: Path) -> None:
-    found = compared(model(tmp_path), Planted(silent=["s"]))
-    assert [(one.node, one.reason) for one in found.not_tapped] == [("s", "the runner gave no answer for it")]
+    for runner, verdicts, reason in (
+        (Planted(ending=ending), [Verdict.EQUAL], "the run with taps: crashed as it was told"),
+        (Planted(silent=["s"]), [], "the runner gave no answer for it"),
+    ):
+        found = compared(model(tmp_path), runner, repeat=3)
+        assert [one.measure.verdict for one in of_nodes(found)] == verdicts
+        assert [(one.node, one.reason) for one in found.not_tapped] == [("s", reason)]
 
 
 def test_results_that_nobody_can_judge_are_held_against_each_other(tmp_path: Path) -> None:
@@ -254,13 +239,11 @@ def test_results_that_nobody_can_judge_are_held_against_each_other(tmp_path: Pat
     class Mistyped(Planted):
         def run(self, *arguments: Any, **named: Any) -> Any:
             found = super().run(*arguments, **named)
-            tapped = [
-                Tapped(
-                    one.tap, tuple(replace(each, inputs=(None, *each.inputs[1:])) for each in one.executions)
-                )
-                for one in found.tapped
+            tapped = [(one.tap, one.executions) for one in found.tapped]
+            known = [
+                (tap, [replace(one, inputs=(None, *one.inputs[1:])) for one in all]) for tap, all in tapped
             ]
-            return replace(found, tapped=tuple(tapped))
+            return replace(found, tapped=tuple(Tapped(tap, tuple(all)) for tap, all in known))
 
     path = model(tmp_path)
     assert not compared(path, Mistyped(), repeat=2).differs
@@ -277,14 +260,8 @@ def test_the_cpu_plugin_updates_an_input_of_a_body_in_place(tmp_path: Path) -> N
     part, old = body.parameter("part", "i32", (1, 2)), body.parameter("old", "i32", (2,))
     indices, axis = body.const("indices", "i64", [0]), body.const("axis", "i64", 0)
     ten = body.const("ten", "i32", [10])
-    written = body.add(
-        "written",
-        "ScatterElementsUpdate",
-        "opset12",
-        [old, indices, ten, axis],
-        [("i32", (2,))],
-        {"reduction": "sum"},
-    )
+    given, word = [old, indices, ten, axis], {"reduction": "sum"}
+    written = body.add("written", "ScatterElementsUpdate", "opset12", given, [("i32", (2,))], word)
     both = body.add("both", "Add", "opset1", [part, written], [("i32", (1, 2))])
     last = body.add("last", "Result", "opset1", [written], [])
     each = body.add("each", "Result", "opset1", [both], [])
@@ -295,14 +272,8 @@ def test_the_cpu_plugin_updates_an_input_of_a_body_in_place(tmp_path: Path) -> N
         f'<output external_port_id="2" internal_layer_id="{last.layer}"/>'
         f'<output external_port_id="3" internal_layer_id="{each.layer}" {cut}/></port_map><back_edges/>'
     )
-    done = ir.add(
-        "done",
-        "TensorIterator",
-        "opset1",
-        [parts, data],
-        [("i32", (2,)), ("i32", (3, 2))],
-        inside=maps + body.body("body"),
-    )
+    results, inside = [("i32", (2,)), ("i32", (3, 2))], maps + body.body("body")
+    done = ir.add("done", "TensorIterator", "opset1", [parts, data], results, inside=inside)
     ir.add("r0", "Result", "opset1", [done], [])
     ir.add("r1", "Result", "opset1", [replace(done, port=done.port + 1, dims=(3, 2))], [])
     feeds = {"parts": np.zeros((3, 2), np.int32), "data": np.array([1, 5], np.int32)}

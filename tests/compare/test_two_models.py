@@ -104,22 +104,21 @@ def test_two_ways_to_resolve_repeated_indices(tmp_path: Path, names: Sequence[st
 
     if names:
         pytest.importorskip("openvino")
-    text = """<ir_version: 10, opset_import: ["" : 18]>
-    model (float[4] data, float[2] new) => (float[4] y, float[4] z) <int64[2, 1] indices = {{1, 1}}> {{
-      one = Slice (new, {0})
-      two = Slice (new, {1})
-      turned = Concat <axis = 0> ({2})
-      y = ScatterND (data, indices, turned)
-      z = Relu (data)
-    }}"""
-    header, body = text.split("> {{", 1)
-    constants = ", int64[1] c0 = {0}, int64[1] c1 = {1}, int64[1] c2 = {2}"
-    made = []
-    for name, order in (("before", "one, two"), ("after", "two, one")):
-        whole = (
-            header.replace("{{1, 1}}", "{1, 1}") + constants + "> {" + body.format("c0, c1", "c1, c2", order)
+    constants = "int64[1] c0 = {0}, int64[1] c1 = {1}, int64[1] c2 = {2}, int64[2, 1] indices = {1, 1}"
+    made = [
+        save(
+            f"""<ir_version: 10, opset_import: ["" : 18]>
+            model (float[4] data, float[2] new) => (float[4] y, float[4] z) <{constants}> {{
+              one = Slice (new, c0, c1)
+              two = Slice (new, c1, c2)
+              turned = Concat <axis = 0> ({order})
+              y = ScatterND (data, indices, turned)
+              z = Relu (data)
+            }}""",
+            tmp_path / f"{name}.onnx",
         )
-        made.append(save(whole.replace("}}", "}"), tmp_path / f"{name}.onnx"))
+        for name, order in (("before", "one, two"), ("after", "two, one"))
+    ]
     feeds: dict[str, Array] = {"data": floats(4), "new": np.array([8, 9], np.float32)}
     voices = [runners.find(name) for name in names]
     try:
