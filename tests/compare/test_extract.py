@@ -118,7 +118,7 @@ def test_only_mismatches_and_each_node_once(tmp_path: Path) -> None:
         extracted(path, feeds, tmp_path / "file")
 
 
-CONSTANTS = {"indices": [1], "axis": 0, "one": [1]}
+CONSTANTS: dict[str, Any] = {"indices": [1], "axis": 0, "one": [1]}
 
 
 @pytest.mark.openvino

@@ -188,7 +188,8 @@ def test_tolerances_of_a_node_and_of_an_output(model: Model) -> None:
 
 
 def test_an_asked_tolerance_is_not_widened_by_rounding(tmp_path: Path) -> None:
-    inputs = [np.ones(1, np.float32), np.zeros(999, np.int64), np.full(999, 0.1, np.float32), np.array(0)]
+    ones, tenths = np.ones(1, np.float32), np.full(999, 0.1, np.float32)
+    inputs: list[Array] = [ones, np.zeros(999, np.int64), tenths, np.array(0)]
     model = write_node(tmp_path, "ScatterElementsUpdate", "opset12", inputs, reduction="sum")
     runner = FakeRunner("a", wrong_at(0, by=2**-12))
     assert only(compared(model, runner), Level.NODE, "a").measure.verdict is Verdict.CLOSE
