@@ -204,6 +204,9 @@ def test_the_same_external_data_is_no_collision(cli: Cli) -> None:
     status = Path("out/w.bin").stat()
     assert cli("convert", source, "-o", "out/new.onnx").code == 0
     assert Path("out/w.bin").stat().st_ino == status.st_ino
+    Path("out/w.bin").write_bytes(bytes(status.st_size))  # within one tick of the clock
+    os.utime("out/w.bin", ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert "out/w.bin exists" in _refused(cli, source, "-o", "out/other.onnx")
 
 
 @pytest.mark.parametrize(
