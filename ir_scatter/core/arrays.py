@@ -31,11 +31,8 @@ def in_own_dtype(array: Array) -> Array:
     """Return an array whose dtype is the object that `dtype` gives for its element type.
 
     Unpickled arrays, swapped ones and those with a copy of a dtype have dtypes that are equal to
-    NumPy's own, or stand for the same numbers, but are not known as its own (`isbuiltin`).
-
-    Returns:
-        The array itself, a view of it, or a copy if the bytes must be swapped. An array of no element
-        type, or of text in native order, is returned as it is.
+    NumPy's own, or stand for the same numbers, but are not known as its own (`isbuiltin`). Nothing is
+    copied unless bytes must be swapped.
     """
     found = array.dtype
     if found.isbuiltin == 1:

@@ -41,7 +41,6 @@ class Output:
     """A file to write: a copy of another file or of itself, if one is named, and bytes behind it.
 
     Attributes:
-        path: the file; a symbolic link stands for what it points to.
         copied_size: the size that the copied file must have, if that matters.
         sources: files that must be what they were when they were read, with what they were.
     """

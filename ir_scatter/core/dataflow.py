@@ -56,10 +56,8 @@ class Slice:
 
     Attributes:
         axis: where it is cut; negative ones, and positions below, count from the end.
-        start: where the first part begins.
         end: the last position that belongs to a part.
         stride: from one part to the next; below 0 the last part comes first.
-        part: the length of a part.
         keeps_axis: False if a part has one dimension less.
     """
 
@@ -126,8 +124,6 @@ class Repeat:
     """A node that computes a graph again and again.
 
     Attributes:
-        inputs: one for each input of the body.
-        outputs: one for each output of the node.
         trips: the number of the input that says how often at most.
         condition: the number of the input that says whether to begin.
         goes_on: the number of the body's output that says whether to go on.
@@ -145,18 +141,13 @@ Nested: TypeAlias = Call | Choice | Repeat
 
 
 class Dataflow(ABC):
-    """How the values of one graph flow.
-
-    Attributes:
-        inputs: in the order of the file.
-        outputs: in the order of the file.
-        captured: values that come from the graphs around this one.
-    """
+    """How the values of one graph flow."""
 
     graph: Graph
     inputs: tuple[GraphInput, ...]
     outputs: tuple[GraphOutput, ...]
     captured: tuple[Key, ...] = ()
+    """Values that come from the graphs around this one."""
 
     @abstractmethod
     def constant(self, key: Key) -> Constant | None:

@@ -1,20 +1,4 @@
-"""Exceptions of ir_scatter.
-
-Error:
-    ├── UnreadableModel     a file that is no model, or one that cannot be read
-    ├── UsageError          the caller asked for something that does not exist
-    │   └── BadFeed         the inputs given for a model are not those that it asks for
-    ├── UnknownOperator     a model has a node that NumPy does not compute
-    ├── BrokenModel         the operators of a model break their rules
-    ├── EvaluationFailed    a node cannot be computed with the values that reach it
-    ├── NoInputs            no legal inputs were found for a model
-    ├── NotEditable         a file or a node is written in a way that cannot be edited safely
-    ├── CannotWrite         files cannot be written; what was there before is still there
-    └── IllegalCase         inputs or attributes of one operator break its document
-        └── IllegalIndex    an index is out of range, or negative where that is forbidden
-
-Everything else that is wrong with a model is a `Diagnostic`, not an exception.
-"""
+"""Exceptions of ir_scatter; everything else that is wrong with a model is a `Diagnostic`."""
 
 from typing import TYPE_CHECKING
 
@@ -31,11 +15,7 @@ class UsageError(Error):
 
 
 class IllegalCase(Error):
-    """Inputs or attributes of one operator break its document.
-
-    Attributes:
-        code: that of the rule which says so, "SCT203".
-    """
+    """Inputs or attributes of one operator break its document, as the rule of a code says, "SCT203"."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -95,11 +75,7 @@ class BadFeed(UsageError):
 
 
 class UnknownOperator(Error):
-    """A model has a node that NumPy does not compute.
-
-    Attributes:
-        location: the node.
-    """
+    """A model has a node, at `location`, that NumPy does not compute."""
 
     def __init__(self, message: str, location: "Location") -> None:
         super().__init__(message)
@@ -107,11 +83,7 @@ class UnknownOperator(Error):
 
 
 class BrokenModel(Error):
-    """A model is not evaluated because its operators, or the file itself, break rules.
-
-    Attributes:
-        diagnostics: what is broken.
-    """
+    """A model is not evaluated because its operators, or the file itself, break rules: `diagnostics`."""
 
     def __init__(self, message: str, diagnostics: "tuple[Diagnostic, ...]") -> None:
         super().__init__(message)

@@ -28,12 +28,7 @@ class Found(NamedTuple):
 
 
 def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> Found:
-    """Search folders for models and expand globs.
-
-    Args:
-        paths: files, folders, globs, or `-`. What does not exist stays, to be reported.
-        exclude: globs of paths to leave out; a glob without a slash matches any part of a path.
-    """
+    """Search folders for models and expand globs; what does not exist stays, to be reported."""
     sources: dict[str, Source] = {}
     empty: list[str] = []
     for path in paths:

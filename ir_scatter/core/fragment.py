@@ -26,7 +26,6 @@ class NewNode:
 
     Attributes:
         label: what it computes, in words for its name: "indices_unsqueezed".
-        domain: that of the dialect it is written in.
         opset: an IR's word or an ONNX model's number.
         inputs: values of the fragment, None for one that is left out.
         attributes: as the dialect writes them: text in an IR, Python values in ONNX.
@@ -53,8 +52,7 @@ class Fragment(Graph):
 
     Attributes:
         given: the inputs of the node that is replaced, as they are numbered there.
-        news: the new nodes; the last one computes the result.
-        constants: the values among their inputs that are new constants, each once, in order of use.
+        constants: the values among inputs that are new constants, each once, in order of use.
     """
 
     def __init__(self, given: Sequence[Value | None], news: Iterable[NewNode]) -> None:
@@ -119,7 +117,6 @@ class Fragment(Graph):
         return {}
 
     def location_of(self, node: Node) -> Location:
-        """Return a place that stands for none: nothing is written yet."""
         return _PLACE
 
 

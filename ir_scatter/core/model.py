@@ -154,13 +154,8 @@ class Graph(ABC):
 
         A short cut to what can be read from the values of its inputs, which are not made for it.
 
-        Args:
-            node: that is meant.
-            indices: the input whose few numbers are returned, beside the key.
-            spelled: inputs whose few numbers belong to the key.
-
-        Returns:
-            None where it takes the values: what stands in front of the node tells more of their shapes.
+        Beside the key the few numbers of the input `indices` are returned; those of `spelled` belong to
+        the key. None where it takes the values: what stands in front of the node tells more of their shapes.
         """
         return None
 
@@ -186,15 +181,10 @@ class Graph(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Defect:
-    """Something a reader found broken in the file itself.
-
-    Attributes:
-        kind: the name of the rule that it breaks, "duplicate-id".
-        node: None if it is about the file.
-        port_index: the number of the node's input it is about.
-    """
+    """Something a reader found broken in the file itself."""
 
     kind: str
+    """The name of the rule that it breaks, "duplicate-id"."""
     message: str
     location: Location
     node: Node | None = None
@@ -218,9 +208,7 @@ class Model:
     Attributes:
         path: as the caller named it.
         format: "openvino-ir" or "onnx".
-        domain: the domain of the format's own operators.
-        graph: the main graph.
-        functions: ONNX local functions.
+        domain: that of the format's own operators.
         inputs: the names by which each input of the main graph may be called.
         opset_imports: ONNX domains and versions.
         find_defects: tells what is broken in the file itself.

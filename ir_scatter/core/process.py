@@ -53,8 +53,8 @@ _NUMBERS = count()
 _OF_THE_PARENT: "list[_Process]" = []
 """What a fork got from its parent and must neither use nor clean up."""
 
-_Message: TypeAlias = tuple[bytes, str, list[tuple[int, int]]]
-"""A pickle, the file of its arrays, and where in that each begins and ends."""
+_Message: TypeAlias = tuple[bytes, str, list[int]]
+"""A pickle, the file of its arrays, and where in that each begins."""
 
 _Messages: TypeAlias = "SimpleQueue[_Message | None]"
 
@@ -74,11 +74,7 @@ class Failure(Exception):
 
 
 class Child:
-    """Starts a process when it is needed, and another one after a crash.
-
-    Attributes:
-        starts: how many processes there were so far.
-    """
+    """Starts a process when it is needed, and another one after a crash."""
 
     def __init__(
         self,
@@ -88,10 +84,7 @@ class Child:
     ) -> None:
         """Start nothing yet.
 
-        Args:
-            module: has the function `handlers`.
-            environment: gives what is added to the environment of a process; called when one starts.
-            questions_per_process: after how many of them a new process takes over.
+        What `environment` adds is asked for when a process starts; a new one takes over after some questions.
         """
         self.starts = 0
         self._module = module
@@ -329,55 +322,66 @@ def _words(error: BaseException) -> str:
 
 
 class _Pickler(pickle.Pickler):
-    """Leaves the bytes of arrays to others: in C order, and of NumPy's own dtype when they are read."""
+    """Leaves the bytes of arrays to others: in C order, and of NumPy's own dtype when they are read.
 
-    def reducer_override(self, value: Any) -> Any:
-        row = from_dtype(value.dtype) if type(value).__name__ == "ndarray" else None
+    Whatever is twice in a message is two arrays when it is read, unlike buffers of a pickle.
+    """
+
+    def __init__(self, stream: io.BytesIO) -> None:
+        super().__init__(stream, 5)
+        self.arrays: list[Array] = []
+
+    def persistent_id(self, value: Any) -> tuple[int, str, tuple[int, ...]] | None:
+        if type(value).__name__ != "ndarray":
+            return None
+        row = from_dtype(value.dtype)
         own = None if row is None or row.kind == "string" else dtype(row)
         if row is None or own is None:
-            return NotImplemented
-        flat = value.astype(own, order="C", copy=False).reshape(-1).view("u1")
-        return _array, (row.name, value.shape, pickle.PickleBuffer(flat))
-
-
-def _array(name: str, shape: tuple[int, ...], data: Any) -> "Array":
-    import numpy
-
-    return numpy.ndarray(shape, dtype(ELEMENT_TYPES[name]), data)
+            return None
+        self.arrays.append(value.astype(own, order="C", copy=False).reshape(-1).view("u1"))
+        return len(self.arrays) - 1, row.name, value.shape
 
 
 def _packed(value: Any, folder: str) -> _Message:
     """Return a message, whose arrays are written to a folder."""
-    stream, arrays = io.BytesIO(), list[pickle.PickleBuffer]()
-    _Pickler(stream, 5, buffer_callback=arrays.append).dump(value)
-    if not arrays:
+    stream = io.BytesIO()
+    pickler = _Pickler(stream)
+    pickler.dump(value)
+    if not pickler.arrays:
         return stream.getvalue(), "", []
-    path, places = os.path.join(folder, f"arrays_{os.getpid()}_{next(_NUMBERS)}"), []
+    path, begins = os.path.join(folder, f"arrays_{os.getpid()}_{next(_NUMBERS)}"), []
     try:
         with open(path, "wb") as file:
-            for array in arrays:
+            for array in pickler.arrays:
                 file.seek(-file.tell() % _ALIGNMENT, os.SEEK_CUR)
-                begin = file.tell()
-                places.append((begin, begin + file.write(array)))
+                begins.append(file.tell())
+                file.write(array.data)
             file.truncate()
     except OSError:
         with contextlib.suppress(OSError):
             os.unlink(path)
         raise
-    return stream.getvalue(), path, places
+    return stream.getvalue(), path, begins
 
 
 def _unpacked(message: _Message) -> Any:
     """Return what was packed; arrays can be written to, which changes no file."""
-    data, path, places = message
-    if not path:
-        return pickle.loads(data)
-    import numpy
+    data, path, begins = message
+    unpickler = pickle.Unpickler(io.BytesIO(data))
+    if path:
+        import numpy
 
-    whole = numpy.memmap(path, "u1", "c").view(numpy.ndarray) if os.path.getsize(path) else bytearray()
-    with contextlib.suppress(OSError):  # a system that cannot remove what is mapped: later, the folder
-        os.unlink(path)
-    return pickle.loads(data, buffers=[whole[begin:end] for begin, end in places])
+        size = os.path.getsize(path)
+        whole = numpy.memmap(path, "u1", "c").view(numpy.ndarray) if size else bytearray()
+        with contextlib.suppress(OSError):  # a system that cannot remove what is mapped: later, the folder
+            os.unlink(path)
+
+        def load(told: tuple[int, str, tuple[int, ...]]) -> Any:
+            number, name, shape = told
+            return numpy.ndarray(shape, dtype(ELEMENT_TYPES[name]), whole, begins[number])
+
+        unpickler.persistent_load = load  # type: ignore[method-assign]
+    return unpickler.load()
 
 
 def _forward(file: IO[bytes], messages: _Messages) -> None:

@@ -31,14 +31,7 @@ MAX_RANK = 64
 
 def agree_dims(left: Dim, right: Dim) -> bool:
     """Tell whether two dimensions can be the same number."""
-    if isinstance(left, int):
-        if isinstance(right, int):
-            return left == right
-        return right.low <= left and (right.high is None or left <= right.high)
-    if isinstance(right, int):
-        return agree_dims(right, left)
-    low = max(left.low, right.low)
-    return all(bound.high is None or low <= bound.high for bound in (left, right))
+    return at_most(left, right) and at_most(right, left)
 
 
 def agree(left: Shape, right: Shape) -> bool:
@@ -50,7 +43,7 @@ def agree(left: Shape, right: Shape) -> bool:
 
 def at_most(dim: Dim, limit: Dim) -> bool:
     """Tell whether `dim` can be at most `limit`."""
-    high = limit if isinstance(limit, int) else limit.high
+    high = highest(limit)
     return high is None or lowest(dim) <= high
 
 
@@ -195,13 +188,7 @@ def positions(flat: Sequence[int], shape: Sequence[int]) -> list[list[int]]:
 
 
 def counted(number: float, noun: str, plural: str = "") -> str:
-    """Return "1 file", "2 files", "0.5 seconds".
-
-    Args:
-        number: how many.
-        noun: what one of them is called.
-        plural: what several are called, if it is not the noun with an s.
-    """
+    """Return "1 file", "2 files", "0.5 seconds"; the plural is given if it is not the noun with an s."""
     shown = f"{number:g}" if isinstance(number, float) else str(number)
     return f"{shown} {noun if number == 1 else plural or f'{noun}s'}"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType, dtype
@@ -27,31 +27,18 @@ _FORMS: Mapping[str, _Form] = {
 } if sys.byteorder == "little" else {}  # fmt: skip
 
 
-class Declared(Protocol):
-    """What holds a constant: a node with a name and a place."""
-
-    name: str
-
-    @property
-    def location(self) -> Location: ...
-
-
 class Constant:
     """A constant tensor whose bytes are read when asked for.
 
-    Args:
-        declared: the place of an initializer, or the node that holds it, or what gives the node.
-        element_type: None if the file names no known type.
-        load: gives a read-only array, or None where the bytes cannot be had.
-        name: the initializer's name; that of the node if None.
-        view: gives the bytes, without `load`; None where they cannot be had.
+    It is declared by the place of an initializer, or the node that holds it, or what gives the node,
+    whose name it has unless it is given one. Its bytes, where they are had without `load`, are the view's.
     """
 
     __slots__ = ("_declared", "_load", "_name", "_view", "element_type", "shape")
 
     def __init__(
         self,
-        declared: "Location | Declared | Callable[[], Declared]",
+        declared: Any,
         element_type: ElementType | None,
         shape: tuple[int, ...],
         load: "Callable[[], Array | None] | None" = None,
@@ -80,15 +67,16 @@ class Constant:
     def name(self) -> str:
         if self._name is None:
             declared = self._declaration()
-            self._name = "" if isinstance(declared, Location) else declared.name
+            self._name = "" if isinstance(declared, Location) else str(declared.name)
         return self._name
 
     @property
     def location(self) -> Location:
         declared = self._declaration()
-        return declared if isinstance(declared, Location) else declared.location
+        found: Location = declared if isinstance(declared, Location) else declared.location
+        return found
 
-    def _declaration(self) -> "Location | Declared":
+    def _declaration(self) -> Any:
         if callable(self._declared):
             self._declared = self._declared()
         return self._declared
@@ -112,7 +100,6 @@ class Weights:
     """A file of weights, mapped when the first bytes are asked for.
 
     Attributes:
-        path: the file.
         size: its bytes; None if it does not exist or may not be read.
         error: why the file cannot be had, "" if it can.
         identity: inode, time and size of the file when it was found; None if it cannot be had.

@@ -84,15 +84,7 @@ def tap_of(node: Node, format: str) -> Tap:
 class RunRequest(NamedTuple):
     """What a runtime is asked to run.
 
-    Attributes:
-        model: the absolute path of the file.
-        device: of a runtime that has several.
-        precision: what it should compute in; "default" leaves that to the device.
-        profile: whether to say what the runtime made of the nodes.
-        taps: nodes whose inputs and output are wanted.
-        repeat: how often to run it.
-        tap_memory: bytes of tapped tensors that may be held at once.
-        is_rest: whether other taps of the same run were answered before.
+    See `Runner.run`; `is_rest` if other taps of the same run were answered before.
     """
 
     model: str
@@ -154,12 +146,9 @@ class Outcome:
         message: the runtime's own words, shortened; "" if there is nothing to say.
         runs: the outputs by name, once for each repetition.
         tapped: one for each tap, in the order in which they were asked for.
-        facts: what the runtime made of the nodes, if that was asked for.
         seconds: what reading, compiling and the first run took in the runtime's process.
         precision: what was asked for, "f32"; "model" where a runtime computes in the model's types.
-        versions: of the packages involved.
         reason: "format" if it cannot read files of this format at all, None otherwise.
-        remarks: what else there is to say: that its process died and was started again.
     """
 
     runner: str
@@ -185,15 +174,10 @@ class Availability:
     """Whether a runner can run here, and what it is.
 
     Attributes:
-        runner: its long name.
-        is_available: whether it can run a model.
         reason: why not.
         remedy: what to install.
-        full_name: of the device.
         capabilities: of the device, "FP32", "BF16".
-        default_precision: what it computes in if nothing is asked for.
         remarks: what must be known to judge its results.
-        versions: of the packages involved.
     """
 
     runner: str
@@ -216,12 +200,9 @@ class Runner:
     Attributes:
         name: the long one, "openvino:CPU".
         module: has the function `handlers`; see `core.process`. It gives at least "run" and "describe".
-        packages: the distributions that it needs.
-        install: what installs them.
+        packages: the distributions that it needs, and `install` what installs them.
         device: of a runtime that has several.
-        remarks: what must be known to judge its results.
-        questions_per_process: after how many of them a new process takes over.
-        formats: of the files that it reads.
+        can_prepare: whether its process can make a model ready that it has no inputs for yet.
     """
 
     name: str
@@ -373,9 +354,8 @@ class Family:
     """Runners of one kind.
 
     Attributes:
-        names: those that are listed: long names.
+        names: the long names that are listed.
         make: gives the runner of a long name, or None if that belongs to no runner of this kind.
-        order: of the lists.
     """
 
     names: tuple[str, ...]
@@ -397,11 +377,7 @@ def _version(name: str) -> str:
 
 
 def _checked(feeds: "Mapping[str, Array]") -> "dict[str, Array]":
-    """Return the feeds as arrays of types that models have.
-
-    Raises:
-        BadFeed: one is something else.
-    """
+    """Return the feeds as arrays of types that models have; BadFeed if one has another."""
     import numpy as np
 
     found = {}

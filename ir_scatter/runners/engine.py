@@ -34,10 +34,6 @@ INSIDE = "it is inside a body"
 Value: TypeAlias = tuple[str, int | None]
 
 
-class CannotTap(Exception):
-    """A value cannot be made an output; the message says why."""
-
-
 class TapRun(NamedTuple):
     """Where to find what went in and out of a node, in one way to get there; see `Execution`."""
 
@@ -77,7 +73,6 @@ class Loaded:
     """A model that a runtime has loaded, with more outputs if nodes are tapped.
 
     Attributes:
-        model: of the runtime.
         taps: for each tap where its values are, or what the problem is.
         sizes: of the values that are given out for taps, by key.
         constants: values that the model holds, by key.
@@ -99,7 +94,6 @@ class Answer(NamedTuple):
     """What came of a run.
 
     Attributes:
-        runs: the outputs of each, by name.
         taps: for each of the first taps where its values are, or what the problem is.
         arrays: the values by key.
         too_large: bytes that taps held, if they are more than is allowed.
@@ -126,8 +120,6 @@ class Engine(ABC):
     """One model with its feeds in a runtime: what each runtime does in its own way.
 
     Attributes:
-        request: what is asked for.
-        feeds: by the names that the caller uses.
         fed: the names of the feeds, in the order in which taps want them.
         loaded: the model without taps.
         names: of the outputs.
@@ -137,11 +129,7 @@ class Engine(ABC):
     names: Sequence[str]
 
     def __init__(self, request: RunRequest, feeds: Mapping[str, Array]) -> None:
-        """Read the model; who inherits holds the feeds against its inputs.
-
-        Raises:
-            Failure: the runtime does not want the model or a feed.
-        """
+        """Read the model; who inherits holds the feeds against its inputs."""
         self.request = request
         self.feeds = feeds
         self.file = _identity(request.model)

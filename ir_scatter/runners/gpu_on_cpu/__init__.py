@@ -41,7 +41,6 @@ FIDELITY = (
 )
 """Sentences for every report that has a result of this runner."""
 
-_SUFFIX = " (iGPU)"
 _SYSTEM, _MACHINE = "Linux", "x86_64"
 _LAYERS = "OPENCL_LAYERS"
 
@@ -131,15 +130,6 @@ def prepare() -> None:
 def versions() -> dict[str, str]:
     """Return the versions of the packages by their names, those that are installed."""
     return {name: package.version for name, package in _installed(_PACKAGES).items()}
-
-
-def device_name(told: str) -> str:
-    """Return the full name of the device for a report.
-
-    Args:
-        told: what the plugin says, "AMD EPYC (iGPU)".
-    """
-    return f"{NAME} ({told.removesuffix(_SUFFIX)})"
 
 
 def find_libraries() -> dict[str, Path]:

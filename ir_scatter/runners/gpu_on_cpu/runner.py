@@ -34,7 +34,7 @@ class GpuOnCpuRunner(OpenVinoRunner):
         return ""  # the reason says what to install
 
     def full_name(self, told: str) -> str:
-        return gpu_on_cpu.device_name(told) if told else ""
+        return f"{gpu_on_cpu.NAME} ({told.removesuffix(' (iGPU)')})" if told else ""
 
 
 def handlers() -> dict[str, Callable[..., Any]]:

@@ -7,9 +7,10 @@ from typing import Any, TypeAlias
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType
+from ir_scatter.core.process import Failure
 from ir_scatter.formats.onnx.index import DEFAULT_DOMAINS, text
 from ir_scatter.runners.base import Tap
-from ir_scatter.runners.engine import INSIDE, CannotTap, Loaded, Size, TapRun, Value
+from ir_scatter.runners.engine import INSIDE, Loaded, Size, TapRun, Value
 from ir_scatter.runners.onnx.places import (
     BRANCH,
     FUNCTION,
@@ -39,15 +40,10 @@ def add_taps(
     bodies: bool,
     loops_join: bool = False,
 ) -> Loaded:
-    """Add outputs to a model for what goes in and out of nodes.
+    """Add outputs to a model for what goes in and out of nodes; what is fed needs none.
 
-    Args:
-        model: that is changed.
-        taps: the nodes.
-        feeds: the inputs that are fed; they need no output.
-        bodies: whether to tap inside bodies and functions as well.
-        loops_join: whether a Loop puts its scan outputs one behind the other, at least as matrices,
-            and not on a new axis as its document says.
+    Loops join if a Loop puts its scan outputs one behind the other, at least as matrices, and not on a new
+    axis as its document says.
     """
     tapper = _Tapper(model, feeds, loops_join)
     tapper.loaded.taps += [tapper.tap(one, bodies) for one in taps]
@@ -142,8 +138,8 @@ class _Tapper:
             return INSIDE
         try:
             return self._runs(found[0], asked)
-        except CannotTap as problem:
-            return str(problem)
+        except Failure as failure:
+            return failure.message
 
     def _runs(self, found: Found, asked: Tap) -> list[TapRun]:
         """Return one run for each way in which the graph of the node is called."""
@@ -206,7 +202,9 @@ class _Tapper:
         assert level.parent is not None
         assert level.owner is not None
         if level.kind == OTHER:
-            raise CannotTap(f"it is in a body of {level.owner.op_type}, which gives out no more values")
+            raise Failure(
+                "unsupported", f"it is in a body of {level.owner.op_type}, which gives out no more values"
+            )
         is_loop = level.kind != BRANCH
         if is_loop:
             outer, hint = self._out_of_loop(level, level.parent, level.owner, name), Size(hint.type)
@@ -249,9 +247,11 @@ class _Tapper:
         )
         row = ELEMENT_TYPES.get(hint.type)
         if row is None or row.onnx_number is None:
-            raise CannotTap("it is in a branch, and the element type of a value is not known")
+            raise Failure("unsupported", "it is in a branch, and the element type of a value is not known")
         if is_stacked and hint.shape is None:
-            raise CannotTap("it is in a branch inside a loop, and the shape of a value is not known")
+            raise Failure(
+                "unsupported", "it is in a branch inside a loop, and the shape of a value is not known"
+            )
         shape = hint.shape if hint.shape is not None and (is_stacked or hint == _MARKER) else (0,)
         for attribute in owner.attribute:
             if text(attribute.name) == level.body:

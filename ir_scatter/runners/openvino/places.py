@@ -41,7 +41,7 @@ class Places:
     def __init__(self, model: Any) -> None:
         self._by_scope: dict[str, Place] = {}
         self._by_output: dict[str, list[Place]] = {}
-        for scope, place in _walk(model, "", ()):
+        for scope, place in walk(model):
             self._by_scope.setdefault(scope, place)
             if place.node.get_type_name() != _RESULT and place.node.get_output_size():
                 for name in place.node.output(0).get_names():
@@ -63,12 +63,13 @@ class Places:
         return found[0] if type in scatter_types(OPENVINO) else f"OpenVINO makes {type} of it"
 
 
-def _walk(model: Any, scope: str, owners: tuple[Owner, ...]) -> Iterator[tuple[str, Place]]:
+def walk(model: Any, scope: str = "", owners: tuple[Owner, ...] = ()) -> Iterator[tuple[str, Place]]:
+    """Yield every node by scope, those of bodies too."""
     for node in model.get_ops():
         name = scope + node.get_friendly_name()
         yield name, Place(node, owners)
         for kind, body in bodies_of(node):
-            yield from _walk(body, f"{name}:{kind}/", (*owners, Owner(node, kind, body)))
+            yield from walk(body, f"{name}:{kind}/", (*owners, Owner(node, kind, body)))
 
 
 def bodies_of(node: Any) -> "list[tuple[str, Any]]":

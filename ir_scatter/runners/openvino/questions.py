@@ -1,7 +1,7 @@
 """What else OpenVINO is asked: to write an ONNX model as an IR, and to propagate shapes through an IR."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ir_scatter.core.model import OPENVINO
@@ -9,7 +9,7 @@ from ir_scatter.core.process import Failure
 from ir_scatter.core.shapes import Shape, parse_shape, show
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.openvino.messages import sentence
-from ir_scatter.runners.openvino.places import bodies_of
+from ir_scatter.runners.openvino.places import walk
 from ir_scatter.runners.openvino.runner import OpenVinoRunner
 
 _LONGEST = 500
@@ -17,15 +17,7 @@ _RUNNER = OpenVinoRunner("CPU")
 
 
 def export(source: str, target: str) -> str:
-    """Read a model with OpenVINO and write it as an IR with all of its precision.
-
-    Args:
-        source: the `.onnx`.
-        target: the `.xml`; the `.bin` is written beside it.
-
-    Returns:
-        Why that does not work, "" if it does.
-    """
+    """Write an ONNX model as an IR with all of its precision; return why not, "" if that works."""
     try:
         _RUNNER.ask("export", source, target)
     except Failure as failure:
@@ -36,11 +28,8 @@ def export(source: str, target: str) -> str:
 def propagate(path: str, input_shapes: Mapping[str, Shape]) -> tuple[dict[str, tuple[Shape, ...]], str]:
     """Return the shapes of the outputs of every node by scope, and what went wrong.
 
-    A scatter node that refuses its inputs is nothing that went wrong: the rules say it better.
-
-    Args:
-        path: the `.xml`.
-        input_shapes: by the name of the Parameter or of its tensor.
+    Input shapes are given by the name of a Parameter or of its tensor. A scatter node that refuses its
+    inputs is nothing that went wrong: the rules say it better.
     """
     shapes = {name: show(_without_symbols(shape)) for name, shape in input_shapes.items()}
     try:
@@ -85,18 +74,14 @@ def _propagate(path: str, shapes: Mapping[str, str]) -> tuple[dict[str, list[str
             reason = _last_lines(error)
             if node.get_type_name() not in known and not any(f"::{name} " in reason for name in known):
                 refusal = refusal or reason
-    return dict(_shapes(model, "")), refusal
+    shapes_by_scope = {
+        scope: [str(output.get_partial_shape()) for output in place.node.outputs()]
+        for scope, place in walk(model)
+    }
+    return shapes_by_scope, refusal
 
 
 HANDLERS: Mapping[str, Callable[..., Any]] = {"export": _export, "propagate": _propagate}
-
-
-def _shapes(model: Any, scope: str) -> Iterator[tuple[str, list[str]]]:
-    for node in model.get_ops():
-        name = scope + node.get_friendly_name()
-        yield name, [str(output.get_partial_shape()) for output in node.outputs()]
-        for kind, body in bodies_of(node):
-            yield from _shapes(body, f"{name}:{kind}/")
 
 
 def _last_lines(error: BaseException) -> str:

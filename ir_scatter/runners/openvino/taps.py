@@ -8,7 +8,7 @@ import numpy as np
 from ir_scatter.core.process import Failure
 from ir_scatter.core.shapes import static
 from ir_scatter.runners.base import Tap
-from ir_scatter.runners.engine import INSIDE, CannotTap, Loaded, Size, TapRun, Value
+from ir_scatter.runners.engine import INSIDE, Loaded, Size, TapRun, Value
 from ir_scatter.runners.openvino.inputs import to_array, type_name
 from ir_scatter.runners.openvino.places import Owner, Place, Places, bodies_of, partial_shape
 
@@ -16,13 +16,8 @@ from ir_scatter.runners.openvino.places import Owner, Place, Places, bodies_of, 
 def add_taps(model: Any, taps: Sequence[Tap], feeds: Sequence[str], *, bodies: bool) -> Loaded:
     """Return a copy of a model with outputs for what goes in and out of nodes.
 
-    The key of a value is the number of its output, or the word "constant" and a number.
-
-    Args:
-        model: of OpenVINO; it stays as it is.
-        taps: the nodes.
-        feeds: the name of the feed of each Parameter.
-        bodies: whether to tap inside bodies as well.
+    The key of a value is the number of its output, or the word "constant" and a number. The feeds are
+    those of each Parameter, by name.
     """
     model = model.clone()
     tapper, places = _Tapper(model, feeds), Places(model)
@@ -73,8 +68,8 @@ class _Tapper:
                 for depth, owner in enumerate(place.owners)
                 if owner.kind != "body"
             ]
-        except CannotTap as problem:
-            return str(problem)
+        except Failure as failure:
+            return failure.message
         return [TapRun([*inputs], output, markers)]
 
     def _value(self, place: Place, source: Any) -> Value:
@@ -82,10 +77,7 @@ class _Tapper:
         node, constants = source.get_node(), self.loaded.constants
         if node.get_type_name() == "Constant":
             key = f"constant {len(constants)}"
-            try:
-                constants[key] = to_array(node.get_tensor_view(), copy=False)
-            except Failure as failure:
-                raise CannotTap(failure.message) from None
+            constants[key] = to_array(node.get_tensor_view(), copy=False)
             return key, 0
         if node.get_type_name() == "Parameter" and not place.owners:
             return self._feeds[self._model.get_parameter_index(node)], None
@@ -150,7 +142,7 @@ def _nothing_like(source: Any, *, is_in_loop: bool) -> Any:
     dims = [0] if shape.rank.is_dynamic else [0] * len(shape)
     if is_in_loop:
         if shape.is_dynamic:
-            raise CannotTap(f"in a branch inside a loop, and the shape {shape} is not static")
+            raise Failure("unsupported", f"in a branch inside a loop, and the shape {shape} is not static")
         dims = [dim.get_length() for dim in shape]
     tensor = openvino.Tensor(source.get_element_type(), openvino.Shape(dims))
     if tensor.get_byte_size() and type_name(source.get_element_type()) != "string":
