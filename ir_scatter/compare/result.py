@@ -41,8 +41,7 @@ class Verdict(StrEnum):
     CLOSE = "close"
     """Within the tolerance."""
     CONTESTED = "contested"
-    """Several updates meet without a reduction, or NaN and numbers in a min or max, and the value is one
-    that the document allows."""
+    """Several updates meet without a reduction, or NaN and numbers in a min or max: the value is allowed."""
     NONDETERMINISTIC = "nondeterministic"
     """The same runner gives another result for the same inputs."""
     MISMATCH = "mismatch"

@@ -24,7 +24,7 @@ from ir_scatter.compare.request import Sources
 from ir_scatter.runners.base import Status
 from ir_scatter_cli.main import main
 from tests.campaigns.scale import cases, generator
-from tests.compare.planted import Change, Planted, elsewhere, largest
+from tests.compare.planted import Planted, at, elsewhere, largest
 from tests.ops import naive_scatter
 from tests.rules.ir_text import IrText, Output
 
@@ -35,12 +35,7 @@ DIFFERENCES = {"mismatch", "nondeterministic"}
 
 @dataclass(frozen=True)
 class Mark:
-    """What the document says of one element.
-
-    Attributes:
-        is_open: whether more than one value is right.
-        choices: which, if it only was moved since; None if something was computed from it.
-    """
+    """Whether the document allows more than one value, and which; None if something was computed from it."""
 
     is_open: bool = False
     choices: tuple[Any, ...] | None = None
@@ -63,6 +58,10 @@ def marks(shape: Sequence[int], mark: Mark = CERTAIN) -> Array:
     found = np.empty(shape, object)
     found.fill(mark)
     return found
+
+
+def declared(name: str, array: Array) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
 
 
 @dataclass
@@ -96,9 +95,7 @@ class Draft:
         self.feeds[name] = array
         type = "i64" if array.dtype == np.int64 and self.type != np.int64 else self.word
         port = self.ir.parameter(name, type, array.shape) if self.is_ir else None
-        self.inputs.append(
-            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-        )
+        self.inputs.append(declared(name, array))
         return Value(name, array, marks(array.shape), port)
 
     def constant(self, values: Any, shape: Sequence[int] | None = None, word: str = "i64") -> Value:
@@ -127,11 +124,8 @@ class Draft:
             outputs = [(self.word, array.shape)]
             port = self.ir.add(name, *ir_type, ports, outputs, ir_attributes)  # type: ignore[arg-type]
         else:
-            self.nodes.append(
-                helper.make_node(
-                    onnx_type, [one.name for one in inputs], [name], name=name, **(attributes or {})
-                )
-            )
+            names = [one.name for one in inputs]
+            self.nodes.append(helper.make_node(onnx_type, names, [name], name=name, **(attributes or {})))
         return Value(name, array, found, port)
 
     def numbers(self, *shape: int) -> Array:
@@ -146,12 +140,7 @@ class Draft:
                 assert one.port is not None
                 self.ir.add(f"result_{one.name}", "Result", "opset1", [one.port], [])
             return Path(self.ir.write(folder))
-        made = [
-            helper.make_tensor_value_info(
-                one.name, helper.np_dtype_to_tensor_dtype(one.array.dtype), one.array.shape
-            )
-            for one in outputs
-        ]
+        made = [declared(one.name, one.array) for one in outputs]
         graph = helper.make_graph(self.nodes, "drawn", self.inputs, made, self.constants)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=10)
         path = folder / "model.onnx"
@@ -341,14 +330,9 @@ def summed(draft: Draft, one: Value) -> Value:
     array = one.array.sum(axis=0, keepdims=True, dtype=one.array.dtype)
     mark = COMPUTED if any(each.is_open for each in one.marks.flat) else CERTAIN
     given, attributes = ([one, axes], {}) if draft.is_ir or draft.opset > 12 else ([one], {"axes": [0]})
-    result = array, marks(array.shape, mark)
+    result, keeps = (array, marks(array.shape, mark)), {"keep_dims": "true"}
     return draft.add(
-        "ReduceSum",
-        ("ReduceSum", "opset1"),
-        given,
-        result,
-        {**attributes, "keepdims": 1},
-        {"keep_dims": "true"},
+        "ReduceSum", ("ReduceSum", "opset1"), given, result, {**attributes, "keepdims": 1}, keeps
     )
 
 
@@ -400,38 +384,18 @@ def draw(chance: random.Random, folder: Path) -> Drawn:
 
 @dataclass
 class Fault:
-    """A runner, and what must be said of it.
-
-    Attributes:
-        kind: what it does.
-        runner: does it.
-        required: level, tensor or node, and the verdicts of which one must be there.
-        allowed: verdicts that may be there as well: level and tensor or node; None for any.
-        code: of the exit.
-        repeat: how often everything runs.
-        status: how the runner ends.
-        not_tapped: nodes that must be listed.
-    """
+    """A runner, and what must be said of it."""
 
     kind: str
     runner: Planted
     required: list[tuple[str, str, set[str]]] = field(default_factory=list)
+    """Level, tensor or node, and the verdicts of which one must be there."""
     allowed: set[tuple[str, str]] = field(default_factory=set)
+    """Level and tensor or node of what else may differ."""
     code: int | None = None
     repeat: int = 1
     status: str = "ok"
     not_tapped: set[str] = field(default_factory=set)
-
-
-def at(place: int, name: str, value: Any, *, tapped: bool | None = None, run: int | None = None) -> Change:
-    def change(found: str, array: Array, is_tapped: bool, number: int) -> Array:
-        if found != name or (tapped is not None and tapped is not is_tapped) or run not in {None, number}:
-            return array
-        changed = array.copy()
-        changed.reshape(-1)[place] = value
-        return changed
-
-    return change
 
 
 def is_excused(mark: Mark, value: Any) -> bool:
@@ -465,7 +429,8 @@ def wrong_output(kind: str, chance: random.Random, drawn: Drawn, order: str) -> 
     place, mark, value = element(chance, output)
     tapped = {"with taps": True, "without taps": False}.get(kind.removeprefix("output "))
     run = chance.randrange(3) if kind == "output in one run" else None
-    change = at(place, output.name, value, tapped=False if run is not None else tapped, run=run)
+    runs = None if run is None else [run]
+    change = at(place, name=output.name, value=value, tapped=tapped if run is None else False, runs=runs)
     fault = Fault(kind, Planted(order=order, output=change), repeat=1 if run is None else 3)
     if run is None and is_excused(mark, value):
         fault.code = 0
@@ -483,7 +448,8 @@ def wrong_tap(kind: str, chance: random.Random, drawn: Drawn, order: str) -> Fau
     array, found = scattered(drawn.draft.scatters[scope])
     place, mark, value = element(chance, Value(scope, array, found))
     run = chance.randrange(3) if kind == "tap in one run" else None
-    runner = Planted(order=order, tap=at(place, scope, value, run=run))
+    runs = None if run is None else [run]
+    runner = Planted(order=order, tap=at(place, name=scope, value=value, runs=runs))
     fault = Fault(kind, runner, repeat=1 if run is None else 3)
     if is_excused(mark, value) and mark.choices is not None:
         fault.code = 0
@@ -500,7 +466,7 @@ def wrong_node(kind: str, chance: random.Random, drawn: Drawn, order: str) -> Fa
     known = drawn.draft.scatters[scope]
     array, found = scattered(known)
     place, mark, value = element(chance, Value(scope, array, found))
-    change = at(place, scope, value)
+    change = at(place, name=scope, value=value)
     if kind == "lost update":
         lost = lost_update(known)
         if lost is None or any(one.is_open for one in found.flat):
@@ -566,24 +532,15 @@ def silent(kind: str, chance: random.Random, drawn: Drawn, order: str) -> Fault:
 
 
 FAULTS: dict[str, Callable[[str, random.Random, Drawn, str], Fault]] = {
-    "right": right,
-    "right again": right,
-    "output always": wrong_output,
-    "output with taps": wrong_output,
-    "output without taps": wrong_output,
-    "output in one run": wrong_output,
-    "wrong tap": wrong_tap,
-    "tap in one run": wrong_tap,
-    "wrong node": wrong_node,
-    "lost update": wrong_node,
+    **dict.fromkeys(("right", "right again"), right),
+    **dict.fromkeys(
+        ("output always", "output with taps", "output without taps", "output in one run"), wrong_output
+    ),
+    **dict.fromkeys(("wrong tap", "tap in one run"), wrong_tap),
+    **dict.fromkeys(("wrong node", "lost update"), wrong_node),
     "racing node": racing,
-    "dies": ending,
-    "dies with taps": ending,
-    "answers late": ending,
-    "refuses": ending,
-    "wrong shape": misshapen,
-    "wrong type": misshapen,
-    "missing output": misshapen,
+    **dict.fromkeys(("dies", "dies with taps", "answers late", "refuses"), ending),
+    **dict.fromkeys(("wrong shape", "wrong type", "missing output"), misshapen),
     "misshapen tap": misshapen_tap,
     "silent tap": silent,
 }

@@ -194,10 +194,10 @@ def references(name: str, data: Array) -> Array | None:
 
 
 def test_general_operators(figures: Counter[str]) -> None:
+    every = [(domain, row) for domain in ("openvino", "") for row in GENERAL_ROWS]
     rows = [
         (domain, row.type_in(domain))
-        for domain in ("openvino", "")
-        for row in GENERAL_ROWS
+        for domain, row in every
         if row.type_in(domain) and row.kernel_in(domain)
     ]
     for number in cases(12 * len(rows)):
@@ -220,10 +220,8 @@ def test_general_operators(figures: Counter[str]) -> None:
             inputs = [np.array(truths[:3]), np.array(truths[3:])]
             expected = np.array([LOGICAL[name](*pair) for pair in zip(truths[:3], truths[3:], strict=True)])
         elif name in SINGLE:
-            inputs, expected = (
-                [data],
-                np.array([[float(SINGLE[name](float(x))) for x in row] for row in data]),
-            )
+            inputs = [data]
+            expected = np.array([[float(SINGLE[name](float(x))) for x in row] for row in data])
         else:
             inputs, attributes = recipe(name, data, is_onnx=not domain)
             expected = references(name, data)
@@ -292,17 +290,11 @@ def test_models(tmp_path: Path, figures: Counter[str]) -> None:
 def test_outputs_are_no_feeds(tmp_path: Path, figures: Counter[str]) -> None:
     """Of the operators that give views; a model of each stands for all."""
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
-    for number, node in enumerate(
-        (
-            "y = Identity (x)",
-            "y = Transpose (x)",
-            "y = Flatten (x)",
-            "y = Slice (x, zero, one)",
-            "y = Expand (x, shape)",
-            "y = Cast <to = 1> (x)",
-            "y, z = Split <axis = 0, num_outputs = 2> (x)",
-        )
-    ):
+    nodes = (
+        "y = Identity (x)", "y = Transpose (x)", "y = Flatten (x)", "y = Slice (x, zero, one)",
+        "y = Expand (x, shape)", "y = Cast <to = 1> (x)", "y, z = Split <axis = 0, num_outputs = 2> (x)",
+    )  # fmt: skip
+    for number, node in enumerate(nodes):
         outputs = "float[A, B] y" if "z" not in node.split("=")[0] else "float[A, B] y, float[C, D] z"
         text = f"""<ir_version: 10, opset_import: ["" : 18]>
         one (float[2, 3] x) => ({outputs})
@@ -383,14 +375,8 @@ def test_sums_in_many_orders(figures: Counter[str]) -> None:
         kind, count = sizes[number % len(sizes)]
         for name, raw in addends(chance, count):
             values = raw.astype(kind)
-            found = evaluate_detailed(
-                "ScatterElementsUpdate-12",
-                data=values[:1],
-                indices=np.zeros(count - 1, np.int64),
-                updates=values[1:],
-                axis=0,
-                reduction="sum",
-            )
+            roles = {"data": values[:1], "indices": np.zeros(count - 1, np.int64), "updates": values[1:]}
+            found = evaluate_detailed("ScatterElementsUpdate-12", **roles, axis=0, reduction="sum")
             exact = sum((Fraction(float(value)) for value in values), Fraction(0))
             bound = float(found.rounding_bound[0])
             from_values = float(found.bound_from_values()[0])

@@ -260,7 +260,12 @@ def largest(array: Array) -> float:
 
 
 def at(
-    place: int, *, name: str = "", tapped: bool | None = None, runs: Sequence[int] | None = None
+    place: int,
+    *,
+    name: str = "",
+    value: Any = None,
+    tapped: bool | None = None,
+    runs: Sequence[int] | None = None,
 ) -> Change:
     """Return what changes one element, in row-major order: of an output or node by name, or of each."""
 
@@ -270,7 +275,8 @@ def at(
         if runs is not None and number not in runs:
             return array
         changed = array.copy()
-        changed.reshape(-1)[place] = elsewhere(changed.reshape(-1)[place], largest(array))
+        old = changed.reshape(-1)[place]
+        changed.reshape(-1)[place] = elsewhere(old, largest(array)) if value is None else value
         return changed
 
     return change
