@@ -65,7 +65,11 @@ def _operator(spec: OpSpec) -> str:
         ],
         "Output": [f"{spec.output}: the shape and type of {spec.ports[0].name}"],
         "Rules": list(_rules(spec)),
-        "Attributes": list(_attributes(spec)),
+        "Attributes": [
+            f"{row.name} = {str(row.default).lower()}"
+            + (f" ({', '.join(row.choices)}): {row.meaning}" if row.choices else f": {row.meaning}")
+            for row in spec.attributes
+        ],
         "Valid in": [" to ".join(map(str, dict.fromkeys((spec.opsets[0], spec.opsets[-1]))))],
         "Errata": list(spec.errata),
         "Document": [spec.url],
@@ -76,12 +80,6 @@ def _operator(spec: OpSpec) -> str:
     for title, texts in parts.items():
         lines += [title, *(f"  {text}" for text in texts)] if texts else []
     return "".join(f"{line}\n" for line in lines)
-
-
-def _attributes(spec: OpSpec) -> Iterator[str]:
-    for row in spec.attributes:
-        choices = f" ({', '.join(row.choices)})" if row.choices else ""
-        yield f"{row.name} = {str(row.default).lower()}{choices}: {row.meaning}"
 
 
 def _rules(spec: OpSpec) -> Iterator[str]:

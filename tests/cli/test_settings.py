@@ -152,14 +152,7 @@ def test_help_does_not_need_good_settings(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "node", "left"),
-    [
-        ("scatter_update.xml", "negative", 5),
-        ("*.xml", "neg*", 5),
-        ("*", "*", 0),
-        ("scatter_update.xml", "other", 6),
-        ("other.xml", "negative", 6),
-    ],
+    ("file", "node", "left"), [("*.xml", "neg*", 5), ("*", "*", 0), ("other.xml", "negative", 6)]
 )
 def test_codes_of_one_node_of_one_file(cli: Cli, broken: Path, file: str, node: str, left: int) -> None:
     entry = f'[[tool.ir-scatter.node-ignores]]\nfile = "{file}"\nnode = "{node}"\ncodes = ["SCT"]'

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as arrays
 
 from ir_scatter.compare.result import Comparison
 from ir_scatter.compare.tolerance import Tolerance
-from ir_scatter.report.comparison_html import difference as deviations
+from ir_scatter.report.comparison_html import difference
 from ir_scatter.report.comparison_html.difference import Element
 from ir_scatter.report.comparison_html.pictures import Slice
 from tests.report.comparisons import compared, of_node, page_text, parse_page
@@ -18,19 +18,19 @@ EXTREMES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1), "int8": (-
 
 
 def differences(got: Any, expected: Any) -> Any:
-    return deviations.differences(of_node("n", got, expected))
+    return difference.differences(of_node("n", got, expected))
 
 
 def worst_elements(one: Comparison) -> list[Element]:
-    found = deviations.differences(one)
+    found = difference.differences(one)
     assert found is not None
-    return deviations.worst_elements(one, found)
+    return difference.worst_elements(one, found)
 
 
 def worst_slice(one: Comparison) -> Slice | None:
-    found = deviations.differences(one)
+    found = difference.differences(one)
     assert found is not None
-    return deviations.worst_slice(one, found)
+    return difference.worst_slice(one, found)
 
 
 @pytest.mark.parametrize("name", EXTREMES)

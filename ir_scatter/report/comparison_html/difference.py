@@ -113,11 +113,7 @@ def describe(found: Compared, alike: Sequence[Comparison], anchor: str, command:
             "position": show_numbers(element.position),
             "got": _show_element(element.got, is_double),
             "expected": _show_element(element.expected, is_double),
-            "difference": ""
-            if isinstance(element.got, str)
-            else "not finite"
-            if isnan(element.difference)
-            else f"{element.difference:+.4g}",
+            "difference": "" if isinstance(element.got, str) else _show_difference(element.difference),
         }
         for element in worst_elements(one, apart)
     ]
@@ -175,6 +171,10 @@ def _show_element(value: Any, is_double: bool) -> str:
     if isinstance(value, str):
         return repr(str(value) if len(value) <= _LONGEST else f"{value[:_LONGEST]}…")
     return f"{value:.9g}" if isinstance(value, float) and not is_double else str(value)
+
+
+def _show_difference(number: float) -> str:
+    return "not finite" if isnan(number) else f"{number:+.4g}"
 
 
 def size_text(value: float) -> str:
