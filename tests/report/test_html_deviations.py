@@ -67,8 +67,8 @@ def test_the_worst_elements_are_the_worst(pair: tuple[Any, Any]) -> None:
     distance = np.abs(got.astype(np.int64) - expected.astype(np.int64))
     assert [abs(element.difference) for element in found] == sorted(distance[distance > 0], reverse=True)[:10]
     assert len({element.position for element in found}) == len(found)
-    for at, left, right, difference in found:
-        assert (left, right, difference) == (got[at], expected[at], left - right)
+    for at, left, right, apart in found:
+        assert (left, right, apart) == (got[at], expected[at], left - right)
     if found:
         assert one.measure.worst is not None
         assert found[0].position == one.measure.worst.index
