@@ -36,10 +36,7 @@ Pairs: TypeAlias = list[tuple[int, int]]
 class IndexConstraint:
     """What indices of one scatter node must be, beyond what its operator demands.
 
-    Attributes:
-        are_unique: no two name the same target.
-        are_non_negative: none counts from the end.
-        are_equal: along every axis but the one they count on, they are equal.
+    Equal ones are so along every axis but the one they count on.
     """
 
     are_unique: bool = False
@@ -438,11 +435,6 @@ def _like(need: Constraint, old: int | None, new: int | None) -> _Range:
     return (1, 1) if wanted is None else (wanted, wanted)
 
 
-def _scale(need: Constraint, old: int | None, new: int | None) -> _Range:
-    scale = max(new // old, 1) if old and new else 1
-    return scale, scale
-
-
 def _padding(need: Constraint, old: int | None, new: int | None) -> _Range:
     """Return how much is put at one end: what the output has more is put behind."""
     if old is None or new is None:
@@ -460,7 +452,7 @@ _BY_DIMENSION: Mapping[Meaning, Callable[[Constraint, int | None, int | None], _
     Meaning.LENGTHS: _declared,
     Meaning.REPEATS: lambda need, old, new: _declared(need, old, new // old if old and new else None),
     Meaning.LIKE: _like,
-    Meaning.SCALES: _scale,
+    Meaning.SCALES: lambda need, old, new: (max(new // old, 1),) * 2 if old and new else (1, 1),
     Meaning.BEGIN: lambda need, old, new: (0, 0 if old is None or new is not None else old - 1),
     Meaning.END: lambda need, old, new: (new or old or 1, new or old or 1),
     Meaning.PADS_BEGIN: _padding,

@@ -7,6 +7,7 @@ is legal. In the end indices of scatter nodes try what their operators allow.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 from pathlib import Path
 
@@ -36,12 +37,7 @@ _RANKS = (2, 1, 3, 4, 0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """Inputs for a model.
-
-    Attributes:
-        feeds: arrays by name.
-        repeated: the scatter nodes without reduction whose targets repeat all the same.
-    """
+    """Inputs for a model, and the scatter nodes without reduction whose targets repeat all the same."""
 
     feeds: dict[str, Array]
     repeated: tuple[str, ...] = ()
@@ -93,13 +89,8 @@ def draw_feeds(
 ) -> Drawn:
     """Draw legal inputs, and say where targets repeat; see `make_feeds`.
 
-    Args:
-        model: a model, or what `prepare` made of it.
-        seed: for the random numbers.
-        input_shapes: shapes of inputs by any of their names.
-        values: "plain" or "edge".
-        constraints: what indices must be beyond what their operators demand, by scatter node; nodes for
-            which no such inputs are found are told with those whose targets repeat.
+    The constraints are what indices must be beyond what their operators demand, by scatter node; nodes for
+    which no such inputs are found are told with those whose targets repeat.
     """
     if values not in VALUES:
         raise UsageError(f"values is {values!r}, expected {', '.join(VALUES)}")
@@ -173,18 +164,14 @@ def _with_ranks(
     plan: Plan, inputs: Sequence[GraphInput], shapes: Sequence[Shape]
 ) -> Iterator[list[tuple[Dim, ...]]]:
     """Yield shapes of known rank: as the nodes that take the inputs have them, or tried one by one."""
-    whole = [
-        _stored(plan, input) if shape is None else shape for input, shape in zip(inputs, shapes, strict=True)
-    ]
+    whole = list(shapes)
+    for number, input in enumerate(inputs):
+        stored = [
+            port.stored_shape
+            for step in plan.steps
+            for port, key in zip(step.node.inputs, step.inputs, strict=False)
+            if key == input.key
+        ]
+        whole[number] = reduce(narrow, stored, None) if shapes[number] is None else shapes[number]
     for rank in _RANKS if None in whole else _RANKS[:1]:
         yield [(UNKNOWN_DIM,) * rank if shape is None else shape for shape in whole]
-
-
-def _stored(plan: Plan, input: GraphInput) -> Shape:
-    """Return what nodes say of the shape of an input."""
-    found: Shape = None
-    for step in plan.steps:
-        for port, key in zip(step.node.inputs, step.inputs, strict=False):
-            if key == input.key:
-                found = port.stored_shape if found is None else narrow(found, port.stored_shape)
-    return found

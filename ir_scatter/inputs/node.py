@@ -52,13 +52,7 @@ class TooLarge(NoInputs):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Given:
-    """Inputs of one node.
-
-    Attributes:
-        inputs: as they are numbered.
-        arguments: those of `evaluate`, attributes included.
-        data: the input of that role.
-    """
+    """Inputs of one node as they are numbered, as arguments of `evaluate`, and the data among them."""
 
     inputs: tuple[Array | None, ...]
     arguments: Mapping[str, Any]
@@ -71,14 +65,8 @@ def draw_inputs(
     """Draw inputs that are legal and keep what is known of the node.
 
     Targets differ where nothing says what happens when they do not. Three cases in a row hold
-    negative, first, last and repeated indices where all of that is allowed.
-
-    Args:
-        seed: for the random numbers.
-        site: the node.
-        constraint: what its indices must be as well.
-        cases: how many.
-        keeps_constants: whether indices that are constant stay as they are in more than the first case.
+    negative, first, last and repeated indices where all of that is allowed. Indices that are constant
+    stay as they are in the first case, and where the node `keeps_constants` in all.
 
     Raises:
         Misfit: no such shapes were found.

@@ -45,16 +45,6 @@ def random_array(
 
     Floating-point numbers are multiples of 1/8, or what their type makes of one; f8e8m0, which has
     nothing but powers of two, gives those. Whole numbers stay within their type.
-
-    Args:
-        random: where randomness comes from.
-        element_type: of the elements.
-        shape: of the array.
-        low: no number is smaller.
-        high: no number is larger.
-
-    Raises:
-        NoInputs: NumPy has no type for the elements.
     """
     wanted = dtype_of(element_type)
     if element_type.kind == "string":
@@ -83,11 +73,6 @@ def clip_to_type(element_type: ElementType, low: int, high: int) -> tuple[int, i
 
 
 def dtype_of(element_type: ElementType) -> "np.dtype[Any]":
-    """Return NumPy's type for an element type.
-
-    Raises:
-        NoInputs: it has none.
-    """
     found = dtype(element_type)
     if found is None:
         raise NoInputs(f"NumPy has no type for {element_type.name}")

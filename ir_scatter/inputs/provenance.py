@@ -7,6 +7,8 @@ a part in, or several have.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -96,18 +98,12 @@ def unknown(
 
 def origins_of(cells: Iterable[Cell | None]) -> int:
     """Return the inputs that have a part in some of the values."""
-    found = 0
-    for cell in cells:
-        found |= 0 if cell is None else cell.origins
-    return found
+    return reduce(or_, (cell.origins for cell in cells if cell is not None), 0)
 
 
 def direct_of(cells: Iterable[Cell | None]) -> int:
     """Return the inputs from which some of the values are computed."""
-    found = 0
-    for cell in cells:
-        found |= 0 if cell is None else cell.direct
-    return found
+    return reduce(or_, (cell.direct for cell in cells if cell is not None), 0)
 
 
 _LINEAR = {Arithmetic.SUM, Arithmetic.DIFFERENCE}
@@ -129,7 +125,10 @@ def combine(
     elements = np.full(output.shape, -1, np.int64)
     slopes = np.zeros(output.shape, np.int64)
     for number, (array, of_input) in enumerate(operands):
-        if array is None or of_input is None or not _fits(array.shape, output.shape):
+        if array is None or of_input is None or array.ndim > output.ndim:
+            continue
+        pairs = zip(reversed(array.shape), reversed(output.shape), strict=False)
+        if not all(dim in {1, other} for dim, other in pairs):  # it is not repeated to the output
             continue
         found, own, _ = terms.look_up(np.broadcast_to(of_input, output.shape))
         if kind is Arithmetic.NEGATION or (kind is Arithmetic.DIFFERENCE and number):
@@ -148,9 +147,3 @@ def combine(
         return None
     values = terms.values[np.maximum(elements, 0)]
     return terms.add(elements, slopes, output.astype(np.int64) - slopes * values)
-
-
-def _fits(shape: Sequence[int], wanted: Sequence[int]) -> bool:
-    """Tell whether an input is repeated to the output, the last dimension with the last."""
-    pairs = zip(reversed(shape), reversed(wanted), strict=False)
-    return len(shape) <= len(wanted) and all(dim in {1, other} for dim, other in pairs)

@@ -7,7 +7,6 @@ import numpy as np
 from ir_scatter.analysis.interpreter import Plan, load
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import GraphInput
-from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.errors import NoInputs
 from ir_scatter.evaluate.model import Program, Sketch
 from ir_scatter.inputs.constraints import IndexConstraint, Use
@@ -45,11 +44,7 @@ _STARTS = (
 
 
 class Search:
-    """Tries sizes, and for each of them values.
-
-    Attributes:
-        found: what becomes of the inputs, as far as runs have shown.
-    """
+    """Tries sizes, and for each of them values; notes in `found` what becomes of the inputs."""
 
     def __init__(
         self,
@@ -68,7 +63,10 @@ class Search:
         self.model, self.inputs, self.sizes, self.random = model, inputs, sizes, random
         self.constraints, self.number, self.fixed = constraints, number, fixed or {}
         self.is_sketch = not isinstance(model, Program)
-        self.types = [_type_of(input) for input in inputs]
+        self.types = [input.element_type for input in inputs if input.element_type is not None]
+        for input in inputs:
+            if input.element_type is None:
+                raise NoInputs(f"the element type of {input.names[0]} is not known")
         self.found = Inputs(_inputs_of_positions(model.plan, inputs))
         self._reason = ""
         self._runs = self._computed = self._mends = 0
@@ -81,11 +79,7 @@ class Search:
         return [number for number in numbers if number not in self.fixed]
 
     def run(self) -> "Run":
-        """Return the first run without repeated targets, or else the best that is legal.
-
-        Raises:
-            NoInputs: there is none.
-        """
+        """Return the first run without repeated targets, or else the best that is legal."""
         best: Run | None = None
         for number, _ in enumerate(self.sizes.attempts(is_blind=self.is_sketch)):
             if number and self.sizes.are_too_large:
@@ -183,7 +177,6 @@ class Search:
         return arrays
 
     def trace(self, arrays: list[Array]) -> "Run":
-        """Run the model."""
         run = Run(self, arrays)
         self._runs += 1
         self._computed += run.computed
@@ -218,16 +211,8 @@ class Run:
             search.model.plans, self._terms, search.sizes.symbols(), search.constraints,
             is_sketch=search.is_sketch,
         )  # fmt: skip
-        tracer.run(search.model.plan, self._cells())
-        self.uses, self.stuck, self.inputs = tracer.uses, tracer.stuck, tracer.inputs
-        self.computed, self.is_blind, self.too_small = tracer.computed, tracer.is_blind, tracer.too_small
-        self.illegal = [use for use in self.uses if not use.is_legal]
-        self.bad = [use for use in self.illegal if use.is_strict]
-        self.unkept = [use for use in self.uses if use.is_unkept]
-
-    def _cells(self) -> list[Cell | None]:
-        given, cells = iter(enumerate(self.arrays)), list[Cell | None]()
-        for input in self.search.model.inputs:
+        given, cells = iter(enumerate(arrays)), list[Cell | None]()
+        for input in search.model.inputs:
             if input.default is not None:
                 cells.append(known(load(input.default)))
                 continue
@@ -237,7 +222,12 @@ class Run:
                 first = self._starts[self._traced.index(number)] + 1
                 terms = np.arange(first, first + array.size).reshape(array.shape)
             cells.append(known(array, terms, 1 << number))
-        return cells
+        tracer.run(search.model.plan, cells)
+        self.uses, self.stuck, self.inputs = tracer.uses, tracer.stuck, tracer.inputs
+        self.computed, self.is_blind, self.too_small = tracer.computed, tracer.is_blind, tracer.too_small
+        self.illegal = [use for use in self.uses if not use.is_legal]
+        self.bad = [use for use in self.illegal if use.is_strict]
+        self.unkept = [use for use in self.uses if use.is_unkept]
 
     @property
     def is_legal(self) -> bool:
@@ -311,9 +301,3 @@ def _beyond(use: Use) -> list[tuple[int, int]]:
         return []
     pairs = zip(use.highs.tolist(), use.values.max(axis=0).tolist(), strict=True)
     return [(high + 1, most + 1) for high, most in pairs if most > high]
-
-
-def _type_of(input: GraphInput) -> ElementType:
-    if input.element_type is None:
-        raise NoInputs(f"the element type of {input.names[0]} is not known")
-    return input.element_type

@@ -98,8 +98,12 @@ class Solver:
             self._try_features(rows, number)
         if use.is_unique and not use.is_crowded:
             self._part(rows)
-        if use.are_equal:
-            self._equalise(rows)
+        if use.are_equal:  # every lane names what the first one does
+            wanted = np.empty_like(rows.numbers)
+            table = by_lane(use.lanes, np.arange(len(wanted)))
+            wanted[table] = rows.numbers[table[:1]]
+            values = (wanted - rows.offsets) // np.where(rows.is_steered, rows.slopes, 1)
+            self.values[rows.elements[rows.is_steered]] = values[rows.is_steered]
         self.is_fixed[used] = True
 
     def _redraw(self, elements: Array) -> None:
@@ -154,14 +158,6 @@ class Solver:
         chosen = at & (fits | ~at).all(axis=1)[:, None]
         self.values[elements[chosen]] = values[chosen]
         return np.asarray(((rows.numbers[order] == wanted) | ~at).all(axis=1))
-
-    def _equalise(self, rows: "_Rows") -> None:
-        """Let every lane name what the first one does."""
-        wanted = np.empty_like(rows.numbers)
-        table = by_lane(rows.use.lanes, np.arange(len(wanted)))
-        wanted[table] = rows.numbers[table[:1]]
-        values = (wanted - rows.offsets) // np.where(rows.is_steered, rows.slopes, 1)
-        self.values[rows.elements[rows.is_steered]] = values[rows.is_steered]
 
     def _try_features(self, rows: "_Rows", number: int) -> None:
         """Let some rows be what draw `number` tries, in another order where not all can be."""

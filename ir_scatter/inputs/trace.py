@@ -156,7 +156,14 @@ class Tracer(Forward[Cell]):
         """Return the outputs of a node without bodies; of one whose outputs nobody needs, none."""
         self.computed += 1
         node = NodeInRun(step, cells, self._symbols, self._constraints.get(step.node.scope))
-        self._note_inputs(step, cells)
+        ports = ports_of_positions(step)
+        asked = [cell for port, cell in enumerate(cells) if port in ports]
+        if isinstance(step.work, Lookup):
+            data = [cell for port, cell in enumerate(cells) if port not in ports]
+            self.inputs.written |= direct_of(data)
+            self.inputs.reaching |= origins_of(data)
+        self.inputs.positions |= direct_of(asked)
+        self.inputs.decisive |= origins_of(asked) | (origins_of(cells) if _makes_whole(step) else 0)
         for port, use in uses_of(node):
             cell, array = node.cells[port], node.arrays[port]
             assert cell is not None
@@ -176,17 +183,6 @@ class Tracer(Forward[Cell]):
         except EvaluationFailed as error:
             self.stuck.append(Stuck(node, error))
             return self._of_shapes(node, _named_shapes(node))
-
-    def _note_inputs(self, step: Step, cells: Sequence[Cell | None]) -> None:
-        """Note what becomes of the inputs."""
-        noted, ports = self.inputs, ports_of_positions(step)
-        asked = [cell for port, cell in enumerate(cells) if port in ports]
-        if isinstance(step.work, Lookup):
-            data = [cell for port, cell in enumerate(cells) if port not in ports]
-            noted.written |= direct_of(data)
-            noted.reaching |= origins_of(data)
-        noted.positions |= direct_of(asked)
-        noted.decisive |= origins_of(asked) | (origins_of(cells) if _makes_whole(step) else 0)
 
     def _is_hidden(self, node: NodeInRun) -> bool:
         """Tell whether an operator that NumPy computes cannot be, or need not be: nothing is known anyway."""
