@@ -60,17 +60,13 @@ class FileBeside:
 
 
 class Written(NamedTuple):
-    """A model with patches in it.
-
-    Attributes:
-        content: the file of the model.
-        appended: what goes behind the end of a copy of its weights.
-        edits: of the text as it was read, without a byte order mark, where the format is text.
-    """
+    """A model with patches in it."""
 
     content: bytes
     appended: bytes = b""
+    """What goes behind the end of a copy of its weights."""
     edits: "tuple[Edit, ...]" = ()
+    """Of the text as it was read, without a byte order mark, where the format is text."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,16 +83,13 @@ class OneInput:
 class OneNode:
     """A single node and what feeds it: a model of its own for whoever mends a runtime.
 
-    Attributes:
-        opset: an IR's word or an ONNX model's number.
-        attributes: as written.
-        inputs: in the order of the document, None for one that was left out.
-        element_type: of the output.
-        shape: of the output.
+    The inputs stand in the order of the document, None for one that was left out; the element type and
+    the shape are those of the output.
     """
 
     type: str
     opset: str | int
+    """An IR's word or an ONNX model's number."""
     attributes: Mapping[str, Any]
     inputs: Sequence[OneInput | None]
     element_type: ElementType

@@ -14,13 +14,7 @@ _HEADER = re.compile(r"([-+])(\d+)(,\d+)?")
 
 
 class Edit(NamedTuple):
-    """A piece of a text, and what stands there afterwards.
-
-    Attributes:
-        start: its first byte.
-        end: the byte behind it; that of `start` where something is inserted.
-        text: what replaces it.
-    """
+    """A piece of a text, from its first byte to the one behind it, and what stands there afterwards."""
 
     start: int
     end: int
@@ -63,13 +57,9 @@ def removal(data: bytes, start: int, end: int) -> Edit:
 
 
 def unified_diff(data: bytes, edits: Sequence[Edit], old: str, new: str) -> Iterator[str]:
-    """Yield the lines of a unified diff, each with its line break.
+    """Yield the lines of a unified diff of a text in UTF-8, each with its line break.
 
-    Args:
-        data: the text, UTF-8.
-        edits: as `apply_edits` takes them.
-        old: the name of the text before.
-        new: the name of the text afterwards.
+    `old` and `new` are its names before and afterwards.
     """
     regions = _regions(data, edits)
     if regions:

@@ -558,11 +558,9 @@ def test_equal_constants_share_their_bytes(tmp_path: Path) -> None:
     assert len(appended) == 18
 
 
-@pytest.mark.parametrize(
-    ("type", "name"), [("string", "string"), ("u1", "u1"), ("u3", "u3"), ("f6e2m3", "f6e2m3")]
-)
-def test_types_that_cannot_be_written_are_refused(type: str, name: str, tmp_path: Path) -> None:
-    with pytest.raises(NotEditable, match=f"of type {name}"):
+@pytest.mark.parametrize("type", ["string", "u1", "u3", "f6e2m3"])
+def test_types_that_cannot_be_written_are_refused(type: str, tmp_path: Path) -> None:
+    with pytest.raises(NotEditable, match=f"of type {type}"):
         write_constants(tmp_path, {"c": (type, np.zeros(2))})
 
 

@@ -23,7 +23,7 @@ from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Graph, Node
 from ir_scatter.core.shapes import counted
 from ir_scatter.core.tensors import Constant
-from ir_scatter.formats.openvino.graph import CONST, PARAMETER, IrGraph, Port
+from ir_scatter.formats.openvino.graph import CONST, PARAMETER, IrGraph
 from ir_scatter.formats.openvino.layers import split_names
 from ir_scatter.formats.openvino.xml_text import Element
 
@@ -57,19 +57,20 @@ class IrWiring(Dataflow):
 
     def constant(self, key: Key) -> Constant | None:
         """Return the constant that a value is."""
-        port = _port(key)
-        if self._ir.type_of(port[0]) != CONST:
+        assert isinstance(key, tuple)
+        if self._ir.type_of(key[0]) != CONST:
             return None
-        value = self._ir.value(port)
+        value = self._ir.value(key)
         if value is None or value.constant is None:
-            node = self._ir.node(port[0])
+            node = self._ir.node(key[0])
             message = f"{node.scope}: the constant has no known type and shape"
             raise UnreadableModel("constant-size", message, node.location)
         return value.constant
 
     def link(self, key: Key) -> Link | None:
         """Return the node that a value comes from."""
-        layer, _ = _port(key)
+        assert isinstance(key, tuple)
+        layer = key[0]
         if self._ir.type_of(layer) in {b"", PARAMETER}:
             return None
         text, producers = self._ir.layer(layer), self._ir.body.producers(layer)
@@ -169,11 +170,6 @@ class IrWiring(Dataflow):
         value = self._ir.value(source)
         element_type, shape = (None, None) if value is None else (value.element_type, value.shape)
         return GraphOutput(source, name, element_type, shape)
-
-
-def _port(key: Key) -> Port:
-    assert isinstance(key, tuple)
-    return key
 
 
 def _slice(entry: Element, node: Node) -> Slice | None:

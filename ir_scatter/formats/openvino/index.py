@@ -160,7 +160,7 @@ def quick_index(data: bytes, root_start: int) -> Body | None:
 
 
 class _Open(NamedTuple):
-    """An element that is open: "body", "layers", "layer" or "edges", or "" if nothing in it counts."""
+    """An element that is open; its kind is "" if nothing in it counts."""
 
     kind: str
     body: Body

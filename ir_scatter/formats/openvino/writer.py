@@ -36,11 +36,7 @@ _ESCAPES = str.maketrans(
 
 
 def write_ir(model: Model, patches: Sequence[Patch]) -> Written:
-    """Write patches into the text that a model was read from.
-
-    Args:
-        model: an IR.
-        patches: each of another node; a fragment may stand in many of them.
+    """Write patches, each of another node, into the text that a model was read from.
 
     Raises:
         NotEditable: the file, or one of the nodes, is written in a way that cannot be edited safely.
@@ -204,13 +200,22 @@ class _NewBytes:
         self._offsets: dict[bytes, int] = {}
 
     def layer(self, id: str, name: str, constant: NewConstant) -> _New:
-        """Return a Const, whose bytes are placed; an empty one takes a byte, as in `save_model`.
+        """Return a Const, whose bytes are placed, types below a byte packed; an empty one takes a byte.
 
         Raises:
             NotEditable: constants of this type cannot be written.
         """
-        bytes, type = _encoded(constant) or b"\0", constant.element_type
-        assert type is not None
+        from ir_scatter.core.arrays import pack
+
+        type = constant.element_type
+        wanted = None if type is None or type.kind == "string" else dtype(type)
+        if type is None or wanted is None or (type.bits < 8 and type.bits not in (2, 4)):
+            given = "unknown" if type is None else type.name
+            raise NotEditable(
+                f"the new constant '{constant.label}' is of type {given}, which cannot be written"
+            )
+        array = constant.array.astype(wanted.newbyteorder("<"))
+        bytes = (array if type.bits >= 8 else pack(array.reshape(-1), type.bits)).tobytes() or b"\0"
         if bytes not in self._offsets:
             self._offsets[bytes] = self._size
             self._size += len(bytes)
@@ -220,19 +225,6 @@ class _NewBytes:
 
     def join(self) -> bytes:
         return b"".join(self._offsets)
-
-
-def _encoded(constant: NewConstant) -> bytes:
-    """Return a constant as a `.bin` holds it; types below a byte are packed."""
-    from ir_scatter.core.arrays import pack
-
-    type = constant.element_type
-    wanted = None if type is None or type.kind == "string" else dtype(type)
-    if type is None or wanted is None or (type.bits < 8 and type.bits not in (2, 4)):
-        name = "unknown" if type is None else type.name
-        raise NotEditable(f"the new constant '{constant.label}' is of type {name}, which cannot be written")
-    array = constant.array.astype(wanted.newbyteorder("<"))
-    return array.tobytes() if type.bits >= 8 else pack(array.reshape(-1), type.bits).tobytes()
 
 
 def write_single_node(node: OneNode) -> tuple[bytes, bytes]:
