@@ -1,6 +1,5 @@
 """What is found: a code, a place and a sentence."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,10 +14,7 @@ class Severity(StrEnum):
     @property
     def rank(self) -> int:
         """Return 0 for an error, 1 for a warning, 2 for a note."""
-        return _RANKS[self]
-
-
-_RANKS: Mapping[Severity, int] = {severity: rank for rank, severity in enumerate(Severity)}
+        return list(Severity).index(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,7 @@ class Diagnostic:
         message: what is, then what was expected.
         location: where.
         node: None if the finding is about the file.
-        port: the documented name of the port.
+        port: its documented name.
         port_index: its number, from 0.
         related: other places: a producer, a constant, a call.
         mended_by: the options with which `convert` mends it; None if it does not.

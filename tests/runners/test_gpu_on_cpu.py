@@ -175,20 +175,15 @@ def build_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @compiles_here
-def test_the_layer_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_layer_is_built_once_for_each_compiler_and_flags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     layer = build_in(tmp_path, monkeypatch)
     assert layer.is_relative_to(tmp_path / "ir-scatter")
     before = layer.stat()
     assert build_layer() == layer
     assert layer.stat() == before
     assert [path.name for path in layer.parent.iterdir()] == [layer.name]
-
-
-@compiles_here
-def test_another_compiler_or_flag_builds_another_layer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    layer = build_in(tmp_path, monkeypatch)
     monkeypatch.setenv("CC", "cc -O0")
     assert build_layer() != layer
     assert build_layer().parent == layer.parent

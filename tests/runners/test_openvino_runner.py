@@ -106,8 +106,6 @@ def test_outputs_have_the_names_that_numpy_gives_them(cpu: Runner, tmp_path: Pat
 
 
 NO_NUMPY = {"nf4", "u1", "dynamic"}
-
-
 SHAPES = ((2, 3), (), (0, 3), (5,))
 
 
