@@ -165,8 +165,13 @@ class NodeInRun:
     @cached_property
     def declared(self) -> list[Shape]:
         """What the model says of the shapes of the outputs."""
+
+        def size(dim: Dim) -> Dim:
+            symbol = dim.symbol if isinstance(dim, Bounds) else None
+            return dim if symbol is None else self.symbols.get(symbol, dim)
+
         shapes = [output.shape for output in self.step.node.outputs]
-        return [None if shape is None else tuple(map(self._resolved, shape)) for shape in shapes]
+        return [None if shape is None else tuple(map(size, shape)) for shape in shapes]
 
     @property
     def output(self) -> Shape:
@@ -174,10 +179,6 @@ class NodeInRun:
 
     def output_size(self, axis: int | None) -> int | None:
         return None if self.output is None or axis is None else _at(self.output, axis)
-
-    def _resolved(self, dim: Dim) -> Dim:
-        symbol = dim.symbol if isinstance(dim, Bounds) else None
-        return dim if symbol is None else self.symbols.get(symbol, dim)
 
     def too_small(self) -> Iterator[tuple[int, int]]:
         """Yield sizes that are too small for the positions that the model itself names, with how large."""
@@ -210,7 +211,9 @@ def uses_of(node: NodeInRun) -> Iterator[tuple[int, Use]]:
         cell = node.cell(need.port)
         if cell is None or cell.array is None or (cell.terms is None and not cell.is_opaque):
             continue
-        if not cell.array.size or not _is_of(need, cell.array):
+        of_type = Numbers.FLOAT if kind(cell.array) == "float" else Numbers.WHOLE
+        is_meant = _holds_numbers(cell.array) and need.numbers in {Numbers.ANY, of_type}
+        if not cell.array.size or not is_meant:
             continue
         ranges = _ranges(need, node, cell)
         if ranges and cell.array.size % len(ranges) == 0:
@@ -381,15 +384,6 @@ def by_lane(lanes: Array, array: Array) -> Array:
 
 def _holds_numbers(array: Array) -> bool:
     return kind(array) in {"signed", "unsigned", "float"}
-
-
-def _is_of(need: Constraint, array: Array) -> bool:
-    """Tell whether a constraint speaks of arrays of this type."""
-    is_float = kind(array) == "float"
-    return _holds_numbers(array) and need.numbers in {
-        Numbers.ANY,
-        Numbers.FLOAT if is_float else Numbers.WHOLE,
-    }
 
 
 def columns(array: Array, depth: int) -> Array:

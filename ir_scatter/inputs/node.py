@@ -85,7 +85,17 @@ def draw_inputs(
             run = runs[number % len(runs)].again(number)
         else:
             runs.append(run)
-        yield _given(site, run)
+        found = {input.key: array for input, array in zip(run.search.inputs, run.arrays, strict=True)}
+        arrays = {role: found[id(one.value)] for role in _ROLES if (one := site.operand(role)) is not None}
+        _, arguments = arguments_of(site, arrays)
+        indices, data = arrays.get(Role.INDICES), arrays[Role.DATA]
+        is_forbidden = site.spec.index_range is IndexRange.NON_NEGATIVE and site.wraps
+        if indices is not None and is_forbidden and kind(indices) == "signed" and "axis" in arguments:
+            # What is taken as meant is what must come out.
+            size = data.shape[int(np.asarray(arguments["axis"]).reshape(-1)[0])]
+            arguments[Role.INDICES.value] = index_values.from_front(indices, size)
+        ports = site.spec.ports[: len(site.node.inputs)]
+        yield Given(tuple(arrays.get(port.role) for port in ports), arguments, data)
 
 
 def _fitting_runs(
@@ -221,17 +231,3 @@ def _search(
     if run.stuck or unkept:
         raise Misfit
     return run
-
-
-def _given(site: ScatterNode, run: Run) -> Given:
-    found = {input.key: array for input, array in zip(run.search.inputs, run.arrays, strict=True)}
-    arrays = {role: found[id(one.value)] for role in _ROLES if (one := site.operand(role)) is not None}
-    _, arguments = arguments_of(site, arrays)
-    indices, data = arrays.get(Role.INDICES), arrays[Role.DATA]
-    is_forbidden = site.spec.index_range is IndexRange.NON_NEGATIVE and site.wraps
-    if indices is not None and is_forbidden and kind(indices) == "signed" and "axis" in arguments:
-        # What is taken as meant is what must come out.
-        size = data.shape[int(np.asarray(arguments["axis"]).reshape(-1)[0])]
-        arguments[Role.INDICES.value] = index_values.from_front(indices, size)
-    ports = site.spec.ports[: len(site.node.inputs)]
-    return Given(tuple(arrays.get(port.role) for port in ports), arguments, data)

@@ -127,7 +127,13 @@ class Search:
                 run, number = self.trace(run.solved(wanted, number)), number + 1
             if best is not None and (not best.stuck or start + 1 == _STUCK_STARTS):
                 return best
-            beyond = [pair for use in run.bad for pair in _beyond(use)]
+            beyond = [  # sizes that positions go beyond, with how large they would have to be
+                (high + 1, most + 1)
+                for use in run.bad
+                if use.is_scatter and len(use.values)
+                for high, most in zip(use.highs.tolist(), use.values.max(axis=0).tolist(), strict=True)
+                if most > high
+            ]
             if best is None and self.sizes.grow(beyond) and not (self.sizes.are_too_large or self._is_over):
                 return self._fitting()
         return best
@@ -186,8 +192,8 @@ class Search:
     def with_edges(self, run: "Run", random: np.random.Generator) -> list[Array]:
         """Return inputs with numbers at the edges of their types where they may stand.
 
-        That is in inputs from which data or updates of a scatter node are computed, and no positions, sizes
-        or conditions; if there is none, in those that reach them through operators that are not computed.
+        That is where data or updates of a scatter node are computed from them, and no positions, sizes or
+        conditions; if there is none, where they reach them through operators that are not computed.
         """
         arrays, found = run.arrays, self.found
         eligible = found.written & ~found.decisive or found.reaching & ~found.decisive
@@ -293,11 +299,3 @@ def _inputs_of_positions(plan: Plan, inputs: Sequence[GraphInput]) -> int:
         if direct and isinstance(step.work, Lookup | GeneralOp) and not reads_shapes_only(step):
             bits.update(dict.fromkeys(step.outputs, direct))
     return found
-
-
-def _beyond(use: Use) -> list[tuple[int, int]]:
-    """Return the sizes that positions go beyond, with how large they would have to be."""
-    if not use.is_scatter or not len(use.values):
-        return []
-    pairs = zip(use.highs.tolist(), use.values.max(axis=0).tolist(), strict=True)
-    return [(high + 1, most + 1) for high, most in pairs if most > high]

@@ -49,24 +49,6 @@ def test_a_program_runs_as_often_as_one_likes(onnx_file: Onnx) -> None:
     assert [program.run({"x": _floats(n)})["y"].tolist() for n in (1, 2)] == [[2], [4]]
 
 
-def test_every_row_of_the_table_is_computed_in_a_model(tmp_path: Path) -> None:
-    ir = IrText()
-    data, rows = ir.parameter("data", shape=(4, 2)), ir.parameter("rows", shape=(2, 2))
-    slices = ir.const("slices", "i64", [2, 0])
-    axis = ir.const("axis", "i64", 0)
-    tuples, elements = ir.const("tuples", "i64", [[3], [1]]), ir.const("elements", "i64", [[1, 3], [3, 1]])
-    shape: list[tuple[str, Sequence[int]]] = [("f32", (4, 2))]
-    found = ir.add("a", "ScatterUpdate", "opset3", [data, slices, rows, axis], shape)
-    found = ir.add("b", "ScatterNDUpdate", "opset4", [found, tuples, rows], shape)
-    attributes = {"reduction": "Mean", "use_init_val": "FALSE"}
-    found = ir.add("c", "ScatterElementsUpdate", "opset12", [found, elements, rows, axis], shape, attributes)
-    ir.add("result", "Result", "opset1", [found], [])
-    array, updates = np.zeros((4, 2), np.float32), np.array([[1, 2], [3, 4]], np.float32)
-    found_array = evaluate_model(ir.write(tmp_path), {"data": array, "rows": updates})["c"]
-    assert found_array.tolist() == [[3, 4], [1, 4], [1, 2], [3, 2]]
-    assert not array.any()
-
-
 def test_a_word_of_a_later_version_is_taken_as_meant(tmp_path: Path) -> None:
     text = """<ir_version: 10, opset_import: ["" : 16]>
         g (float[3] x, int64[2] at, float[2] u) => (float[3] y) {
