@@ -44,6 +44,7 @@ class Tensors:
             self._folders = [named, os.path.dirname(os.path.realpath(path))]
         self._files: dict[str, Weights | UnreadableModel] = {}
         self._uses: dict[tuple[str, bool], list[str]] = {}
+        self._external: list[TensorProto] | None = None
 
     def constant(self, tensor: TensorProto, name: str, declared: Node | Location) -> Constant | None:
         """Return the constant that a tensor is, None if its dimensions are no shape."""
@@ -110,7 +111,9 @@ class Tensors:
         """
         found: dict[str, FileBeside] = {}
         by_name: dict[str, FileBeside] = {}
-        for tensor in filter(is_external, _tensors_in(model)):
+        if self._external is None:  # a model is never changed, and this is asked for before and after writing
+            self._external = [*filter(is_external, _tensors_in(model))]
+        for tensor in self._external:
             location = self._span(tensor)[0]
             if location in found:
                 continue
