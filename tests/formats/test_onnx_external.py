@@ -66,16 +66,17 @@ def test_external_data_is_mapped(tmp_path: Path) -> None:
     assert loaded(model) == [VALUES.tolist(), VALUES.tolist()]
 
 
-def test_a_missing_file_is_told_once(tmp_path: Path) -> None:
-    model = read_in(tmp_path, model_with(external("none.bin"), external("none.bin")))
+@pytest.mark.parametrize(("count", "tensors"), [(1, "1 tensor is"), (2, "2 tensors are")])
+def test_a_missing_file_is_told_once(tmp_path: Path, count: int, tensors: str) -> None:
+    model = read_in(tmp_path, model_with(*[external("none.bin") for _ in range(count)]))
     assert [(defect.kind, defect.message) for defect in model.defects] == [
         (
             "weights-missing",
             "'none.bin' cannot be read (no such file or directory): "
-            "the values of 2 tensors are unknown, the first is the initializer 'a'",
+            f"the values of {tensors} unknown, the first is the initializer 'a'",
         )
     ]
-    assert loaded(model) == [None, None]
+    assert loaded(model) == [None] * count
 
 
 def test_standard_input_has_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
