@@ -135,10 +135,12 @@ def heat_map(found: Slice) -> dict[str, Any]:
     rows, columns = found.cells.shape
     down, across = found.axes
     left = 30 + _DIGIT * (len(str(rows * found.spans[0])) if rows > 1 else 0)
-    high, wide = min(_TALLEST, (_HEIGHT - _BELOW - 10) / rows), (_WIDTH - left - 58) / columns
+    steps, most = _steps(found.cells)
+    ends = (f"+{most:.3g}", "0", f"{MINUS}{most:.3g}")
+    beside = 26 + 1.2 * _DIGIT * max(map(len, ends))  # the scale of colours and its numbers
+    high, wide = min(_TALLEST, (_HEIGHT - _BELOW - 10) / rows), (_WIDTH - left - beside) / columns
     if _SQUARE[0] <= rows / columns <= _SQUARE[1]:
         high = wide = min(high, wide)
-    steps, most = _steps(found.cells)
     pixels = _colors(steps)
     columns_shown = int(columns * wide / (_DIGIT * (len(str(columns * found.spans[1])) + 2)))
     letters = []
@@ -167,7 +169,7 @@ def heat_map(found: Slice) -> dict[str, Any]:
         "names": (name, "" if down is None else f"axis {down}"),
         "letters": letters,
         "scale": _png(_colors(np.linspace(1, -1, 101)[:, None])),
-        "ends": (f"+{most:.3g}", "0", f"{MINUS}{most:.3g}"),
+        "ends": ends,
     }
 
 
