@@ -24,7 +24,14 @@ from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import Error, IllegalCase
 from ir_scatter.core.shapes import static
 from ir_scatter.evaluate.certainty import DetailedResult, detail
-from ir_scatter.evaluate.model import Sketch, by_role, case_of_node, check_feeds, compute_node, site_of
+from ir_scatter.evaluate.model import (
+    Sketch,
+    by_role,
+    case_of_node,
+    check_feeds,
+    compute_node,
+    scatter_node_of,
+)
 from ir_scatter.evaluate.operator import Case
 from ir_scatter.ops.general import GeneralOp, find
 from ir_scatter.ops.kernels.apply import scatter
@@ -397,7 +404,7 @@ class Watcher(Forward[Marked]):
 
     def scatter(self, step: Step, cells: Sequence[Marked | None]) -> Marked:
         """Return the output of a scatter node, and enter what is to be said of its indices."""
-        scatter = site_of(step)
+        scatter = scatter_node_of(step)
         try:
             case = case_of_node(scatter, arrays_of(cells))
             result = detail(case)

@@ -63,7 +63,7 @@ def compute_node(step: Step, arrays: Sequence[Array | None]) -> Sequence[Array]:
     node = step.node
     try:
         if not isinstance(step.work, GeneralOp):
-            return [run(case_of_node(site_of(step), arrays))]
+            return [run(case_of_node(scatter_node_of(step), arrays))]
     except Error as error:
         raise failure(step, str(error), breaks_rule=isinstance(error, IllegalCase)) from error
     except MemoryError as error:
@@ -78,7 +78,7 @@ def compute_node(step: Step, arrays: Sequence[Array | None]) -> Sequence[Array]:
         raise failure(step, str(error)) from error
 
 
-def site_of(step: Step) -> ScatterNode:
+def scatter_node_of(step: Step) -> ScatterNode:
     """Return a scatter node as rules see it; only its attributes are of use here."""
     assert isinstance(step.work, Lookup)
     return ScatterNode(step.node, step.work, Facts())
@@ -91,25 +91,25 @@ def by_role(lookup: Lookup, arrays: Sequence[_Cell | None]) -> dict[Role, _Cell]
     return {port.role: array for port, array in pairs if array is not None}
 
 
-def case_of_node(site: ScatterNode, inputs: Sequence[Array | None]) -> Case:
+def case_of_node(scatter: ScatterNode, inputs: Sequence[Array | None]) -> Case:
     """Return what is computed by a scatter node whose inputs are given, in the order of the document."""
-    operator, arguments = arguments_of(site, by_role(site.lookup, inputs))
+    operator, arguments = arguments_of(scatter, by_role(scatter.lookup, inputs))
     return make_case(operator, **arguments)
 
 
-def arguments_of(site: ScatterNode, operands: Mapping[Role, Array]) -> tuple[str, dict[str, Any]]:
+def arguments_of(scatter: ScatterNode, operands: Mapping[Role, Array]) -> tuple[str, dict[str, Any]]:
     """Return the arguments of `evaluate` for a scatter node."""
-    spec, source = site.spec, site.spec.axis
+    spec, source = scatter.spec, scatter.spec.axis
     of_axis = None if source is None else source.attribute
     roles = (Role.DATA, Role.INDICES, Role.UPDATES)
     arguments: dict[str, Any] = {role.value: operands.get(role) for role in roles}
-    arguments |= {row.name: site.attribute(row.name) for row in spec.attributes if row.name != of_axis}
+    arguments |= {row.name: scatter.attribute(row.name) for row in spec.attributes if row.name != of_axis}
     if source is not None:
-        arguments["axis"] = site.attribute(of_axis) if of_axis else operands.get(Role.AXIS)
+        arguments["axis"] = scatter.attribute(of_axis) if of_axis else operands.get(Role.AXIS)
     row = spec.attribute("reduction")
-    word = None if row is None else site.attribute("reduction")
+    word = None if row is None else scatter.attribute("reduction")
     if row is not None and word in row.undocumented:  # of a later row, and runtimes take it as meant
-        spec = next(later for later in site.lookup.family if word in later.reductions)
+        spec = next(later for later in scatter.lookup.family if word in later.reductions)
     return str(spec.key), arguments
 
 

@@ -113,7 +113,9 @@ def as_updates(given: "ArrayLike", data: "Array") -> "Array":
     return converted if is_same.all() else array
 
 
-def make_site(spec: OpSpec, inputs: Sequence[Value | None], attributes: Mapping[str, Any]) -> ScatterNode:
+def make_scatter_node(
+    spec: OpSpec, inputs: Sequence[Value | None], attributes: Mapping[str, Any]
+) -> ScatterNode:
     """Return a node as rules see it, whose inputs come from nowhere."""
     (domain, type), opset, output = spec.key[:2], spec.opsets[0], Value("output", None, None)
     lookup = find(domain, type, opset)
@@ -275,20 +277,20 @@ def _task(
             raise UsageError("axis is no whole number, expected one")
         else:
             written["axis"] = axis
-    site = make_site(spec, inputs, written)
+    node = make_scatter_node(spec, inputs, written)
     for code, check in _checks():
-        for finding in check(site):
+        for finding in check(node):
             # What the text forbids and runtimes take as meant is a warning of `validate`, and passes.
             if not finding.is_tolerated and code not in spec.tolerated:
                 raise IllegalCase(finding.message, code)
-    assert site.reduction is not None
+    assert node.reduction is not None
     return Task(
         spec.layout,
-        site.axis or 0,
-        site.reduction,
-        keeps_initial=site.attribute("use_init_val") is not False,
+        node.axis or 0,
+        node.reduction,
+        keeps_initial=node.attribute("use_init_val") is not False,
         wraps=spec.index_range is IndexRange.WRAPPING,
-        is_circular=site.attribute("mode") == "circular",
+        is_circular=node.attribute("mode") == "circular",
     )
 
 

@@ -14,7 +14,7 @@ from ir_scatter.analysis.interpreter import Step
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.shapes import Bounds, Dim, Shape, agree, is_static
-from ir_scatter.evaluate.model import by_role, site_of
+from ir_scatter.evaluate.model import by_role, scatter_node_of
 from ir_scatter.inputs.provenance import NO_TERM, Cell
 from ir_scatter.ops import index_values
 from ir_scatter.ops.constraints import Axis, Constraint, Meaning, Numbers
@@ -246,42 +246,46 @@ def _reached(indices: Array | None, size: int | None) -> Iterator[tuple[int, int
 
 
 def _scatter_uses(node: NodeInRun, lookup: Lookup) -> Iterator[tuple[int, Use]]:
-    site, operands, cells = site_of(node.step), by_role(lookup, node.arrays), by_role(lookup, node.cells)
+    scatter, operands, cells = (
+        scatter_node_of(node.step),
+        by_role(lookup, node.arrays),
+        by_role(lookup, node.cells),
+    )
     if Role.DATA not in cells:
         return
-    shape, axis, cell = cells[Role.DATA].shape, _axis_of(site, operands), cells.get(Role.INDICES)
+    shape, axis, cell = cells[Role.DATA].shape, _axis_of(scatter, operands), cells.get(Role.INDICES)
     if axis is not None and shape is not None:
         rank, of_axis = len(shape), cells.get(Role.AXIS)
         if of_axis is not None and of_axis.terms is not None:
-            yield site.spec.port_index(Role.AXIS) or 0, Use(
+            yield scatter.spec.port_index(Role.AXIS) or 0, Use(
                 node.step.node.scope, of_axis.terms.reshape(1, 1), np.array([[axis]]), np.array([0]),
                 np.array([rank - 1]), np.zeros(1, np.int64), (), -rank <= axis < rank,
             )  # fmt: skip
         axis = axis if -rank <= axis < rank else 0
     if cell is not None and cell.array is not None and _holds_numbers(cell.array):
-        highs = _highs(site, shape, cell.array, operands.get(Role.UPDATES), axis)
+        highs = _highs(scatter, shape, cell.array, operands.get(Role.UPDATES), axis)
         if highs is not None:
             yield (
-                site.spec.port_index(Role.INDICES) or 0,
-                _index_use(site, cell, axis, highs, node.constraint),
+                scatter.spec.port_index(Role.INDICES) or 0,
+                _index_use(scatter, cell, axis, highs, node.constraint),
             )
 
 
-def _axis_of(site: ScatterNode, operands: Mapping[Role, Array]) -> int | None:
+def _axis_of(scatter: ScatterNode, operands: Mapping[Role, Array]) -> int | None:
     """Return the axis as it is given, None if there is none."""
-    source = site.spec.axis
+    source = scatter.spec.axis
     if source is not None and source.attribute is not None:
-        return int(site.attribute(source.attribute))
+        return int(scatter.attribute(source.attribute))
     array = None if source is None else operands.get(Role.AXIS)
     is_number = array is not None and array.size == 1 and _holds_numbers(array)
     return int(array.reshape(-1)[0]) if array is not None and is_number else None
 
 
 def _highs(
-    site: ScatterNode, data: Shape, indices: Array, updates: Array | None, axis: int | None
+    scatter: ScatterNode, data: Shape, indices: Array, updates: Array | None, axis: int | None
 ) -> list[int] | None:
     """Return the greatest legal coordinates; None where ranks do not fit."""
-    layout = site.spec.layout
+    layout = scatter.spec.layout
     depth = indices.shape[-1] if layout is Layout.TUPLES and indices.ndim else 1
     if data is None:
         return [0] * depth
@@ -293,24 +297,26 @@ def _highs(
     if layout is Layout.ELEMENTS and indices.ndim != len(data):
         return None
     (size,) = _sizes((data[axis],))
-    is_linear = layout is Layout.SEQUENCE and site.attribute("mode") == "linear"
+    is_linear = layout is Layout.SEQUENCE and scatter.attribute("mode") == "linear"
     if is_linear and updates is not None and updates.ndim == len(data):
         size -= updates.shape[axis] - 1
     return [max(size, 1) - 1 if layout is Layout.SEQUENCE and not is_linear else size - 1]
 
 
 def _index_use(
-    site: ScatterNode, cell: Cell, axis: int | None, highs: list[int], constraint: IndexConstraint
+    scatter: ScatterNode, cell: Cell, axis: int | None, highs: list[int], constraint: IndexConstraint
 ) -> Use:
-    layout, depth, indices = site.spec.layout, len(highs), cell.array
+    layout, depth, indices = scatter.spec.layout, len(highs), cell.array
     assert indices is not None
     values, terms = columns(indices, depth), columns(cell.all_terms, depth)
-    is_documented = site.node.opset in site.spec.opsets
-    wraps = site.spec.index_range is IndexRange.WRAPPING and is_documented and not constraint.are_non_negative
+    is_documented = scatter.node.opset in scatter.spec.opsets
+    wraps = (
+        scatter.spec.index_range is IndexRange.WRAPPING and is_documented and not constraint.are_non_negative
+    )
     most = np.array(highs, np.int64)
     in_range = _is_within(values, -most - 1 if wraps else 0, most)
     is_left_alone = (terms == NO_TERM) & (cell.is_opaque or not cell.origins)
-    is_unique = site.reduction is Reduction.NONE or constraint.are_unique
+    is_unique = scatter.reduction is Reduction.NONE or constraint.are_unique
     is_unique = is_unique and layout is not Layout.SEQUENCE
     lanes = lanes_of(layout, axis, indices) if depth else np.zeros(0, np.int64)
     are_equal, is_unkept = constraint.are_equal and layout is Layout.ELEMENTS, False
@@ -322,19 +328,19 @@ def _index_use(
         table = by_lane(lanes, values)
         is_unkept = is_unkept or bool((table != table[:1]).any())
     return Use(
-        site.node.scope, terms, values, np.zeros(depth, np.int64), most, lanes, indices.shape,
+        scatter.node.scope, terms, values, np.zeros(depth, np.int64), most, lanes, indices.shape,
         bool((in_range | is_left_alone).all()) or depth == 0,
         is_unique, are_equal, is_unkept, is_scatter=True, wraps=wraps,
     )  # fmt: skip
 
 
 def _unmet_by_scatter(node: NodeInRun, lookup: Lookup) -> tuple[Pairs, Pairs]:
-    site, operands = site_of(node.step), by_role(lookup, node.arrays)
+    scatter, operands = scatter_node_of(node.step), by_role(lookup, node.arrays)
     if not {Role.DATA, Role.UPDATES} <= operands.keys():
         return [], []
-    array, layout, limit = operands.get(Role.INDICES), site.spec.layout, site.spec.indices_limit
+    array, layout, limit = operands.get(Role.INDICES), scatter.spec.layout, scatter.spec.indices_limit
     data, updates = operands[Role.DATA].shape, operands[Role.UPDATES].shape
-    indices, axis = () if array is None else array.shape, _axis_of(site, operands)
+    indices, axis = () if array is None else array.shape, _axis_of(scatter, operands)
     if layout is Layout.TUPLES:
         if indices and indices[-1] > len(data):
             return [(indices[-1], len(data))], []
@@ -355,7 +361,7 @@ def _unmet_by_scatter(node: NodeInRun, lookup: Lookup) -> tuple[Pairs, Pairs]:
         most = [(updates[at], data[at])] if at < len(updates) else []
     cell = by_role(lookup, node.cells).get(Role.INDICES)
     if cell is not None and cell.array is not None and cell.terms is None:  # those that cannot be drawn
-        is_linear = layout is Layout.SEQUENCE and site.attribute("mode") == "linear"
+        is_linear = layout is Layout.SEQUENCE and scatter.attribute("mode") == "linear"
         more = max(updates[at] - 1, 0) if is_linear and at < len(updates) else 0
         if layout is not Layout.TUPLES:
             named += _reached(cell.array + more, data[at])

@@ -60,7 +60,7 @@ class Given:
 
 
 def draw_inputs(
-    seed: int, site: ScatterNode, constraint: IndexConstraint, cases: int, *, keeps_constants: bool
+    seed: int, scatter: ScatterNode, constraint: IndexConstraint, cases: int, *, keeps_constants: bool
 ) -> Iterator[Given]:
     """Draw inputs that are legal and keep what is known of the node.
 
@@ -75,9 +75,11 @@ def draw_inputs(
     """
     random, runs = np.random.default_rng(seed), list[Run]()
     for number in range(cases):
-        if number == 0 or (number == 1 and not keeps_constants and site.index_array is not None):
+        if number == 0 or (number == 1 and not keeps_constants and scatter.index_array is not None):
             runs, keeps = [], keeps_constants or number == 0
-            fitting = islice(_fitting_runs(random, site, constraint, number, keeps_constants=keeps), _CHOICES)
+            fitting = islice(
+                _fitting_runs(random, scatter, constraint, number, keeps_constants=keeps), _CHOICES
+            )
         run = next(fitting, None)
         if run is None and not runs:
             raise Misfit
@@ -86,40 +88,40 @@ def draw_inputs(
         else:
             runs.append(run)
         found = {input.key: array for input, array in zip(run.search.inputs, run.arrays, strict=True)}
-        arrays = {role: found[id(one.value)] for role in _ROLES if (one := site.operand(role)) is not None}
-        _, arguments = arguments_of(site, arrays)
+        arrays = {role: found[id(one.value)] for role in _ROLES if (one := scatter.operand(role)) is not None}
+        _, arguments = arguments_of(scatter, arrays)
         indices, data = arrays.get(Role.INDICES), arrays[Role.DATA]
-        is_forbidden = site.spec.index_range is IndexRange.NON_NEGATIVE and site.wraps
+        is_forbidden = scatter.spec.index_range is IndexRange.NON_NEGATIVE and scatter.wraps
         if indices is not None and is_forbidden and kind(indices) == "signed" and "axis" in arguments:
             # What is taken as meant is what must come out.
             size = data.shape[int(np.asarray(arguments["axis"]).reshape(-1)[0])]
             arguments[Role.INDICES.value] = index_values.from_front(indices, size)
-        ports = site.spec.ports[: len(site.node.inputs)]
+        ports = scatter.spec.ports[: len(scatter.node.inputs)]
         yield Given(tuple(arrays.get(port.role) for port in ports), arguments, data)
 
 
 def _fitting_runs(
     random: np.random.Generator,
-    site: ScatterNode,
+    scatter: ScatterNode,
     constraint: IndexConstraint,
     number: int,
     *,
     keeps_constants: bool,
 ) -> Iterator[Run]:
     """Yield a run for each choice of ranks, depth and axis as far as they are not known."""
-    indices, axis, constants = site.indices, site.operand(Role.AXIS), dict[Role, Array]()
+    indices, axis, constants = scatter.indices, scatter.operand(Role.AXIS), dict[Role, Array]()
     is_axis = indices is not None and axis is not None and indices.value is axis.value
-    if site.index_array is not None and (keeps_constants or is_axis):
-        constants[Role.INDICES] = site.index_array
-    array = None if axis is None else site.facts.array(axis.value)
+    if scatter.index_array is not None and (keeps_constants or is_axis):
+        constants[Role.INDICES] = scatter.index_array
+    array = None if axis is None else scatter.facts.array(axis.value)
     if array is not None:
         constants[Role.AXIS] = array
-    for shapes in islice(_with_ranks(random, site), _MOST_RANKS):
-        for chosen in _with_axes(random, site, constants, len(shapes[Role.DATA])):
+    for shapes in islice(_with_ranks(random, scatter), _MOST_RANKS):
+        for chosen in _with_axes(random, scatter, constants, len(shapes[Role.DATA])):
             # Dimensions of one name are one size, unless that leaves none: names are but a memory.
             for known in (shapes, {role: tuple(map(_nameless, shape)) for role, shape in shapes.items()}):
                 with suppress(Misfit):
-                    yield _search(random, site, known, chosen, constraint, number)
+                    yield _search(random, scatter, known, chosen, constraint, number)
                     number += 1
                     break
 
@@ -129,10 +131,10 @@ def _nameless(dim: Dim) -> Dim:
 
 
 def _with_axes(
-    random: np.random.Generator, site: ScatterNode, constants: dict[Role, Array], rank: int
+    random: np.random.Generator, scatter: ScatterNode, constants: dict[Role, Array], rank: int
 ) -> Iterator[dict[Role, Array]]:
     """Yield the constants with an axis, one after the other where it is not known."""
-    operand, source = site.operand(Role.AXIS), site.spec.axis
+    operand, source = scatter.operand(Role.AXIS), scatter.spec.axis
     if operand is None or source is None or Role.AXIS in constants:
         yield constants
         return
@@ -143,11 +145,11 @@ def _with_axes(
             yield {**constants, Role.AXIS: np.full(shape, axis, type)}
 
 
-def _with_ranks(random: np.random.Generator, site: ScatterNode) -> Iterator[dict[Role, tuple[Dim, ...]]]:
+def _with_ranks(random: np.random.Generator, scatter: ScatterNode) -> Iterator[dict[Role, tuple[Dim, ...]]]:
     """Yield what is known of shapes, with ranks that fit each other where they are not known."""
-    known = {Role.DATA: site.data_shape, Role.INDICES: site.indices_shape}
-    known[Role.UPDATES] = site.updates.shape if site.updates else None
-    layout, is_without = site.spec.layout, site.indices is None
+    known = {Role.DATA: scatter.data_shape, Role.INDICES: scatter.indices_shape}
+    known[Role.UPDATES] = scatter.updates.shape if scatter.updates else None
+    layout, is_without = scatter.spec.layout, scatter.indices is None
     choices = [_RANKS if shape is None else (len(shape),) for shape in known.values()]
     for ranks in product(*choices):
         full = {
@@ -156,13 +158,13 @@ def _with_ranks(random: np.random.Generator, site: ScatterNode) -> Iterator[dict
         }
         data, indices, updates = ranks
         if layout is Layout.TUPLES:
-            last = site.depth if site.depth is not None or not indices else full[Role.INDICES][-1]
+            last = scatter.depth if scatter.depth is not None or not indices else full[Role.INDICES][-1]
             depths = [last] if isinstance(last, int) else random.permutation(range(1, data + 1)).tolist()
             for depth in depths if indices else ():
                 rest = indices - 1 + data - depth
-                if depth <= data and (rest == updates or (site.spec.scalar_updates and not rest)):
+                if depth <= data and (rest == updates or (scatter.spec.scalar_updates and not rest)):
                     yield {**full, Role.INDICES: (*full[Role.INDICES][:-1], depth)}
-        elif _has_axis(site, data) and (
+        elif _has_axis(scatter, data) and (
             updates == data + indices - 1
             if layout is Layout.SLICES
             else updates == data and (is_without or indices == (data if layout is Layout.ELEMENTS else 1))
@@ -170,9 +172,9 @@ def _with_ranks(random: np.random.Generator, site: ScatterNode) -> Iterator[dict
             yield full
 
 
-def _has_axis(site: ScatterNode, rank: int) -> bool:
+def _has_axis(scatter: ScatterNode, rank: int) -> bool:
     """Tell whether data of a rank has the axis of the node."""
-    written, source = site.written_axis, site.spec.axis
+    written, source = scatter.written_axis, scatter.spec.axis
     excluded = source.excluded if source else frozenset()
     if written is None:
         return any(axis not in excluded for axis in range(rank))
@@ -181,14 +183,14 @@ def _has_axis(site: ScatterNode, rank: int) -> bool:
 
 def _search(
     random: np.random.Generator,
-    site: ScatterNode,
+    scatter: ScatterNode,
     shapes: Mapping[Role, tuple[Dim, ...]],
     constants: Mapping[Role, Array],
     constraint: IndexConstraint,
     number: int,
 ) -> Run:
     """Search inputs as for a model of this node alone, whose output nobody needs."""
-    operands = {role: one for role in _ROLES if (one := site.operand(role)) is not None}
+    operands = {role: one for role in _ROLES if (one := scatter.operand(role)) is not None}
     inputs: dict[int, GraphInput] = {}
     fixed: dict[int, Array] = {}
     for role, operand in operands.items():
@@ -202,12 +204,12 @@ def _search(
         if role in constants:
             fixed[len(inputs)] = constants[role]
         inputs[key] = GraphInput(key, (role.value,), type, shape)
-    lookup, ports = site.lookup, site.spec.ports[: len(site.node.inputs)]
-    if site.wraps and Role.INDICES in constants:
+    lookup, ports = scatter.lookup, scatter.spec.ports[: len(scatter.node.inputs)]
+    if scatter.wraps and Role.INDICES in constants:
         # The text may forbid negative ones, and every runtime takes them as meant.
-        lookup = replace(lookup, spec=replace(site.spec, index_range=IndexRange.WRAPPING))
+        lookup = replace(lookup, spec=replace(scatter.spec, index_range=IndexRange.WRAPPING))
     keys = [id(operands[port.role].value) if port.role in operands else None for port in ports]
-    step = Step(site.node, tuple(keys), (), lookup, ())
+    step = Step(scatter.node, tuple(keys), (), lookup, ())
     plan = Plan(tuple(inputs.values()), (), (), False, {}, (step,))
     sizes = Sizes(
         [input.shape or () for input in inputs.values()],
@@ -215,13 +217,13 @@ def _search(
     )
     search = Search(
         Sketch("", plan, {}), plan.inputs, sizes, random,
-        {site.node.scope: constraint}, number, fixed,
+        {scatter.node.scope: constraint}, number, fixed,
     )  # fmt: skip
     next(sizes.attempts(is_blind=False))
     if sum(map(prod, sizes.shapes())) > MOST_ELEMENTS:
         raise TooLarge(
-            f"with data of {show(site.data_shape)} there are more than {MOST_ELEMENTS} elements to compute, "
-            "too many; --verify 0 converts it without"
+            f"with data of {show(scatter.data_shape)} there are more than {MOST_ELEMENTS} elements "
+            "to compute, too many; --verify 0 converts it without"
         )
     try:
         run = search.run()

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.compare.judge import nodes_by_tap
 from ir_scatter.core.errors import Error
-from ir_scatter.evaluate.model import ForwardArrays, Program, check_feeds, prepare, site_of
+from ir_scatter.evaluate.model import ForwardArrays, Program, check_feeds, prepare, scatter_node_of
 from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Reduction, Role
 from ir_scatter.reading import read
@@ -188,7 +188,7 @@ class _Watched(ForwardArrays):
             return [found, *rest]
         assert found is not None
         scope = step.node.scope
-        site = site_of(step)
+        site = scatter_node_of(step)
         if site.reduction is Reduction.NONE and self._runner.order == "first":
             found = _first_wins(step, cells)
         if site.reduction is Reduction.SUM and self._runner.sums == "reversed" and found.dtype.kind == "f":
@@ -212,7 +212,7 @@ def _first_wins(step: Step, cells: Sequence[Array | None]) -> Array:
 
 def _backwards(step: Step, cells: Sequence[Array | None]) -> Array:
     found, met = _met(step, cells)
-    if not site_of(step).attribute("use_init_val") and "use_init_val" in step.node.attributes:
+    if not scatter_node_of(step).attribute("use_init_val") and "use_init_val" in step.node.attributes:
         for position, _ in met:
             found[position] = 0
     for position, update in reversed(met):
@@ -222,7 +222,7 @@ def _backwards(step: Step, cells: Sequence[Array | None]) -> Array:
 
 def _met(step: Step, cells: Sequence[Array | None]) -> tuple[Array, list[Any]]:
     """Return a copy of data, and each update with the position that it is for."""
-    site = site_of(step)
+    site = scatter_node_of(step)
     roles = {port.role: cell for port, cell in zip(site.spec.ports, cells, strict=False)}
     data, indices, updates = (roles.get(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES))
     assert data is not None

@@ -14,7 +14,7 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType
 from ir_scatter.core.model import ONNX, OPENVINO, Input, Model, Value
 from ir_scatter.core.shapes import Shape
 from ir_scatter.core.tensors import Constant
-from ir_scatter.evaluate.operator import make_site
+from ir_scatter.evaluate.operator import make_scatter_node
 from ir_scatter.ops.spec import Layout, OpSpec, Role
 from ir_scatter.rewrites.base import Promises, Rewrite
 from ir_scatter.rewrites.refusals import Refusal
@@ -88,7 +88,7 @@ def site_for(
         written = {
             name: str(value).lower() if isinstance(value, bool) else value for name, value in written.items()
         }
-    site = engine.scatter(make_site(spec, given, written).node)
+    site = engine.scatter(make_scatter_node(spec, given, written).node)
     assert site is not None
     return site
 
