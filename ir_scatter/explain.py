@@ -7,7 +7,7 @@ from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import UsageError
 from ir_scatter.ops.lookup import SPECS, by_text
 from ir_scatter.ops.spec import OpSpec
-from ir_scatter.rewrites.refusals import MEANINGS, Reason
+from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.rules import all_rules, by_code, by_name
 from ir_scatter.rules.base import Rule
 
@@ -27,7 +27,7 @@ def explain(topic: str) -> str:
     if text.upper() in set(Reason):
         reason = Reason(text.upper())
         name = reason.name.lower().replace("_", "-")
-        return f"{reason} {name} (refused conversion)\n\n{MEANINGS[reason]}\n"
+        return f"{reason} {name} (refused conversion)\n\n{reason.meaning}\n"
     spec = by_text(text)
     specs = [spec] if spec else [row for row in SPECS.values() if row.key.type.lower() == text.lower()]
     if not specs:

@@ -66,7 +66,7 @@ class Inspection:
 
 def inspect(model: Model, *, max_index_elements: int = MAX_CONSTANT_ELEMENTS) -> list[NodeSummary]:
     """List the scatter nodes of a model in the order of the file, a function's once per signature."""
-    return [_summary(scatter) for scatter in scatter_nodes(model, Facts(max_index_elements))]
+    return [_summary(scatter) for scatter in scatter_nodes(model, Facts(max_index_elements, model))]
 
 
 def totals(nodes: Sequence[NodeSummary]) -> dict[str, int]:

@@ -29,7 +29,9 @@ STDIN_NAME = "<stdin>"
 class FileResult:
     """One file, as the caller named it, and the lines of it that diagnostics stand on, by number.
 
-    Its format is None if that could not be told; scatter nodes of a function are counted once.
+    Its format is None if that could not be told; scatter nodes of a function are counted once. Inputs are
+    the names of the model's, a bug is what went wrong in this library; if it is no model and was passed
+    over, `passed_over` says why.
     """
 
     path: str
@@ -38,6 +40,9 @@ class FileResult:
     scatter_nodes: int
     diagnostics: tuple[Diagnostic, ...]
     lines: Mapping[int, str] = field(default_factory=dict)
+    inputs: frozenset[str] = frozenset()
+    bug: str = ""
+    passed_over: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +87,13 @@ class Options:
     stdin_format: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """One source, looked at: its result, or why it was passed over, being no model.
-
-    A bug is what went wrong in this library, "" if nothing did; inputs are the names of the model's.
-    """
-
-    result: FileResult | None
-    remark: str = ""
-    bug: str = ""
-    inputs: frozenset[str] = frozenset()
-
-
 def check_files(
     sources: Sequence[Source],
     options: Options,
     *,
     jobs: int = 1,
-    seen: Callable[[Checked], object] | None = None,
-) -> list[Checked]:
+    seen: Callable[[FileResult], object] | None = None,
+) -> list[FileResult]:
     """Check files in so many processes and the order given; `seen` is called after each of them."""
     jobs = 1 if any(source.path == STANDARD_INPUT for source in sources) else min(jobs, len(sources))
     run = _in_processes(sources, options, jobs) if jobs > 1 else (check_file(one, options) for one in sources)
@@ -113,7 +105,7 @@ def check_files(
     return checked
 
 
-def _in_processes(sources: Sequence[Source], options: Options, jobs: int) -> Iterator[Checked]:
+def _in_processes(sources: Sequence[Source], options: Options, jobs: int) -> Iterator[FileResult]:
     """Check files in several processes.
 
     When a process ends the pool is lost: it is started again, and the files that were under way are
@@ -145,35 +137,35 @@ def _in_processes(sources: Sequence[Source], options: Options, jobs: int) -> Ite
                 jobs = 1
 
 
-def check_file(source: Source, options: Options) -> Checked:
+def check_file(source: Source, options: Options) -> FileResult:
     """Read and validate one file; whatever is wrong with it is in the result."""
     name = STDIN_NAME if source.path == STANDARD_INPUT else source.path
     try:
         return _check(name, source, options)
     except UnreadableModel as error:
         if not source.is_named and not error.is_model:
-            return Checked(None, f"{name}: passed over: {error.message}")
+            return FileResult(name, None, False, 0, (), passed_over=error.message)
         found = file_diagnostic(error.defect, error.message, error.location)
-        return Checked(FileResult(name, error.format, False, 0, (found,), error.lines))
+        return FileResult(name, error.format, False, 0, (found,), error.lines)
     except Exception as error:  # our own bug: the other files are still reported
         if os.environ.get("IR_SCATTER_DEBUG"):
             raise
         return _broken(source, f"{type(error).__name__}: {error}")
 
 
-def _broken(source: Source, reason: str) -> Checked:
+def _broken(source: Source, reason: str) -> FileResult:
     found = file_diagnostic("internal-error", f"could not be checked: {reason}", Location(source.path))
-    return Checked(FileResult(source.path, None, False, 0, (found,)), bug=reason)
+    return FileResult(source.path, None, False, 0, (found,), bug=reason)
 
 
-def _check(name: str, source: Source, options: Options) -> Checked:
+def _check(name: str, source: Source, options: Options) -> FileResult:
     data = sys.stdin.buffer.read() if source.path == STANDARD_INPUT else None
     shapes, problems = options.input_shapes, []
     model = read(name, data, format=options.stdin_format, input_shapes=shapes)
     inputs = frozenset(name for names in model.inputs for name in names)
     own = {key: shape for key, shape in shapes.items() if key in inputs}
     if own and model.format == IR and data is None:
-        from ir_scatter.runners.openvino.questions import propagate
+        from ir_scatter.runners.openvino.runner import propagate
 
         propagated, problem = propagate(name, own)
         if problem:
@@ -196,7 +188,7 @@ def _check(name: str, source: Source, options: Options) -> Checked:
     count = sum(1 for _ in model.definitions(scatter_types(model.domain)))
     numbers = {diagnostic.location.line for diagnostic in kept if model.format == IR}
     lines = {number: model.source.line(number)[:_LINE_LIMIT] for number in numbers if number}
-    return Checked(FileResult(name, model.format, True, count, tuple(kept), lines), inputs=inputs)
+    return FileResult(name, model.format, True, count, tuple(kept), lines, inputs)
 
 
 def _is_ignored(found: Diagnostic, ignores: Iterable[NodeIgnore]) -> bool:
@@ -209,8 +201,8 @@ def _is_ignored(found: Diagnostic, ignores: Iterable[NodeIgnore]) -> bool:
     )
 
 
-def make_report(checked: Iterable[Checked]) -> Report:
-    return Report(tuple(one.result for one in checked if one.result is not None))
+def make_report(files: Iterable[FileResult]) -> Report:
+    return Report(tuple(file for file in files if not file.passed_over))
 
 
 _SCHEMA = 1

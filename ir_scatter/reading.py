@@ -10,6 +10,7 @@ from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import ONNX, OPENVINO, Model
 from ir_scatter.core.shapes import Shape
 from ir_scatter.formats.base import IR, ReadOptions
+from ir_scatter.ops.general import KEEPING
 from ir_scatter.ops.lookup import scatter_types
 
 
@@ -33,7 +34,7 @@ def read(
         UnreadableModel: the file is no model, or cannot be read.
     """
     types = scatter_types(ONNX) | scatter_types(OPENVINO)
-    options = ReadOptions(types, types, input_shapes=input_shapes or {})
+    options = ReadOptions(types, types, KEEPING, input_shapes=input_shapes or {})
     return formats.read(str(path), data, format=format, options=options)
 
 

@@ -5,12 +5,13 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS, Facts
+from ir_scatter.analysis.constants import MAX_COMPUTED, MAX_CONSTANT_ELEMENTS, MAX_NODES, Facts
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroups
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
 from ir_scatter.core.errors import UsageError
-from ir_scatter.core.model import Defect, Graph, Model, collector_paused
+from ir_scatter.core.model import Defect, Graph, Model, Node, collector_paused
+from ir_scatter.core.shapes import counted
 from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import Role
 from ir_scatter.rules import all_rules, by_name
@@ -51,8 +52,10 @@ def validate(
     with collector_paused():
         found = [_from_defect(defect) for defect in model.defects]
         found = [diagnostic for diagnostic in found if diagnostic.code in codes]
-        found.extend(Check(model, rules, max_index_elements).run())
+        check = Check(model, rules, max_index_elements)
+        found.extend(check.run())
         limits = [_from_defect(defect) for defect in model.find_limits()]
+        limits += _given_up(check.facts, model.path)
         found.extend(diagnostic for diagnostic in limits if diagnostic.code in codes)
     return sorted(found, key=lambda diagnostic: diagnostic.location.line or 0)
 
@@ -64,7 +67,7 @@ class Check:
         self, model: Model, rules: Sequence[Rule], max_index_elements: int = MAX_CONSTANT_ELEMENTS
     ) -> None:
         self.model = model
-        self.facts = Facts(max_index_elements)
+        self.facts = Facts(max_index_elements, model)
         self.groups = NodeGroups()
         checks = [rule for rule in rules if rule.check is not None]
         self.without_row = [rule for rule in checks if not rule.needs_row]
@@ -76,7 +79,8 @@ class Check:
     def run(self) -> Iterator[Diagnostic]:
         def of_graph(graph: Graph) -> Iterator[Diagnostic]:
             for scatter in scatter_nodes(graph, self.facts):
-                yield from self.node(scatter, graph)
+                for found in self.node(scatter, graph):
+                    yield _unless_dropped(found, scatter.node)
 
         yield from of_graph(self.model.graph)
         for function in self.model.functions:
@@ -121,6 +125,14 @@ def check_codes(prefixes: Collection[str]) -> None:
         if not prefix or not any(rule.code.startswith(prefix) for rule in all_rules()):
             known = f"{all_rules()[0].code} to {all_rules()[-1].code}"
             raise UsageError(f"no rule's code begins with {prefix!r}, expected one of {known}")
+
+
+def _given_up(facts: Facts, path: str) -> list[Diagnostic]:
+    if not facts.given_up:
+        return []
+    reason = f"more than {MAX_NODES} values stand in front of one, or {MAX_COMPUTED} elements were computed"
+    message = f"the numbers of {counted(len(facts.given_up), 'value')} were not looked at: {reason}"
+    return [file_diagnostic("not-looked-at", message, Location(path))]
 
 
 def _from_finding(scatter: ScatterNode, rule: Rule, finding: Finding, graph: Graph) -> Diagnostic:
@@ -172,7 +184,16 @@ def _from_defect(defect: Defect) -> Diagnostic:
         version = spec.key.version if spec else None
         node = NodeRef(defect.node.name, lookup.type if lookup else defect.node.type, version)
         port = spec.ports[index].name if spec and index is not None and index < len(spec.ports) else None
-    return replace(found, node=node, port=port, port_index=index, related=defect.related)
+    found = replace(found, node=node, port=port, port_index=index, related=defect.related)
+    return found if defect.node is None or defect.is_always_read else _unless_dropped(found, defect.node)
+
+
+def _unless_dropped(found: Diagnostic, node: Node) -> Diagnostic:
+    """Make a warning of an error at a node that a runtime drops."""
+    if found.severity is not Severity.ERROR or not node.graph.is_dropped(node):
+        return found
+    why = Related("nothing that the graph gives depends on this node", node.location)
+    return replace(found, severity=Severity.WARNING, related=(*found.related, why))
 
 
 def _merged(instances: list[list[Diagnostic]]) -> list[Diagnostic]:

@@ -22,6 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 LONG = (
+    "analysis/test_propagation.py::test_real_models",
     "analysis/test_signature.py::test_real_models",
     "cli/test_convert_models.py",
     "cli/test_convert_safety.py::test_a_kill",
@@ -29,13 +30,13 @@ LONG = (
     "compare/test_plugins.py",
     "evaluate/test_model_runtimes.py",
     "formats/test_cycles.py::test_a_chain_takes_time",
-    "formats/test_ir_changes.py::test_files_cut_at_any_byte",
+    "formats/test_ir_mutations.py::test_files_cut_at_any_byte",
     "formats/test_ir_characters.py::test_names_that_save_model_writes",
     "formats/test_ir_characters.py::test_references_in_every_attribute",
     "formats/test_ir_writer.py::test_real_models",
     "formats/test_onnx_functions.py::test_functions_that_multiply",
     "formats/test_onnx_inference.py::test_a_model_that_is_too_much",
-    "formats/test_onnx_shapes.py::test_inference_that_asks_for_all_memory",
+    "formats/test_onnx_read.py::test_inference_that_asks_for_all_memory",
     "core/test_atomic_write.py::test_a_kill_at_any_call",
     "core/test_atomic_write.py::test_many_at_once_of_which",
     "formats/test_xml_index.py::test_real_models",

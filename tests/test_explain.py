@@ -72,11 +72,6 @@ def test_a_warning_for_some_operators_is_said() -> None:
     assert "A warning for Scatter-9" in explain("SCT401")
 
 
-@pytest.mark.parametrize("code", ["SCT104", "SCT105"])
-def test_a_warning_for_some_values_is_said(code: str) -> None:
-    assert "warning" in explain(code)
-
-
 def test_explaining_imports_nothing_heavy() -> None:
     code = (
         "import sys; from ir_scatter.explain import explain; explain('SCT203'); explain('ScatterNDUpdate');"

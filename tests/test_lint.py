@@ -9,10 +9,8 @@ import pytest
 
 from ir_scatter import Diagnostic, Location, NodeRef, Severity, UsageError, read, validate
 from ir_scatter.core.files import Source
-from ir_scatter.core.shapes import UNKNOWN_DIM
 from ir_scatter.lint import (
     Baseline,
-    Checked,
     FileResult,
     NodeIgnore,
     Options,
@@ -38,31 +36,20 @@ def model(tmp_path: Path) -> str:
     return write_ir(UPDATE, {"bad": BAD, "many": MANY, "clean": legal(UPDATE)}, tmp_path)
 
 
-def result_of(checked: Checked) -> FileResult:
-    assert checked.result is not None
-    return checked.result
-
-
 def codes(path: str, **options: object) -> list[str]:
-    result = result_of(check_file(Source(path), Options(**options)))  # type: ignore[arg-type]
+    result = check_file(Source(path), Options(**options))  # type: ignore[arg-type]
     return [found.code for found in result.diagnostics]
 
 
 def test_one_file(model: str) -> None:
-    result = result_of(check_file(Source(model), Options()))
-    assert (result.path, result.format, result.is_readable, result.scatter_nodes) == (
-        model,
-        "openvino-ir",
-        True,
-        3,
-    )
-    assert [found.code for found in result.diagnostics] == ["SCT203", "SCT306"]
+    result = check_file(Source(model), Options())
+    assert (result.path, result.format) == (model, "openvino-ir")
+    assert (result.is_readable, result.scatter_nodes) == (True, 3)
+    assert {"bad.data", "many.updates", "clean.indices"} <= result.inputs
     lines = Path(model).read_text().splitlines()
-    assert result.lines == {
-        found.location.line: lines[found.location.line - 1]
-        for found in result.diagnostics
-        if found.location.line is not None
-    }
+    numbers = {found.location.line or 0: found.code for found in result.diagnostics}
+    assert list(numbers.values()) == ["SCT203", "SCT306"]
+    assert result.lines == {number: lines[number - 1] for number in numbers}
 
 
 @pytest.mark.parametrize(
@@ -95,19 +82,14 @@ def test_codes_that_are_none(prefix: str, model: str) -> None:
         validate(read(model), ignore=[prefix])
 
 
-def test_unreadable_files_are_results(tmp_path: Path) -> None:
-    (tmp_path / "bad.xml").write_text("<net")
-    result = result_of(check_file(Source(str(tmp_path / "bad.xml")), Options()))
-    assert (result.is_readable, result.scatter_nodes, result.format) == (False, 0, None)
-    assert [found.code for found in result.diagnostics] == ["SCT903"]
-
-
 def test_no_option_hides_an_unreadable_file(tmp_path: Path) -> None:
     """It has `at least one diagnostic`, whatever is selected."""
     (tmp_path / "bad.xml").write_text("<net")
     path = str(tmp_path / "bad.xml")
     for options in ({"select": ("SCT2",)}, {"ignore": ("SCT9",)}, {"min_severity": Severity.ERROR}):
         assert codes(path, **options) == ["SCT903"]
+    result = check_file(Source(path), Options())
+    assert (result.is_readable, result.scatter_nodes, result.format) == (False, 0, None)
 
 
 @pytest.mark.parametrize("is_named", [True, False])
@@ -116,15 +98,15 @@ def test_an_xml_that_is_no_model_is_passed_over_in_a_folder(is_named: bool, tmp_
     path.write_text("<project/>")
     checked = check_file(Source(str(path), is_named), Options())
     if is_named:
-        assert [found.code for found in result_of(checked).diagnostics] == ["SCT905"]
+        assert [found.code for found in checked.diagnostics] == ["SCT905"]
     else:
-        assert checked.result is None
-        assert checked.remark.startswith(f"{path}: passed over: the root element is <project>")
+        assert checked.passed_over.startswith("the root element is <project>")
+        assert make_report([checked]).files == ()
 
 
 def test_a_broken_model_in_a_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "m.xml").write_text('<net version="11"><layers>')
-    assert result_of(check_file(Source(str(tmp_path / "m.xml"), False), Options())).is_readable is False
+    assert check_file(Source(str(tmp_path / "m.xml"), False), Options()).is_readable is False
 
 
 def test_files_keep_their_order(tmp_path: Path) -> None:
@@ -134,21 +116,12 @@ def test_files_keep_their_order(tmp_path: Path) -> None:
         folder.mkdir()
         case = BAD if number % 2 else legal(UPDATE)
         sources.append(Source(write_ir(UPDATE, {"scatter": case}, folder)))
-    seen: list[Checked] = []
+    seen: list[FileResult] = []
     alone = check_files(sources, Options(), seen=seen.append)
-    assert [result_of(one).path for one in alone] == [source.path for source in sources]
+    assert [one.path for one in alone] == [source.path for source in sources]
     assert seen == alone
     assert check_files(sources, Options(), jobs=2) == alone
     assert check_files([], Options(), jobs=2) == []
-
-
-def test_given_shapes_replace_those_of_the_file(model: str) -> None:
-    """Nothing is known of the updates any more, and stored shapes are not held against ours."""
-    pytest.importorskip("openvino")
-    result = result_of(
-        check_file(Source(model), Options(input_shapes={"bad.updates": (UNKNOWN_DIM, 3)}, select=("SCT",)))
-    )
-    assert [found.code for found in result.diagnostics] == ["SCT306"]
 
 
 @pytest.mark.parametrize(("size", "expected"), [(3, ["SCT940"]), (2, [])])
@@ -160,7 +133,7 @@ def test_shapes_that_cannot_be_propagated(size: int, expected: list[str], tmp_pa
     total = ir.add("total", "Add", "opset1", [free, two], [("i64", (2,))], {"auto_broadcast": "numpy"})
     ir.add("result", "Result", "opset1", [total], [])
     path = ir.write(tmp_path)
-    result = result_of(check_file(Source(path), Options(input_shapes={"free": (size,)})))
+    result = check_file(Source(path), Options(input_shapes={"free": (size,)}))
     assert [found.code for found in result.diagnostics] == expected
     for found in result.diagnostics:
         assert found.severity == "warning"
@@ -171,17 +144,19 @@ def test_shapes_that_cannot_be_propagated(size: int, expected: list[str], tmp_pa
 def test_a_scatter_node_that_refuses_shapes_is_judged_by_the_rules(model: str) -> None:
     pytest.importorskip("openvino")
     given = Options(input_shapes={"clean.data": (5, 3, 2)})
-    found = [one.code for one in result_of(check_file(Source(model), given)).diagnostics]
-    assert found == ["SCT203", "SCT306", "SCT203"]
+    found = check_file(Source(model), given).diagnostics
+    assert [one.code for one in found] == ["SCT203", "SCT306", "SCT203"]
 
 
-def test_the_names_of_inputs_are_told(model: str) -> None:
-    checked = check_file(Source(model), Options())
-    assert {"bad.data", "many.updates", "clean.indices"} <= checked.inputs
-
-
-def test_what_was_passed_over_is_not_in_the_report() -> None:
-    assert make_report([Checked(None, "a: passed over")]).files == ()
+def test_too_many_indices_are_a_note(tmp_path: Path) -> None:
+    """SCT307: what was not looked at is said."""
+    case = legal(UPDATE)
+    case = replace(case, indices=replace(case.indices, values=[0, 7]))
+    model = read(write_ir(UPDATE, {"scatter": case}, tmp_path))
+    (found,) = validate(model, max_index_elements=1)
+    assert (found.code, found.severity) == ("SCT307", "note")
+    assert found.message == "the values of indices were not checked: more than 1 element"
+    assert [one.code for one in validate(model, max_index_elements=2)] == ["SCT302"]
 
 
 def test_an_error_may_only_become_a_warning(tmp_path: Path) -> None:

@@ -101,9 +101,9 @@ def command(**options: Any) -> int:
 
 
 def _job(options: dict[str, Any]) -> "Job":
+    from ir_scatter.compare.measure import Tolerances
     from ir_scatter.compare.request import Job
     from ir_scatter.compare.result import Settings
-    from ir_scatter.compare.tolerance import Tolerances
 
     settings = Settings(
         seed=options["seed"],

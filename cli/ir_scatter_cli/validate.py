@@ -6,7 +6,7 @@ import click
 
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.lint import (
-    Checked,
+    FileResult,
     NodeIgnore,
     Options,
     Report,
@@ -83,8 +83,8 @@ def command(node_ignores: tuple[NodeIgnore, ...] | None, /, **given: Any) -> int
     with progress(len(sources), is_wanted=not given["quiet"]) as seen:
         checked = check_files(sources, options, jobs=given["jobs"], seen=seen)
     for one in checked:
-        if given["verbose"] and one.remark:
-            click.echo(f"ir-scatter: {one.remark}", err=True)
+        if given["verbose"] and one.passed_over:
+            click.echo(f"ir-scatter: {one.path}: passed over: {one.passed_over}", err=True)
     found = make_report(checked)
     _demand_inputs(checked, found, options)
     if new:
@@ -97,7 +97,7 @@ def command(node_ignores: tuple[NodeIgnore, ...] | None, /, **given: Any) -> int
     return _exit_code(found, checked, given["strict"])
 
 
-def _demand_inputs(checked: list[Checked], found: Report, options: Options) -> None:
+def _demand_inputs(checked: list[FileResult], found: Report, options: Options) -> None:
     inputs = {name for one in checked for name in one.inputs}
     for name in options.input_shapes:
         if name not in inputs and any(file.is_readable for file in found.files):
@@ -105,11 +105,11 @@ def _demand_inputs(checked: list[Checked], found: Report, options: Options) -> N
             raise click.UsageError(f"--input-shape: no model has an input {name!r}, expected one of {known}")
 
 
-def _exit_code(report: Report, checked: list[Checked], strict: bool) -> int:
+def _exit_code(report: Report, checked: list[FileResult], strict: bool) -> int:
     for one in checked:
-        if one.bug and one.result is not None:
+        if one.bug:
             click.echo(
-                f"ir-scatter: {one.result.path}: this is a bug in ir-scatter: {one.bug}\n"
+                f"ir-scatter: {one.path}: this is a bug in ir-scatter: {one.bug}\n"
                 "Please report it, with the file if you may.",
                 err=True,
             )

@@ -6,7 +6,7 @@ from enum import StrEnum
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.model import Value
-from ir_scatter.core.shapes import agree_dims, counted, element_count, is_static, show_dim
+from ir_scatter.core.shapes import Dim, agree_dims, counted, element_count, is_static, show_dim
 from ir_scatter.ops import index_values
 from ir_scatter.ops.constraints import Meaning
 from ir_scatter.ops.general import find
@@ -27,7 +27,7 @@ class Condition(StrEnum):
     EQUAL = "equal-indices"
     """Along every axis but the one they count on, indices are equal."""
     FULL = "full-indices"
-    """Along those axes they are as long as data. An unknown dimension blocks no rewrite that asks for it."""
+    """Along those axes they are as long as data."""
 
 
 class Verdict(StrEnum):
@@ -138,20 +138,21 @@ def _equal(scatter: ScatterNode) -> Proof:
 
 def _full(scatter: ScatterNode) -> Proof:
     data, shape, axis = scatter.data_shape, scatter.indices_shape, scatter.axis
-    if data is None or shape is None or axis is None or len(data) != len(shape):
+    if data is None or shape is None or len(data) != len(shape):
         return _UNKNOWN
-    found = _PROVEN
-    for place, (size, dim) in enumerate(zip(data, shape, strict=True)):
-        if place != axis and not agree_dims(size, dim):
-            reached = f"{show_dim(dim)} of {show_dim(size)} positions on axis {place}"
-            return Proof(Verdict.VIOLATED, f"indices reach {reached}")
-        if isinstance(size, int) or isinstance(dim, int):
-            is_same = size == dim
-        else:
-            is_same = size.symbol is not None and size.symbol == dim.symbol
-        if place != axis and not is_same:
-            found = _UNKNOWN
-    return found
+    others = [(place, *dims) for place, dims in enumerate(zip(data, shape, strict=True)) if place != axis]
+    shorter = [one for one in others if not agree_dims(*one[1:])]
+    if len(shorter) > (axis is None):  # one of them may be the axis
+        place, size, dim = shorter[0]
+        reached = f"{show_dim(dim)} of {show_dim(size)} positions on axis {place}"
+        return Proof(Verdict.VIOLATED, f"indices reach {reached}")
+    return _PROVEN if all(_are_same(size, dim) for _, size, dim in others) else _UNKNOWN
+
+
+def _are_same(left: Dim, right: Dim) -> bool:
+    if isinstance(left, int) or isinstance(right, int):
+        return left == right
+    return left.symbol is not None and left.symbol == right.symbol
 
 
 def _is_repeated(facts: Facts, value: Value, rank: int, axis: int) -> bool:

@@ -2,37 +2,54 @@
 
 from typing import TYPE_CHECKING
 
-from ir_scatter.core.model import Node, Value
+from ir_scatter.analysis.propagation import Propagation
+from ir_scatter.core.dataflow import follow
+from ir_scatter.core.element_types import ElementType
+from ir_scatter.core.model import Model, Value
 from ir_scatter.core.shapes import Shape, agree, element_count, is_static, narrow, static
 from ir_scatter.core.tensors import FEW, Constant, few_numbers
 from ir_scatter.ops.general import find_computed
-from ir_scatter.ops.lookup import find, is_scatter
+from ir_scatter.ops.lookup import find, is_scatter, opset_number
 from ir_scatter.ops.spec import Role
 
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
 MAX_CONSTANT_ELEMENTS = 1 << 26
-_MAX_COMPUTED = 1 << 23
+MAX_COMPUTED = 1 << 23
 """Elements that may be computed in all: what stands in front of indices is small."""
 
-_MAX_NODES = 128
-"""How many nodes are looked at in front of one value; exporters put a dozen there."""
+MAX_NODES = 10_000
+"""How many values are looked at in front of one; exporters put a dozen there."""
 
 
 class Facts:
     """Proves things about the values of one model, each thing once.
 
+    What the file stores counts unless it contradicts itself; if it is not trusted, what follows from the
+    inputs of the model counts only.
+
     Attributes:
         max_elements: constants with more elements are not read.
         skipped: constants that were not read because of it.
+        given_up: values that are not known because too much stands in front of them, or because
+            too many elements would have to be computed.
     """
 
-    def __init__(self, max_elements: int = MAX_CONSTANT_ELEMENTS) -> None:
+    def __init__(
+        self,
+        max_elements: int = MAX_CONSTANT_ELEMENTS,
+        model: Model | None = None,
+        *,
+        trusts_stored: bool = True,
+    ) -> None:
         self.max_elements = max_elements
+        self._propagation: Propagation | None = None
+        if model is not None and not (trusts_stored and not model.contradictions):
+            self._propagation = Propagation(model, self.array, trusts_stored=trusts_stored)
         self.skipped: set[Constant] = set()
-        self._budget = _MAX_COMPUTED
-        self._nodes_left = 0
+        self.given_up: set[Value] = set()
+        self._budget = MAX_COMPUTED
         self._shapes: dict[Value, Shape] = {}
         self._arrays: dict[Value, Array | None] = {}
 
@@ -41,6 +58,8 @@ class Facts:
 
         The output of an operator that keeps the shape of an input has that input's shape.
         """
+        if self._propagation is not None and value not in self._shapes:
+            return self._propagation.known(value).shape
         path: list[Value] = []
         while value not in self._shapes:
             source = _shape_source(value)
@@ -55,9 +74,26 @@ class Facts:
             self._shapes[value] = shape
         return shape
 
+    def element_type(self, value: Value) -> ElementType | None:
+        if self._propagation is None or value in self._shapes:
+            return value.element_type
+        return self._propagation.known(value).element_type
+
+    def is_vague(self, value: Value) -> bool:
+        """Tell whether a runtime may find out more of a shape than what was propagated."""
+        known = None if self._propagation is None else self._propagation.known(value)
+        return known is not None and (known.vague or known.shape is None)
+
+    @property
+    def propagates(self) -> bool:
+        """Whether more than what the file stores for a value decides about it."""
+        return self._propagation is not None
+
     def trust(self, value: Value) -> None:
-        """Take the shape that is stored for a value as all that can be known of it."""
+        """Take what a value says of itself as all that can be known of it."""
         self._shapes[value] = value.shape
+        if self._propagation is not None:
+            self._propagation.trust(value)
 
     def array(self, value: Value) -> "Array | None":
         """Return the numbers of a value that is constant in effect, None if it is not.
@@ -65,44 +101,60 @@ class Facts:
         Small graphs of general operators on constants (Convert, Unsqueeze, Concat, ShapeOf of a known
         shape, ...) are evaluated. The array is not to be changed.
         """
-        self._nodes_left = _MAX_NODES
-        return self._array(value)
+        if value not in self._arrays and not follow(
+            value, self._arrays, self._sources, self._made, MAX_NODES
+        ):
+            self.given_up.add(value)
+        return self._arrays[value]
 
-    def _array(self, value: Value) -> "Array | None":
-        if value in self._arrays:
-            return self._arrays[value]
-        self._arrays[value] = None  # what depends on itself is not known
-        self._nodes_left -= 1
+    def whole_numbers(self, value: Value) -> "Array | None":
+        """Return the array of a value that is constant in effect, None if it holds other numbers."""
+        array = self.array(value)
+        if array is None:
+            return None
+        from ir_scatter.core.arrays import whole_numbers
+
+        return whole_numbers(array)
+
+    def _sources(self, value: Value) -> list[Value]:
+        """Return what must be known first; nothing if the value is a constant, or not to be told."""
+        node = None if value.constant is not None else value.producer
+        op = None if node is None else find_computed(node.domain, node.type)
+        if node is None or op is None or op.reads_shapes_only or node.bodies:
+            return []
+        sources = [port.value for port in node.inputs if port.value is not None]
+        is_open = any(one.is_input or (one.constant is None and one.producer is None) for one in sources)
+        return [] if is_open else sources
+
+    def _made(self, value: Value) -> "Array | None":
+        """Return the numbers of a value whose sources are known."""
         constant = value.constant
         if constant is None:
-            self._arrays[value] = self._computed(value) if self._nodes_left > 0 else None
-        elif (element_count(constant.shape) or 0) > self.max_elements:
+            return self._computed(value)
+        if (element_count(constant.shape) or 0) > self.max_elements:
             self.skipped.add(constant)
-        else:
-            self._arrays[value] = constant.load()
-        return self._arrays[value]
+            return None
+        return constant.load()
 
     def _computed(self, value: Value) -> "Array | None":
         """Return what the producer of a value makes of constants, None if it cannot be told."""
         node = value.producer
         op = None if node is None else find_computed(node.domain, node.type)
-        if node is None or op is None or node.bodies or _reads_an_input(node):
-            return None
-        if any(port.is_present and port.value is None for port in node.inputs):
-            return None
-        made = self._stand_in if op.reads_shapes_only else self._array
-        sources = [port.value for port in node.inputs]
-        if not op.reads_shapes_only and any(
-            source and source.constant is None and source.producer is None for source in sources
-        ):
+        if node is None or op is None or node.bodies:
             return None
         inputs: list[Array | None] = []
-        for source in sources:
-            inputs.append(None if source is None else made(source))
-            if source is not None and inputs[-1] is None:
+        for port in node.inputs:
+            source = port.value
+            if source is None:
+                found = None
+            else:
+                found = self._stand_in(source) if op.reads_shapes_only else self._arrays.get(source)
+            if found is None and port.is_present:
                 return None
+            inputs.append(found)
         from ir_scatter.ops import general_kernels
 
+        limit = min(self.max_elements, self._budget)
         try:
             outputs = general_kernels.compute(
                 op,
@@ -111,8 +163,11 @@ class Facts:
                 node.attributes,
                 opset=opset_number(node),
                 output_count=len(node.outputs),
-                element_limit=min(self.max_elements, self._budget),
+                element_limit=limit,
             )
+        except general_kernels.TooLarge:
+            self.given_up.add(value)
+            return None
         except general_kernels.UnsupportedCase:
             return None
         self._budget -= sum(array.size for array in outputs)
@@ -141,30 +196,12 @@ class Facts:
 
     def origin(self, value: Value) -> Constant | None:
         """Return the one constant that a value comes from through general operators, if it is one."""
-        for _ in range(_MAX_NODES):
-            node = value.producer
-            if value.constant is not None or node is None or _reads_an_input(node):
-                break
-            sources = [port.value for port in node.inputs if port.value]
-            if not sources or find_computed(node.domain, node.type) is None:
+        for _ in range(MAX_NODES):
+            sources = self._sources(value)
+            if not sources:
                 break
             value = sources[0]
         return value.constant
-
-
-def _reads_an_input(node: Node) -> bool:
-    """Tell whether a node reads the values of an input of the graph."""
-    op = find_computed(node.domain, node.type)
-    if op is not None and op.reads_shapes_only:
-        return False
-    return any(port.value is not None and port.value.is_input for port in node.inputs)
-
-
-def opset_number(node: Node) -> int | None:
-    if isinstance(node.opset, str):
-        digits = node.opset.removeprefix("opset")
-        return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 5 else None
-    return node.opset
 
 
 def _shape_source(value: Value) -> Value | None:

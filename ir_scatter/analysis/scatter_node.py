@@ -26,10 +26,7 @@ class Operand:
     input: Input
     value: Value
     shape: Shape
-
-    @property
-    def element_type(self) -> ElementType | None:
-        return self.value.element_type or (self.input.stored_type if self.value.stored_type is None else None)
+    element_type: ElementType | None
 
     @property
     def stored(self) -> Input | Value:
@@ -75,10 +72,17 @@ class ScatterNode:
     def _operands(self) -> dict[Role, Operand]:
         pairs = enumerate(zip(self.spec.ports, self.node.inputs, strict=False))
         return {
-            port.role: Operand(port, index, input, input.value, self.facts.shape(input.value))
+            port.role: Operand(
+                port, index, input, input.value, self.facts.shape(input.value), self._element_type(input)
+            )
             for index, (port, input) in pairs
             if input.value is not None
         }
+
+    def _element_type(self, input: Input) -> ElementType | None:
+        assert input.value is not None
+        is_stored = input.value.stored_type is not None or self.facts.propagates
+        return self.facts.element_type(input.value) or (None if is_stored else input.stored_type)
 
     @cached_property
     def data(self) -> Operand | None:
@@ -118,8 +122,7 @@ class ScatterNode:
     def index_array(self) -> "Array | None":
         """Return the indices if they are constant in effect and whole numbers."""
         value = self._value(Role.INDICES)
-        array = None if value is None else self.facts.array(value)
-        return array if array is not None and array.dtype.kind in "iu" else None
+        return None if value is None else self.facts.whole_numbers(value)
 
     @cached_property
     def written_axis(self) -> int | None:
@@ -132,9 +135,8 @@ class ScatterNode:
         numbers = None if axis is None else self.facts.numbers(axis)
         if axis is None or numbers is not None:
             return numbers[0] if numbers and len(numbers) == 1 else None
-        array = self.facts.array(axis)
-        is_number = array is not None and array.size == 1 and array.dtype.kind in "iu"
-        return int(array.item()) if array is not None and is_number else None
+        array = self.facts.whole_numbers(axis)
+        return int(array.item()) if array is not None and array.size == 1 else None
 
     @cached_property
     def axis(self) -> int | None:

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.core.model import OpKey
+from ir_scatter.core.model import OpKey, Value
 from ir_scatter.core.tensors import FEW
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Role
@@ -86,17 +86,21 @@ _stored = attrgetter("is_present", "stored_type", "stored_shape")
 
 def signature(scatter: ScatterNode) -> Hashable | None:
     """Return the values of the facts in `SIGNATURE`; None if the node is like no other."""
-    node, shape = scatter.node, scatter.facts.shape
+    node, facts = scatter.node, scatter.facts
     attributes = _exactly(node.attributes)
     if scatter.lookup.spec is None or attributes is None:
         return None
+
+    def known(value: Value) -> Hashable:
+        return facts.shape(value), facts.element_type(value) if facts.propagates else None
+
     ports = node.inputs
     values = [port.value for port in ports]
     return (
         (node.domain, node.type, node.opset),
         attributes,
         tuple(map(_stored, ports)),
-        tuple([value and (_known(value), value.constant is None and shape(value)) for value in values]),
+        tuple([value and (_known(value), value.constant is None and known(value)) for value in values]),
         tuple(map(values.index, values)) if len({*values}) < len(values) else (),
         tuple(map(_known, node.outputs)),
         scatter.written_axis,
@@ -123,7 +127,7 @@ class NodeGroups:
     def representative(self, scatter: ScatterNode) -> ScatterNode | None:
         """Return the first node of the group of a node, None if it is like no other."""
         spec, node, short_cut = scatter.lookup.spec, scatter.node, None
-        if spec is not None and scatter.facts.max_elements >= FEW:
+        if spec is not None and scatter.facts.max_elements >= FEW and not scatter.facts.propagates:
             short_cut = node.graph.key_of(node, *_ports(spec.key))
         if short_cut is None:
             return self._of_signature(scatter)

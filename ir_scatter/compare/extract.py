@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.compare.judge import nodes_by_tap, output_of
-from ir_scatter.compare.result import SAVED, Compared, Comparison, Level, Settings, Verdict
+from ir_scatter.compare.measure import Verdict
+from ir_scatter.compare.result import SAVED, Compared, Comparison, Level, Settings
+from ir_scatter.compare.run import nodes_by_tap, output_of
 from ir_scatter.compare.snapshot import type_of
 from ir_scatter.core.errors import CannotWrite, NotEditable
 from ir_scatter.evaluate.archive import write_arrays
@@ -24,9 +25,6 @@ def extract(found: Compared, folder: Path) -> Iterator[str]:
     """Write one folder for each node of each runner that differs, and say so.
 
     It holds the model of that one node, `inputs.npz`, and `README.txt` with the command.
-
-    Raises:
-        CannotWrite: a file cannot be written.
     """
     model = read(found.model)
     nodes = {(scatter.node.scope, output_of(scatter)): scatter for scatter in nodes_by_tap(model).values()}
@@ -102,7 +100,7 @@ def _readme(one: Comparison, path: Path, found: Compared) -> str:
     words = ["ir-scatter", "compare", path.name, "--on", "numpy", "--on", runner, "--inputs", "inputs.npz"]
     if settings.precision != Settings().precision:
         words += ["--precision", settings.precision]
-    asked = settings.tolerances.find(one.tensor, one.node)
-    if asked is not None:
-        words += ["--tolerance", f"{asked.absolute:g},{asked.relative:g}"]
+    requested = settings.tolerances.find(one.tensor, one.node)
+    if requested is not None:
+        words += ["--tolerance", f"{requested.absolute:g},{requested.relative:g}"]
     return "\n".join([*lines, "Repeat it in this folder with", "", f"    {shlex.join(words)}", "", ""])

@@ -7,9 +7,8 @@ from pathlib import Path
 from ir_scatter import runners
 from ir_scatter.analysis.interpreter import dataflow_of
 from ir_scatter.compare.extract import extract, unused_name
-from ir_scatter.compare.judge import nodes_by_tap, tolerance_names
 from ir_scatter.compare.result import NUMPY, Compared, Settings
-from ir_scatter.compare.run import compare, compare_against, compare_two
+from ir_scatter.compare.run import compare, compare_against, compare_two, nodes_by_tap, tolerance_names
 from ir_scatter.compare.snapshot import save
 from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError
 from ir_scatter.core.files import find_files
@@ -213,10 +212,10 @@ def _in_fresh_processes(path: str, job: Job, sources: Sources, *, is_first: bool
         return second
     remark = "results differed in processes that had run other models, and do not in fresh ones"
     changed = [one for one in first.comparisons if one.subject == one.reference]  # one process, two results
-    odd = [one for one in first.odd if one.runners in {(each.subject,) for each in changed}]
+    outliers = [one for one in first.outliers if one.runners in {(each.subject,) for each in changed}]
     return replace(
         second,
         remarks=(*second.remarks, remark),
         comparisons=(*second.comparisons, *changed),
-        odd=(*second.odd, *odd),
+        outliers=(*second.outliers, *outliers),
     )

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.compare.tolerance import EXACT, Tolerance, Tolerances
+from ir_scatter.compare.measure import Measure, Tolerances
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.errors import IllegalCase, IllegalIndex
 from ir_scatter.core.shapes import Shape, counted
@@ -31,69 +31,6 @@ class Level(StrEnum):
 
     MODEL = "model"
     NODE = "node"
-
-
-class Verdict(StrEnum):
-    """What is said of one tensor, the better ones first."""
-
-    EQUAL = "equal"
-    """Bit by bit, NaN being equal to NaN."""
-    CLOSE = "close"
-    """Within the tolerance."""
-    CONTESTED = "contested"
-    """Several updates meet without a reduction, or NaN and numbers in a min or max: the value is allowed."""
-    NONDETERMINISTIC = "nondeterministic"
-    """The same runner gives another result for the same inputs."""
-    MISMATCH = "mismatch"
-
-    @property
-    def is_difference(self) -> bool:
-        return self in {Verdict.NONDETERMINISTIC, Verdict.MISMATCH}
-
-
-@dataclass(frozen=True, slots=True)
-class Worst:
-    """The element that is farthest off: its position, and both values of it."""
-
-    index: tuple[int, ...]
-    got: Any
-    expected: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Excuse:
-    """What of an output was not judged, because contested elements come before it."""
-
-    elements: int | None
-    """None if not even the shape is certain."""
-    why: str = ""
-    """Why tensors are excused as a whole, and not the single elements that a contested one reaches."""
-
-    @property
-    def is_whole(self) -> bool:
-        return bool(self.why)
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """How two tensors differ; pairs are of the subject and the reference."""
-
-    verdict: Verdict
-    elements: int = 0
-    mismatched: int = 0
-    contested: int = 0
-    """Of a node, elements that the document leaves open; of an output, those that such a one reaches."""
-    max_abs: float = 0.0
-    """Infinite where only one is finite."""
-    max_rel: float = 0.0
-    max_ulp: int = 0
-    worst: Worst | None = None
-    nans: tuple[int, int] = (0, 0)
-    infinities: tuple[int, int] = (0, 0)
-    tolerance: Tolerance = EXACT
-    remark: str = ""
-    """Why tensors could not be compared element by element."""
-    excuse: Excuse | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,7 +165,7 @@ class Compared:
     comparisons: tuple[Comparison, ...] = ()
     """Of outputs, then of nodes."""
     guarded: tuple[Guarded, ...] = ()
-    odd: tuple[Outlier, ...] = ()
+    outliers: tuple[Outlier, ...] = ()
     not_tapped: tuple[NotTapped, ...] = ()
     remarks: tuple[str, ...] = ()
     facts: Mapping[str, tuple[NodeFacts, ...]] = field(default_factory=dict)

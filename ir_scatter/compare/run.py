@@ -1,23 +1,33 @@
 """Runs models on the same inputs and compares: one model, two, or one with saved results."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
+from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.interpreter import dataflow_of
-from ir_scatter.compare.guard import Reference
-from ir_scatter.compare.judge import (
-    Case,
-    Finding,
-    compare_outputs,
-    compare_runs,
-    comparisons_in,
-    nodes_by_tap,
-    of_kind,
-    tolerance_names,
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.compare.guard import Open, Reference, Sight, excused
+from ir_scatter.compare.measure import (
+    EXACT,
+    FRACTION_BITS,
+    PRECISION_BITS,
+    Measure,
+    Tolerances,
+    Verdict,
+    coarser,
+    computed_bits,
+    default_tolerance,
+    measure,
+    plain,
 )
 from ir_scatter.compare.result import (
     NEVER,
@@ -26,25 +36,50 @@ from ir_scatter.compare.result import (
     Compared,
     Comparison,
     Guarded,
+    Level,
     NotTapped,
     Outlier,
     Runs,
     Settings,
 )
 from ir_scatter.compare.snapshot import load
-from ir_scatter.compare.tolerance import PRECISION_BITS, coarser
-from ir_scatter.core.arrays import Array
-from ir_scatter.core.errors import BadFeed
+from ir_scatter.core.arrays import Array, are_equal
+from ir_scatter.core.errors import BadFeed, Error, IllegalCase
 from ir_scatter.core.model import Model
-from ir_scatter.evaluate.model import check_feeds
+from ir_scatter.evaluate.certainty import DetailedResult, detail
+from ir_scatter.evaluate.model import case_of_node, check_feeds
 from ir_scatter.inputs.model import make_feeds
+from ir_scatter.ops.lookup import find, scatter_types
+from ir_scatter.ops.spec import Reduction
 from ir_scatter.reading import read
-from ir_scatter.runners.base import Availability, NodeFacts, Outcome, Runner, Status, Tapped
+from ir_scatter.runners.base import (
+    OTHER_FORMAT,
+    Availability,
+    Execution,
+    NodeFacts,
+    Outcome,
+    Runner,
+    Status,
+    Tap,
+    Tapped,
+    tap_of,
+)
 
 Feeds = Mapping[str, Array]
 
+Finding = Comparison | Guarded | NotTapped | Outlier | str
+"""What there is to say of outputs, nodes and runners; a string is a remark."""
+
+_Kind = TypeVar("_Kind")
+
+OpenOutputs = Callable[[], Mapping[str, Open]]
+"""Gives the outputs of which the document leaves something open, by name; only asked if outputs differ."""
+
 _HOPELESS = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
 """Whoever ends like this is not asked again."""
+
+_CAMPS = 3
+"""From so many runners on one can be the outlier."""
 
 _SUFFIX = re.compile(r"(?:\.\d+)+$")
 """What a plugin adds to the name of a node when it puts conversions around it; these get more of it."""
@@ -61,15 +96,10 @@ def compare(
     """Run a model on NumPy and on runners, compare outputs, and every scatter node for itself.
 
     The inputs of the first case may be given; those of the others are generated.
-
-    Raises:
-        UnreadableModel: the model cannot be read.
-        BadFeed: a feed is missing, superfluous, or of the wrong type or shape.
-        NoInputs: no legal inputs were found.
     """
     known = model if isinstance(model, Model) else read(model)
     for runner in runners[:1]:
-        runner.prepare(known.path, precision=settings.precision)
+        runner.start()
     cases = tuple(make_cases(known, settings, feeds))
     session = _Session(known, runners, settings, with_numpy=with_numpy)
     for number, case in enumerate(cases):
@@ -92,9 +122,6 @@ def compare_against(
     then is judged again, so that tolerances can change without running anything.
 
     Without runners and NumPy what is saved is looked at alone.
-
-    Raises:
-        BadFeed: the folder holds no results, or the model does not take their inputs.
     """
     snapshot = load(folder)
     for feeds in snapshot.feeds:
@@ -128,21 +155,17 @@ def run_both(
     """Run two models on the same inputs and compare their outputs by name, on each runner for itself.
 
     The first model is the reference, and names the inputs. Nothing is run before it is asked for.
-
-    Raises:
-        BadFeed: the second model does not take the inputs of the first.
     """
     sessions = [_Session(model, runners, settings, with_numpy=with_numpy) for model in models]
-    asked: list[Runner | None] = [*([None] if with_numpy else ()), *runners]
+    sources: list[Runner | None] = [*([None] if with_numpy else ()), *runners]
     paths = [model.path for model in models]
     for number, feeds in enumerate(cases):
         given = feeds, _fitting(feeds, models)
-        sides = [session.case(number, own) for session, own in zip(sessions, given, strict=True)]
-        for runner in asked:
+        sides = [_Case(session, number, own) for session, own in zip(sessions, given, strict=True)]
+        for runner in sources:
             outcomes: list[Outcome] = []
             for place, session in enumerate(sessions):
-                tap = None if runner is None else partial(session.run_with_taps, runner, sides[place], 1)
-                sides[place] = replace(sides[place], tap=tap)
+                sides[place] = replace(sides[place], tapper=runner)
                 is_missing = outcomes and outcomes[0].status is Status.UNAVAILABLE
                 outcomes.append(outcomes[0] if is_missing else session.run(runner, sides[place]))
             before, after = outcomes
@@ -168,10 +191,6 @@ def compare_two(
     """Run two models on the same inputs and compare their outputs; see `run_both`.
 
     The inputs of the first case may be given, by the names of the first model.
-
-    Raises:
-        BadFeed: the second model does not take the inputs of the first.
-        NoInputs: no legal inputs were found.
     """
     cases = tuple(make_cases(models[0], settings, feeds))
     outcomes: dict[str, Outcome] = {}
@@ -198,16 +217,422 @@ def compare_two(
 
 
 def make_cases(model: Model, settings: Settings, given: Feeds | None = None) -> Iterator[Feeds]:
-    """Return the inputs of each case: those that were given are the first.
-
-    Raises:
-        BadFeed: they are not what the model asks for.
-    """
+    """Return the inputs of each case: those that were given are the first."""
     if given is not None:
         check_feeds(dataflow_of(model).inputs, given)
         yield given
     for number in range(0 if given is None else 1, settings.cases):
         yield make_feeds(model, settings.seed + number, settings.input_shapes, settings.values)
+
+
+# Outputs of models.
+
+
+def compare_outputs(
+    subject: Outcome,
+    reference: Outcome,
+    case: int,
+    tolerances: Tolerances,
+    open: OpenOutputs = dict,
+    open_in_reference: OpenOutputs | None = None,
+) -> Iterator[Comparison]:
+    """Yield a comparison for each output of two runs.
+
+    What is open is requested of the subject's model, and of that of the reference, if it is another one.
+    """
+    precision = coarser(subject.precision, reference.precision)
+    for name in dict.fromkeys((*reference.outputs, *subject.outputs)):
+        got, expected = subject.outputs.get(name), reference.outputs.get(name)
+        found = _measured(name, got, expected, precision, tolerances, open, open_in_reference)
+        yield _of_output(name, case, subject.runner, reference.runner, found, got, expected)
+
+
+def compare_runs(outcome: Outcome, case: int) -> Iterator[Comparison]:
+    """Yield a comparison of a runner with itself for each output that changes from run to run."""
+    for name, first in outcome.outputs.items():
+        got = None
+        found = Measure(Verdict.MISMATCH, first.size, first.size, remark="is missing in some runs")
+        if all(name in run for run in outcome.runs):
+            got = next((run[name] for run in outcome.runs[1:] if not are_equal(run[name], first)), None)
+            if got is None:
+                continue
+            found = measure(got, first, default_tolerance(first))
+        found = replace(found, verdict=Verdict.NONDETERMINISTIC)
+        yield _of_output(name, case, outcome.runner, outcome.runner, found, got, first)
+
+
+def _measured(
+    name: str,
+    got: Array | None,
+    expected: Array | None,
+    precision: str,
+    tolerances: Tolerances,
+    open: OpenOutputs = dict,
+    open_in_reference: OpenOutputs | None = None,
+) -> Measure:
+    """Return how an output differs from another, where it is not left open in the models of both."""
+    if got is None or expected is None:
+        size = sum(0 if one is None else one.size for one in (got, expected))
+        remark = "is missing" if got is None else "is missing in the reference"
+        return Measure(Verdict.MISMATCH, size, size, remark=remark)
+    found = measure(got, expected, tolerances.find(name) or default_tolerance(expected, precision))
+    if found.verdict is not Verdict.MISMATCH:
+        return found
+    return excused(found, got, expected, open().get(name), (open_in_reference or open)().get(name))
+
+
+def _of_output(
+    name: str,
+    case: int,
+    subject: str,
+    reference: str,
+    found: Measure,
+    got: Array | None,
+    expected: Array | None,
+    *,
+    tapped: bool = False,
+) -> Comparison:
+    one = Comparison(Level.MODEL, None, name, case, subject, reference, found, tapped=tapped)
+    return one if found.verdict is Verdict.EQUAL else replace(one, got=got, expected=expected)
+
+
+# Scatter nodes, on the inputs that their runner gave them.
+
+
+def nodes_by_tap(model: Model) -> dict[Tap, ScatterNode]:
+    """Return the scatter nodes whose opset contains them, bodies included, by what asks for them."""
+    facts, found = Facts(), {}
+    for node in model.walk(scatter_types(model.domain)):
+        lookup = find(node.domain, node.type, node.opset)
+        if lookup is not None and lookup.spec is not None:
+            found[tap_of(node, model.format)] = ScatterNode(node, lookup, facts)
+    return found
+
+
+def output_of(scatter: ScatterNode) -> str:
+    named = scatter.node.outputs[0].name if scatter.node.outputs else ""
+    return named or scatter.node.name
+
+
+def tolerance_names(scatter: ScatterNode) -> tuple[str, ...]:
+    """Return the names that a tolerance may be given for."""
+    return output_of(scatter), scatter.node.name, scatter.node.scope
+
+
+def _measured_node(
+    expected: DetailedResult, got: Array, scatter: ScatterNode, precision: str, tolerances: Tolerances
+) -> Measure:
+    """Return how the output of a node differs from its document, which may allow more than one value."""
+    requested, values = tolerances.find(*tolerance_names(scatter)), expected.values
+    tolerance = requested or default_tolerance(values, precision, is_node=True)
+    if scatter.reduction is not Reduction.NONE and are_equal(got, values):
+        return Measure(Verdict.EQUAL, values.size, tolerance=tolerance)
+    is_comparable = got.shape == values.shape and got.dtype == values.dtype
+    bits = FRACTION_BITS.get(values.dtype.name)
+    rounding = 1.0 if bits is None else float(np.exp2(bits - computed_bits(bits, precision)))
+    return measure(
+        got,
+        values,
+        tolerance,
+        bound=None if requested else expected.bound_from_values(rounding),
+        contested=expected.allows(got, tolerance.absolute, tolerance.relative) if is_comparable else None,
+    )
+
+
+def merge_repeats(runs: Sequence[Sequence[Finding]]) -> list[Finding]:
+    """Say once what was found in several runs with taps: of each computation the worst.
+
+    Results that NumPy has nothing to say of are held against each other, where their inputs are the same.
+    """
+    rest: list[Finding] = []
+    same: dict[tuple[object, ...], list[Comparison]] = {}
+    for run in runs:
+        count = Counter[tuple[object, ...]]()
+        for one in run:
+            if not isinstance(one, Comparison):
+                rest.append(one)
+                continue
+            key = (one.reference, one.node, one.tensor, one.place, one.caller)
+            same.setdefault((*key, count[key]), []).append(one)
+            count[key] += 1
+    order = list(Verdict)
+    for found in same.values():
+        first, expected = found[0], found[0].got
+        if first.subject != first.reference:
+            worst = max(found, key=lambda one: (order.index(one.measure.verdict), one.measure.mismatched))
+            wrong = sum(one.measure.verdict is Verdict.MISMATCH for one in found)
+            rest.append(replace(worst, wrong_runs=(wrong, len(found))) if 0 < wrong < len(found) else worst)
+            continue
+        for one in found[1:]:
+            assert one.got is not None
+            assert expected is not None
+            both = zip(first.inputs, one.inputs, strict=False)
+            if all(a is b or (a is not None and b is not None and are_equal(a, b)) for a, b in both):
+                measured = measure(one.got, expected, default_tolerance(expected, is_node=True))
+                if measured.verdict is Verdict.MISMATCH:
+                    measured = replace(measured, verdict=Verdict.NONDETERMINISTIC)
+                    rest.append(replace(first, measure=measured, got=one.got, expected=expected))
+                    break
+    return rest
+
+
+# All runs of one case, and who is wrong.
+
+
+class _Change(NamedTuple):
+    """An output that is not the same with taps as without: the same runner on the same inputs."""
+
+    plain: Outcome
+    output: str
+    without: Array
+    tapped: Array | None
+
+
+@dataclass(eq=False)
+class _Case:
+    """What runners make of one model for one set of inputs."""
+
+    session: "_Session"
+    number: int
+    feeds: Feeds
+    sight: Sight | None = None
+    """What NumPy saw of these inputs; None if it was not asked."""
+    contested: dict[str, list[Array]] = field(default_factory=dict)
+    """The nodes whose result the document leaves open: where, in each of their computations."""
+    tapper: Runner | None = None
+    """Taps the nodes, to see what is contested where NumPy cannot tell."""
+    runs: list[Runs] = field(default_factory=list)
+    """Of each runner, those with taps only if they are to be kept."""
+    findings: list[Finding] = field(default_factory=list)
+    changes: list[_Change] = field(default_factory=list, init=False)
+
+    @property
+    def settings(self) -> Settings:
+        return self.session.settings
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """The runs without taps."""
+        return [one.plain for one in self.runs]
+
+    def take(self, plain: Outcome, tapped: Iterable[Outcome]) -> None:
+        """Take the runs of one runner as they come."""
+        judged, kept = list[list[Finding]](), list[Outcome]()
+        for run in tapped:
+            for name, without in plain.outputs.items() if run.runs else ():
+                got = run.outputs.get(name)
+                if got is None or not any(are_equal(got, one[name]) for one in plain.runs if name in one):
+                    self.changes.append(_Change(plain, name, without, got))
+            known = replace(run, precision=plain.precision)
+            judged.append(self.judge(known))
+            if self.settings.keeps_runs:
+                kept.append(known)
+        self.findings += merge_repeats(judged)
+        self.runs.append(Runs(plain, tuple(kept)))
+
+    def judge(self, run: Outcome) -> list[Finding]:
+        """Return what is to be said of every computation of every node in a run with taps.
+
+        One that NumPy has nothing to say of is a comparison of the runner with itself.
+        """
+        found: list[Finding] = []
+        for tapped in run.tapped:
+            scatter = self.session.node(tapped.tap)
+            if scatter is None:
+                continue
+            if tapped.problem or not tapped.executions:
+                found.append(NotTapped(run.runner, tapped.tap.scope, tapped.problem or NEVER))
+            for execution in tapped.executions:
+                found += self._judged_node(scatter, execution, run)
+        return found
+
+    def _judged_node(self, scatter: ScatterNode, execution: Execution, run: Outcome) -> Iterator[Finding]:
+        scope, runner, got = scatter.node.scope, run.runner, execution.output
+        one = Comparison(
+            Level.NODE,
+            scope,
+            output_of(scatter),
+            self.number,
+            runner,
+            NUMPY,
+            Measure(Verdict.NONDETERMINISTIC),
+            execution.place,
+            str(scatter.spec.key),
+            caller=execution.caller,
+        )
+        try:
+            expected = detail(case_of_node(scatter, execution.inputs))
+        except IllegalCase as error:
+            yield Guarded.illegal(runner, scatter, self.number, error)
+            return
+        except Error as error:
+            yield NotTapped(runner, scope, str(error))
+            yield replace(one, reference=runner, got=got, inputs=execution.inputs)
+            return
+        if guarded := Guarded.contested(runner, scatter, self.number, expected):
+            yield guarded
+            seen = self.contested.setdefault(scope, [])
+            if not any(np.array_equal(expected.contested, other) for other in seen):
+                seen.append(expected.contested)
+        found = _measured_node(expected, got, scatter, run.precision, self.settings.tolerances)
+        one = replace(one, measure=found)
+        is_equal = found.verdict is Verdict.EQUAL
+        yield one if is_equal else replace(one, got=got, expected=expected.values, inputs=execution.inputs)
+
+    @property
+    def lacks_numpy(self) -> bool:
+        """Tell whether NumPy must look though nobody named it.
+
+        It must where taps changed an output by more than rounding, and at indices that runners did not show.
+        """
+        for one in self.outcomes:
+            if one.status not in {Status.OK, Status.UNAVAILABLE} and one.reason != OTHER_FORMAT:
+                return True
+        if any(one.reason != NEVER for one in of_kind(NotTapped, self.findings)):
+            return True
+        found = (self._measured(one, one.tapped, one.without) for one in self.changes)
+        return any(one.verdict is Verdict.MISMATCH for one in found)
+
+    @cached_property
+    def open(self) -> Mapping[str, Open]:
+        """The outputs of which the document leaves something open, by name."""
+        if self.sight is None and (self.tapper is not None or self.contested):
+            with suppress(Error):
+                _, self.sight = self.session.reference.start(self.feeds)(self.settings.timeout)
+        sight = self.sight or Sight()
+        if sight.open is not None:
+            return sight.open
+        for tapped in () if self.tapper is None else self.session.run_with_taps(self.tapper, self, 1):
+            self.judge(tapped)
+        if not self.contested and not sight.contested:
+            return {}
+        return self.session.reference.foresee(self.feeds, self.contested, self.settings.timeout)
+
+    def _measured(
+        self, one: _Change, got: Array | None, expected: Array, open: OpenOutputs = dict
+    ) -> Measure:
+        return _measured(one.output, got, expected, one.plain.precision, self.settings.tolerances, open)
+
+    def compare_all(self) -> None:
+        """Compare outputs: with NumPy if it computed the model, or else with the first that did."""
+        ran = [one for one in self.outcomes if one.status is Status.OK]
+        ran.sort(key=lambda one: not one.runner.endswith(NUMPY))
+        for reference, subject in combinations(ran, 2):
+            if self.settings.pairwise or reference is ran[0]:
+                self.compare(subject, reference)
+        for outcome in self.outcomes:
+            self.findings += compare_runs(outcome, self.number)
+
+    def compare(self, subject: Outcome, reference: Outcome) -> None:
+        tolerances = self.settings.tolerances
+        self.findings += compare_outputs(subject, reference, self.number, tolerances, lambda: self.open)
+
+    def find_outliers(self) -> None:
+        """Name the runner that says something else where three or more say something.
+
+        With NumPy as the reference, runners that agree with each other against it are compared too: then
+        NumPy, that is the document as it is read here, stands alone. Of the iterations of a loop, and the
+        calls of a function, the first is named in which somebody does.
+        """
+        by_tensor: dict[tuple[object, ...], list[Comparison]] = {}
+        for one in comparisons_in(self.findings):
+            if one.subject != one.reference:
+                place = (one.level, one.node, one.tensor, one.place, one.caller)
+                by_tensor.setdefault(place, []).append(one)
+        found: dict[tuple[object, ...], Outlier] = {}
+        for key, same in by_tensor.items():
+            if outlier := self._outlier(same):
+                found.setdefault(key[:3], outlier)
+        self.findings += found.values()
+
+    def _outlier(self, found: Sequence[Comparison]) -> Outlier | None:
+        first, reference, tolerances = found[0], found[0].reference, self.settings.tolerances
+        verdicts = {one.subject: one.measure.verdict for one in found if one.reference == reference}
+        wrong = [name for name, verdict in verdicts.items() if verdict is Verdict.MISMATCH]
+        if not wrong or len(verdicts) + 1 < _CAMPS:
+            return None
+        right = [name for name in verdicts if name not in wrong]
+        ran = [one for one in self.outcomes if one.runner in wrong and first.tensor in one.outputs]
+        precision = coarser(*(one.precision for one in ran)) if ran else ""
+        arrays = [one.outputs[first.tensor] for one in ran]
+        among = (_measured(first.tensor, one, arrays[0], precision, tolerances) for one in arrays[1:])
+        runners, names = tuple(wrong), _listed(wrong)
+        if right:
+            verb = "departs" if len(wrong) == 1 else "depart"
+            message = f"{names} {verb} from what {_listed([reference, *right])} say"
+        elif first.level is Level.NODE:
+            message = f"{names} all differ from {reference}"
+        elif len(ran) == len(wrong) and all(one.verdict is not Verdict.MISMATCH for one in among):
+            runners, message = (reference,), f"{names} agree with each other against {reference}"
+        else:
+            message = f"{names} differ from {reference}, and from each other"
+        worst = next((one.measure.worst for one in found if one.measure.verdict is Verdict.MISMATCH), None)
+        if reference.endswith(NUMPY) and worst is not None:
+            is_open = worst.expected != worst.expected  # no document says what becomes of NaN in a reduction
+            source = "as NumPy computes it" if is_open else "by the document"
+            message += f": {source} {list(worst.index)} is {shown(worst.expected)}, not {shown(worst.got)}"
+        return Outlier(first.level, first.node, first.tensor, self.number, runners, message)
+
+    def explain_changes(self, numpy: Outcome | None) -> None:
+        """Say of outputs that taps changed whether it is rounding, and if not, which of the two is wrong.
+
+        NumPy tells, or else the nodes if all are right when they are tapped; of each output of a runner
+        one thing is said.
+        """
+        document = {} if numpy is None or numpy.status is not Status.OK else numpy.outputs
+        compared = comparisons_in(self.findings)
+        known = {(one.subject, one.tensor, one.reference) for one in compared if one.level is Level.MODEL}
+        of_nodes = [one for one in compared if one.level is Level.NODE]
+        hidden = {one.runner for one in of_kind(NotTapped, self.findings) if one.reason != NEVER}
+        wrong_somewhere = {one.subject for one in of_nodes if one.measure.verdict.is_difference}
+        are_right = {one.subject for one in of_nodes} - hidden - wrong_somewhere
+        done: set[tuple[str, str]] = set()
+        for change in self.changes:
+            ran, name, without, tapped = change
+            runner, right = ran.runner, document.get(name)
+            if (runner, name) in done:
+                continue
+            tell = partial(self._measured, change, open=lambda: self.open)
+            found = tell(tapped, without)
+            against_document = [] if right is None else [tell(tapped, right), tell(without, right)]
+            is_wrong = [one.verdict is Verdict.MISMATCH for one in against_document]
+            if found.verdict is not Verdict.MISMATCH or (is_wrong and not any(is_wrong)):
+                assert tapped is not None
+                exact = measure(tapped, without, EXACT)
+                how = exact.remark or f"by up to {exact.max_abs:.3g}"
+                why = "indices repeat before it" if found.verdict is Verdict.CONTESTED else "fusions differ"
+                self.findings.append(f"{runner}: output {name} changes {how} when nodes are tapped: {why}")
+                continue
+            done.add((runner, name))
+            if tapped is None:
+                found = replace(found, remark="is missing when nodes are tapped")
+            make = partial(_of_output, name, self.number, runner)
+            itself = replace(found, verdict=Verdict.NONDETERMINISTIC)
+            comparison, end = make(runner, itself, tapped, without, tapped=True), ""
+            if right is not None:
+                if is_wrong[1]:
+                    assert numpy is not None
+                    comparison = make(numpy.runner, against_document[1], without, right)
+                if found.worst is not None and len(found.worst.index) == right.ndim:
+                    end = f"; by the document it is {shown(plain(right[found.worst.index]))}"
+                words = ["wrong" if wrong else "right" for wrong in is_wrong]
+                end += f": {words[0]} with taps, {words[1]} without"
+            elif tapped is not None and runner in are_right:
+                comparison = make(runner, tell(without, tapped), without, tapped, tapped=True)
+                end = "; with taps every scatter node is right"
+            if comparison.reference == runner or (runner, name, comparison.reference) not in known:
+                self.findings.append(comparison)
+            how = f": {found.remark}"
+            if found.worst is not None:
+                place = f"{list(found.worst.index)} is " if found.worst.index else "it is "
+                how = f": {place}{shown(found.worst.got)} with taps and {shown(found.worst.expected)} without"
+            message = f"{runner} contradicts itself when nodes are tapped{how}{end}"
+            outliers = of_kind(Outlier, self.findings)
+            is_named = any(
+                (one.node, one.tensor) == (None, name) and runner in one.runners for one in outliers
+            )
+            outlier = Outlier(Level.MODEL, None, name, self.number, (runner,), message)
+            self.findings.append(message if is_named else outlier)
 
 
 class _Session:
@@ -225,11 +650,13 @@ class _Session:
         self.about: dict[str, tuple[str, ...]] = {}
         self.runs: dict[int, tuple[Runs, ...]] = {}
         self._hopeless: dict[str, Outcome] = {}
+        self._nodes = {(tap.scope, tap.output, tap.callers): node for tap, node in self.nodes.items()}
 
-    def case(self, number: int, feeds: Feeds) -> Case:
-        return Case(number, feeds, self.nodes, self.reference, self.settings)
+    def node(self, tap: Tap) -> ScatterNode | None:
+        """Return the node that was tapped; what was saved does not say all of a tap."""
+        return self._nodes.get((tap.scope, tap.output, tap.callers))
 
-    def run(self, runner: Runner | None, case: Case, *, profile: bool = False) -> Outcome:
+    def run(self, runner: Runner | None, case: _Case, *, profile: bool = False) -> Outcome:
         """Run one runner without taps, or NumPy."""
         if runner is None:
             outcome, case.sight = self.reference.start(case.feeds)(self.settings.timeout)
@@ -247,7 +674,7 @@ class _Session:
             self._hopeless[runner.name] = found
         return found
 
-    def run_with_taps(self, runner: Runner, case: Case, times: int) -> Iterator[Outcome]:
+    def run_with_taps(self, runner: Runner, case: _Case, times: int) -> Iterator[Outcome]:
         """Run one runner with taps until it fails; of each tap there is an answer."""
         taps = tuple(self.nodes)
         for _ in range(times if taps else 0):
@@ -263,13 +690,13 @@ class _Session:
             if is_failed:
                 return
 
-    def _ask(self, runner: Runner, case: Case, **wanted: Any) -> Outcome:
+    def _ask(self, runner: Runner, case: _Case, **wanted: Any) -> Outcome:
         precision, timeout = self.settings.precision, self.settings.timeout
         return runner.run(self.path, case.feeds, precision=precision, timeout=timeout, **wanted)
 
-    def run_case(self, number: int, feeds: Feeds) -> Case:
+    def run_case(self, number: int, feeds: Feeds) -> _Case:
         """Run all on one set of inputs; NumPy computes while the others run."""
-        case = self.case(number, feeds)
+        case = _Case(self, number, feeds)
         finish = self.reference.start(feeds) if self.with_numpy else None
         for runner in self.runners:
             plain = self.run(runner, case, profile=True)
@@ -299,7 +726,7 @@ class _Session:
         self._enter(case, numpy)
         return case
 
-    def judge_saved(self, runs: Sequence[Runs], new: Case) -> None:
+    def judge_saved(self, runs: Sequence[Runs], new: _Case) -> None:
         """Judge what was saved, and compare its outputs with those of today, or with each other."""
         case = replace(new, runs=[], findings=[])
         for one in runs:
@@ -312,7 +739,7 @@ class _Session:
             case.compare(subject, reference)
         self.findings += case.findings
 
-    def _enter(self, case: Case, numpy: Outcome | None) -> None:
+    def _enter(self, case: _Case, numpy: Outcome | None) -> None:
         case.find_outliers()
         case.explain_changes(numpy)
         for outcome in case.outcomes:
@@ -331,10 +758,12 @@ class _Session:
         for one in of_kind(NotTapped, self.findings):
             missing.setdefault((one.runner, one.node), one)
         scatters = {scatter.node.scope: scatter for scatter in self.nodes.values()}
-        types = {}
-        for scope, scatter in scatters.items():
-            known = scatter.node.outputs[0].element_type if scatter.node.outputs else None
-            types[scope] = "" if known is None else known.name
+        outputs = {
+            scope: scatter.node.outputs[0] for scope, scatter in scatters.items() if scatter.node.outputs
+        }
+        types = {
+            scope: one.element_type.name for scope, one in outputs.items() if one.element_type is not None
+        }
         return _explained(
             Compared(
                 self.path,
@@ -431,3 +860,20 @@ def facts_about(facts: Sequence[NodeFacts], scopes: Mapping[str, str]) -> tuple[
     for scope, (_, number) in best.items():
         chosen.setdefault(number, []).append(scope)
     return tuple(replace(facts[number], originals=tuple(chosen[number])) for number in sorted(chosen))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def of_kind(kind: type[_Kind], findings: Iterable[object]) -> list[_Kind]:
+    return [one for one in findings if isinstance(one, kind)]
+
+
+def comparisons_in(findings: Iterable[Finding]) -> list[Comparison]:
+    """Return those of outputs, then those of nodes."""
+    return sorted(of_kind(Comparison, findings), key=lambda one: one.level is Level.NODE)
+
+
+def shown(element: object) -> str:
+    return f"{element:.9g}" if isinstance(element, float) else str(element)

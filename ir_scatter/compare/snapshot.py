@@ -24,7 +24,7 @@ from ir_scatter.evaluate.archive import read_arrays, write_arrays
 from ir_scatter.runners.base import Execution, NodeFacts, Outcome, Status, Tap, Tapped
 from ir_scatter.version import versions
 
-Told = Mapping[str, Any]
+Entry = Mapping[str, Any]
 
 MANIFEST = "results.json"
 _SCHEMA = 1
@@ -37,16 +37,13 @@ def save(found: Compared, folder: Path) -> str:
     """Write inputs, outputs, tapped values, versions and what devices say of themselves; say so in words.
 
     Files of the same names are replaced.
-
-    Raises:
-        CannotWrite: the folder cannot be made or written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         cases = []
         for number, (feeds, runs) in enumerate(zip(found.feeds, found.runs, strict=True)):
             store, name = ArrayStore(), f"case_{number}.npz"
-            case = {"arrays": name, "inputs": feeds, "runs": [_told(one) for one in runs]}
+            case = {"arrays": name, "inputs": feeds, "runs": [_entry_of(one) for one in runs]}
             cases.append(json.loads(json.dumps(case, default=store.add)))
             with (folder / name).open("wb") as file:
                 write_arrays(file, store.stored)
@@ -70,8 +67,7 @@ def save(found: Compared, folder: Path) -> str:
 def load(folder: "str | Path") -> Compared:
     """Read what `save` wrote: the model, and inputs, runs and facts of runners named "saved:...".
 
-    Raises:
-        BadFeed: the folder holds no such results, or they are damaged.
+    Whatever else the folder holds is BadFeed.
     """
     path = Path(folder) / MANIFEST
     try:
@@ -89,7 +85,7 @@ def load(folder: "str | Path") -> Compared:
                 raise BadFeed(f"{path}: {name!r} is no file of this folder")
             shelf = ArrayShelf(Path(folder) / name)
             feeds.append(shelf.get_all(case["inputs"]))
-            runs.append(tuple(_runs(told, shelf) for told in case["runs"]))
+            runs.append(tuple(_runs(entry, shelf) for entry in case["runs"]))
         facts = {
             _saved_name(name): tuple(
                 NodeFacts(
@@ -101,9 +97,9 @@ def load(folder: "str | Path") -> Compared:
                     tuple(map(str, one["outputs"])),
                     None if one["microseconds"] is None else float(one["microseconds"]),
                 )
-                for one in told
+                for one in entry
             )
-            for name, told in document["facts"].items()
+            for name, entry in document["facts"].items()
         }
         return Compared(str(document["model"]), Settings(), facts=facts, feeds=tuple(feeds), runs=tuple(runs))
     except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError):
@@ -115,7 +111,7 @@ def load(folder: "str | Path") -> Compared:
 _PLAIN = ("runner", "status", "reason", "remarks", "message", "precision", "seconds", "versions")
 
 
-def _told(runs: Runs) -> dict[str, Any]:
+def _entry_of(runs: Runs) -> dict[str, Any]:
     tapped = [
         {
             "scope": one.tap.scope,
@@ -137,24 +133,24 @@ def _told(runs: Runs) -> dict[str, Any]:
     }
 
 
-def _runs(told: Told, shelf: "ArrayShelf") -> Runs:
-    outputs = [shelf.get_all(run) for run in told["outputs"]]
+def _runs(entry: Entry, shelf: "ArrayShelf") -> Runs:
+    outputs = [shelf.get_all(run) for run in entry["outputs"]]
     if any(run.keys() != outputs[0].keys() for run in outputs):
         raise ValueError
     plain = Outcome(
-        _saved_name(told["runner"]),
-        Status(told["status"]),
-        str(told["message"]),
+        _saved_name(entry["runner"]),
+        Status(entry["status"]),
+        str(entry["message"]),
         tuple(outputs),
-        seconds=float(told["seconds"]),
-        precision=str(told["precision"]),
-        versions={str(name): str(word) for name, word in told["versions"].items()},
-        reason=None if told.get("reason") is None else str(told["reason"]),
-        remarks=tuple(map(str, told.get("remarks", ()))),
+        seconds=float(entry["seconds"]),
+        precision=str(entry["precision"]),
+        versions={str(name): str(word) for name, word in entry["versions"].items()},
+        reason=None if entry.get("reason") is None else str(entry["reason"]),
+        remarks=tuple(map(str, entry.get("remarks", ()))),
     )
     repetitions: list[list[Tapped]] = []  # of each node the first answer, the second, and so on
     seen = Counter[Tap]()
-    for one in told["tapped"]:
+    for one in entry["tapped"]:
         executions = [
             Execution(
                 tuple(map(int, each["place"])),
@@ -170,7 +166,7 @@ def _runs(told: Told, shelf: "ArrayShelf") -> Runs:
             repetitions.append([])
         repetitions[seen[tap]].append(tapped)
         seen[tap] += 1
-    with_taps = [shelf.get_all(run) for run in told.get("tapped_outputs", ())]
+    with_taps = [shelf.get_all(run) for run in entry.get("tapped_outputs", ())]
     runs = [
         replace(plain, runs=() if run is None else (run,), tapped=tuple(taps or ()))
         for taps, run in zip_longest(repetitions, with_taps)
@@ -214,12 +210,12 @@ class ArrayShelf:
         self._path = path
         self._arrays = read_arrays(path)
 
-    def get(self, told: Told) -> Array:
+    def get(self, entry: Entry) -> Array:
         """Return an array in the type that it had."""
-        array = self._arrays.get(str(told["key"]))
+        array = self._arrays.get(str(entry["key"]))
         if array is None:
-            raise BadFeed(f"{self._path}: array {told['key']} is missing")
-        type, shape = ELEMENT_TYPES.get(str(told["type"])), tuple(map(int, told["shape"]))
+            raise BadFeed(f"{self._path}: array {entry['key']} is missing")
+        type, shape = ELEMENT_TYPES.get(str(entry["type"])), tuple(map(int, entry["shape"]))
         try:
             if type is not None and type.name == _STRING:
                 return _texts(array, shape)
@@ -229,11 +225,11 @@ class ArrayShelf:
             return array.view(expected).reshape(shape)
         except (TypeError, ValueError):
             raise BadFeed(
-                f"{self._path}: array {told['key']} is not what is said of it in the file beside it"
+                f"{self._path}: array {entry['key']} is not what is said of it in the file beside it"
             ) from None
 
-    def get_all(self, told: Told) -> dict[str, Array]:
-        return {name: self.get(one) for name, one in told.items()}
+    def get_all(self, entry: Entry) -> dict[str, Array]:
+        return {name: self.get(one) for name, one in entry.items()}
 
 
 def type_of(array: Array) -> ElementType:

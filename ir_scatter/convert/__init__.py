@@ -37,7 +37,7 @@ def convert(
         nodes: only nodes with these names or scope paths, literally or as globs.
         opset: the opset that an ONNX model is to have; None for the nearest one that works.
         assume: conditions to take for granted where the file does not tell: "unique-indices",
-            "non-negative-indices", "equal-indices".
+            "non-negative-indices", "equal-indices", "full-indices".
         keep_negative_indices: leave negative indices as they are where the target forbids them.
         verify: on how many generated inputs both forms of each node are compared; 0 for none.
         seed: for these inputs.

@@ -21,10 +21,7 @@ class Converted(NamedTuple):
     """One node that is rewritten.
 
     Attributes:
-        node: as it stands in the model.
         source: what it was; None where that has no name in common with what it becomes.
-        target: what it becomes.
-        rewrites: the names of the rewrites, in order.
         assumptions: the promises that it stands on; empty if it is safe.
         fragment: the new nodes; None where only the model's opset makes it another version.
     """
@@ -54,12 +51,7 @@ class Refused:
     """One node that is not rewritten, or the model if it has no name.
 
     Attributes:
-        code: "CVT105".
-        message: what is, then what was expected.
-        name: of the node, "" for the model.
-        location: where it stands.
         source: what it is; None where its opset does not contain it.
-        target: what it was to become.
         type: what the file says that it is, "ScatterUpdate"; "" for the model.
     """
 
@@ -92,10 +84,6 @@ class Conversion:
     """What a conversion came to.
 
     Attributes:
-        model: as it was read.
-        converted: the nodes that are rewritten.
-        refused: the nodes that are not.
-        verified: the nodes that were proven before anything is written.
         move: what becomes of its other nodes where an ONNX model moves to another opset.
         seed: of the generated inputs.
         origin: the file that the model comes from, where another program has read it before.
@@ -121,7 +109,7 @@ class Conversion:
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether every node that was meant is rewritten."""
+        """Whether every node that was meant is rewritten."""
         return not self.refused
 
     @property
@@ -135,21 +123,16 @@ class Conversion:
         return self.move is not None and bool(self.move.obstacles)
 
     def files(self, path: Path) -> "Files":
-        """Return what is to be written if the model comes to stand at a path.
-
-        Raises:
-            UnreadableModel: the model names external data outside of its folder.
-            NotEditable: the file is written in a way that cannot be edited in place.
-            UsageError: something stands in the way of the move, or two files would get the same name.
-        """
+        """Return what is to be written if the model comes to stand at a path; it raises what `write` does."""
         from ir_scatter.convert.output import make_files
 
+        if self.move is not None and self.move.obstacles:
+            scope, _, reason = self.move.obstacles[0]
+            raise UsageError(f"the model cannot move to opset {self.move.opset}: {scope}: {reason}")
         if self.is_empty:
             return make_files(self.model, None, b"", path)
         with collector_paused():
-            written = FORMATS[self.model.format].write(
-                self.model, self.patches, self.move.apply if self.move else None
-            )
+            written = FORMATS[self.model.format].write(self.model, self.patches, self.move)
         return make_files(self.model, written.content, written.appended, path)
 
     def write(self, path: "str | Path", *, overwrite: bool = False, partial: bool = False) -> tuple[str, ...]:
@@ -191,8 +174,8 @@ class Conversion:
             lines += [f"-opset {model.opset_imports.get('')}\n", f"+opset {move.opset}\n"]
         if patches:
             lines += FORMATS[model.format].diff(model, patches, self.origin or model.path)
-        if move is not None and move.changed:
-            lines.append(f"~{move.changed} other nodes written as opset {move.opset} has them\n")
+        if move is not None and move.changes:
+            lines.append(f"~{len(move.changes)} other nodes written as opset {move.opset} has them\n")
         return "".join(lines)
 
 
@@ -201,12 +184,8 @@ class Done:
     """What came of one call of `convert`.
 
     Attributes:
-        conversion: what was rewritten and refused.
-        written: the file that was written, None if none was.
-        remarks: what else there is to say.
         devices: on how many inputs both models gave the same there.
         failed_devices: runners that could not tell, and why.
-        diff: the changes as text, if they were asked for.
     """
 
     conversion: Conversion

@@ -18,7 +18,7 @@ from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason
 
 _TRIALS = 64
-"""How often parts of a conversion are tried: a file with more bad nodes than that finds is refused."""
+"""How many nodes of a file may be bad before all of it is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,44 +90,25 @@ def _with_files(conversion: Conversion, path: Path) -> tuple[Conversion, Files |
 
     There are no files if not even a part can be written.
     """
-    if conversion.is_stuck:
-        return conversion, None
-    try:
-        return conversion, conversion.files(path)
-    except NotEditable as error:
-        whole = Refused(Reason.NOT_EDITABLE, str(error), "", Location(conversion.model.path))
-
-    def problem(nodes: Sequence[Converted]) -> str:
+    whole, bad, rest = list[Refused](), dict[Converted, Refused](), conversion
+    for _ in range(_TRIALS):
+        if rest.is_stuck or (whole and (rest.move is not None or not rest.patches)):
+            break
         try:
-            replace(conversion, converted=tuple(nodes)).files(path)
+            return rest, rest.files(path)
         except NotEditable as error:
-            return str(error)
-        return ""
-
-    nodes = [one for one in conversion.converted if one.fragment is not None]
-    bad: dict[Converted, str] = {}
-    parts, trials = [nodes] if conversion.move is None else [], 0
-    while parts:  # the bad half of a bad part
-        part, trials = parts.pop(), trials + 1
-        why, middle = problem(part), len(part) // 2
-        if why and middle:
-            parts += [part[middle:], part[:middle]]
-        elif why:
-            bad[part[0]] = why
-        if trials == _TRIALS:
-            bad, parts = {}, []
-    good = [one for one in nodes if one not in bad]
-    if not bad or not good or problem(good):
-        return replace(conversion, refused=(*conversion.refused, whole)), None
-    scopes = {one.location.scope for one in bad}
-    refused = [
-        Refused(Reason.NOT_EDITABLE, why, one.name, one.location, one.source, one.target, one.node.type)
-        for one, why in bad.items()
-    ]
-    partly = replace(
-        conversion,
-        converted=tuple(one for one in conversion.converted if one not in bad),
-        verified=tuple(one for one in conversion.verified if one.location.scope not in scopes),
-        refused=(*conversion.refused, *refused),
-    )
-    return partly, partly.files(path)
+            code, why, nodes = Reason.NOT_EDITABLE, str(error), error.nodes
+        whole = whole or [Refused(code, why, "", Location(conversion.model.path))]
+        for one in rest.converted:
+            if one.node in nodes:
+                bad[one] = Refused(code, why, one.name, one.location, one.source, one.target, one.node.type)
+        if not nodes:
+            break
+        scopes = {one.location.scope for one in bad}
+        rest = replace(
+            conversion,
+            converted=tuple(one for one in conversion.converted if one not in bad),
+            verified=tuple(one for one in conversion.verified if one.location.scope not in scopes),
+            refused=(*conversion.refused, *(bad[one] for one in conversion.converted if one in bad)),
+        )
+    return replace(conversion, refused=(*conversion.refused, *whole)), None

@@ -8,28 +8,30 @@ from typing import TYPE_CHECKING
 
 from ir_scatter import runners
 from ir_scatter.analysis.conditions import Condition
-from ir_scatter.compare.contested import Sight
-from ir_scatter.compare.guard import Reference
-from ir_scatter.compare.judge import compare_outputs
-from ir_scatter.compare.result import Comparison, Settings, Verdict
-from ir_scatter.compare.run import Pair, run_both
+from ir_scatter.compare.guard import Reference, Sight
+from ir_scatter.compare.measure import Verdict
+from ir_scatter.compare.result import Comparison, Settings
+from ir_scatter.compare.run import Pair, compare_outputs, run_both
 from ir_scatter.convert.conversion import Conversion, Done, Refused
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import Error
+from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import show_numbers
 from ir_scatter.formats import FORMATS
 from ir_scatter.inputs.constraints import IndexConstraint
 from ir_scatter.inputs.model import draw_feeds
 from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason
-from ir_scatter.runners.base import Outcome, Status
+from ir_scatter.runners.base import Outcome, Runner, Status
 
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
-    from ir_scatter.runners.base import Runner
 
 CASES = 2
 """On how many generated inputs whole models are compared."""
+
+_DRAWS = 3
+"""After so many draws everything that indices may be was tried; the first one has negative ones."""
 
 _SETTINGS = Settings()
 _CANNOT_TELL = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
@@ -41,29 +43,28 @@ def verify_on(done: Done, devices: Sequence[str], before: str | None = None) -> 
     What comes of it has a refusal more for each device where outputs differ or the new model fails. The
     model before is the source if no other one is named.
     """
-    found = list({runner.name: runner for runner in map(runners.find, devices)}.values())
+    found = {runner.name: runner for runner in map(runners.find, devices)}
     conversion = done.conversion
-    old = before or conversion.origin or conversion.model.path
+    path = conversion.origin or conversion.model.path
     with tempfile.TemporaryDirectory() as folder:
         new = Path(folder) / f"converted{FORMATS[conversion.model.format].suffix}"
         conversion.write(new, partial=True)
-        return compare_models(done, old, new, found)
+        return _compared(done, (read(before or path), read(new)), found, Location(path))
 
 
-def compare_models(done: Done, old: str, new: Path, found: "Sequence[Runner]") -> Done:
-    """Run two models on runners and compare their outputs; see `verify_on`."""
-    conversion, models = done.conversion, (read(old), read(new))
+def _compared(done: Done, models: tuple[Model, Model], found: Mapping[str, Runner], place: Location) -> Done:
+    conversion = done.conversion
     equal, failed, refused = dict[str, int](), dict[str, str](), list(conversion.refused)
     remarks: dict[str, None] = {}
     try:
         constraints = constraints_of(conversion)
-        seeds = range(conversion.seed, conversion.seed + CASES)
+        first = _DRAWS * conversion.seed
+        seeds = range(first, first + CASES)
         cases = [draw_feeds(models[0], seed, constraints=constraints).feeds for seed in seeds]
     except Error as error:
-        failed, found = {runner.name: f"no inputs could be drawn: {error}" for runner in found}, ()
+        failed, found = dict.fromkeys(found, f"no inputs could be drawn: {error}"), {}
     reference = Reference(models[0])
-    for runner in found:
-        name = runner.name
+    for name, runner in found.items():
         for pair in run_both(models, [runner], _SETTINGS, cases):
             state, text = _judge(pair, reference, cases[pair.case])
             if state in {"equal", "gained"}:
@@ -71,7 +72,6 @@ def compare_models(done: Done, old: str, new: Path, found: "Sequence[Runner]") -
                 equal |= {name: equal.get(name, 0) + 1} if state == "equal" else {}
                 continue
             if state == "different":
-                place = Location(conversion.origin or conversion.model.path)
                 refused.append(Refused(Reason.NOT_EQUAL, f"{name}: {text}", "", place))
             else:
                 failed[name] = text
@@ -81,7 +81,7 @@ def compare_models(done: Done, old: str, new: Path, found: "Sequence[Runner]") -
     return replace(
         done,
         conversion=replace(conversion, refused=tuple(refused)),
-        devices=equal,
+        devices={**done.devices, **equal},
         failed_devices=failed,
         remarks=(*done.remarks, *remarks, *(f"{name}: {why}" for name, why in failed.items())),
     )
@@ -93,7 +93,7 @@ def constraints_of(conversion: Conversion) -> Mapping[str, IndexConstraint]:
         one.node.scope: IndexConstraint(
             are_unique=Condition.UNIQUE in one.assumptions,
             are_non_negative=Condition.NON_NEGATIVE in one.assumptions,
-            are_equal=Condition.EQUAL in one.assumptions,
+            are_equal=not {Condition.EQUAL, Condition.FULL}.isdisjoint(one.assumptions),
         )
         for one in conversion.converted
         if one.assumptions

@@ -44,7 +44,8 @@ class _Candidate(NamedTuple):
 
     @property
     def key(self) -> OpKey | None:
-        return None if self.spec is None else self.spec.key
+        spec = self.spec
+        return None if spec is None else spec.key
 
 
 _Task: TypeAlias = tuple[_Candidate, OpSpec, int | None]
@@ -82,7 +83,7 @@ def run(
                 from ir_scatter.convert.proof import prove
 
                 if outcome not in proofs:
-                    proofs[outcome] = prove(rewriter, scatters[0], outcome, own, cases, seed)
+                    proofs[outcome] = prove(rewriter, outcome.seen or scatters[0], outcome, own, cases, seed)
                 proof = proofs[outcome]
                 if isinstance(proof, Refusal):
                     outcome = proof

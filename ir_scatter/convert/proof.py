@@ -6,11 +6,8 @@ from dataclasses import replace
 from ir_scatter.analysis.conditions import Condition, Verdict
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.compare import result
-from ir_scatter.compare.measure import are_equal, measure
-from ir_scatter.compare.tolerance import EXACT
-from ir_scatter.convert.rewriter import Rewriter, Rewritten, fragment_of
-from ir_scatter.core.arrays import Array, kind
+from ir_scatter.convert.rewriter import Rewriter, Rewritten, fragment_like
+from ir_scatter.core.arrays import Array, are_equal, kind
 from ir_scatter.core.errors import Error, NoInputs
 from ir_scatter.core.fragment import Fragment, NewConstant
 from ir_scatter.core.model import Node, Value
@@ -95,15 +92,12 @@ def _with_unknown_sizes(scatter: ScatterNode) -> Fragment:
 
     shapes = {Role.DATA: scatter.data_shape, Role.INDICES: scatter.indices_shape}
     shapes[Role.UPDATES] = scatter.updates.shape if scatter.updates else None
-    given, known = list[Value | None](), dict[int, Value]()
-    for port, input in zip(scatter.spec.ports, scatter.node.inputs, strict=False):
-        value = input.value
-        if value is not None and id(value) not in known:
-            is_other = port.role in shapes
-            shape = unknown(shapes.get(port.role))
-            known[id(value)] = Value("input", value.element_type, shape) if is_other else value
-        given.append(None if value is None else known[id(value)])
-    return fragment_of(scatter, given, unknown(scatter.data_shape))
+
+    def make(number: int, value: Value) -> Value:
+        role = scatter.spec.ports[number].role
+        return Value("input", value.element_type, unknown(shapes[role])) if role in shapes else value
+
+    return fragment_like(scatter, make, unknown(scatter.data_shape))
 
 
 def _difference(fragment: Fragment, scatter: ScatterNode, given: Given, promises: Promises) -> str:
@@ -115,8 +109,11 @@ def _difference(fragment: Fragment, scatter: ScatterNode, given: Given, promises
         return f"could not be computed: {error}"
     if are_equal(found, expected.values):
         return ""
+    # Seldom needed, and with everything that a comparison finds it takes as long to import as some proofs.
+    from ir_scatter.compare.measure import EXACT, Verdict, measure
+
     differs = measure(found, expected.values, EXACT, bound=2 * expected.rounding_bound)
-    wrong = result.Verdict.MISMATCH
+    wrong = Verdict.MISMATCH
     if differs.verdict is wrong and not differs.remark and expected.contested.any():
         differs = measure(found, expected.values, EXACT, contested=expected.allows(found))
     if differs.verdict is not wrong:

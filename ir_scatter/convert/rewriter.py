@@ -1,17 +1,18 @@
 """One node along a route: its fragment, or why there is none."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TypeAlias
 
 from ir_scatter.analysis.conditions import Condition, Proof, Verdict
+from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.diagnostics import Diagnostic, Severity
-from ir_scatter.core.fragment import Fragment, NewNode
+from ir_scatter.core.fragment import Fragment, NewConstant, NewNode
 from ir_scatter.core.model import Model, Node, Value
-from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, agree, narrow, show
+from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, agree, claims_more, narrow, show
 from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import Layout, OpSpec, Role
 from ir_scatter.rewrites import leads_to, route
@@ -20,11 +21,17 @@ from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.pieces import is_strict
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules import all_rules
-from ir_scatter.rules.negative_index import negative_index
+from ir_scatter.rules.index_values import negative_index
 from ir_scatter.validate import Check
 
 KEPT_NEGATIVE = "negative-indices-kept"
 """How the report records that negative indices were vouched for."""
+
+ON_STORED = "rests-on-stored-shape"
+"""How the report says that the new form is right for sizes that nothing but the file remembers."""
+
+_ONE_SIZE = 3
+"""What a size at run time may cost: ShapeOf, the dimension taken from it, and its type."""
 
 _Known: TypeAlias = "dict[Proof | None, Rewritten | Refusal | None]"
 """What became of nodes of one group, by what is proven of `EQUAL`, None if nobody asked.
@@ -37,13 +44,15 @@ All other conditions they meet alike, if their indices have no faults or are the
 class Rewritten:
     """One node, rewritten; nodes that look the same share a fragment.
 
-    If it `is_bound`, it is made of the numbers of constant indices, and right for no others.
+    If it `is_bound`, it is made of the numbers of constant indices, and right for no others. `seen` is the
+    node with all that the form is made for, where that is less than what the file stores.
     """
 
     fragment: Fragment
     way: tuple[Rewrite, ...]
     assumptions: tuple[str, ...]
     is_bound: bool = False
+    seen: ScatterNode | None = None
 
 
 class Rewriter:
@@ -60,6 +69,13 @@ class Rewriter:
         self._known: dict[Hashable, _Known] = defaultdict(dict)
         self._judged: dict[Condition, Proof] = {}
         self._numbers_of: set[Role] = set()
+        self._rests: dict[Rewritten, bool] = {}
+        self._settled: dict[Hashable, Rewritten | Refusal] = {}
+
+    @cached_property
+    def proven(self) -> Facts:
+        """What follows from inputs, constants and attributes, whatever the file stores."""
+        return Facts(self.check.facts.max_elements, self.model, trusts_stored=False)
 
     def scatter(self, node: Node) -> ScatterNode | None:
         """Return a scatter node seen by role; None for any other node."""
@@ -74,6 +90,12 @@ class Rewriter:
         There is a scatter for each signature of the function that the node is in. What they do not share is
         taken as unknown.
         """
+        outcome = self._by_group(scatters, target, opset)
+        return self._with_sizes(scatters[0], outcome, opset) if isinstance(outcome, Rewritten) else outcome
+
+    def _by_group(
+        self, scatters: Sequence[ScatterNode], target: OpSpec, opset: int | None
+    ) -> "Rewritten | Refusal | None":
         self._judged.clear()
         self._numbers_of.clear()
         scatter, way = scatters[0], _way(scatters[0], target, opset) or ()
@@ -126,6 +148,50 @@ class Rewriter:
             return None
         return self.along(scatter, way, opset, found)
 
+    def _with_sizes(self, scatter: ScatterNode, stored: Rewritten, opset: int | None) -> Rewritten | Refusal:
+        """Return the form with sizes taken at run time where a stored one is not proven.
+
+        Where that costs much, and the stored one may yet be right, the form stays and the report says so.
+        """
+
+        def without(value: Value) -> Shape:
+            shape = scatter.facts.shape(value)
+            return shape if shape is None or value.constant else (UNKNOWN_DIM,) * len(shape)
+
+        def proven(value: Value) -> Shape:
+            found = self.proven.shape(value)
+            return without(value) if found is None else found
+
+        def form(shape_of: Callable[[Value], Shape]) -> Rewritten | Refusal:
+            node = as_fragment(scatter, self.proven, shape_of).nodes[0]
+            seen = ScatterNode(node, scatter.lookup, self.proven)
+            self._numbers_of.clear()
+            made = self.along(seen, stored.way, opset, [*self.check.node(scatter, scatter.node.graph)])
+            return made if isinstance(made, Refusal) else replace(made, seen=seen)
+
+        if stored not in self._rests:
+            self._rests[stored] = not _are_alike(form(without), stored)
+        if not self._rests[stored]:
+            return stored
+        values = [port.value for port in scatter.node.inputs if port.value]
+        indices = scatter.operand(Role.INDICES)
+        is_constant = indices is None or self.proven.array(indices.value) is not None
+        is_proven = is_constant or not scatter.has_constant_indices
+        if is_proven and not any(claims_more(scatter.facts.shape(one), proven(one)) for one in values):
+            return stored
+        is_vague = any(map(self.proven.is_vague, values))
+        key = stored, is_constant, is_vague, tuple(map(proven, values))
+        if key not in self._settled:
+            made = form(proven)
+            if _are_alike(made, stored):
+                made = stored
+            elif is_vague and (
+                isinstance(made, Refusal) or len(made.fragment.news) > len(stored.fragment.news) + _ONE_SIZE
+            ):
+                made = replace(stored, assumptions=tuple(sorted((*stored.assumptions, ON_STORED))))
+            self._settled[key] = made
+        return self._settled[key]
+
     def _view(self, scatter: ScatterNode) -> View:
         return View(scatter, self.promises, judged=self._judged, numbers_of=self._numbers_of)
 
@@ -142,12 +208,15 @@ class Rewriter:
         against that.
         """
         fragment, assumptions = as_fragment(scatter), set[str]()
+        for port in fragment.nodes[0].inputs:  # what stands in front of them is not looked at again
+            if port.value is not None:
+                self.check.facts.trust(port.value)
         for rewrite in way:
             for node in fragment.nodes:
                 lookup = find(node.domain, node.type, node.opset)
                 if lookup is None or lookup.spec is not rewrite.source:
                     continue
-                view = self._view(ScatterNode(node, lookup, self.check.facts))
+                view = self._view(ScatterNode(node, lookup, scatter.facts))
                 other = _apply(rewrite, view, opset)
                 if isinstance(other, Refusal):
                     return other
@@ -197,6 +266,31 @@ def _contradiction(scatter: ScatterNode) -> str:
     return ""
 
 
+def _are_alike(made: Rewritten | Refusal, other: Rewritten) -> bool:
+    """Tell whether two forms are made of the same nodes under the same conditions."""
+    if isinstance(made, Refusal) or made.assumptions != other.assumptions:
+        return False
+    return _written(made.fragment) == _written(other.fragment)
+
+
+def _written(fragment: Fragment) -> list[Hashable]:
+    """Return what new nodes are, without names and without what is known of their values."""
+    places = {id(new.output): place for place, new in enumerate(fragment.news)}
+
+    def source(value: Value | None) -> Hashable:
+        if value is None or id(value) in places:
+            return value and ("node", places[id(value)])
+        held, number = value.constant, fragment.number_given(value)
+        if number is not None or not isinstance(held, NewConstant):
+            return number
+        return held.array.dtype.str, held.array.shape, held.array.tobytes()
+
+    return [
+        (new.type, new.opset, repr([*new.attributes.items()]), *map(source, new.inputs))
+        for new in fragment.news
+    ]
+
+
 def _apply(rewrite: Rewrite, view: View, opset: int | None) -> Fragment | Refusal:
     spec, scatter = rewrite.source, view.scatter
     for name in scatter.node.attributes:
@@ -219,13 +313,16 @@ def _apply(rewrite: Rewrite, view: View, opset: int | None) -> Fragment | Refusa
     return result if isinstance(result, Refusal) else build.fragment(result)
 
 
-def as_fragment(scatter: ScatterNode) -> Fragment:
+def as_fragment(
+    scatter: ScatterNode, facts: Facts | None = None, shape_of: Callable[[Value], Shape] | None = None
+) -> Fragment:
     """Return the node itself as a fragment, its inputs with the best that is known of them.
 
-    The shapes of elements tell of each other.
+    The shapes of elements tell of each other. Other facts may have to trust in other shapes.
     """
+    facts, shape_of = facts or scatter.facts, shape_of or scatter.facts.shape
     operands = {role: scatter.operand(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)}
-    found = {role: one.shape for role, one in operands.items() if one is not None}
+    found = {role: shape_of(one.value) for role, one in operands.items() if one is not None}
     if scatter.spec.layout is Layout.ELEMENTS:
         indices, updates = found.get(Role.INDICES), found.get(Role.UPDATES)
         if agree(indices, updates):
@@ -235,28 +332,32 @@ def as_fragment(scatter: ScatterNode) -> Fragment:
             unknown = (UNKNOWN_DIM,) * ranks[0]
             found = {role: unknown if dims is None else dims for role, dims in found.items()}
     shapes = {one.index: found[role] for role, one in operands.items() if one is not None}
-    given, known = list[Value | None](), dict[int, Value]()
-    for number, port in enumerate(scatter.node.inputs):
-        value = port.value
-        if value is not None and id(value) not in known:
-            known[id(value)] = Value(
-                value.name,
-                value.element_type or port.stored_type,
-                shapes.get(number, scatter.facts.shape(value)),
-                partial(getattr, value, "producer"),
-                value.output,
-                value.constant,
-                producer_type=value.producer_type,
-                is_input=value.is_input,
-            )
-            scatter.facts.trust(known[id(value)])
-        given.append(None if value is None else known[id(value)])
-    return fragment_of(scatter, given, scatter.data_shape)
+
+    def known(number: int, value: Value) -> Value:
+        made = Value(
+            value.name,
+            scatter.facts.element_type(value) or scatter.node.inputs[number].stored_type,
+            shapes.get(number, shape_of(value)),
+            partial(getattr, value, "producer"),
+            value.output,
+            value.constant,
+            producer_type=value.producer_type,
+            is_input=value.is_input,
+        )
+        facts.trust(made)
+        return made
+
+    return fragment_like(scatter, known, found.get(Role.DATA))
 
 
-def fragment_of(scatter: ScatterNode, given: Sequence[Value | None], shape: Shape) -> Fragment:
-    """Return a node like this one as a fragment, with these inputs and this shape of its output."""
-    node, data = scatter.node, scatter.data
+def fragment_like(scatter: ScatterNode, make: Callable[[int, Value], Value], shape: Shape) -> Fragment:
+    """Return a node as a fragment, each value of its inputs made anew, and this shape of its output."""
+    node, data, made = scatter.node, scatter.data, dict[int, Value]()
+    values = [port.value for port in node.inputs]
+    for number, value in enumerate(values):
+        if value is not None and id(value) not in made:
+            made[id(value)] = make(number, value)
+    given = [made.get(id(value)) for value in values]
     output = Value("output", data.element_type if data else None, shape)
     assert node.opset is not None
     new = NewNode("scatter", node.domain, node.type, node.opset, tuple(given), node.attributes, output)

@@ -23,11 +23,14 @@ from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.rules import by_code
 from ir_scatter.runners.base import Status
-from ir_scatter.runners.openvino.questions import export
+from ir_scatter.runners.openvino.runner import export
 from ir_scatter.validate import validate
 
 _CASES = 3
 """On how many generated inputs the IR is compared with the model: so many hold every kind of index."""
+
+_NUMPY = "NumPy"
+"""What both models are equal on, as devices are named."""
 
 _TIME_LIMIT = 600.0
 """In seconds, for NumPy to compute a model once."""
@@ -74,14 +77,17 @@ def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iter
             if one.severity is Severity.ERROR
         ]
         refused = (*broken, *against, *found.refused)
-        remarks: tuple[str, ...] = ()
-        if not refused and options["verify"]:
+        reason = ""
+        is_verified = bool(options["verify"]) and (partial or not refused)
+        if is_verified and broken:
+            reason = "what breaks a rule has no documented result"
+        elif is_verified:
             constraints = {} if first is None else constraints_of(first)
-            problem, remarks = _compare(
-                tuple(dict.fromkeys((model, source))), ir, options["seed"], constraints
-            )
-            if problem:
-                refused = (Refused(Reason.NOT_EQUAL, problem, "", Location(model.path)),)
+            models = tuple(dict.fromkeys((model, source)))
+            difference, reason = _compare(models, ir, options["seed"], constraints)
+            if difference:
+                refused = (*refused, Refused(Reason.NOT_EQUAL, difference, "", Location(model.path)))
+            is_verified = not difference
         conversion = replace(
             found,
             converted=_listed(model, ir, found),
@@ -90,7 +96,9 @@ def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iter
             origin=model.path,
         )
         is_moved = first is not None and first.move is not None
-        yield Done(conversion, remarks=remarks), source.path if is_moved else None
+        remarks = (f"not verified: {reason}",) if reason else ()
+        devices = {_NUMPY: _CASES} if is_verified and not reason else {}
+        yield Done(conversion, devices=devices, remarks=remarks), source.path if is_moved else None
 
 
 def _refused(found: Diagnostic, verb: str, code: Reason) -> Refused:
@@ -113,8 +121,8 @@ def _readable_by_openvino(model: Model, options: Mapping[str, Any]) -> Conversio
 
 def _compare(
     models: Sequence[Model], ir: Model, seed: int, constraints: Mapping[str, IndexConstraint]
-) -> tuple[str, tuple[str, ...]]:
-    """Return how the outputs in NumPy differ, and what is to be said if they cannot be compared.
+) -> tuple[str, str]:
+    """Return how the outputs in NumPy differ, and why they cannot be compared; "" where it is not so.
 
     Of models of one meaning the first that NumPy computes is taken; an IR's outputs stand in its order.
     """
@@ -134,12 +142,12 @@ def _compare(
                 named = dict(zip(old.outputs, new.outputs.values(), strict=False))
                 verdict, difference = against_numpy(replace(new, runs=(named,)), old, sight)
                 if verdict.is_difference:
-                    return difference, ()
+                    return difference, ""
             else:
-                return "", ()
+                return "", ""
     except Error as error:
         reason = str(error).replace(ir.path, "the IR")
-    return "", (f"the models were not compared in NumPy: {reason}",)
+    return "", reason
 
 
 def _listed(model: Model, ir: Model, found: Conversion) -> tuple[Converted, ...]:

@@ -8,11 +8,21 @@ from ir_scatter.core.element_types import dtype, from_dtype
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
+INEXACT = frozenset({"float", "complex"})
+"""Kinds whose elements round, and know NaN."""
+
 
 def kind(array: Array) -> str:
     """Return "float", "signed", "unsigned", "boolean", "complex" or "string"."""
     found = from_dtype(array.dtype)
     return "string" if found is None else found.kind
+
+
+def whole_numbers(array: Array) -> Array | None:
+    """Return whole numbers in a type that NumPy can compare, as i4 is not one; None for other arrays."""
+    if array.dtype.kind in "iu":
+        return array
+    return array.astype(np.int8) if kind(array) in {"signed", "unsigned"} else None
 
 
 def extreme(of: np.dtype[Any], *, is_lowest: bool) -> Any:
@@ -44,6 +54,32 @@ def in_own_dtype(array: Array) -> Array:
     if own is None or own is found:
         return array
     return array.view(own) if own == found else array.astype(own)
+
+
+def are_equal(got: Array, expected: Array) -> bool:
+    """Tell whether two arrays have the same type, shape and bits, all NaN being the same."""
+    got, expected = in_own_dtype(got), in_own_dtype(expected)
+    if got.shape != expected.shape or got.dtype != expected.dtype:
+        return False
+    if not got.dtype.hasobject:  # bytes are compared at once
+        left, right = (np.ascontiguousarray(one).reshape(-1).view(np.uint8) for one in (got, expected))
+        if np.array_equal(left, right):
+            return True
+    return bool(same_bits(got, expected).all())
+
+
+def same_bits(got: Array, expected: Array) -> Array:
+    """Tell where two arrays have the same bits, or both are NaN."""
+    if kind(got) not in INEXACT:
+        return np.asarray(got == expected)
+    with np.errstate(all="ignore"):
+        same = (got == expected) & (np.signbit(native(got).real) == np.signbit(native(expected).real))
+        return np.asarray(same | ((got != got) & (expected != expected)))
+
+
+def native(array: Array) -> Array:
+    """Return f8 and bf16 as f32."""
+    return array if array.dtype.kind in "fc" else array.astype(np.float32)
 
 
 def pack(flat: Array, bits: int) -> Array:

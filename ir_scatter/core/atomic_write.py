@@ -152,28 +152,23 @@ def identity(path: Path) -> Identity:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Say of an error of the system which file cannot be written."""
+def _explained(path: Path, purpose: str = "written") -> Iterator[None]:
+    """Say of an error of the system which file cannot be written or read."""
     try:
         yield
     except OSError as error:
-        raise CannotWrite(f"{path} cannot be written: {_reason(error)}") from None
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
+        reason = (error.strerror or str(error)).lower()
+        raise CannotWrite(f"{path} cannot be {purpose}: {reason}") from None
 
 
 def _fill(file: int, path: Path, output: Output) -> None:
     """Write what is new, down to the disk; large copies by the kernel alone where it can."""
     source, size = output.copied, output.copied_size
     if source:
-        try:
+        with _explained(source, "read"):
             if not stat.S_ISREG(source.stat().st_mode):
                 raise OSError(errno.EINVAL, _IRREGULAR)
             origin = source.open("rb", buffering=0)
-        except OSError as error:
-            raise CannotWrite(f"{source} cannot be read: {_reason(error)}") from None
         with origin, _explained(output.path):
             with suppress(OSError, AttributeError):  # what is more than that, the rest meets as well
                 while os.copy_file_range(origin.fileno(), file, _CHUNK):

@@ -5,17 +5,18 @@ a value inside one graph; what it is made of is the format's business.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from ir_scatter.core.element_types import ElementType
-from ir_scatter.core.model import Graph, Node
+from ir_scatter.core.model import Graph, Node, Value
 from ir_scatter.core.shapes import Shape
 from ir_scatter.core.tensors import Constant
 
 Key: TypeAlias = Hashable
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,6 +155,10 @@ class Dataflow(ABC):
         """Return the constant that a value is, None if it is none."""
 
     @abstractmethod
+    def value(self, key: Key) -> Value | None:
+        """Return what the file says of a value, None if nothing produces it."""
+
+    @abstractmethod
     def link(self, key: Key) -> Link | None:
         """Return the node that a value comes from, None for an input or one from outside."""
 
@@ -164,3 +169,34 @@ class Dataflow(ABC):
         Raises:
             UnreadableModel: the wires do not fit together.
         """
+
+
+def follow(
+    wanted: Value,
+    known: dict[Value, _Made | None],
+    sources: Callable[[Value], Iterable[Value]],
+    make: Callable[[Value], _Made | None],
+    most: int,
+) -> bool:
+    """Make something of a value when it is `known` of all its sources, None where it is None of one.
+
+    Chains may be long, so there is no recursion. What depends on itself has nothing made of it, nor has what
+    depends on more than `most` values; then False is returned.
+    """
+    path = {wanted: iter(sources(wanted))}
+    while path:
+        value = next(reversed(path))
+        source = next(path[value], None)
+        if source is not None and source not in known and source not in path and most > 0:
+            most -= 1
+            path[source] = iter(sources(source))
+            continue
+        if source is None:
+            del path[value]
+            found = known[value] = make(value)
+        else:
+            found = known.get(source)
+        if found is None:
+            known.update(dict.fromkeys(path))
+            return source is None or source in known
+    return True

@@ -19,34 +19,24 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in a file.
-
-    Attributes:
-        path: as the caller named it.
-        line: from 1; None where the format has no lines (ONNX).
-        column: from 1, in characters.
-        scope: the path inside the model, "If_23:then_body/scatter"; "" for the file itself.
-    """
+    """A place in a file, whose path is as the caller named it."""
 
     path: str
     line: int | None = None
+    """From 1, as the column, which counts characters; None where the format has no lines (ONNX)."""
     column: int | None = None
     scope: str = ""
+    """The path inside the model, "If_23:then_body/scatter"; "" for the file itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRef:
-    """The node of a finding.
-
-    Attributes:
-        name: its name, or that of its first output if it has none.
-        type: the operator's type as documented, "ScatterUpdate".
-        version: the since-version, None where no row of the table applies.
-    """
+    """The node of a finding: its name, or that of its first output if it has none."""
 
     name: str
     type: str
     version: int | None
+    """The since-version, None where no row of the table applies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +53,9 @@ class Diagnostic:
 
     Attributes:
         code: "SCT203"; never renumbered or reused.
-        rule: the rule's name, "updates-shape-mismatch".
-        severity: that of the operator's version.
         message: what is, then what was expected.
-        location: where.
         node: None if the finding is about the file.
-        port: its documented name.
-        port_index: its number, from 0.
+        port: its documented name; `port_index` counts from 0.
         related: other places: a producer, a constant, a call.
         mended_by: the options with which `convert` mends it; None if it does not.
     """

@@ -75,7 +75,9 @@ _BY_IR_NAME = {row.ir_name.lower(): row for row in _ROWS if row.ir_name}
 _BY_ONNX_NUMBER = {row.onnx_number: row for row in _ROWS if row.onnx_number is not None}
 _BY_ONNX_NAME = {row.onnx_name: row for row in _ROWS if row.onnx_name is not None}
 _BY_DTYPE_NAME = {row.dtype_name: row for row in _ROWS if row.dtype_name is not None}
-_DYNAMIC_WORDS = frozenset({"dynamic", "undefined", "unspecified"})
+_PRECISIONS = frozenset({"UNSPECIFIED", "dynamic", "undefined", "bin", "U1"}).union(
+    *({row.name, row.ir_name} for row in _ROWS if row.ir_name)
+)
 
 NUMERIC = frozenset(r.name for r in _ROWS if r.kind in {"float", "signed", "unsigned"})
 INTEGERS = frozenset(r.name for r in _ROWS if r.kind in {"signed", "unsigned"})
@@ -95,7 +97,12 @@ def from_element_type(text: str) -> ElementType | None:
 
 def from_precision(text: str) -> ElementType | None:
     """Find the type of an IR's `<port precision>`, in any case; None for UNSPECIFIED or unknown."""
-    return _BY_IR_NAME.get(text.lower())
+    return _BY_IR_NAME.get(text.lower()) or ELEMENT_TYPES.get(text.lower())
+
+
+def is_precision(text: str) -> bool:
+    """Tell whether OpenVINO reads a `<port precision>`: each in two spellings, "FP32" and "f32"."""
+    return text in _PRECISIONS
 
 
 def from_onnx_number(number: int) -> ElementType | None:
@@ -109,9 +116,10 @@ def from_dtype(found: "np.dtype[Any]") -> ElementType | None:
     return ELEMENT_TYPES["string"] if found.kind in "OUST" else _BY_DTYPE_NAME.get(found.name)
 
 
-def is_dynamic_word(text: str) -> bool:
-    """Tell whether `text` says that the type is not known, as opposed to being no type at all."""
-    return text.lower() in _DYNAMIC_WORDS
+def is_element_type(text: str) -> bool:
+    """Tell whether OpenVINO reads an `element_type`, in any case; "dynamic" says that it is not known."""
+    found = from_element_type(text)
+    return text.lower() in {"dynamic", "undefined"} if found is None else found.ir_name is not None
 
 
 @cache

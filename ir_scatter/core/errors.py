@@ -1,5 +1,6 @@
 """Exceptions of ir_scatter; everything else that is wrong with a model is a `Diagnostic`."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,19 +27,12 @@ class IllegalIndex(IllegalCase):
     """An index is out of range, or negative where the document forbids it. Nothing was written.
 
     Attributes:
-        position: where the first bad index stands in indices.
-        value: what it is.
+        position: where the first of `count` bad indices stands in indices.
         limits: the least and the greatest legal value there; none is legal if the dimension is empty.
-        count: how many bad ones there are.
     """
 
     def __init__(
-        self,
-        message: str,
-        position: tuple[int, ...],
-        value: int,
-        limits: tuple[int, int],
-        count: int,
+        self, message: str, position: tuple[int, ...], value: int, limits: tuple[int, int], count: int
     ) -> None:
         is_negative = limits[0] == 0 and -limits[1] - 1 <= value < 0
         super().__init__(message, "SCT303" if is_negative else "SCT302")
@@ -53,8 +47,6 @@ class UnreadableModel(Error):
 
     Attributes:
         defect: the name of the rule that says why, "malformed-xml".
-        message: one sentence.
-        location: the file, with line and column where they are known.
         is_model: False if the file is something else altogether, an XML file of another kind.
         lines: the text of the line it is about, by its number.
         format: the format it was read as, None where that is not known.
@@ -93,10 +85,7 @@ class BrokenModel(Error):
 class EvaluationFailed(Error):
     """A node cannot be computed with the values that reach it.
 
-    Attributes:
-        location: the node.
-        breaks_rule: whether the values are against the document of a scatter operator, and not
-            merely more than NumPy's kernels can do.
+    It `breaks_rule` if these are against the document of a scatter operator, not only too much for NumPy.
     """
 
     def __init__(self, message: str, location: "Location", *, breaks_rule: bool = False) -> None:
@@ -110,7 +99,11 @@ class NoInputs(Error):
 
 
 class NotEditable(Error):
-    """A file, or a node of it, is written in a way that cannot be edited safely."""
+    """A file, or some nodes of it, are written in a way that cannot be edited safely; no nodes: the file."""
+
+    def __init__(self, message: str, nodes: Collection[object] = ()) -> None:
+        super().__init__(message)
+        self.nodes = nodes
 
 
 class CannotWrite(Error):

@@ -47,6 +47,15 @@ class Patch(NamedTuple):
     fragment: "Fragment"
 
 
+def free_name(wanted: str, taken: set[str]) -> str:
+    """Return a name with a number behind it if it is taken, and take it."""
+    name, number = wanted, 2
+    while name in taken:
+        name, number = f"{wanted}_{number}", number + 1
+    taken.add(name)
+    return name
+
+
 class Fragment(Graph):
     """New nodes, producers before consumers.
 
@@ -93,11 +102,7 @@ class Fragment(Graph):
                 news.append(replace(new, inputs=tuple(inputs)))
                 continue
             for one in other.news[:-1]:
-                label, number = one.label, 2
-                while label in taken:
-                    label, number = f"{one.label}_{number}", number + 1
-                taken.add(label)
-                news.append(replace(one, label=label))
+                news.append(replace(one, label=free_name(one.label, taken)))
             news.append(replace(other.result, label=old.label))
         return Fragment(self.given, news)
 

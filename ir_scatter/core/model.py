@@ -159,6 +159,10 @@ class Graph(ABC):
         """
         return None
 
+    def is_dropped(self, node: Node) -> bool:
+        """Tell whether a runtime drops a node, because nothing that the graph gives depends on it."""
+        return False
+
     @abstractmethod
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
         """Yield every node, or those of some types, in bodies too, in the order of the file."""
@@ -178,6 +182,10 @@ class Graph(ABC):
     @abstractmethod
     def location_of(self, node: Node) -> Location: ...
 
+    def inferred_shape(self, value: Value) -> Shape:
+        """Return what a reader infers of the shape of an output without what the file stores for it."""
+        return None
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Defect:
@@ -190,6 +198,8 @@ class Defect:
     node: Node | None = None
     port_index: int | None = None
     related: tuple[Related, ...] = ()
+    is_always_read: bool = False
+    """Whether a runtime reads what is broken even of nodes that it drops."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,6 +222,7 @@ class Model:
         inputs: the names by which each input of the main graph may be called.
         opset_imports: ONNX domains and versions.
         find_defects: tells what is broken in the file itself.
+        find_contradictions: tells where shapes or types that the file stores contradict each other.
         find_limits: tells what was not looked at so far, because it would take too long.
         source: what a writer edits.
         identity: inode, time and size of the file before it was read; None if it came from elsewhere.
@@ -225,6 +236,7 @@ class Model:
     inputs: tuple[frozenset[str], ...] = ()
     opset_imports: Mapping[str, int] = field(default_factory=dict)
     find_defects: Callable[[], Iterable[Defect]] = tuple
+    find_contradictions: Callable[[], Iterable[Defect]] = tuple
     find_limits: Callable[[], Iterable[Defect]] = tuple
     source: Any = None
     identity: tuple[int, int, int] | None = None
@@ -232,7 +244,12 @@ class Model:
     @cached_property
     def defects(self) -> tuple[Defect, ...]:
         """What is broken in the file itself; only who validates it has to know."""
-        return tuple(self.find_defects())
+        return (*self.find_defects(), *self.contradictions)
+
+    @cached_property
+    def contradictions(self) -> tuple[Defect, ...]:
+        """Where what is stored cannot be right: below these places shapes and types are propagated."""
+        return tuple(self.find_contradictions())
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
         """Yield every node: the main graph with its bodies, then each use of each function."""

@@ -26,7 +26,6 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from itertools import count
 from queue import Empty, SimpleQueue
-from time import monotonic
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_dtype
@@ -62,9 +61,7 @@ _Messages: TypeAlias = "SimpleQueue[_Message | None]"
 class Failure(Exception):
     """A child gives no result; a handler raises it to say so in the words of a runtime.
 
-    Attributes:
-        status: "crashed", "timeout" or "unavailable", or what a handler says: "refused", "unsupported".
-        message: why.
+    The status is "crashed", "timeout" or "unavailable", or what a handler says: "refused", "unsupported".
     """
 
     def __init__(self, status: str, message: str) -> None:
@@ -110,11 +107,10 @@ class Child:
         died = ""
         with self._lock:
             while True:
-                is_fresh = not self._is_usable()
+                process = self._started()
+                is_fresh = not process.questions
                 try:
-                    process = self._started()
-                    process.tell(name, arguments)
-                    answer = process.answer(limit)
+                    answer = process.ask(name, arguments, limit)
                     break
                 except BaseException as error:
                     self.close()
@@ -129,10 +125,10 @@ class Child:
             del problem  # its traceback holds this frame, and that the arrays
         return result, died
 
-    def tell(self, name: str, *arguments: Any) -> None:
-        """Ask for something that only makes later answers quicker, and do not wait."""
-        with self._lock, contextlib.suppress(Failure):  # whoever asks next will see it
-            self._started().tell(name, arguments)
+    def start(self) -> None:
+        """Let a process begin to import what it needs, and do not wait."""
+        with self._lock, contextlib.suppress(Failure):  # whoever asks will see it
+            self._started()
 
     def close(self) -> None:
         """End the process, if there is one."""
@@ -140,19 +136,14 @@ class Child:
         if process is not None:
             process.end()
 
-    def _is_usable(self) -> bool:
-        process = self._process
-        return (
-            process is not None and process.is_ours and (self._most is None or process.questions < self._most)
-        )
-
     def _started(self) -> "_Process":
-        if not self._is_usable():
-            self.close()
-            self.starts += 1
-            self._process = _Process(self._module, self._environment())
-        assert self._process is not None
-        return self._process
+        process = self._process
+        if process is not None and process.is_ours and process.questions != self._most:
+            return process
+        self.close()
+        self.starts += 1
+        self._process = process = _Process(self._module, self._environment())
+        return process
 
 
 class _Process:
@@ -180,7 +171,6 @@ class _Process:
             message = f"the process could not be started: {error.strerror}"
             raise Failure("unavailable", message) from None
         atexit.register(self.end)
-        self._waiting = 0
         self._answers: _Messages = SimpleQueue()
         arguments = (self.popen.stdout, self._answers)
         self._reader = threading.Thread(target=_forward, args=arguments, daemon=True)
@@ -191,32 +181,22 @@ class _Process:
         """Tell whether it may be asked: one that was there before a fork is the parent's."""
         return self._owner == os.getpid()
 
-    def tell(self, name: str, arguments: tuple[Any, ...]) -> None:
+    def ask(self, name: str, arguments: tuple[Any, ...], limit: float) -> _Message:
         message = _packed((name, arguments), self.folder)
-        if not self._waiting:
+        if self.questions:
             os.truncate(self._noise, 0)
         self.questions += 1
-        self._waiting += 1
         assert self.popen.stdin is not None
-        try:
+        with contextlib.suppress(OSError):  # it has ended, and so have its answers
             pickle.dump(message, self.popen.stdin, 5)
             self.popen.stdin.flush()
-        except OSError:
-            raise Failure("crashed", self._how_it_ended()) from None
-
-    def answer(self, limit: float) -> _Message:
-        """Return the answer to the last question within a limit in seconds, those before included."""
-        deadline = monotonic() + min(limit, _LONGEST_WAIT)
-        while True:
-            try:
-                answer = self._answers.get(timeout=max(deadline - monotonic(), 0.001))
-            except Empty:
-                raise Failure("timeout", f"no answer within {counted(limit, 'second')}") from None
-            if answer is None:
-                raise Failure("crashed", self._how_it_ended())
-            self._waiting -= 1
-            if not self._waiting:
-                return answer
+        try:
+            answer = self._answers.get(timeout=min(limit, _LONGEST_WAIT))
+        except Empty:
+            raise Failure("timeout", f"no answer within {counted(limit, 'second')}") from None
+        if answer is None:
+            raise Failure("crashed", self._how_it_ended())
+        return answer
 
     def end(self) -> None:
         """Kill the process and remove its files."""
@@ -266,13 +246,11 @@ def serve(module: str, folder: str) -> NoReturn:
 
     threading.Thread(target=listen, daemon=True).start()
     handlers: Mapping[str, Callable[..., Any]] = {}
-    problem: Failure | None = None
+    problem: BaseException | None = None
     try:
         handlers = import_module(module).handlers()
-    except Failure as failure:
-        problem = failure
     except BaseException as error:
-        problem = Failure("unavailable", _words(error))
+        problem = error if isinstance(error, Failure) else Failure("unavailable", _words(error))
     while True:
         question = waiting.get()
         if question is None:  # the other thread ends the process
@@ -281,19 +259,21 @@ def serve(module: str, folder: str) -> NoReturn:
             if problem is not None:
                 raise problem
             name, arguments = _unpacked(question)
-            found = handlers[name](*arguments)
-            answer = _packed((found, None), folder)
+            answer = _packed((handlers[name](*arguments), None), folder)
         except Exception as error:
-            if isinstance(error, MemoryError):
-                error = Failure("refused", "there is not enough memory")
-            elif isinstance(error, ImportError):
-                error = Failure("unavailable", _words(error))
-            elif not isinstance(error, Failure):
-                error = RuntimeError(traceback.format_exc())
-            answer = _packed((None, error), folder)
-        question = arguments = found = None  # arrays go before others come
+            answer = _packed((None, _failure(error)), folder)
+        question = arguments = None  # arrays go before others come
         pickle.dump(answer, answers, 5)
         answers.flush()
+
+
+def _failure(error: Exception) -> Exception:
+    """Return what the parent hears of an error, while that is handled."""
+    if isinstance(error, MemoryError):
+        return Failure("refused", "there is not enough memory")
+    if isinstance(error, ImportError):
+        return Failure("unavailable", _words(error))
+    return error if isinstance(error, Failure) else RuntimeError(traceback.format_exc())
 
 
 def require(*names: str) -> None:

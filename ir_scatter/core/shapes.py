@@ -41,6 +41,23 @@ def agree(left: Shape, right: Shape) -> bool:
     return len(left) == len(right) and all(map(agree_dims, left, right))
 
 
+def claims_more(stored: Shape, known: Shape) -> bool:
+    """Tell whether a stored shape says more than, or something else than, what is known."""
+    if stored is None or known is None:
+        return False
+    if len(stored) != len(known):
+        return True
+    return any(isinstance(dim, int) and dim != other for dim, other in zip(stored, known, strict=True))
+
+
+def excludes(known: Shape, stored: Shape) -> bool:
+    """Tell whether a stored shape is wrong: another one, or a number for the symbol of any number."""
+    if not agree(known, stored):
+        return True
+    pairs = zip(known or (), stored or (), strict=False)
+    return any(isinstance(dim, Bounds) and dim.symbol and isinstance(size, int) for dim, size in pairs)
+
+
 def at_most(dim: Dim, limit: Dim) -> bool:
     """Tell whether `dim` can be at most `limit`."""
     high = highest(limit)

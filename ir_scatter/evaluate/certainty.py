@@ -1,13 +1,14 @@
 """The output of one operator, and what is certain about it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import index
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-import numpy
+import numpy as np
 
-from ir_scatter.core.arrays import in_own_dtype
+from ir_scatter.core.arrays import Array, in_own_dtype
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.shapes import show_numbers
 from ir_scatter.evaluate.operator import Case, run
@@ -22,11 +23,6 @@ from ir_scatter.ops.kernels.certainty import (
     rounding_bound,
 )
 from ir_scatter.ops.spec import Reduction
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ir_scatter.core.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,38 +41,37 @@ class DetailedResult:
             rounded in any order, infinite where some order overflows and another does not, never NaN.
     """
 
-    values: "Array"
+    values: Array
     _case: Case = field(repr=False)
 
     @cached_property
-    def hits(self) -> "Array":
+    def hits(self) -> Array:
         case = self._case
         return count_hits(case.task, case.data.shape, case.indices, case.updates.shape)
 
     @cached_property
-    def contested(self) -> "Array":
-        case, known = self._case, in_own_dtype(self.values)
-        if case.task.reduction is Reduction.NONE:
+    def contested(self) -> Array:
+        reduction, known = self._case.task.reduction, in_own_dtype(self.values)
+        if reduction is Reduction.NONE:
             return self.hits > 1
-        if not (known != known).any():
-            return numpy.zeros(known.shape, numpy.bool_)
-        return contested_by_nan(case.task, case.data, case.indices, case.updates, known, self.hits)
+        if reduction not in {Reduction.MIN, Reduction.MAX} or not (known != known).any():
+            return np.zeros(known.shape, np.bool_)
+        return contested_by_nan(self._case, known)
 
     @property
-    def rounding_bound(self) -> "Array":
+    def rounding_bound(self) -> Array:
         return self._rounding.bound
 
     @cached_property
     def _rounding(self) -> Rounding:
-        case, known = self._case, in_own_dtype(self.values)
-        return rounding_bound(case.task, case.data, case.indices, case.updates, known, self.hits)
+        return rounding_bound(self._case, in_own_dtype(self.values), self.hits)
 
     def settled(self) -> Self:
         """Compute everything now, before somebody changes the arrays that were passed in."""
         _ = self.hits, self.contested, self._rounding
         return self
 
-    def candidates(self, position: "Sequence[int]") -> "Array":
+    def candidates(self, position: Sequence[int]) -> Array:
         """Return every value that the document allows for an element, in row-major order of indices.
 
         Args:
@@ -102,13 +97,13 @@ class DetailedResult:
         case, reduction = self._case, self._case.task.reduction
         is_one_value = not self.contested[place] if reduction is not Reduction.NONE else self.hits[place] == 0
         if is_one_value:
-            return self.values[(*place, numpy.newaxis)].copy()
-        found = find_candidates(case.task, self.values.shape, case.indices, case.updates, place)
+            return self.values[(*place, np.newaxis)].copy()
+        found = find_candidates(case, place)
         if reduction is not Reduction.NONE and case.task.keeps_initial:
-            found = numpy.concatenate((case.data[(*place, numpy.newaxis)], found))
+            found = np.concatenate((case.data[(*place, np.newaxis)], found))
         return found.astype(self.values.dtype, copy=False)
 
-    def allows(self, values: "Array", absolute: float = 0.0, relative: float = 0.0) -> "Array":
+    def allows(self, values: Array, absolute: float = 0.0, relative: float = 0.0) -> Array:
         """Tell which contested elements of another result have a value that the document allows.
 
         Args:
@@ -122,19 +117,19 @@ class DetailedResult:
         Raises:
             UsageError: the shape is another one.
         """
-        case, known = self._case, in_own_dtype(numpy.asarray(values))
+        case, known = self._case, in_own_dtype(np.asarray(values))
         if known.shape != self.values.shape:
             found, expected = show_numbers(known.shape), show_numbers(self.values.shape)
             raise UsageError(f"values have shape {found}, expected {expected}")
         if not self.contested.any():
             return self.contested.copy()
-        is_allowed = is_candidate(case.task, known, case.indices, case.updates, absolute, relative)
+        is_allowed = is_candidate(case, known, absolute, relative)
         if case.task.reduction is not Reduction.NONE and case.task.keeps_initial:
             is_allowed |= is_near(case.data, known, absolute, relative)
         allowed: Array = self.contested & is_allowed
         return allowed
 
-    def bound_from_values(self, coarser: float = 1.0) -> "Array":
+    def bound_from_values(self, coarser: float = 1.0) -> Array:
         """Bound the difference between `values` and what another computation gives.
 
         Args:
@@ -146,11 +141,7 @@ class DetailedResult:
         """
         if coarser == 1:
             return self._rounding.bound + self._rounding.error
-        case = self._case
-        bound = counted_bound(
-            case.task, case.data, case.indices, case.updates, in_own_dtype(self.values), self.hits
-        )
-        return 2 * bound * coarser
+        return 2 * coarser * counted_bound(self._case, in_own_dtype(self.values), self.hits)
 
 
 def detail(case: Case) -> DetailedResult:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ir_scatter.analysis.constants import Facts, opset_number
+from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.interpreter import Forward, Plan, Plans, Step, dataflow_of, failure, load, make_plans
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.arrays import Array, in_own_dtype
@@ -26,10 +26,10 @@ from ir_scatter.core.errors import (
 from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.shapes import agree, show, with_article
 from ir_scatter.core.tensors import Constant
-from ir_scatter.evaluate.operator import Case, make_case, read_array, run
+from ir_scatter.evaluate.operator import TEXT_KINDS, Case, make_case, read_array, run
 from ir_scatter.ops import general_kernels
 from ir_scatter.ops.general import GeneralOp
-from ir_scatter.ops.lookup import Lookup
+from ir_scatter.ops.lookup import Lookup, opset_number
 from ir_scatter.ops.spec import Role
 from ir_scatter.reading import read
 from ir_scatter.validate import validate
@@ -113,10 +113,6 @@ def arguments_of(scatter: ScatterNode, operands: Mapping[Role, Array]) -> tuple[
     return str(spec.key), arguments
 
 
-_TEXT_KINDS = "OUST"
-"""NumPy's kinds of arrays that can hold strings."""
-
-
 def check_feeds(inputs: Sequence[GraphInput], feeds: Mapping[str, Any]) -> list[Array]:
     """Return one array for each input of a model, in the own dtype of its element type.
 
@@ -156,7 +152,7 @@ def _array(input: GraphInput, name: str | None, feeds: Mapping[str, Any]) -> Arr
         raise BadFeed(f"{name} is no array: {error}") from None
     wanted = input.element_type
     if wanted is not None and wanted.kind == "string":
-        if array.dtype.kind not in _TEXT_KINDS:
+        if array.dtype.kind not in TEXT_KINDS:
             raise BadFeed(f"{name} is {array.dtype.name}, expected strings")
         array = array.astype(object)
         if not all(isinstance(text, str) for text in array.flat):

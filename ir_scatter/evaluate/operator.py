@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy
+import numpy as np
+from numpy.typing import ArrayLike
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.core.arrays import in_own_dtype
+from ir_scatter.core.arrays import Array, in_own_dtype
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.element_types import from_dtype
 from ir_scatter.core.errors import IllegalCase, IllegalIndex, UsageError
@@ -18,26 +19,21 @@ from ir_scatter.core.fragment import Fragment, NewConstant, NewNode
 from ir_scatter.core.model import OpKey, Value
 from ir_scatter.core.shapes import show_numbers, with_article
 from ir_scatter.ops.kernels.apply import scatter
-from ir_scatter.ops.kernels.targets import IndexOutOfRange, Task, find_illegal
+from ir_scatter.ops.kernels.targets import IndexOutOfRange, Operation, Task, find_illegal
 from ir_scatter.ops.lookup import SPECS, by_text, find
 from ir_scatter.ops.spec import IndexRange, Kind, OpSpec, Role
 from ir_scatter.rules import all_rules
+from ir_scatter.rules.base import Findings
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from ir_scatter.core.arrays import Array
-    from ir_scatter.rules.base import Findings
-
-
-_TEXT_KINDS = frozenset("OUST")
-_TEXT_TYPES = frozenset({str, bytes, numpy.str_, numpy.bytes_})
+TEXT_KINDS = frozenset("OUST")
+"""NumPy's kinds of arrays that can hold strings."""
+_TEXT_TYPES = frozenset({str, bytes, np.str_, np.bytes_})
 _CODES = {"indices": "SCT204", "updates": "SCT202", "axis": "SCT205"}
 _NUMBERS = {"signed": 0, "unsigned": 0, "float": 1, "complex": 2}
 """An untyped sequence may take a type that is as far on as its own, or further."""
 
 
-def as_array(role: str, given: "ArrayLike") -> "Array":
+def as_array(role: str, given: ArrayLike) -> Array:
     """Read an argument as an array.
 
     Raises:
@@ -57,7 +53,7 @@ def as_array(role: str, given: "ArrayLike") -> "Array":
     return array
 
 
-def read_array(given: Any) -> "Array":
+def read_array(given: Any) -> Array:
     """Read what a caller passes as `numpy.asarray` does, but for whole numbers that it makes f64 or objects.
 
     Whole numbers without an element type of their own become u64 if none is negative, i64 otherwise.
@@ -66,25 +62,25 @@ def read_array(given: Any) -> "Array":
         OverflowError: no one type of 64 bits holds all of them; the message says what is and was expected.
         Exception: whatever NumPy, or the object that is given, raises.
     """
-    array = numpy.asarray(given)
+    array = np.asarray(given)
     is_untyped = not hasattr(given, "dtype") and array.size > 0
-    if not is_untyped or not (array.dtype == numpy.float64 or array.dtype.kind == "O"):
+    if not is_untyped or not (array.dtype == np.float64 or array.dtype.kind == "O"):
         return array
-    if array.dtype.kind == "f" and not bool((array == numpy.floor(array)).all()):
+    if array.dtype.kind == "f" and not bool((array == np.floor(array)).all()):
         return array
-    whole = numpy.array(given, object)
+    whole = np.array(given, object)
     kinds = set(map(type, whole.reshape(-1)))
-    if not all(issubclass(kind, int | numpy.integer) and kind is not bool for kind in kinds):
+    if not all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
         return array
     numbers = [int(number) for number in whole.reshape(-1)]
     low, high = min(numbers), max(numbers)
     if not -(2**63) <= low <= high < 2**64 or (low < 0 and high >= 2**63):
         found = f"{low} and {high}" if low != high else f"{low}"
         raise OverflowError(f"{found}, expected whole numbers that one type of 64 bits holds")
-    return numpy.array(numbers, numpy.int64 if low < 0 else numpy.uint64).reshape(whole.shape)
+    return np.array(numbers, np.int64 if low < 0 else np.uint64).reshape(whole.shape)
 
 
-def as_updates(given: "ArrayLike", data: "Array") -> "Array":
+def as_updates(given: ArrayLike, data: Array) -> Array:
     """Read updates as an array.
 
     The elements of a sequence without a type of its own take the type of data where that is exact
@@ -101,15 +97,15 @@ def as_updates(given: "ArrayLike", data: "Array") -> "Array":
         return array
     if _NUMBERS[own.kind] > _NUMBERS[wanted.kind]:
         return array
-    with numpy.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
         converted = array.astype(data.dtype)
         if _NUMBERS[own.kind] == 0:  # Python compares whole numbers and others exactly
             is_whole = _NUMBERS[wanted.kind] == 0
-            plain = converted if is_whole else converted.real.astype(numpy.float64)
+            plain = converted if is_whole else converted.real.astype(np.float64)
             is_kept = plain.astype(object).tolist() == array.tolist()
             return converted if is_kept else array
         back = converted.astype(array.dtype)
-    is_same = (numpy.isnan(array) == numpy.isnan(back)) & (numpy.isinf(array) == numpy.isinf(back))
+    is_same = (np.isnan(array) == np.isnan(back)) & (np.isinf(array) == np.isinf(back))
     return converted if is_same.all() else array
 
 
@@ -125,7 +121,7 @@ def make_scatter_node(
 
 
 @cache
-def _checks() -> "list[tuple[str, Callable[[ScatterNode], Findings]]]":
+def _checks() -> list[tuple[str, Callable[[ScatterNode], Findings]]]:
     rules = [rule for rule in all_rules() if rule.is_legality and rule.needs_row]
     return [(rule.code, rule.check) for rule in rules if rule.check and rule.severity is Severity.ERROR]
 
@@ -135,27 +131,20 @@ _Form = tuple[Any, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Case:
-    """Legal inputs and attributes for one operator, but for the numbers in indices.
-
-    Arrays are in the own dtypes of their element types; `result` is that of data as it was given.
-    """
+class Case(Operation):
+    """Legal inputs and attributes, but for the numbers in indices; `result` is the dtype that was given."""
 
     spec: OpSpec
-    task: Task
-    data: "Array"
-    indices: "Array | None"
-    updates: "Array"
-    result: "numpy.dtype[Any]"
+    result: np.dtype[Any]
 
 
 def make_case(
     operator: str,
     *,
-    data: "ArrayLike | None",
-    indices: "ArrayLike | None",
-    updates: "ArrayLike | None",
-    axis: "ArrayLike | None" = None,
+    data: ArrayLike | None,
+    indices: ArrayLike | None,
+    updates: ArrayLike | None,
+    axis: ArrayLike | None = None,
     **attributes: Any,
 ) -> Case:
     """Read the arguments of `evaluate` and hold them against the rules.
@@ -179,27 +168,22 @@ def make_case(
     new = as_updates(updates, old)
     index_array = None if indices is None else in_own_dtype(as_array("indices", indices))
     if index_array is not None and index_array.size == 0 and not hasattr(indices, "dtype"):
-        index_array = index_array.astype(numpy.int64)  # an empty list holds whole numbers
-    task = _task(
-        spec.key,
-        (old.dtype, old.shape),
-        None if index_array is None else (index_array.dtype, index_array.shape),
-        (new.dtype, new.shape),
-        *_read_axis(spec, axis),
-        _read_attributes(spec, attributes),
-    )
+        index_array = index_array.astype(np.int64)  # an empty list holds whole numbers
+    arrays = (old, index_array, new)
+    forms = tuple([None if array is None else (array.dtype, array.shape) for array in arrays])
+    task = _task(spec.key, forms, *_read_axis(spec, axis), _read_attributes(spec, attributes))
     result = given.dtype
-    if old.dtype != new.dtype and old.dtype.kind in _TEXT_KINDS:
-        common: numpy.dtype[Any] = numpy.dtype(object)
+    if old.dtype != new.dtype and old.dtype.kind in TEXT_KINDS:
+        common: np.dtype[Any] = np.dtype(object)
         if old.dtype.kind == new.dtype.kind:  # fixed-width text: the greater width
             with suppress(TypeError):  # texts of variable width with different words for a missing one
-                common = numpy.promote_types(old.dtype, new.dtype)
+                common = np.promote_types(old.dtype, new.dtype)
         result = given.dtype if common == old.dtype else common
         old, new = old.astype(common), new.astype(common)
-    return Case(spec, task, old, index_array, new, result)
+    return Case(task, old, index_array, new, spec, result)
 
 
-def run(case: Case) -> "Array":
+def run(case: Case) -> Array:
     """Compute the output of a case.
 
     Raises:
@@ -224,14 +208,14 @@ def run(case: Case) -> "Array":
     raise IllegalIndex(message, illegal.position, value, (low, high), count) from None
 
 
-def _read_axis(spec: OpSpec, axis: "ArrayLike | None") -> tuple[int | None, _Form | None]:
+def _read_axis(spec: OpSpec, axis: ArrayLike | None) -> tuple[int | None, _Form | None]:
     """Return the axis if it is a whole number, and the dtype and shape that it was given in."""
     if axis is None:
         return None, None
     if isinstance(axis, int) and not isinstance(axis, bool):
         if not -(2**63) <= axis < 2**63:
             raise IllegalCase(f"axis is {axis}, expected a number of 64 bits at most", "SCT301")
-        return axis, (numpy.dtype(numpy.int64), ())
+        return axis, (np.dtype(np.int64), ())
     array = in_own_dtype(as_array("axis", axis))
     if array.shape not in {(), (1,)} and spec.port(Role.AXIS) is None:
         raise UsageError(f"axis has shape {show_numbers(array.shape)}, expected [] or [1]")
@@ -248,7 +232,7 @@ def _read_attributes(spec: OpSpec, given: Mapping[str, Any]) -> tuple[tuple[str,
         if value is None and any(spec.attribute(name) for spec in SPECS.values()):
             continue
         written.append((name, value if row is not None or isinstance(value, str | int) else repr(value)))
-        if row is not None and row.kind is Kind.BOOLEAN and not isinstance(value, bool | numpy.bool_ | str):
+        if row is not None and row.kind is Kind.BOOLEAN and not isinstance(value, bool | np.bool_ | str):
             raise UsageError(f"{name} is {with_article(type(value).__name__)}, expected a bool")
         if row is not None and row.kind is Kind.WORD and not isinstance(value, str):
             raise UsageError(f"{name} is {with_article(type(value).__name__)}, expected a string")
@@ -258,16 +242,14 @@ def _read_attributes(spec: OpSpec, given: Mapping[str, Any]) -> tuple[tuple[str,
 @lru_cache(maxsize=4096)
 def _task(
     key: OpKey,
-    data: _Form,
-    indices: _Form | None,
-    updates: _Form,
+    operands: tuple[_Form | None, ...],
     axis: int | None,
     axis_form: _Form | None,
     attributes: tuple[tuple[str, Any], ...],
 ) -> Task:
     """Hold a combination of types, shapes and attributes against the rules, each once."""
     spec = SPECS[key]
-    forms = {Role.DATA: data, Role.INDICES: indices, Role.UPDATES: updates}
+    forms = dict(zip((Role.DATA, Role.INDICES, Role.UPDATES), operands, strict=True))
     inputs = [_value(port.role, forms[port.role]) for port in spec.ports if port.role in forms]
     written = dict(attributes)
     if axis_form is not None:
@@ -304,5 +286,5 @@ def _value(role: Role, form: _Form | None, number: int | None = None) -> Value |
         raise UsageError(f"{role} is {dtype}, which is the dtype of no element type")
     if number is None:
         return Value(role, type, shape)
-    array = numpy.full(shape, number, dtype if dtype.kind in "iu" else numpy.int64)
+    array = np.full(shape, number, dtype if dtype.kind in "iu" else np.int64)
     return Value(role, type, shape, constant=NewConstant(role, type, array))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
+from ir_scatter.core.atomic_write import half_replaced, identity
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model, collector_paused
@@ -50,19 +51,13 @@ def format_of(path: str) -> str:
 def read(
     path: str, data: bytes | None = None, *, format: str | None = None, options: ReadOptions = _PLAINLY
 ) -> Model:
-    """Read a model file.
+    """Read a model file, whose format its content tells unless it is named.
 
-    Args:
-        path: the file, as it is to be named in findings.
-        data: its bytes where they did not come from `path`, so that there is nothing beside them.
-        format: the name of its format; by content if None.
-        options: how it is read.
+    Its bytes may be given where they did not come from `path`, so that there is nothing beside them.
 
     Raises:
         UnreadableModel: with the reason and the place.
     """
-    from ir_scatter.core.atomic_write import identity
-
     known = identity(Path(path)) if data is None else None
     raw = _read_file(path) if data is None else data
     if not raw:
@@ -79,8 +74,6 @@ def read(
 
 def _read_file(path: str) -> bytes:
     """Return the bytes of a model, unless a killed conversion has replaced some of its files only."""
-    from ir_scatter.core.atomic_write import half_replaced
-
     if not path:
         raise UnreadableModel("unreadable-file", "the path is empty", Location(path))
     try:

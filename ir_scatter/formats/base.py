@@ -1,6 +1,6 @@
 """What a file format offers: all that is particular to one stands behind `Format`."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -28,6 +28,7 @@ class ReadOptions:
     Attributes:
         types: the types of nodes the caller is interested in; None for all.
         scatter_types: of them: those whose one output has the type and the shape of their first input.
+        keeping_types: other types that an IR stores in any case, in lower case here, of which the same holds.
         has_folder: False if the bytes came from a stream, so that there is nothing beside them.
         input_shapes: shapes of the model's inputs, by any of their names.
         shapes: shapes of the outputs of nodes as a runtime propagated them, by scope.
@@ -35,6 +36,7 @@ class ReadOptions:
 
     types: frozenset[str] | None = None
     scatter_types: frozenset[str] = frozenset()
+    keeping_types: frozenset[str] = frozenset()
     has_folder: bool = True
     input_shapes: Mapping[str, Shape] = field(default_factory=dict)
     shapes: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)
@@ -42,10 +44,9 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class FileBeside:
-    """A file of weights that belongs to a model.
+    """A file of weights that belongs to a model, links resolved.
 
     Attributes:
-        path: the file, links resolved.
         location: how it is named from the folder of the model: "sub/../weights.bin".
         identity: what tells it from a file that is put in its place.
         size: its bytes when the model was read, where new ones go behind them.
@@ -96,14 +97,27 @@ class OneNode:
     shape: tuple[int, ...]
 
 
-class Format(Protocol):
-    """A file format.
+class NewNodes(NamedTuple):
+    """What takes the place of a node as messages of the format, in order.
 
-    Attributes:
-        name: what a model and a report call it.
-        title: what people call it.
-        suffix: the end of the names of its files, with the dot.
+    Their new `names` may be taken; nobody reads the outputs that are `gone`.
     """
+
+    nodes: Sequence[Any]
+    names: Sequence[str]
+    gone: Sequence[str]
+
+
+@dataclass(frozen=True, eq=False)
+class OpsetMove:
+    """A model's way to another opset, and what nodes become, by the index of their graph and their handle."""
+
+    opset: int
+    changes: Mapping[tuple[Any, int], NewNodes]
+
+
+class Format(Protocol):
+    """A file format: its name in models and reports, and what people call it."""
 
     name: str
     title: str
@@ -122,12 +136,10 @@ class Format(Protocol):
     def dataflow(self, model: Model) -> "Dataflow":
         """Return how the values of a model flow."""
 
-    def write(
-        self, model: Model, patches: "Sequence[Patch]", move: Callable[[Any], None] | None = None
-    ) -> Written:
+    def write(self, model: Model, patches: "Sequence[Patch]", move: OpsetMove | None = None) -> Written:
         """Write patches, each of another node, into a copy of a model, in which nothing else changes.
 
-        `move` changes the opset of the copy, where the format has one for the whole file.
+        `move` changes the opset of the copy, where the format has one for the whole file, and other nodes.
 
         Raises:
             NotEditable: the model is written in a way that cannot be edited safely.

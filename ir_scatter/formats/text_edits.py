@@ -103,8 +103,8 @@ def _regions(data: bytes, edits: Sequence[Edit]) -> list[tuple[int, int, list[Ed
             end = data.find(b"\n", end) + 1 or len(data)
         start += 1
         if found and start <= found[-1][1]:
-            first, last, inside = found[-1]
-            found[-1] = (first, max(last, end), [*inside, edit])
+            first, _, inside = found[-1]
+            found[-1] = (first, end, [*inside, edit])
         else:
             found.append((start, end, [edit]))
     return found

@@ -1,15 +1,14 @@
 """What a node asks of the numbers and shapes that reach it, with the sizes of one run."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from ir_scatter.analysis.constants import opset_number
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.arrays import Array, kind
@@ -20,9 +19,8 @@ from ir_scatter.ops import index_values
 from ir_scatter.ops.constraints import Axis, Constraint, Meaning, Numbers
 from ir_scatter.ops.general import constraints_of, output_shapes
 from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer
-from ir_scatter.ops.index_values import expected_updates
-from ir_scatter.ops.lookup import Lookup
-from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, Reduction, Role
+from ir_scatter.ops.lookup import Lookup, opset_number
+from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, OpSpec, Reduction, Role
 
 _MOST_NUMBERS = 64
 _FARTHEST = 2**62
@@ -30,6 +28,8 @@ _MOST_DIMENSIONS = 8
 """Up to so many every choice of them is tried."""
 
 Pairs: TypeAlias = list[tuple[int, int]]
+_Size = TypeVar("_Size")
+"""A dimension: its size, or where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +98,15 @@ class Use:
         spans = ", ".join(f"{low} to {high}" for low, high in zip(self.least, self.highs, strict=True))
         return f"positions between {self.values.min()} and {self.values.max()}, expected {spans}"
 
+    def beyond(self) -> Pairs:
+        """Return sizes that positions go beyond, with how large they would have to be."""
+        pairs = zip(self.highs.tolist(), self.values.max(axis=0, initial=0).tolist(), strict=True)
+        return [(high + 1, most + 1) for high, most in pairs if most > high]
+
     def repaired(self, array: Array) -> Array:
         """Return legal positions instead of those that are not."""
         highest = np.maximum(self.highs, self.lows)
         values = np.where(_is_within(self.values, self.least, highest), self.values, self.lows)
-        is_roomy = self.is_unique and len(self.lows) == 1 and len(values) <= self.room
-        if is_roomy and len(np.unique(values)) != values.size:
-            values = self.lows + np.arange(len(values)).reshape(-1, 1)
         return values.reshape(array.shape).astype(array.dtype)
 
 
@@ -246,29 +248,24 @@ def _reached(indices: Array | None, size: int | None) -> Iterator[tuple[int, int
 
 
 def _scatter_uses(node: NodeInRun, lookup: Lookup) -> Iterator[tuple[int, Use]]:
-    scatter, operands, cells = (
-        scatter_node_of(node.step),
-        by_role(lookup, node.arrays),
-        by_role(lookup, node.cells),
-    )
+    scatter, cells = scatter_node_of(node.step), by_role(lookup, node.cells)
+    operands = by_role(lookup, node.arrays)
     if Role.DATA not in cells:
         return
     shape, axis, cell = cells[Role.DATA].shape, _axis_of(scatter, operands), cells.get(Role.INDICES)
     if axis is not None and shape is not None:
-        rank, of_axis = len(shape), cells.get(Role.AXIS)
+        rank, of_axis, zero = len(shape), cells.get(Role.AXIS), np.zeros(1, np.int64)
+        is_legal = -rank <= axis < rank
         if of_axis is not None and of_axis.terms is not None:
-            yield scatter.spec.port_index(Role.AXIS) or 0, Use(
-                node.step.node.scope, of_axis.terms.reshape(1, 1), np.array([[axis]]), np.array([0]),
-                np.array([rank - 1]), np.zeros(1, np.int64), (), -rank <= axis < rank,
-            )  # fmt: skip
-        axis = axis if -rank <= axis < rank else 0
+            terms, port = of_axis.terms.reshape(1, 1), scatter.spec.port_index(Role.AXIS) or 0
+            scope = node.step.node.scope
+            yield port, Use(scope, terms, zero[None] + axis, zero, zero + rank - 1, zero, (), is_legal)
+        axis = axis if is_legal else 0
     if cell is not None and cell.array is not None and _holds_numbers(cell.array):
-        highs = _highs(scatter, shape, cell.array, operands.get(Role.UPDATES), axis)
-        if highs is not None:
-            yield (
-                scatter.spec.port_index(Role.INDICES) or 0,
-                _index_use(scatter, cell, axis, highs, node.constraint),
-            )
+        sizes = _indexed_sizes(scatter, shape, cell.array, operands.get(Role.UPDATES), axis)
+        if sizes is not None:
+            use = _index_use(scatter, cell, axis, sizes, node.constraint)
+            yield scatter.spec.port_index(Role.INDICES) or 0, use
 
 
 def _axis_of(scatter: ScatterNode, operands: Mapping[Role, Array]) -> int | None:
@@ -281,39 +278,39 @@ def _axis_of(scatter: ScatterNode, operands: Mapping[Role, Array]) -> int | None
     return int(array.reshape(-1)[0]) if array is not None and is_number else None
 
 
-def _highs(
+def _indexed_sizes(
     scatter: ScatterNode, data: Shape, indices: Array, updates: Array | None, axis: int | None
 ) -> list[int] | None:
-    """Return the greatest legal coordinates; None where ranks do not fit."""
+    """Return how many positions each coordinate of an index may name; None where ranks do not fit."""
     layout = scatter.spec.layout
     depth = indices.shape[-1] if layout is Layout.TUPLES and indices.ndim else 1
     if data is None:
-        return [0] * depth
+        return [1] * depth
     if layout is Layout.TUPLES:
-        is_fitting = indices.ndim > 0 and depth <= len(data)
-        return [size - 1 for size in _sizes(data[:depth])] if is_fitting else None
+        return _sizes(data[:depth]) if indices.ndim and depth <= len(data) else None
     if axis is None or not -len(data) <= axis < len(data):
         return None
     if layout is Layout.ELEMENTS and indices.ndim != len(data):
         return None
     (size,) = _sizes((data[axis],))
-    is_linear = layout is Layout.SEQUENCE and scatter.attribute("mode") == "linear"
-    if is_linear and updates is not None and updates.ndim == len(data):
-        size -= updates.shape[axis] - 1
-    return [max(size, 1) - 1 if layout is Layout.SEQUENCE and not is_linear else size - 1]
+    if layout is not Layout.SEQUENCE:
+        return [size]
+    if scatter.attribute("mode") != "linear":
+        return [max(size, 1)]
+    return [size - updates.shape[axis] + 1 if updates is not None and updates.ndim == len(data) else size]
 
 
 def _index_use(
-    scatter: ScatterNode, cell: Cell, axis: int | None, highs: list[int], constraint: IndexConstraint
+    scatter: ScatterNode, cell: Cell, axis: int | None, sizes: list[int], constraint: IndexConstraint
 ) -> Use:
-    layout, depth, indices = scatter.spec.layout, len(highs), cell.array
+    layout, depth, indices = scatter.spec.layout, len(sizes), cell.array
     assert indices is not None
     values, terms = columns(indices, depth), columns(cell.all_terms, depth)
     is_documented = scatter.node.opset in scatter.spec.opsets
     wraps = (
         scatter.spec.index_range is IndexRange.WRAPPING and is_documented and not constraint.are_non_negative
     )
-    most = np.array(highs, np.int64)
+    most = np.array(sizes, np.int64) - 1
     in_range = _is_within(values, -most - 1 if wraps else 0, most)
     is_left_alone = (terms == NO_TERM) & (cell.is_opaque or not cell.origins)
     is_unique = scatter.reduction is Reduction.NONE or constraint.are_unique
@@ -322,13 +319,12 @@ def _index_use(
     are_equal, is_unkept = constraint.are_equal and layout is Layout.ELEMENTS, False
     if is_unique and bool(in_range.all()) and not cell.is_unclear:
         place = None if axis is None else axis % max(indices.ndim, 1)
-        sizes = [high + 1 for high in highs]
         is_unkept = index_values.repeats(layout, place, indices, sizes, wraps=wraps) is not None
     if are_equal and len(values):
         table = by_lane(lanes, values)
         is_unkept = is_unkept or bool((table != table[:1]).any())
     return Use(
-        scatter.node.scope, terms, values, np.zeros(depth, np.int64), most, lanes, indices.shape,
+        scatter.node.scope, terms, values, np.zeros_like(most), most, lanes, indices.shape,
         bool((in_range | is_left_alone).all()) or depth == 0,
         is_unique, are_equal, is_unkept, is_scatter=True, wraps=wraps,
     )  # fmt: skip
@@ -338,38 +334,56 @@ def _unmet_by_scatter(node: NodeInRun, lookup: Lookup) -> tuple[Pairs, Pairs]:
     scatter, operands = scatter_node_of(node.step), by_role(lookup, node.arrays)
     if not {Role.DATA, Role.UPDATES} <= operands.keys():
         return [], []
-    array, layout, limit = operands.get(Role.INDICES), scatter.spec.layout, scatter.spec.indices_limit
+    array, layout = operands.get(Role.INDICES), scatter.spec.layout
     data, updates = operands[Role.DATA].shape, operands[Role.UPDATES].shape
     indices, axis = () if array is None else array.shape, _axis_of(scatter, operands)
-    if layout is Layout.TUPLES:
-        if indices and indices[-1] > len(data):
-            return [(indices[-1], len(data))], []
-    elif axis is None or not -len(data) <= axis < len(data):
+    depth = indices[-1] if indices and layout is Layout.TUPLES else 0
+    if depth > len(data):
+        return [(depth, len(data))], []
+    if layout is not Layout.TUPLES and (axis is None or not -len(data) <= axis < len(data)):
         return [], []
     at = (axis or 0) % max(len(data), 1)
-    equal, most, named = Pairs(), Pairs(), Pairs()
-    for wanted in expected_updates(layout, data, indices, [at]):
-        wanted = wanted or (1,) * len(updates)
-        if len(wanted) == len(updates):
-            equal += [(one, new) for one, new in zip(wanted, updates, strict=True) if isinstance(one, int)]
-    if layout is Layout.ELEMENTS:  # on the axis they may not be longer if they are to differ, no sooner
-        others = [pair for number, pair in enumerate(zip(indices, data, strict=False)) if number != at]
-        equal += others if node.constraint.are_equal else []
-        most = others if limit is not IndicesLimit.NOWHERE else []
-    elif layout is Layout.SEQUENCE:
-        equal += [(indices[0], data[0])] if indices else []
-        most = [(updates[at], data[at])] if at < len(updates) else []
+    equal, most = ties(
+        scatter.spec, data, indices, updates, at, depth, are_indices_equal=node.constraint.are_equal
+    )
+    if depth == len(data) and len(indices) == 1:  # one number, whichever its rank
+        equal = [(1, size) for size in updates]
+    named = Pairs()
     cell = by_role(lookup, node.cells).get(Role.INDICES)
     if cell is not None and cell.array is not None and cell.terms is None:  # those that cannot be drawn
         is_linear = layout is Layout.SEQUENCE and scatter.attribute("mode") == "linear"
         more = max(updates[at] - 1, 0) if is_linear and at < len(updates) else 0
         if layout is not Layout.TUPLES:
             named += _reached(cell.array + more, data[at])
-        for place, size in enumerate(data[: indices[-1]] if layout is Layout.TUPLES and indices else ()):
+        for place, size in enumerate(data[:depth]):
             named += _reached(cell.array[..., place], size)
     equal = [(one, other) for one, other in equal if one != other]
     named += [(size, least) for least, size in most]
     return equal, [(size, wanted) for size, wanted in named if size < wanted]
+
+
+def ties(
+    spec: OpSpec, data: Sequence[_Size], indices: Sequence[_Size], updates: Sequence[_Size], axis: int,
+    depth: int, *, are_indices_equal: bool = False,
+) -> tuple[list[tuple[_Size, _Size]], list[tuple[_Size, _Size]]]:  # fmt: skip
+    """Return dimensions of a scatter node that are equal, and those of which the first is no larger."""
+    wanted, pairs = [*indices], list(zip(indices, data, strict=False))
+    equal, most = list[tuple[_Size, _Size]](), list[tuple[_Size, _Size]]()
+    match spec.layout:
+        case Layout.TUPLES:
+            wanted = [*indices[:-1], *data[depth:]]
+        case Layout.SLICES:
+            wanted = [*data[:axis], *indices, *data[axis + 1 :]]
+        case Layout.ELEMENTS:  # on the axis they may not be longer if they are to differ, no sooner
+            others = [*pairs[:axis], *pairs[axis + 1 :]]
+            equal = others if are_indices_equal else []
+            most = others if spec.indices_limit is not IndicesLimit.NOWHERE else []
+        case Layout.SEQUENCE:
+            wanted, equal = [*data[:axis], *updates[axis : axis + 1], *data[axis + 1 :]], pairs
+            most = list(zip(updates, data, strict=False))[axis : axis + 1]
+    if len(wanted) == len(updates):  # else updates are one number
+        equal = [*zip(wanted, updates, strict=True), *equal]
+    return equal, most
 
 
 def lanes_of(layout: Layout, axis: int | None, indices: Array) -> Array:
@@ -397,8 +411,6 @@ def columns(array: Array, depth: int) -> Array:
     if array.dtype.kind == "f":
         wide = array.astype(np.float64)
         array = np.where(np.abs(wide) < 2.0**62, wide, -1)
-    if array.dtype == np.uint64:
-        array = np.where(array < 2**63, array, np.uint64(0)).astype(np.int64) - (array >= 2**63)
     return array.astype(np.int64).reshape(-1, depth) if depth else np.zeros((0, 0), np.int64)
 
 
@@ -419,47 +431,36 @@ def _sizes(shape: Shape) -> list[int]:
 _DIFFERENT = {Meaning.FLAT, Meaning.DIMENSION, Meaning.NEW_DIMENSION, Meaning.REDUCED}
 _ON_AXIS = {Meaning.POSITION, Meaning.COUNT, Meaning.SIZE, Meaning.KEPT, Meaning.LENGTH}
 
-_Range: TypeAlias = tuple[int, int]
 
-
-def _declared(need: Constraint, old: int | None, new: int | None) -> _Range:
-    return (need.low, need.high) if new is None else (new, new)
-
-
-def _position(need: Constraint, old: int | None, new: int | None) -> _Range:
-    return 0, (old or 1) - 1
-
-
-def _like(need: Constraint, old: int | None, new: int | None) -> _Range:
-    wanted = old if new is None or need.of else new
-    return (1, 1) if wanted is None else (wanted, wanted)
-
-
-def _padding(need: Constraint, old: int | None, new: int | None) -> _Range:
-    """Return how much is put at one end: what the output has more is put behind."""
-    if old is None or new is None:
-        return 0, min((old or 1) - 1, 1)
-    return (0, 0) if need.meaning is Meaning.PADS_BEGIN else (new - old, new - old)
-
-
-_BY_DIMENSION: Mapping[Meaning, Callable[[Constraint, int | None, int | None], _Range]] = {
-    Meaning.POSITION: _position,
-    Meaning.COORDINATES: _position,
-    Meaning.COUNT: lambda need, old, new: (need.low, old or 1),
-    Meaning.SIZE: lambda need, old, new: (need.low, need.high) if old is None else (old, old),
-    Meaning.KEPT: lambda need, old, new: (need.low, old or 1) if new is None else (new, new),
-    Meaning.LENGTH: _declared,
-    Meaning.LENGTHS: _declared,
-    Meaning.REPEATS: lambda need, old, new: _declared(need, old, new // old if old and new else None),
-    Meaning.LIKE: _like,
-    Meaning.SCALES: lambda need, old, new: (max(new // old, 1),) * 2 if old and new else (1, 1),
-    Meaning.BEGIN: lambda need, old, new: (0, 0 if old is None or new is not None else old - 1),
-    Meaning.END: lambda need, old, new: (new or old or 1, new or old or 1),
-    Meaning.PADS_BEGIN: _padding,
-    Meaning.PADS_END: _padding,
-    Meaning.TARGET: lambda need, old, new: (new or old or 1, new or (2 if old in {None, 1} else old)),
-}
-"""The range of a number, by the sizes of its dimension in the input that it speaks of and in the output."""
+def _range(need: Constraint, meaning: Meaning, old: int | None, new: int | None) -> tuple[int, int]:
+    """Return the range of a number, by its dimension in the input that it speaks of and in the output."""
+    size, wanted, otherwise = old or 1, new, (need.low, need.high)
+    match meaning:
+        case Meaning.POSITION | Meaning.COORDINATES:
+            return 0, size - 1
+        case Meaning.COUNT:
+            return need.low, size
+        case Meaning.KEPT:
+            otherwise = need.low, size
+        case Meaning.SIZE:
+            wanted = old
+        case Meaning.REPEATS:
+            wanted = new // old if old and new else None
+        case Meaning.LIKE:
+            wanted, otherwise = old if new is None or need.of else new, (1, 1)
+        case Meaning.SCALES:
+            wanted = max(new // old, 1) if old and new else 1
+        case Meaning.BEGIN:
+            return 0, 0 if new is not None else size - 1
+        case Meaning.END:
+            wanted = new or size
+        case Meaning.TARGET:
+            return new or size, new or (2 if old in {None, 1} else size)
+        case Meaning.PADS_BEGIN | Meaning.PADS_END:  # what the output has more is put behind
+            if old is None or new is None:
+                return 0, min(size - 1, 1)
+            wanted = 0 if meaning is Meaning.PADS_BEGIN else new - old
+    return otherwise if wanted is None else (wanted, wanted)
 
 
 def _ranges(need: Constraint, node: NodeInRun, cell: Cell) -> Pairs | None:
@@ -492,47 +493,46 @@ def _ranges(need: Constraint, node: NodeInRun, cell: Cell) -> Pairs | None:
             boxes = [(0, (node.size(of, 0) or 1) - 1), (0, 2), (0, 2), (3, 6), (3, 6)]
             return boxes if array.shape[1:] == (5,) else None
         case Meaning.PARTS:
-            axis = node.axis(need.axis)
+            axis, size = node.axis(need.axis), node.size(of, node.axis(need.axis)) or 0
             declared = [None if axis is None or not part else _at(part, axis) for part in node.declared]
             parts = [part for part in declared if part is not None]
-            size = node.size(of, axis) or 0
             equal = [*[size // count] * (count - 1), size - size // count * (count - 1)]
             return _exactly(parts if len(parts) == count else equal)
         case Meaning.GRID:
-            front = [node.size(of, 0) or 1, 1]
             rest = [node.output_size(number - 1) for number in range(2, count)]
-            return [*_exactly(front), *((size or 2, size or 4) for size in rest)]
+            return [*_exactly([node.size(of, 0) or 1, 1]), *((size or 2, size or 4) for size in rest)]
         case Meaning.RESHAPED:
             return _exactly(_reshaped(need, node, cell))
         case Meaning.PADS:
-            ends = [need._replace(meaning=meaning) for meaning in (Meaning.PADS_BEGIN, Meaning.PADS_END)]
-            pairs = _old_and_new(need, node, count // 2)
-            return [_padding(end, *pair) for end in ends for pair in pairs]
-    found = _BY_DIMENSION[need.meaning]
-    if need.meaning in _ON_AXIS:
-        axis = node.axis(need.axis)
-        return [found(need, node.size(of, axis), node.output_size(axis))]
-    if need.meaning is Meaning.COORDINATES:
-        batch = int(node.step.node.attributes.get("batch_dims", 0))
-        depth = array.shape[-1] if array.ndim else 0
-        known = [1] * depth if shape is None else sizes[batch : batch + depth]
-        return [found(need, size, None) for size in known] if len(known) == depth else None
-    if need.meaning is Meaning.TARGET:
-        own = node.numbers(need.axes) or range(count - len(sizes), count)
-        olds = dict(zip(own, sizes, strict=False))
-        return [found(need, olds.get(place), node.output_size(place)) for place in range(count)]
-    return [found(need, old, new) for old, new in _old_and_new(need, node, count)]
+            pairs = _old_and_new(need, node, array.shape, count // 2)
+            ends = (Meaning.PADS_BEGIN, Meaning.PADS_END)
+            return [_range(need, end, *pair) for end in ends for pair in pairs]
+    pairs = _old_and_new(need, node, array.shape, count)
+    return [_range(need, need.meaning, old, new) for old, new in pairs]
 
 
 def _exactly(numbers: Sequence[int]) -> Pairs:
     return [(number, number) for number in numbers]
 
 
-def _old_and_new(need: Constraint, node: NodeInRun, count: int) -> list[tuple[int | None, int | None]]:
+def _old_and_new(
+    need: Constraint, node: NodeInRun, indices: tuple[int, ...], count: int
+) -> list[tuple[int | None, int | None]]:
     """Return the sizes, before and after, of the dimension that each number speaks of."""
-    shape, given = node.shape(need.of), None
-    axes = need.axes if need.axes is None or need.axes >= 0 else len(node.cells) - 1
-    if "axes" in node.step.node.attributes:
+    shape, attributes = node.shape(need.of), node.step.node.attributes
+    if need.meaning in _ON_AXIS:
+        axis = node.axis(need.axis)
+        return [(node.size(need.of, axis), node.output_size(axis))]
+    if need.meaning is Meaning.COORDINATES:
+        batch, depth = int(attributes.get("batch_dims", 0)), indices[-1] if indices else 0
+        sizes = [1] * depth if shape is None else _sizes(shape[batch : batch + depth])
+        return [(size, None) for size in sizes] if len(sizes) == depth else []
+    if need.meaning is Meaning.TARGET:
+        own = node.numbers(need.axes) or range(count - len(shape or ()), count)
+        olds = dict(zip(own, _sizes(shape), strict=False))
+        return [(olds.get(place), node.output_size(place)) for place in range(count)]
+    given, axes = None, need.axes if need.axes is None or need.axes >= 0 else len(node.cells) - 1
+    if "axes" in attributes:
         given = node.shape_case.written.integers("axes", ())
     elif axes is not None and axes != need.port:
         given = node.numbers(axes)

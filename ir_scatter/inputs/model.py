@@ -21,8 +21,9 @@ from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, agree, is_static, narrow, show
 from ir_scatter.evaluate.model import Program, Sketch, make_sketch
 from ir_scatter.inputs.constraints import IndexConstraint
-from ir_scatter.inputs.search import Run, Search
+from ir_scatter.inputs.search import Run, Search, inputs_of
 from ir_scatter.inputs.sizes import Sizes
+from ir_scatter.ops.lookup import Lookup
 
 PLAIN, EDGE = "plain", "edge"
 VALUES = (PLAIN, EDGE)
@@ -95,7 +96,7 @@ def draw_feeds(
     if values not in VALUES:
         raise UsageError(f"values is {values!r}, expected {', '.join(VALUES)}")
     program = model if isinstance(model, Program) else make_sketch(model)
-    inputs = [input for input in program.inputs if input.default is None]
+    inputs = inputs_of(program)
     shapes = _partial_shapes(inputs, input_shapes or {})
     with collector_paused():
         search, run = _first_legal(program, inputs, shapes, seed, constraints or {})
@@ -132,7 +133,7 @@ def _first_legal(
     failed: NoInputs | None = None
     avoided = set() if all(map(is_static, shapes)) else _sizes_in(model.plan)
     for tried in _with_ranks(model.plan, inputs, shapes):
-        search = Search(model, inputs, Sizes(tried, avoided), np.random.default_rng(seed), constraints, seed)
+        search = Search(model, Sizes(tried, avoided), np.random.default_rng(seed), constraints, seed)
         try:
             run = search.run()
         except NoInputs as error:
@@ -149,8 +150,16 @@ def _first_legal(
 
 
 def _sizes_in(plan: Plan) -> set[int]:
-    """Return the sizes of constants, and those that they say."""
+    """Return the sizes of constants, those that they say, and those that are stored at scatter nodes.
+
+    What rests on a stored size by mistake is right for that size.
+    """
     found: set[int] = set()
+    for step in plan.steps:
+        for port in step.node.inputs if isinstance(step.work, Lookup) else ():
+            value = port.value
+            stored = port.stored_shape or (value.stored_shape if value else None) or ()
+            found.update(dim for dim in stored if isinstance(dim, int))
     for constant in plan.constants.values():
         found.update(constant.shape)
         type = constant.element_type

@@ -15,9 +15,20 @@ from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import NoInputs
-from ir_scatter.core.shapes import UNKNOWN_DIM, Bounds, Dim, agree, narrow, show
+from ir_scatter.core.shapes import (
+    UNKNOWN_DIM,
+    Bounds,
+    Dim,
+    agree,
+    agree_dims,
+    highest,
+    lowest,
+    narrow,
+    narrow_dim,
+    show,
+)
 from ir_scatter.evaluate.model import Sketch, arguments_of
-from ir_scatter.inputs.constraints import IndexConstraint
+from ir_scatter.inputs.constraints import IndexConstraint, ties
 from ir_scatter.inputs.search import Run, Search
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.ops import index_values
@@ -32,6 +43,7 @@ _RANKS = (2, 1, 3, 4, 0, 5, 6, 7, 8)
 _ROLES = (Role.AXIS, Role.INDICES, Role.DATA, Role.UPDATES)
 """Of inputs that are one value the first decides what that is."""
 
+_SHAPED = (Role.DATA, Role.INDICES, Role.UPDATES)
 _USUAL = {Role.DATA: "f32", Role.UPDATES: "f32", Role.INDICES: "i64", Role.AXIS: "i64"}
 """Element types that are taken where none is known."""
 
@@ -118,8 +130,11 @@ def _fitting_runs(
         constants[Role.AXIS] = array
     for shapes in islice(_with_ranks(random, scatter), _MOST_RANKS):
         for chosen in _with_axes(random, scatter, constants, len(shapes[Role.DATA])):
+            axis_array = chosen.get(Role.AXIS)
+            place = scatter.written_axis if axis_array is None else int(axis_array.reshape(-1)[0])
+            fitted = _fitted(scatter, shapes, place)
             # Dimensions of one name are one size, unless that leaves none: names are but a memory.
-            for known in (shapes, {role: tuple(map(_nameless, shape)) for role, shape in shapes.items()}):
+            for known in (fitted, {role: tuple(map(_nameless, shape)) for role, shape in fitted.items()}):
                 with suppress(Misfit):
                     yield _search(random, scatter, known, chosen, constraint, number)
                     number += 1
@@ -130,19 +145,24 @@ def _nameless(dim: Dim) -> Dim:
     return dim._replace(symbol=None) if isinstance(dim, Bounds) else dim
 
 
+def _axes(scatter: ScatterNode, rank: int) -> list[int]:
+    """Return the axes, of data of some rank, that the node may have."""
+    written, excluded = scatter.written_axis, scatter.spec.axis.excluded if scatter.spec.axis else frozenset()
+    axes = range(rank) if written is None else [written % rank] if -rank <= written < rank else []
+    return [axis for axis in axes if axis not in excluded]
+
+
 def _with_axes(
     random: np.random.Generator, scatter: ScatterNode, constants: dict[Role, Array], rank: int
 ) -> Iterator[dict[Role, Array]]:
     """Yield the constants with an axis, one after the other where it is not known."""
-    operand, source = scatter.operand(Role.AXIS), scatter.spec.axis
-    if operand is None or source is None or Role.AXIS in constants:
+    operand = scatter.operand(Role.AXIS)
+    if operand is None or Role.AXIS in constants:
         yield constants
         return
-    shape = (1,) * len(operand.shape or ())
-    for axis in random.permutation(rank).tolist():
-        if axis not in source.excluded:
-            type = dtype(operand.element_type or ELEMENT_TYPES["i64"])
-            yield {**constants, Role.AXIS: np.full(shape, axis, type)}
+    type = dtype(operand.element_type or ELEMENT_TYPES[_USUAL[Role.AXIS]])
+    for axis in random.permutation(_axes(scatter, rank)).tolist():
+        yield {**constants, Role.AXIS: np.full((1,) * len(operand.shape or ()), axis, type)}
 
 
 def _with_ranks(random: np.random.Generator, scatter: ScatterNode) -> Iterator[dict[Role, tuple[Dim, ...]]]:
@@ -150,21 +170,21 @@ def _with_ranks(random: np.random.Generator, scatter: ScatterNode) -> Iterator[d
     known = {Role.DATA: scatter.data_shape, Role.INDICES: scatter.indices_shape}
     known[Role.UPDATES] = scatter.updates.shape if scatter.updates else None
     layout, is_without = scatter.spec.layout, scatter.indices is None
-    choices = [_RANKS if shape is None else (len(shape),) for shape in known.values()]
-    for ranks in product(*choices):
-        full = {
-            role: (UNKNOWN_DIM,) * rank if shape is None else shape
-            for (role, shape), rank in zip(known.items(), ranks, strict=True)
-        }
+    for ranks in product(*(_RANKS if shape is None else (len(shape),) for shape in known.values())):
+        pairs = zip(known.items(), ranks, strict=True)
+        full = {role: (UNKNOWN_DIM,) * rank if shape is None else shape for (role, shape), rank in pairs}
         data, indices, updates = ranks
         if layout is Layout.TUPLES:
             last = scatter.depth if scatter.depth is not None or not indices else full[Role.INDICES][-1]
-            depths = [last] if isinstance(last, int) else random.permutation(range(1, data + 1)).tolist()
+            depths = random.permutation(range(1, data + 1)).tolist()
+            if None not in known.values() or last == 0:  # what is known leaves no other one
+                depths.append(0)
             for depth in depths if indices else ():
                 rest = indices - 1 + data - depth
-                if depth <= data and (rest == updates or (scatter.spec.scalar_updates and not rest)):
+                fits = rest == updates or (scatter.spec.scalar_updates and not rest)
+                if fits and last is not None and agree_dims(last, depth):
                     yield {**full, Role.INDICES: (*full[Role.INDICES][:-1], depth)}
-        elif _has_axis(scatter, data) and (
+        elif _axes(scatter, data) and (
             updates == data + indices - 1
             if layout is Layout.SLICES
             else updates == data and (is_without or indices == (data if layout is Layout.ELEMENTS else 1))
@@ -172,13 +192,28 @@ def _with_ranks(random: np.random.Generator, scatter: ScatterNode) -> Iterator[d
             yield full
 
 
-def _has_axis(scatter: ScatterNode, rank: int) -> bool:
-    """Tell whether data of a rank has the axis of the node."""
-    written, source = scatter.written_axis, scatter.spec.axis
-    excluded = source.excluded if source else frozenset()
-    if written is None:
-        return any(axis not in excluded for axis in range(rank))
-    return -rank <= written < rank and written % rank not in excluded
+def _fitted(
+    scatter: ScatterNode, shapes: Mapping[Role, tuple[Dim, ...]], axis: int | None
+) -> dict[Role, tuple[Dim, ...]]:
+    """Return shapes with what each says of the others.
+
+    The search tells dimensions by their sizes: what it cannot make all different it cannot change apart.
+    """
+    places = {role: [(role, place) for place in range(len(shapes.get(role, ())))] for role in _SHAPED}
+    dims = {(role, place): dim for role, shape in shapes.items() for place, dim in enumerate(shape)}
+    depth = shapes[Role.INDICES][-1] if scatter.spec.layout is Layout.TUPLES else 0
+    assert isinstance(depth, int)
+    data, indices, updates = places.values()
+    equal, shorter = ties(scatter.spec, data, indices, updates, (axis or 0) % max(len(data), 1), depth)
+    for _ in range(2):
+        for one, other in equal:
+            if agree_dims(dims[one], dims[other]):
+                dims[one] = dims[other] = narrow_dim(dims[one], dims[other])
+        for one, other in shorter:
+            most, least = Bounds(0, highest(dims[other])), Bounds(lowest(dims[one]))
+            if agree_dims(dims[one], most):
+                dims[one], dims[other] = narrow_dim(dims[one], most), narrow_dim(dims[other], least)
+    return {role: tuple([dims[place] for place in own]) for role, own in places.items()}
 
 
 def _search(
@@ -215,10 +250,8 @@ def _search(
         [input.shape or () for input in inputs.values()],
         {size for array in fixed.values() for size in array.shape},
     )
-    search = Search(
-        Sketch("", plan, {}), plan.inputs, sizes, random,
-        {scatter.node.scope: constraint}, number, fixed,
-    )  # fmt: skip
+    constraints = {scatter.node.scope: constraint}
+    search = Search(Sketch("", plan, {}), sizes, random, constraints, number, fixed)
     next(sizes.attempts(is_blind=False))
     if sum(map(prod, sizes.shapes())) > MOST_ELEMENTS:
         raise TooLarge(

@@ -40,11 +40,12 @@ def random_array(
     *,
     low: int = -LARGEST,
     high: int = LARGEST,
+    is_whole: bool = False,
 ) -> Array:
     """Return random elements.
 
-    Floating-point numbers are multiples of 1/8, or what their type makes of one; f8e8m0, which has
-    nothing but powers of two, gives those. Whole numbers stay within their type.
+    Floating-point numbers are multiples of 1/8 unless they are to be whole, or what their type makes of one;
+    f8e8m0, which has nothing but powers of two, gives those. Whole numbers stay within their type.
     """
     wanted = dtype_of(element_type)
     if element_type.kind == "string":
@@ -54,6 +55,8 @@ def random_array(
     if element_type.kind in {"signed", "unsigned"}:
         low, high = clip_to_type(element_type, low, high)
         return random.integers(low, high + 1, shape).astype(wanted)
+    if is_whole:
+        return random.integers(low, high + 1, shape).astype(np.float32).astype(wanted)
     if element_type.name == "f8e8m0":
         return np.exp2(random.integers(-3, 4, shape)).astype(np.float32).astype(wanted)
     found = _eighths(random, shape, low, high)

@@ -4,9 +4,9 @@ As no two dimensions have the same size by chance, the sizes that a node finds f
 dimensions of which inputs have to change.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, zip_longest
+from itertools import count, cycle, zip_longest
 from math import gcd, prod
 
 from ir_scatter.core.shapes import Bounds, Dim
@@ -20,10 +20,10 @@ MOST_ELEMENTS = 1 << 22
 _MOST_REACHED = 1 << 12
 """No dimension is made larger for the sake of a position."""
 
-_EQUAL = (2, 3, 1, 4, 8)
+_EQUAL = [(2,), (3,), (1,), (4,), (8,)]
 """Sizes that are tried for all dynamic dimensions at once."""
 
-_LARGER = (16, 32, 64)
+_LARGER = [(16,), (32,), (64,)]
 """And those that are tried if shapes are not known everywhere."""
 
 _BY_POSITION = (2, 3, 4, 5, 6, 7, 8)
@@ -32,18 +32,17 @@ _BY_POSITION = (2, 3, 4, 5, 6, 7, 8)
 
 @dataclass(slots=True, eq=False)
 class _Variable:
-    """A dimension that can be chosen, or several of one symbol; settled if a constant wants it as it is."""
+    """A dimension that can be chosen, or several of one symbol."""
 
     low: int
     high: int | None
     size: int = 0
-    is_settled: bool = False
 
     def choose(self, size: int, *, is_near: bool = False) -> bool:
         """Take a size if it is within the bounds, or else, if that will do, the nearest that is."""
         if is_near:
             size = max(size if self.high is None else min(size, self.high), self.low)
-        if self.is_settled or size < self.low or (self.high is not None and size > self.high):
+        if size < self.low or (self.high is not None and size > self.high):
             return False
         self.size = size
         return True
@@ -92,14 +91,12 @@ class Sizes:
             for variable in self._variables:
                 variable.choose(1, is_near=True)
         yield
-        ways: list[Callable[[int], int]] = [lambda place: _BY_POSITION[place % 7]] if is_blind else []
-        ways += [lambda _, size=size: size for size in (*_EQUAL, *(_LARGER if is_blind else ()))]  # type: ignore[misc]
+        ways = [_BY_POSITION, *_EQUAL, *_LARGER] if is_blind else _EQUAL
         for way in ways if self._variables else ():
             for shape in self._dims:
-                for place, dim in enumerate(shape):
+                for dim, size in zip(shape, cycle(way)):
                     if isinstance(dim, _Variable):
-                        dim.is_settled = False
-                        dim.choose(way(place), is_near=True)
+                        dim.choose(size, is_near=True)
             yield
 
     def _choose_different(self, taken: Collection[int]) -> None:
@@ -129,6 +126,8 @@ class Sizes:
 
     def make_room(self, use: Use) -> bool:
         """Make data larger where there are more indices than positions, or else indices fewer."""
+        if not len(use.highs):  # without coordinates all tuples name the same
+            return any(self._change(size, 1) for size in use.shape if size > 1)
         if not use.room:
             return any(self._change(size, 0) for size in use.shape)
         if not use.is_crowded:  # if they are as they are, those from the end may meet others no more
@@ -147,24 +146,17 @@ class Sizes:
         return sum(variable.choose(wanted) for variable in found) > 0
 
     def _make_all_equal(self, pairs: Pairs) -> bool:
-        """Change variables of one of two sizes so that both are the same; tell whether some did.
-
-        A size that no variable has is that of a constant: what becomes equal to it stays so.
-        """
+        """Change variables of one of two sizes so that both are the same; tell whether some did."""
         renamed: dict[int, int] = {}
         for pair in pairs:
             left, right = (renamed.get(size, size) for size in pair)
             sizes = {variable.size for variable in self._variables}
             if left not in sizes:
                 left, right = right, left
-            found = [variable for variable in self._variables if variable.size == left != right]
             if right in sizes and self._change(right, left):
                 left, right = right, left
-            elif not sum(variable.choose(right) for variable in found):
+            elif not self._change(left, right):
                 continue
-            elif right not in sizes:
-                for variable in found:
-                    variable.is_settled = variable.size == right
             renamed = {size: right if now == left else now for size, now in renamed.items()} | {left: right}
         return bool(renamed)
 

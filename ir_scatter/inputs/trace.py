@@ -19,10 +19,9 @@ from ir_scatter.core.dataflow import BodyInput, Choice, GraphInput, Key, Repeat,
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import EvaluationFailed, UnreadableModel
 from ir_scatter.core.shapes import Shape
-from ir_scatter.evaluate.model import compute_node
+from ir_scatter.evaluate.model import compute_node, scatter_node_of
 from ir_scatter.inputs.constraints import IndexConstraint, NodeInRun, Use, uses_of
 from ir_scatter.inputs.provenance import Cell, Terms, combine, direct_of, known, origins_of, unknown
-from ir_scatter.ops.constraints import Meaning
 from ir_scatter.ops.general import GeneralOp, constraints_of, output_shapes
 from ir_scatter.ops.general_shapes import ShapesDiffer
 from ir_scatter.ops.lookup import Lookup
@@ -39,9 +38,6 @@ _MOST_INSIDE = 20_000
 
 _WEIGHTS = 1 << 16
 """Constants with more elements are no positions; where nothing is computed to the end they stay unread."""
-
-_NAMING = frozenset({Meaning.TARGET, Meaning.RESHAPED})
-"""What an input says that names the shape of the output."""
 
 
 class _Unclear(EvaluationFailed):
@@ -182,7 +178,7 @@ class Tracer(Forward[Cell]):
             return self._traced(node, compute_node(step, node.arrays))
         except EvaluationFailed as error:
             self.stuck.append(Stuck(node, error))
-            return self._of_shapes(node, _named_shapes(node))
+            return self._of_shapes(node)
 
     def _is_hidden(self, node: NodeInRun) -> bool:
         """Tell whether an operator that NumPy computes cannot be, or need not be: nothing is known anyway."""
@@ -205,7 +201,7 @@ class Tracer(Forward[Cell]):
             message = f"{step.node.type} {step.node.scope}: {error}"
             self.stuck.append(Stuck(node, EvaluationFailed(message, step.node.location)))
             shapes = []
-        found = self._of_shapes(node, _named_shapes(node) if shapes is None else shapes)
+        found = self._of_shapes(node, shapes or ())
         self.is_blind = self.is_blind or any(cell.array is None for cell in found)
         return found
 
@@ -241,7 +237,7 @@ class Tracer(Forward[Cell]):
         self, node: NodeInRun, outputs: Sequence[Array], *, is_opaque: bool
     ) -> Sequence[Array | None]:
         work, cells = node.step.work, node.cells
-        moved = _scattered(node.step, work) if isinstance(work, Lookup) else ()
+        moved = _scattered(node.step) if isinstance(work, Lookup) else ()
         if isinstance(work, GeneralOp):
             moved = work.moved_inputs(len(cells))
             if work.copies:
@@ -346,24 +342,11 @@ def _merged(cells: Sequence[Cell | None]) -> Cell | None:
     return unknown(shape, type, origins_of(cells), direct_of(cells))
 
 
-def _named_shapes(node: NodeInRun) -> list[tuple[int, ...] | None]:
-    """Return the shape of the output that an input names, if one does."""
-    for need in node.needs:
-        numbers = node.numbers(need.port) if need.meaning in _NAMING else None
-        if numbers is not None and min(numbers, default=1) > 0:
-            return [tuple(numbers)]
-    return []
-
-
-def _scattered(step: Step, lookup: Lookup) -> tuple[int, ...]:
+def _scattered(step: Step) -> tuple[int | None, ...]:
     """Return the inputs whose elements a scatter node puts into its output: none with a reduction."""
-    spec = lookup.spec
-    assert spec is not None
-    word = spec.attribute("reduction")
-    written = None if word is None else str(step.node.attributes.get("reduction", word.default)).lower()
-    if written is not None and spec.reductions.get(written) is not Reduction.NONE:
-        return ()
-    return tuple(n for n in map(spec.port_index, (Role.DATA, Role.UPDATES)) if n is not None)
+    scatter = scatter_node_of(step)
+    ports = scatter.spec.port_index(Role.DATA), scatter.spec.port_index(Role.UPDATES)
+    return ports if scatter.reduction is Reduction.NONE else ()
 
 
 def _makes_whole(step: Step) -> bool:

@@ -25,15 +25,32 @@ from ir_scatter.ops.general_shapes import (
     broadcast,
     concatenated,
     convolution,
+    cut,
     elementwise,
+    flattened,
+    gathered,
+    gathered_elements,
+    gathered_nd,
     general_product,
     matrix_product,
+    normalized,
+    number_range,
     one_hot,
+    padded,
     pool,
     pool_everything,
     reduction,
+    reshaped,
+    said,
     same,
+    split,
+    squeezed,
+    strided_slice,
+    tiled,
     top,
+    transposed,
+    unsqueezed,
+    variadic_split,
 )
 
 _T = TypeVar("_T")
@@ -111,6 +128,9 @@ class GeneralOp(NamedTuple):
         is_pointwise: whether an element of the output depends on nothing but the one in the same place of
             the first input.
         arithmetic: what it makes of whole numbers, None where nothing is said.
+        makes: the element type of its outputs where that need not be the one of input 0; "other" if
+            attributes or other inputs decide.
+        rank: that of its output, where it is always the same.
         reads_shapes_only: whether it needs the shapes of its inputs and no element. A view with stride 0
             of one element, broadcast to the shape, is then input enough.
         spelling: how rewrites write it, None if none does.
@@ -125,6 +145,8 @@ class GeneralOp(NamedTuple):
     is_pointwise: bool = False
     arithmetic: Arithmetic | None = None
     reads_shapes_only: bool = False
+    makes: str = ""
+    rank: int | None = None
     spelling: Each[Spelling] | None = None
 
     def type_in(self, domain: str) -> str:
@@ -208,7 +230,7 @@ def output_shapes(domain: str, type: str, case: ShapeCase) -> list[tuple[int, ..
     if op is None or op.shape is None:
         return None
     try:
-        return op.shape(case)
+        return op.shape(case._replace(is_onnx=domain != OPENVINO))
     except (LookupError, TypeError, ValueError, ZeroDivisionError):
         return None
 
@@ -232,6 +254,9 @@ def _each(types: str, **facts: Any) -> Iterator[GeneralOp]:
     return (GeneralOp(type, **facts) for type in types.split())
 
 
+WITH_BODIES = frozenset({"If", "Loop", "TensorIterator", "Scan"})
+"""The types of nodes that hold graphs, in either dialect."""
+
 _FIRST = (0,)
 _WHOLE, _FLOAT = Numbers.WHOLE, Numbers.FLOAT
 _AT_0, _AT_1, _AT_2, _LAST = fixed(0), fixed(1), fixed(2), Axis(default=-1)
@@ -247,6 +272,7 @@ _COUNT_4 = (Meaning.COUNT(4, axis=Axis("layout"), low=1),)
 """The attribute `layout` is 0 if time is dimension 0, and 1 if it is dimension 1."""
 _FOURIER = (Meaning.DIMENSION(1, high=-1), number(2, 4, 8))
 _FRAMES = (Meaning.SIZE(2, of=1, axis=_AT_0), number(3, 1, 2))
+_ENDS = (number(1, -8, -1, _FLOAT), number(2, 1, 8, _FLOAT))
 _SCALES = tuple(number(port, 1, 2, _FLOAT) for port in (1, 4, 6))
 
 _AUTO = "auto_broadcast/"
@@ -254,9 +280,16 @@ _KEEPS = "keep_dims/axes keepdims noop_with_empty_axes"
 _NUMPY = Spelling("opset1", {"auto_broadcast": "numpy"})
 _BINARY = Each(_NUMPY, Spelling())
 _EXTREME = Each(_NUMPY, Spelling(whole=12, narrow=12))
-_REDUCING = Spelling("opset1", told={"keep_dims": "keeps"}, inputs=("axes",))
 _TO_I64 = {"output_type": "i64"}
+_MADE = Each(Spelling("opset3", _TO_I64), Spelling())
 _AXIS = {"axis": "axis"}
+
+
+def _reducing(since: int) -> Each[Spelling]:
+    """Spell a reduction whose axes are an attribute in ONNX before an opset."""
+    openvino = Spelling("opset1", told={"keep_dims": "keeps"}, inputs=("axes",))
+    return Each(openvino, Spelling(told={"keepdims": "keeps"}, inputs=("axes",), since=since))
+
 
 _pointwise = partial(GeneralOp, shape=same, is_pointwise=True)
 _both = partial(GeneralOp, shape=elementwise)
@@ -269,31 +302,31 @@ ROWS = (
     _pointwise("Identity", "layout.identity", moves=_FIRST),
     _pointwise(
         "Convert/Cast", "arithmetic.convert", "destination_type/to saturate round_mode",
-        moves=_FIRST,
+        moves=_FIRST, makes="other",
         spelling=Each(Spelling("opset1", told={"destination_type": "type"}), Spelling(told={"to": "type"})),
     ),
     _pointwise(
         "ConvertLike/CastLike", "arithmetic.convert_like", "/saturate round_mode",
-        moves=_FIRST,
+        moves=_FIRST, makes="other",
     ),
     _moving(
-        "Reshape", "layout.reshape", "special_zero/allowzero shape",
+        "Reshape", "layout.reshape", "special_zero/allowzero shape", shape=reshaped,
         constraints=(Meaning.RESHAPED(1),),
         spelling=Each(
             Spelling("opset1", {"special_zero": "false"}), Spelling(attributes={"allowzero": 1}, since=14),
         ),
     ),
-    _moving("/Flatten", "layout.flatten", "axis"),
+    _moving("/Flatten", "layout.flatten", "axis", shape=flattened),
     _moving(
-        "Squeeze", "layout.squeeze", "allow_axis_skip pytorch_dynamic_rank/axes",
+        "Squeeze", "layout.squeeze", "allow_axis_skip pytorch_dynamic_rank/axes", shape=squeezed,
         constraints=(Meaning.ONES(1),),
     ),
     _moving(
-        "Unsqueeze", "layout.unsqueeze", "/axes", constraints=(Meaning.NEW_DIMENSION(1),),
+        "Unsqueeze", "layout.unsqueeze", "/axes", shape=unsqueezed, constraints=(Meaning.NEW_DIMENSION(1),),
         spelling=Each(Spelling("opset1", inputs=("axes",)), Spelling(inputs=("axes",), since=13)),
     ),
     _moving(
-        "Transpose", "layout.transpose", "/perm", constraints=Each(_DIMENSION, ()),
+        "Transpose", "layout.transpose", "/perm", shape=transposed, constraints=Each(_DIMENSION, ()),
         spelling=Each(Spelling("opset1"), Spelling(told={"perm": "order"})),
     ),
     _moving(
@@ -301,21 +334,21 @@ ROWS = (
         constraints=Each((Meaning.TARGET(1, axes=2), Meaning.ASCENDING(2)), (Meaning.TARGET(1),)),
         spelling=Each(Spelling("opset3", {"mode": "numpy"}), Spelling()),
     ),
-    _moving("Tile", "layout.tile", constraints=(Meaning.REPEATS(1, low=1, high=2),)),
+    _moving("Tile", "layout.tile", shape=tiled, constraints=(Meaning.REPEATS(1, low=1, high=2),)),
     GeneralOp(
         "Concat", "layout.concat", "axis", moves=None, shape=concatenated,
         spelling=Each(Spelling("opset1", told=_AXIS), Spelling(told=_AXIS)),
     ),
     _moving(
         "Split", "layout.split", "num_splits/axis split num_outputs",
-        constraints=Each(_DIMENSION, _PARTS),
+        shape=split, constraints=Each(_DIMENSION, _PARTS),
     ),
     _moving(
-        "VariadicSplit/", "layout.variadic_split",
+        "VariadicSplit/", "layout.variadic_split", shape=variadic_split,
         constraints=(*_DIMENSION, Meaning.PARTS(2, axis=Axis(None, port=1))),
     ),
     _moving(
-        "Gather", "select.gather", "batch_dims/axis",
+        "Gather", "select.gather", "batch_dims/axis", shape=gathered,
         constraints=Each(
             (Meaning.POSITION(1, axis=Axis(None, port=2), wraps_since=8), Meaning.DIMENSION(2)),
             (Meaning.POSITION(1, wraps_since=11),),
@@ -323,19 +356,19 @@ ROWS = (
         spelling=Each(Spelling("opset8", {"batch_dims": "0"}, inputs=("axis",)), Spelling(told=_AXIS)),
     ),
     _moving(
-        "GatherND", "select.gather_nd", "batch_dims",
+        "GatherND", "select.gather_nd", "batch_dims", shape=gathered_nd,
         constraints=Each((Meaning.COORDINATES(1, wraps_since=8),), (Meaning.COORDINATES(1, wraps_since=11),)),
         spelling=Each(Spelling("opset8", {"batch_dims": "0"}), Spelling()),
     ),
     _moving(
-        "GatherElements", "select.gather_elements", "axis",
+        "GatherElements", "select.gather_elements", "axis", shape=gathered_elements,
         constraints=Each((position(1),), (Meaning.POSITION(1, wraps_since=11),)),
         spelling=Each(Spelling("opset6", told=_AXIS), Spelling(told=_AXIS)),
     ),
     GeneralOp("GatherTree/", constraints=(position(1, _AT_2), Meaning.COUNT(2, axis=_AT_0, low=1))),
     GeneralOp("/ArrayFeatureExtractor", constraints=(position(1, fixed(-1)),)),
     _moving(
-        "Slice", "layout.cut", "/starts ends axes",
+        "Slice", "layout.cut", "/starts ends axes", shape=cut,
         constraints=Each(
             (Meaning.BEGIN(1, axes=4), Meaning.END(2, axes=4), number(3, 1, 1), Meaning.DIMENSION(4)),
             (Meaning.BEGIN(1, axes=3), Meaning.END(2, axes=3), Meaning.DIMENSION(3), number(4, 1, 1)),
@@ -344,7 +377,7 @@ ROWS = (
     ),
     _moving(
         "StridedSlice/", "layout.strided_slice",
-        "begin_mask end_mask new_axis_mask shrink_axis_mask ellipsis_mask",
+        "begin_mask end_mask new_axis_mask shrink_axis_mask ellipsis_mask", shape=strided_slice,
         constraints=(Meaning.BEGIN(1), Meaning.END(2), number(3, 1, 1)),
     ),
     GeneralOp(
@@ -370,7 +403,7 @@ ROWS = (
     GeneralOp("Roll/", shape=same, constraints=(number(1, -2, 2, _WHOLE), Meaning.DIMENSION(2))),
     GeneralOp("/Trilu", shape=same, constraints=(number(1, -2, 2, _WHOLE),)),
     GeneralOp(
-        "Pad",
+        "Pad", shape=padded,
         constraints=Each(
             (Meaning.PADS_BEGIN(1), Meaning.PADS_END(2)), (Meaning.PADS(1, axes=3), Meaning.DIMENSION(3)),
         ),
@@ -379,21 +412,18 @@ ROWS = (
     *_each("BatchToSpace/ SpaceToBatch/", constraints=(number(1, 1, 1), number(2, 0, 0), number(3, 0, 0))),
     # making
     GeneralOp(
-        "ShapeOf/Shape", "arithmetic.shape_of", "output_type/start end",
-        reads_shapes_only=True, spelling=Each(Spelling("opset3", _TO_I64), Spelling()),
+        "ShapeOf/Shape", "arithmetic.shape_of", "output_type/start end", rank=1,
+        reads_shapes_only=True, spelling=_MADE,
     ),
     GeneralOp("/Size", "arithmetic.size", reads_shapes_only=True),
     GeneralOp(
-        "Range", "arithmetic.number_range", "output_type/stash_type",
+        "Range", "arithmetic.number_range", "output_type/stash_type", shape=number_range, rank=1,
         constraints=(number(0, 0, 0), Meaning.LENGTH(1, axis=_AT_0, low=3, high=6), number(2, 1, 1)),
         spelling=Each(Spelling("opset4", _TO_I64), Spelling()),
     ),
+    GeneralOp("NonZero", "arithmetic.non_zero", "output_type/", constraints=_CHOICES, spelling=_MADE, rank=2),
     GeneralOp(
-        "NonZero", "arithmetic.non_zero", "output_type/", constraints=_CHOICES,
-        spelling=Each(Spelling("opset3", _TO_I64), Spelling()),
-    ),
-    GeneralOp(
-        "/ConstantOfShape", "arithmetic.constant_of_shape", "value",
+        "/ConstantOfShape", "arithmetic.constant_of_shape", "value", shape=said,
         constraints=(Meaning.LENGTHS(0, low=1, high=3),),
     ),
     GeneralOp(
@@ -412,8 +442,8 @@ ROWS = (
         ),
     ),
     GeneralOp("Multinomial/", constraints=(number(0, 1, 4, _FLOAT), number(1, 1, 4))),
-    GeneralOp("/Bernoulli", shape=same, constraints=(number(0, 0, 1, _FLOAT),)),
-    *_each("/RandomNormalLike /RandomUniformLike", shape=same),
+    GeneralOp("/Bernoulli", shape=same, constraints=(number(0, 0, 1, _FLOAT),), makes="other"),
+    *_each("/RandomNormalLike /RandomUniformLike", shape=same, makes="other"),
     *_each(
         "/BlackmanWindow /HammingWindow /HannWindow",
         constraints=(Meaning.LENGTH(0, axis=_AT_0, low=4, high=8),),
@@ -433,22 +463,22 @@ ROWS = (
     _pointwise("Ceiling/Ceil", "arithmetic.unary(ceiling)"),
     _pointwise("Sqrt", "arithmetic.unary(square_root)"),
     _pointwise("ReLU/Relu", "arithmetic.unary(relu)", arithmetic=Arithmetic.CHOICE),
-    _pointwise("LogicalNot/Not", "arithmetic.logical_not"),
+    _pointwise("LogicalNot/Not", "arithmetic.logical_not", makes="boolean"),
     *_each(
         "Acos Acosh Asin Asinh Atan Atanh BitwiseNot /Celu Cos Cosh Elu Erf Exp Gelu HardSigmoid HSigmoid/ "
-        "HSwish/HardSwish IsFinite/ IsInf IsNaN /LeakyRelu Log Mish /Reciprocal Round Selu /Shrink Sigmoid "
+        "HSwish/HardSwish /LeakyRelu Log Mish /Reciprocal Round Selu /Shrink Sigmoid "
         "Sign Sin Sinh SoftPlus/Softplus SoftSign/Softsign Swish Tan Tanh /ThresholdedRelu",
         shape=same, is_pointwise=True,
     ),
-    _pointwise("Clamp/Clip", constraints=Each((), (number(1, -8, -1, _FLOAT), number(2, 1, 8, _FLOAT)))),
+    *_each("IsFinite/ IsInf IsNaN", shape=same, is_pointwise=True, makes="boolean"),
+    _pointwise("Clamp/Clip", constraints=Each((), _ENDS)),
     GeneralOp(
-        "FakeQuantize/", shape=same,
-        constraints=(
-            number(1, -8, -1, _FLOAT), number(2, 1, 8, _FLOAT), number(3, -8, -1, _FLOAT),
-            number(4, 1, 8, _FLOAT),
-        ),
+        "FakeQuantize/", shape=same, constraints=(*_ENDS, number(3, -8, -1, _FLOAT), number(4, 1, 8, _FLOAT)),
     ),
-    *_each("/QuantizeLinear /DequantizeLinear", shape=same, constraints=(number(1, 1, 2, _FLOAT),)),
+    *_each(
+        "/QuantizeLinear /DequantizeLinear", shape=same, makes="other",
+        constraints=(number(1, 1, 2, _FLOAT),),
+    ),
     GeneralOp("/Dropout", shape=same, constraints=(number(1, 0, 0, _FLOAT),)),
     *_each("FakeConvert/ PReLU/PRelu", shape=same),
     # element by element, of several inputs
@@ -490,35 +520,28 @@ ROWS = (
     _both("/BitShift", constraints=(number(1, 0, 7, _WHOLE),)),
     *_each("BitwiseLeftShift/ BitwiseRightShift/", shape=elementwise, constraints=(number(1, 0, 3, _WHOLE),)),
     # along axes
-    _reduce(
-        "ReduceSum", "reduce.reduction(np.add)",
-        spelling=Each(_REDUCING, Spelling(told={"keepdims": "keeps"}, inputs=("axes",), since=13)),
-    ),
-    _reduce(
-        "ReduceProd", "reduce.reduction(np.multiply)",
-        spelling=Each(_REDUCING, Spelling(told={"keepdims": "keeps"}, inputs=("axes",), since=18)),
-    ),
-    _reduce("ReduceMax", "reduce.reduction(np.maximum)"),
-    _reduce("ReduceMin", "reduce.reduction(np.minimum)"),
+    _reduce("ReduceSum", "arithmetic.reduction(np.add)", spelling=_reducing(13)),
+    _reduce("ReduceProd", "arithmetic.reduction(np.multiply)", spelling=_reducing(18)),
+    _reduce("ReduceMax", "arithmetic.reduction(np.maximum)"),
+    _reduce("ReduceMin", "arithmetic.reduction(np.minimum)"),
     *_each(
         "ReduceL1 ReduceL2 ReduceMean ReduceLogicalAnd/ ReduceLogicalOr/ /ReduceLogSum /ReduceLogSumExp "
         "/ReduceSumSquare",
         shape=reduction, constraints=_REDUCED,
     ),
-    GeneralOp(
-        "CumSum", "reduce.cumulative_sum", "exclusive reverse", shape=same,
-        constraints=_DIMENSION,
-    ),
+    GeneralOp("CumSum", "arithmetic.cumulative_sum", "exclusive reverse", shape=same, constraints=_DIMENSION),
     GeneralOp("/CumProd", shape=same, constraints=_DIMENSION),
-    *_each("/ArgMax /ArgMin", shape=arg),
+    *_each("/ArgMax /ArgMin", shape=arg, makes="other"),
     GeneralOp("TopK", shape=top, constraints=(Meaning.KEPT(1, axis=_LAST, low=1),)),
     GeneralOp(
-        "OneHot", shape=one_hot,
+        "OneHot", shape=one_hot, makes="other",
         constraints=(Meaning.BELOW(0, of=1), Meaning.LENGTH(1, axis=_LAST, low=3, high=6)),
     ),
     GeneralOp("Bucketize/", constraints=(Meaning.ASCENDING(1),)),
     GeneralOp("SearchSorted/", constraints=(Meaning.ASCENDING(0),)),
-    GeneralOp("BatchNormInference/BatchNormalization", shape=same, constraints=(number(4, 1, 8, _FLOAT),)),
+    GeneralOp(
+        "BatchNormInference/BatchNormalization", shape=normalized, constraints=(number(4, 1, 8, _FLOAT),)
+    ),
     *_each(
         "MVN/MeanVarianceNormalization NormalizeL2/LpNormalization", shape=same,
         constraints=Each(_DIMENSION, ()),
@@ -537,13 +560,15 @@ ROWS = (
     ),
     GeneralOp("ISTFT/", constraints=(*_FRAMES, number(4, 8, 16))),
     # networks: matrices, windows, pictures, sequences, bags
-    *_each("MatMul /MatMulInteger", shape=matrix_product),
-    GeneralOp("/QLinearMatMul", shape=partial(matrix_product, second=3), constraints=_SCALES),
+    GeneralOp("MatMul", shape=matrix_product),
+    GeneralOp("/MatMulInteger", shape=matrix_product, makes="other"),
+    GeneralOp("/QLinearMatMul", shape=partial(matrix_product, second=3), constraints=_SCALES, makes="other"),
     GeneralOp("/Gemm", shape=general_product),
     GeneralOp("ScaledDotProductAttention/", shape=attention),
     GeneralOp("/Attention", constraints=(Meaning.COUNT(6, of=1, axis=fixed(-2), low=1),)),
     GeneralOp("/RotaryEmbedding", shape=same, constraints=(position(3, _AT_0, of=1),)),
-    *_each("Convolution/Conv /ConvInteger", shape=convolution),
+    GeneralOp("Convolution/Conv", shape=convolution),
+    GeneralOp("/ConvInteger", shape=convolution, makes="other"),
     GeneralOp("GroupConvolution/", shape=partial(convolution, is_grouped=True)),
     GeneralOp("/QLinearConv", constraints=_SCALES),
     *_each("ConvolutionBackpropData/ GroupConvolutionBackpropData/", constraints=(Meaning.LIKE(2, first=2),)),
@@ -602,3 +627,6 @@ ROWS = (
 
 _OPENVINO = {type.lower(): row for row in ROWS if (type := row.type_in(OPENVINO))}
 _ONNX = {type: row for row in ROWS if (type := row.type_in(""))}
+
+KEEPING = frozenset(type for type, row in _OPENVINO.items() if row.keeps_shape and not row.makes)
+"""Types of an IR, in lower case, whose one output has the type and the shape of their first input."""

@@ -5,12 +5,34 @@ none, the kernel says it, or the shapes that the file stores remain.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
+from ir_scatter.core.shapes import UNKNOWN_DIM, Dim
 from ir_scatter.ops.attributes import Attributes
 
 _Size: TypeAlias = tuple[int, ...]
 _Sizes: TypeAlias = list[_Size | None]
+
+
+class UnknownSize(int):
+    """A size that is not known: what is computed with it is not known either, and no comparison holds.
+
+    Rules take it like any other size, and give none where all that they are given is known.
+    """
+
+    dim: Dim = UNKNOWN_DIM
+
+    def _unknown(self, *_: object) -> "UnknownSize":
+        return UnknownSize()
+
+    def _never(self, _: object) -> bool:
+        return False
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _unknown
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = _unknown
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _never
+    __hash__ = int.__hash__
 
 
 class ShapesDiffer(Exception):
@@ -30,10 +52,23 @@ class ShapeCase(NamedTuple):
     shapes: Sequence[_Size | None]
     numbers: Callable[[int], list[int] | None]
     attributes: Mapping[str, Any]
+    output_count: int = 0
+    is_onnx: bool = True
 
     def shape(self, port: int) -> _Size:
         """Return a shape that must be known, or raise LookupError."""
         found = self.shapes[port]
+        if found is None:
+            raise LookupError(port)
+        return found
+
+    def integers(self, port: int, name: str = "", default: Sequence[int] | None = None) -> list[int]:
+        """Return the numbers of an attribute or an input, or raise LookupError."""
+        if name in self.attributes:
+            return self.written.integers(name)
+        if default is not None and (port >= len(self.shapes) or self.shapes[port] is None):
+            return [*default]
+        found = self.numbers(port)
         if found is None:
             raise LookupError(port)
         return found
@@ -55,6 +90,11 @@ def same(case: ShapeCase) -> _Sizes:
     return [case.shape(0)]
 
 
+def normalized(case: ShapeCase) -> _Sizes:
+    """Data has more dimensions than what it is normalised with; in BatchNormInference-1 it is input 2."""
+    return [max(map(case.shape, range(3)), key=len)]
+
+
 def _require_equal(*pairs: tuple[int, int]) -> None:
     if any(left != right for left, right in pairs):
         raise ShapesDiffer(pairs)
@@ -66,26 +106,37 @@ def _broadcast(*shapes: _Size) -> _Size:
     pairs = []
     for shape in shapes:
         for number, size in enumerate(shape, rank - len(shape)):
-            if found[number] == 1:
+            other = found[number]
+            if isinstance(other, UnknownSize) and size != 1:
+                found[number] = size
+            elif isinstance(other, UnknownSize) and isinstance(size, UnknownSize):
+                found[number] = UnknownSize()
+            elif other == 1:
                 found[number] = size
             elif size != 1:
-                pairs.append((found[number], size))
+                pairs.append((other, size))
     _require_equal(*pairs)
     return tuple(found)
 
 
 def elementwise(case: ShapeCase) -> _Sizes:
-    """All inputs are repeated to one shape, the last dimension with the last."""
+    """All inputs are repeated to one shape, the last dimension with the last unless there is an axis."""
+    if "axis" in case.attributes:
+        return [case.shape(0)]
     return [_broadcast(*map(case.shape, range(len(case.shapes))))]
 
 
 def concatenated(case: ShapeCase) -> _Sizes:
     """The sizes of one dimension are added, the others are equal."""
     shapes = [case.shape(number) for number in range(len(case.shapes))]
-    axis, first = case.written.integer("axis") % len(shapes[0]), shapes[0]
-    places = [pair for shape in shapes for pair in enumerate(zip(first, shape, strict=True))]
-    _require_equal(*(pair for place, pair in places if place != axis))
-    return [(*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])]
+    axis, found = case.written.integer("axis") % len(shapes[0]), list[int]()
+    pairs = []
+    for place, sizes in enumerate(zip(*shapes, strict=True)):
+        known = [size for size in sizes if not isinstance(size, UnknownSize)] or sizes
+        found.append(sum(sizes) if place == axis else known[0])
+        pairs += [(known[0], size) for size in known if place != axis]
+    _require_equal(*pairs)
+    return [tuple(found)]
 
 
 def broadcast(case: ShapeCase) -> _Sizes:
@@ -141,7 +192,7 @@ def windows(case: ShapeCase, spatial: _Size, kernel: Sequence[int]) -> _Size:
     )
     written = case.written
     strides, dilations = written.integers("strides", ones), written.integers("dilations", ones)
-    pads = written.integers("pads", [])
+    pads = zeros * 2 if auto_pad == "valid" else written.integers("pads", [])
     before = pads[: len(spatial)] or written.integers("pads_begin", zeros)
     behind = pads[len(spatial) :] or written.integers("pads_end", zeros)
     rounds_up = written.boolean("ceil_mode", False) or rounding.startswith("ceil")
@@ -155,7 +206,7 @@ def windows(case: ShapeCase, spatial: _Size, kernel: Sequence[int]) -> _Size:
         if room < 0:
             raise ShapesDiffer(least=[(size, size - room)])
         steps = -(-room // strides[number]) if rounds_up else room // strides[number]
-        if rounding != "ceil" and steps * strides[number] >= size + before[number]:
+        if rounds_up and rounding != "ceil" and steps * strides[number] >= size + before[number]:
             steps -= 1
         found.append(steps + 1)
     return tuple(found)
@@ -186,17 +237,15 @@ def pool_everything(case: ShapeCase) -> _Sizes:
 
 
 def reduction(case: ShapeCase) -> _Sizes:
-    """The axes, attribute or input 1, become 1, or go."""
+    """The axes, attribute or input 1, become 1, or go; no axes are all of them in ONNX."""
     data = case.shape(0)
-    axes: Sequence[int] | None = case.written.integers("axes", [])
-    if len(case.shapes) > 1 and case.shapes[1] is not None:
-        axes = case.numbers(1)
-    if axes is None:
+    if len(case.shapes) > 1 and case.shapes[1] is not None and case.numbers(1) is None:
         return [None]
-    if not axes and case.written.boolean("noop_with_empty_axes", False):
-        return [data]
-    gone = {axis % len(data) for axis in axes} or set(range(len(data)))
-    keeps = case.written.boolean("keep_dims" if "keep_dims" in case.attributes else "keepdims", True)
+    axes = case.integers(1, "axes", ())
+    keeps = case.written.boolean("keepdims" if case.is_onnx else "keep_dims", case.is_onnx)
+    gone = {axis % len(data) for axis in axes}
+    if case.is_onnx and not axes and not case.written.boolean("noop_with_empty_axes", False):
+        gone = {*range(len(data))}
     sizes = [1 if number in gone else size for number, size in enumerate(data)]
     return [tuple(size for number, size in enumerate(sizes) if keeps or number not in gone)]
 
@@ -227,3 +276,215 @@ def one_hot(case: ShapeCase) -> _Sizes:
         return [None]
     axis = case.written.integer("axis", -1) % (len(indices) + 1)
     return [(*indices[:axis], depth[0], *indices[axis:])]
+
+
+def reshaped(case: ShapeCase) -> _Sizes:
+    """Input 1 says the shape: 0 may copy a dimension, -1 takes what is left."""
+    data, pattern = case.shape(0), case.integers(1, "shape")
+    copies = not case.written.boolean("allowzero", False)
+    if not case.is_onnx:
+        copies = case.written.boolean("special_zero")
+    copied = {place for place, size in enumerate(pattern) if size == 0 and copies}
+    found = [data[place] if place in copied else size for place, size in enumerate(pattern)]
+    left = prod(size for place, size in enumerate(data) if place not in copied)
+    taken = prod(size for place, size in enumerate(pattern) if place not in copied and size != -1)
+    if pattern.count(-1) > 1 or min(pattern, default=0) < -1:
+        return [None]
+    if left % taken != 0 if -1 in pattern else left != taken:
+        raise ShapesDiffer
+    return [tuple([left // taken if pattern[place] == -1 else size for place, size in enumerate(found)])]
+
+
+def flattened(case: ShapeCase) -> _Sizes:
+    """Dimensions before the axis are one, and those from it on."""
+    data, axis = case.shape(0), case.written.integer("axis", 1)
+    return [(prod(data[:axis]), prod(data[axis:]))] if -len(data) <= axis <= len(data) else [None]
+
+
+def squeezed(case: ShapeCase) -> _Sizes:
+    """Dimensions of 1 go: all, or those of input 1; an IR may name others, which stay."""
+    data, axes = case.shape(0), case.integers(1, "axes", ())
+    named = {_place(axis, len(data)) for axis in axes} or {*range(len(data))}
+    unclear = [data[place] for place in named if isinstance(data[place], UnknownSize)]
+    if unclear and not (axes and case.is_onnx):
+        return [None]
+    if axes and case.is_onnx and any(data[place] != 1 for place in named):
+        raise ShapesDiffer([(data[place], 1) for place in named])
+    gone = {place for place in named if data[place] == 1 or data[place] in unclear}
+    return [tuple([size for place, size in enumerate(data) if place not in gone])]
+
+
+def unsqueezed(case: ShapeCase) -> _Sizes:
+    """Dimensions of 1 come in, at positions of the output."""
+    data, axes = case.shape(0), case.integers(1, "axes")
+    rank = len(data) + len(axes)
+    new, sizes = {_place(axis, rank) for axis in axes}, iter(data)
+    return [
+        tuple([1 if place in new else next(sizes) for place in range(rank)])
+        if len(new) == len(axes)
+        else None
+    ]
+
+
+def transposed(case: ShapeCase) -> _Sizes:
+    """The dimensions stand in another order, without one in the reverse order."""
+    data = case.shape(0)
+    order = case.integers(1, "perm", () if case.is_onnx else None) or [*range(len(data))][::-1]
+    return [tuple([data[place] for place in order]) if sorted(order) == [*range(len(data))] else None]
+
+
+def tiled(case: ShapeCase) -> _Sizes:
+    """Each dimension is multiplied; in an IR the shorter of shape and repeats is filled up with 1."""
+    data, repeats = case.shape(0), case.integers(1)
+    if min(repeats, default=0) < 0 or (case.is_onnx and (len(repeats) != len(data) or len(case.shapes) > 2)):
+        return [None]
+    ones = [1] * abs(len(data) - len(repeats))
+    wide, times = ([*ones, *data], repeats) if len(data) < len(repeats) else (data, [*ones, *repeats])
+    return [tuple([size * number for size, number in zip(wide, times, strict=True)])]
+
+
+def split(case: ShapeCase) -> _Sizes:
+    """One dimension is cut into equal parts, or in ONNX into those that are said."""
+    data, written = case.shape(0), case.written
+    axis = _place(written.integer("axis", 0) if case.is_onnx else case.integers(1)[0], len(data))
+    size, count = (
+        data[axis],
+        written.integer("num_outputs" if case.is_onnx else "num_splits", case.output_count),
+    )
+    if case.is_onnx and ("split" in case.attributes or (len(case.shapes) > 1 and case.shapes[1] is not None)):
+        lengths = case.integers(1, "split")
+    elif case.is_onnx and "num_outputs" in case.attributes:
+        part = -(-size // count)
+        lengths = [part] * (count - 1) + [size - part * (count - 1)]
+    else:
+        lengths = [size // count] * count
+    return _parts(data, axis, lengths)
+
+
+def variadic_split(case: ShapeCase) -> _Sizes:
+    """One dimension is cut into parts of given lengths, of which one may be -1: what is left."""
+    data, (axis, *_), lengths = case.shape(0), case.integers(1), case.integers(2)
+    place = _place(axis, len(data))
+    if lengths.count(-1) == 1:
+        lengths[lengths.index(-1)] = data[place] - sum(lengths) - 1
+    return _parts(data, place, lengths)
+
+
+def _parts(data: _Size, axis: int, lengths: Sequence[int]) -> _Sizes:
+    if any(length < 0 for length in lengths) or sum(lengths) != data[axis]:
+        raise ShapesDiffer
+    return [(*data[:axis], length, *data[axis + 1 :]) for length in lengths]
+
+
+def gathered(case: ShapeCase) -> _Sizes:
+    """The dimensions of indices, behind those of batches, take the place of one of data."""
+    data, indices = case.shape(0), case.shape(1)
+    axis = _place(case.written.integer("axis", 0) if case.is_onnx else case.integers(2)[0], len(data))
+    batches = case.written.integer("batch_dims", 0)
+    batches += len(indices) if batches < 0 else 0
+    return [(*data[:axis], *indices[batches:], *data[axis + 1 :]) if 0 <= batches <= axis else None]
+
+
+def gathered_nd(case: ShapeCase) -> _Sizes:
+    """A tuple along the last dimension of indices names a slice of a batch of data."""
+    data, indices, batches = case.shape(0), case.shape(1), case.written.integer("batch_dims", 0)
+    depth = indices[-1]
+    if isinstance(depth, UnknownSize) or not 1 <= depth <= len(data) - batches or batches < 0:
+        return [None]
+    if batches > 1 and not case.is_onnx:  # GatherND-5 joins them
+        return [None]
+    return [(*indices[:-1], *data[batches + depth :])]
+
+
+def gathered_elements(case: ShapeCase) -> _Sizes:
+    """The output has the shape of indices."""
+    return [case.shape(1)]
+
+
+def padded(case: ShapeCase) -> _Sizes:
+    """Dimensions grow, or shrink, at both ends."""
+    data = [*case.shape(0)]
+    pads = case.integers(1, "pads" if case.is_onnx else "")
+    axes = case.integers(3, "", range(len(data))) if case.is_onnx else [*range(len(data))]
+    pads += [] if case.is_onnx else case.integers(2)
+    for before, behind, axis in zip(pads[: len(axes)], pads[len(axes) :], axes, strict=True):
+        data[_place(axis, len(data))] += before + behind
+    return [tuple(data) if not any(size < 0 for size in data) else None]
+
+
+def number_range(case: ShapeCase) -> _Sizes:
+    """As many numbers as there are from input 0 up to input 1, by steps of input 2."""
+    (first,), (stop,), (step,) = (case.integers(port) for port in range(3))
+    return [(len(range(first, stop, step)),)]
+
+
+def said(case: ShapeCase) -> _Sizes:
+    """Input 0 says the shape."""
+    found = case.integers(0)
+    return [tuple(found) if min(found, default=0) >= 0 else None]
+
+
+def cut(case: ShapeCase) -> _Sizes:
+    """Ranges are cut out of some dimensions."""
+    data = [*case.shape(0)]
+    axes_input, steps_input = (3, 4) if case.is_onnx else (4, 3)
+    starts, ends = case.integers(1, "starts"), case.integers(2, "ends")
+    axes = case.integers(axes_input, "axes", range(len(starts)))
+    steps = case.integers(steps_input, "", [1] * len(starts))
+    for start, stop, step, axis in zip(starts, ends, steps, axes, strict=True):
+        place = _place(axis, len(data))
+        if not case.is_onnx and step < 0 and start < 0 and -start > data[place]:
+            return [None]
+        data[place] = _length(start, stop, step, data[place])
+    return [tuple(data)]
+
+
+def strided_slice(case: ShapeCase) -> _Sizes:
+    """Ranges are cut out of dimensions, and five masks say what else happens to them."""
+    data, begins, ends = case.shape(0), case.integers(1), case.integers(2)
+    strides = case.integers(3, "", [1] * len(begins))
+    words = ("begin", "end", "new_axis", "shrink_axis", "ellipsis")
+    bits = [case.written.integers(f"{word}_mask", ()) for word in words]
+    masks = [
+        {word for word, bit in zip(words, bits, strict=True) if bit[at : at + 1] == [1]}
+        for at in range(len(begins))
+    ]
+    others = len(data) - sum(not mask & {"new_axis", "ellipsis"} for mask in masks)
+    found, left = list[int](), [*data]
+    for begin, end, stride, mask in zip(begins, ends, strides, masks, strict=True):
+        if len(mask & {"new_axis", "shrink_axis", "ellipsis"}) > 1 or mask >= {"begin", "shrink_axis"}:
+            return [None]
+        if "ellipsis" in mask:
+            found, left = [*found, *left[:others]], left[others:]
+        elif "new_axis" in mask:
+            found.append(1)
+        elif "shrink_axis" in mask:
+            left.pop(0)
+        elif begin == end and not mask:
+            return [None]
+        else:
+            size = left.pop(0)
+            first = begin if "begin" not in mask else 0 if stride > 0 else size
+            last = end if "end" not in mask else size if stride > 0 else -size - 1
+            found.append(_length(first, last, stride, size))
+    return [(*found, *left)]
+
+
+def clamped(start: int, stop: int, step: int, size: int) -> range:
+    """Clamp a range into a dimension, as ONNX's Slice and the IR's StridedSlice describe it."""
+    if step == 0:
+        raise ValueError("step is 0, expected any other number")
+    lowest, highest = (0, size) if step > 0 else (-1, size - 1)
+    first = min(max(start + size * (start < 0), 0), highest)
+    last = min(max(stop + size * (stop < 0), lowest), highest)
+    return range(first, last, step) if (last - first) * step > 0 else range(0)
+
+
+def _length(start: int, stop: int, step: int, size: int) -> int:
+    return UnknownSize() if isinstance(size, UnknownSize) else len(clamped(start, stop, step, size))
+
+
+def _place(axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        raise LookupError(axis)
+    return axis % rank

@@ -65,6 +65,15 @@ def expected_updates(layout: Layout, data: Shape, indices: Shape, axes: Iterable
     return [concatenate(indices[:-1], data[depth:])]
 
 
+def whole_numbers(indices: "Array") -> "Array":
+    """Return indices in a type that NumPy itself computes with: ml_dtypes' i4 and the like become i64."""
+    if indices.dtype.isbuiltin == 1:
+        return indices
+    import numpy
+
+    return indices.astype(numpy.uint64 if indices.dtype.kind == "u" else numpy.int64)
+
+
 def from_front(indices: "Array", sizes: int | Sequence[int]) -> "Array":
     """Return indices as i64, negative ones counted from the front; those that are out of range stay so."""
     import numpy

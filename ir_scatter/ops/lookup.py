@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ir_scatter.core.model import OPENVINO, OpKey
+from ir_scatter.core.model import OPENVINO, Node, OpKey
 from ir_scatter.ops import scatter_onnx as onnx_ops
 from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import OpSpec
@@ -75,3 +75,10 @@ def find(domain: str, type: str, opset: str | int | None) -> Lookup | None:
 def by_text(text: str) -> OpSpec | None:
     """Find a row by `Type-version`, in any case: "scatterndupdate-15"."""
     return next((spec for key, spec in SPECS.items() if str(key).lower() == text.lower()), None)
+
+
+def opset_number(node: Node) -> int | None:
+    if isinstance(node.opset, str):
+        digits = node.opset.removeprefix("opset")
+        return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 5 else None
+    return node.opset

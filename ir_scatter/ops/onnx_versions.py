@@ -12,8 +12,13 @@ WIDENED = {
     for opset, types in {
         8: "Max MaxPool Mean Min Sum",
         9: "Cast Constant Flatten Gemm Greater Less MatMul PRelu",
-        10: "AveragePool",
-        11: "AveragePool Constant Conv DepthToSpace Equal Gemm If Loop LpPool MaxPool MaxUnpool",
+        10: "AveragePool MaxPool",
+        11: (
+            "ArgMax ArgMin AveragePool Compress Concat Constant Conv DepthToSpace Equal Flatten Gather Gemm "
+            "Hardmax If LogSoftmax Loop LpPool MaxPool MaxUnpool ReduceL1 ReduceL2 ReduceLogSum "
+            "ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Scan Slice "
+            "Split Squeeze TopK Unsqueeze"
+        ),
         12: "Clip GatherND Max MaxPool Min Pow ReduceMax ReduceMin",
         13: (
             "Abs Add ArgMax ArgMin Ceil Concat Constant DepthToSpace Div Dropout Equal Erf Exp Expand "
@@ -89,7 +94,6 @@ NO_WAY_BACK = {
     ("Cast", 13): "the older version does not say what becomes of numbers out of range",
     ("Mod", 13): "the older version leaves special cases of division open",
     ("NonMaxSuppression", 11): "the older version does not say whether a box at the threshold stays",
-    ("Resize", 11): "coordinate_transformation_mode cannot be said before",
     ("Upsample", 10): "Resize does not exist before",
 }
 """Versions that say what the one before leaves open: no node can go back, and why."""

@@ -117,12 +117,10 @@ class OpSpec:
         output: the documented name of the output; it has the shape and type of data.
         updates_formula: the documented shape of updates, printed.
         opsets: the IR's words or ONNX's numbers where this row is valid.
-        axis: None where the operator has no axis.
         reductions: words of this dialect and what they mean.
         reduction_excludes: element types that a reduction is not defined for.
         scalar_updates: whether one element of any rank may stand for 0-D updates.
         tolerated: codes that are warnings here: the text forbids it, runtimes take it as meant.
-        deprecated_by: the operator that replaces it.
         is_removed: whether a deprecated operator may no longer be used in this version.
         drops_attributes: whether the format's reader drops attributes it does not know in silence.
         errata: where the document contradicts itself, and what is meant.

@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.request import Done
-from ir_scatter.compare.result import Compared, Comparison, Verdict
+from ir_scatter.compare.result import Compared, Comparison
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.report.characters import as_document, dumps, fields_of
 from ir_scatter.runners.base import NodeFacts
@@ -46,7 +47,7 @@ def document(found: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dict[s
         ],
         comparisons=[_comparison(one) for one in found.comparisons],
         guard=[fields_of(one, "runner node operator case kind is_illegal message") for one in found.guarded],
-        odd=[fields_of(one, "level node tensor case runners message") for one in found.odd],
+        odd=[fields_of(one, "level node tensor case runners message") for one in found.outliers],
         not_tapped=[fields_of(one, "runner node reason") for one in found.not_tapped],
         facts={runner: [_facts(one, found.types) for one in facts] for runner, facts in found.facts.items()},
         skipped=[{"runner": runner, "reason": reason} for runner, reason in skipped],

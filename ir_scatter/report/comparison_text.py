@@ -4,14 +4,14 @@ import math
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from ir_scatter.compare.judge import shown
+from ir_scatter.compare.measure import Excuse, Verdict
 from ir_scatter.compare.request import Done
-from ir_scatter.compare.result import Compared, Comparison, Excuse, Guarded, Level, NotTapped, Verdict
+from ir_scatter.compare.result import Compared, Comparison, Guarded, Level, NotTapped
+from ir_scatter.compare.run import shown
 from ir_scatter.core.shapes import counted
-from ir_scatter.report.characters import visible
+from ir_scatter.report.characters import Cell, Table, table_text, visible
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.matrices import kernel_table, name_of, operator_matrix, verdict_matrix
-from ir_scatter.report.tables import Cell, Table, table_text
 from ir_scatter.runners.base import Status
 
 _MOST_ROWS = 40
@@ -34,7 +34,7 @@ def render(done: Done, *, each: bool = False, color: bool = False, width: int | 
 def text(found: Compared, *, color: bool = False, width: int | None = None) -> str:
     parts = [visible(f"{found.other} against {found.model}" if found.other else found.model)]
     parts += [table_text(table, color=color, width=width) for table in _tables(found)]
-    for lines in (_differences(found), _indices(found.guarded), _odd(found)):
+    for lines in (_differences(found), _indices(found.guarded), _outliers(found)):
         parts.append("\n".join(_wrapped(visible(line), width) for line in lines))
     parts.append(table_text(kernel_table(found, _MOST_ROWS), color=color, width=width))
     parts.append("\n".join(_wrapped(visible(line), width) for line in _notes(found)))
@@ -144,12 +144,12 @@ def _indices(guarded: Sequence[Guarded]) -> Iterator[str]:
         yield f"and {counted(len(groups) - _MOST_ROWS, 'more node')} with such indices"
 
 
-def _odd(found: Compared) -> Iterator[str]:
-    for odd in found.odd[:_MOST_ROWS]:
-        where = odd.node if odd.node is not None else odd.tensor
-        yield f"who is wrong: {where}: {odd.message}"
-    if len(found.odd) > _MOST_ROWS:
-        yield f"and {len(found.odd) - _MOST_ROWS} more"
+def _outliers(found: Compared) -> Iterator[str]:
+    for one in found.outliers[:_MOST_ROWS]:
+        where = one.node if one.node is not None else one.tensor
+        yield f"who is wrong: {where}: {one.message}"
+    if len(found.outliers) > _MOST_ROWS:
+        yield f"and {len(found.outliers) - _MOST_ROWS} more"
 
 
 def _notes(found: Compared) -> Iterator[str]:
@@ -165,8 +165,8 @@ def _notes(found: Compared) -> Iterator[str]:
         more = "; `ir-scatter devices` says more" if len(remarks) > 1 else ""
         yield f"{runner}: {remarks[0].removesuffix('.')}{more}"
     cases = counted(len(found.feeds), "case")
-    asked = found.settings.precision
-    yield f"seed {found.settings.seed}, {cases}, precision {asked}; {POLICY}"
+    precision = found.settings.precision
+    yield f"seed {found.settings.seed}, {cases}, precision {precision}; {POLICY}"
 
 
 def last_line(found: Compared) -> str:

@@ -31,7 +31,8 @@ def _converted_row(one: Converted) -> _Row:
     state = "safe" if one.is_safe else f"assumed: {', '.join(one.assumptions)}"
     if one.source == one.target and one.rewrites:
         state += f", {', '.join(one.rewrites)}"
-    return one.location.line or 0, (_where(one.location, one.name), change, state), ""
+    location = one.location
+    return location.line or 0, (_where(location, one.name), change, state), ""
 
 
 def _refused_row(one: Refused) -> _Row:

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from ir_scatter.report.characters import visible
-from ir_scatter.report.tables import Cell, Table, table_text
+from ir_scatter.report.characters import Cell, Table, table_text, visible
 from ir_scatter.runners.base import Availability
 
 

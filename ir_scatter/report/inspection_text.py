@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from ir_scatter.core.shapes import counted
 from ir_scatter.inspect import Inspection, NodeSummary, totals
-from ir_scatter.report.characters import visible
-from ir_scatter.report.tables import Table, table_text
+from ir_scatter.report.characters import Table, table_text, visible
 
 _COLUMNS = ("where", "operator", "inputs", "axis", "reduction", "indices")
 

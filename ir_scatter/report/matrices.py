@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Verdict
+from ir_scatter.compare.measure import Verdict
+from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level
 from ir_scatter.core.shapes import counted
+from ir_scatter.report.characters import Cell, Table
 from ir_scatter.report.comparison_json import conversion
-from ir_scatter.report.tables import Cell, Table
 from ir_scatter.runners.base import OTHER_FORMAT, Status
 
 _COLORS = {

@@ -7,7 +7,7 @@ import numpy as np
 from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.element_types import from_dtype
 from ir_scatter.core.shapes import show
-from ir_scatter.report.tables import Table, table_text
+from ir_scatter.report.characters import Table, table_text
 
 
 def render(outputs: Mapping[str, Array], *, color: bool = False, width: int | None = None) -> str:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ir_scatter.analysis.conditions import Condition, Proof, Verdict, judge
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.analysis.signature import EVERYTHING, REMEMBERED, SIGNATURE, Fact
+from ir_scatter.analysis.signature import REMEMBERED, SIGNATURE, Fact
 from ir_scatter.core.model import Value
+from ir_scatter.core.shapes import agree_dims
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.refusals import Refusal
@@ -58,11 +59,6 @@ class View:
             self.relied_on.add(condition)
             return True
         return verdict is Verdict.PROVEN
-
-    def take_for_granted(self, condition: Condition) -> None:
-        """Rely on a condition that nobody has to promise, and say so unless it is proven."""
-        if self.proof(condition).verdict is not Verdict.PROVEN:
-            self.relied_on.add(condition)
 
     def index_numbers(self) -> "Array | None":
         """Return the numbers of constant indices; what is made of them is right for no others."""
@@ -117,7 +113,8 @@ class View:
         if self.scatter.depth is not None or None in shapes:
             return self.scatter.depth
         data, indices, updates = (len(shape or ()) for shape in shapes)
-        if indices == 1 and updates and self.scatter.spec.scalar_updates:
+        is_one = bool(updates) and all(agree_dims(dim, 1) for dim in self.updates.shape or ())
+        if indices == 1 and is_one and self.scatter.spec.scalar_updates:
             return None  # one tuple of any length may name one element
         depth = indices - 1 + data - updates
         return depth if 0 <= depth <= data else None
@@ -131,8 +128,6 @@ class Rewrite:
     """An edge between two rows of the table of operators.
 
     Attributes:
-        name: "slices-to-elements".
-        source: the row that it rewrites.
         target: the row of the scatter node that comes instead.
         build: makes the new nodes and returns the value that replaces the output, or says why not.
         carries: attributes of the source that it takes care of; any other one at a value that is not
@@ -140,7 +135,7 @@ class Rewrite:
         requires: the conditions under which both forms are equal, for one node.
         is_done: whether a node needs no rewriting, where source and target are the same row.
         reads: all that build, requires and is_done look at. Within `BY_SIGNATURE`, what it makes of one node
-            serves all nodes of whom the same holds; one that declares nothing handles each for itself.
+            serves all nodes of whom the same holds; with more, each is handled for itself.
         conditions: what the table of routes prints.
     """
 
@@ -151,7 +146,7 @@ class Rewrite:
     carries: frozenset[str] = frozenset()
     requires: Callable[[View, OpSpec], tuple[Condition, ...]] = lambda _view, _target: ()
     is_done: Callable[[View, OpSpec], bool] = lambda _view, _target: False
-    reads: frozenset[Fact] = EVERYTHING
+    reads: frozenset[Fact] = BY_SIGNATURE
     conditions: str = ""
 
 

@@ -146,7 +146,7 @@ class Builder:
         flat = self.reshape(value, [-1], f"{label}_flat", (0,))
         others = [axis for axis in range(len(numbers)) if axis != zeros[0]]
         column = self.unsqueeze(flat, others, f"{label}_column")
-        return self.broadcast(column, target, label, found)
+        return self.make("Broadcast", [column, target], found, label)
 
     def unsqueeze(self, value: Value, axes: Sequence[int], label: str) -> Value:
         """Insert dimensions of 1; `axes` count from 0 in the result."""
@@ -163,8 +163,12 @@ class Builder:
     def broadcast(self, value: Value, target: Value, label: str, shape: Shape = None) -> Value:
         """Repeat a value along dimensions of 1 until it has a shape."""
         found = _reshaped(None, array_of(target), target.shape, shape)
-        if static(found) is not None and found == value.shape:
+        whole = static(found)
+        if whole is not None and whole == value.shape:
             return value
+        if whole is not None and 0 in whole and value.element_type is not None:
+            # OpenVINO, which computes what it can when it loads a model, divides by the number of elements.
+            return self.constant(np.empty(whole), label, value.element_type)
         return self.make("Broadcast", [value, target], found, label)
 
     def concat(self, values: Sequence[Value], axis: int, label: str, shape: Shape) -> Value:

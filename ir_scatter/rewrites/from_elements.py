@@ -13,12 +13,12 @@ computed before it is written, where no two updates meet in one element.
 """
 
 from ir_scatter.analysis.conditions import Condition
-from ir_scatter.core.model import ONNX, Value
-from ir_scatter.core.shapes import UNKNOWN_DIM, agree_dims, show_dim
+from ir_scatter.core.model import Value
+from ir_scatter.core.shapes import UNKNOWN_DIM
 from ir_scatter.ops import scatter_onnx as onnx_ops
 from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import OpSpec, Reduction
-from ir_scatter.rewrites.base import BY_SIGNATURE, View, between
+from ir_scatter.rewrites.base import View, between
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.pieces import (
     LAST,
@@ -29,7 +29,6 @@ from ir_scatter.rewrites.pieces import (
     fitting_indices,
     from_front,
     must_be_non_negative,
-    shape_with,
     size_on_axis,
 )
 from ir_scatter.rewrites.reductions import (
@@ -47,36 +46,18 @@ from ir_scatter.rewrites.refusals import Reason, Refusal
 
 
 def _to_slices(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
-    gap = _uncovered(view)
-    if gap is not None:
-        return gap
-    view.take_for_granted(Condition.FULL)
-    updates = _joined(view, build, are_slices=True)
-    if isinstance(updates, Refusal):
-        return updates
-    indices = _one_list(view, build)
-    if must_be_non_negative(view, target):
-        indices = from_front(build, indices, size_on_axis(view, build))
-    return build.scatter(target, view.data, indices, updates, axis=view.given_axis)
-
-
-def _uncovered(view: View) -> Refusal | None:
-    """Refuse indices that are known not to reach every position of another axis, or to have none."""
-    data, indices, axis = view.data.shape, view.indices.shape, view.scatter.axis
-    if data is None or indices is None or len(data) != len(indices):
-        return None
-    dims = [*enumerate(zip(data, indices, strict=True))]
-    shorter = [place for place, (size, dim) in dims if place != axis and not agree_dims(size, dim)]
-    if len(shorter) > (axis is None):  # one of them may be the axis
-        place = shorter[0]
-        reached = f"{show_dim(indices[place])} of {show_dim(data[place])}"
-        message = f"indices reach {reached} positions on axis {place}, expected all of them"
-        return Refusal(Reason.CONDITION_VIOLATED, message)
-    for place, (_, dim) in dims:
+    indices, axis = view.indices.shape or (), view.scatter.axis
+    for place, dim in enumerate(indices):
         if dim == 0 and place != axis and axis is not None:
             message = f"indices have no position on axis {place}, so that no list of them can be told"
             return Refusal(Reason.NO_FORM, message)
-    return None
+    updates = _joined(view, build, are_slices=True)
+    if isinstance(updates, Refusal):
+        return updates
+    found = _one_list(view, build)
+    if must_be_non_negative(view, target):
+        found = from_front(build, found, size_on_axis(view, build))
+    return build.scatter(target, view.data, found, updates, axis=view.given_axis)
 
 
 def _one_list(view: View, build: Builder) -> Value:
@@ -146,26 +127,17 @@ def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
 def _joined(view: View, build: Builder, *, are_slices: bool) -> Value | Refusal:
     """Return updates joined with the old values in their places; updates as they are without those.
 
-    No two updates meet. Where indices may reach a part of data only, and so do not name slices, an IR takes
-    old values by all of their coordinates: OpenVINO's optimizer drops a slice before `GatherElements` and
-    then refuses its shapes.
+    No two updates meet. Where indices may reach a part of data only, and so do not name slices, old values
+    are taken by all of their coordinates: OpenVINO drops a slice before `GatherElements` and then refuses
+    its shapes.
     """
     if view.reduction is Reduction.NONE or not view.keeps_initial:
         return view.updates
     axis, places = view.scatter.axis, _places(view, build)
     shorter = [] if are_slices or axis is None else _shorter(view, axis)
-    if axis is not None and (build.domain == ONNX or not shorter):
-        reached = view.data
-        if shorter:  # the part of data that indices reach
-            data, indices = reached.shape, view.indices.shape
-            begin = build.constant([0] * len(shorter), "begin")
-            dims = build.shape_of(view.indices, "indices_shape")
-            other_axes = build.constant(shorter, "other_axes")
-            end = build.gather(dims, other_axes, 0, "reached_end", (len(shorter),))
-            known = shape_with(indices, axis, UNKNOWN_DIM if data is None else data[axis])
-            reached = build.slice(reached, begin, end, shorter, "data_reached", known)
+    if axis is not None and not shorter:
         wide = fitting_indices(build, places)
-        old = build.make("GatherElements", [reached, wide], wide.shape, "old_values", axis=axis)
+        old = build.make("GatherElements", [view.data, wide], wide.shape, "old_values", axis=axis)
         return joined(view, build, old, view.updates)
     tuples, new = coordinates(view, build, places)
     shape = None if tuples.shape is None else tuples.shape[:-1]
@@ -198,8 +170,7 @@ REWRITES = (
         [(openvino_ops.SCATTER_ELEMENTS_UPDATE, openvino_ops.SCATTER_UPDATE)],
         _to_slices,
         carries=CARRIED,
-        requires=lambda view, target: (Condition.EQUAL, *needs_unique(view, target)),
-        reads=BY_SIGNATURE,
+        requires=lambda view, target: (Condition.EQUAL, Condition.FULL, *needs_unique(view, target)),
         conditions="equal indices along the other axes, as long as data there; a reduction: unique indices",
     ),
     *between(
@@ -211,7 +182,6 @@ REWRITES = (
         _to_tuples,
         carries=CARRIED | {"axis"},
         requires=lambda view, target: () if _is_counted(view, target) else needs_unique(view, target),
-        reads=BY_SIGNATURE,
         conditions="any axis and shape; mean becomes a sum and a count; "
         "another reduction that the target lacks: unique indices",
     ),
@@ -225,7 +195,6 @@ REWRITES = (
         _to_version,
         carries=CARRIED | {"axis"},
         requires=lambda view, target: () if says_all(view, target) else (Condition.UNIQUE,),
-        reads=BY_SIGNATURE,
         conditions="a reduction that the target lacks: unique indices",
     ),
 )

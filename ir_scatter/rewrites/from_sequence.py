@@ -7,7 +7,7 @@ circular mode that wraps around at the length of the cache.
 from ir_scatter.core.model import Value
 from ir_scatter.ops import scatter_onnx as onnx_ops
 from ir_scatter.ops.spec import OpSpec
-from ir_scatter.rewrites.base import BY_SIGNATURE, View, between
+from ir_scatter.rewrites.base import View, between
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.pieces import along, axis_mask, axis_of, is_first, positions, size_on_axis
 
@@ -43,6 +43,5 @@ REWRITES = between(
     [(onnx_ops.TENSOR_SCATTER, onnx_ops.SCATTER_ELEMENTS)],
     _to_elements,
     carries=frozenset({"axis", "mode"}),
-    reads=BY_SIGNATURE,
     conditions="linear and circular, with and without write_indices",
 )

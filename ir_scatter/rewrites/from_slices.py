@@ -16,7 +16,7 @@ from ir_scatter.core.model import Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, element_count
 from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import OpSpec
-from ir_scatter.rewrites.base import BY_SIGNATURE, View, between
+from ir_scatter.rewrites.base import View, between
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.pieces import (
     along,
@@ -120,21 +120,18 @@ REWRITES = (
         [(openvino_ops.SCATTER_UPDATE, openvino_ops.SCATTER_UPDATE)],
         _flattened,
         is_done=_is_flat,
-        reads=BY_SIGNATURE,
         conditions="indices that are not 1-D become 1-D",
     ),
     *between(
         "slices-to-elements",
         [(openvino_ops.SCATTER_UPDATE, openvino_ops.SCATTER_ELEMENTS_UPDATE)],
         _to_elements,
-        reads=BY_SIGNATURE,
         conditions="any axis, indices of any rank, any shape",
     ),
     *between(
         "slices-to-tuples",
         [(openvino_ops.SCATTER_UPDATE, openvino_ops.SCATTER_ND_UPDATE)],
         _to_tuples,
-        reads=BY_SIGNATURE,
         conditions="any axis, indices of any rank, any shape",
     ),
 )

@@ -22,7 +22,7 @@ from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, static
 from ir_scatter.ops import scatter_onnx as onnx_ops
 from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import OpSpec, Reduction
-from ir_scatter.rewrites.base import BY_SIGNATURE, View, between
+from ir_scatter.rewrites.base import View, between
 from ir_scatter.rewrites.builder import BOOLEAN, I64, Builder, array_of
 from ir_scatter.rewrites.pieces import (
     LAST,
@@ -34,8 +34,11 @@ from ir_scatter.rewrites.pieces import (
     is_first,
     must_be_non_negative,
 )
-from ir_scatter.rewrites.reductions import CARRIED, has, joined, needs_unique
+from ir_scatter.rewrites.reductions import CARRIED, has, joined, needs_unique, saturates, wrapped
 from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
+
+_WIDE = 32
+"""Bits of the types in which runtimes keep what is left of numbers below 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,16 +123,21 @@ def _difference(
         return TYPE_UNKNOWN
     if type.kind not in {"float", "signed", "boolean", "unsigned"}:
         return Refusal(Reason.NO_SUCH_REDUCTION, f"reduction sub of {type.name} is no sum")
-    is_wrapped = type.kind in {"boolean", "unsigned"}
+    is_wrapped = type.kind == "boolean" or saturates(build, type)
+    is_wrapped = is_wrapped or (type.kind == "unsigned" and type.bits < _WIDE)
     if is_wrapped:
         data, updates = build.convert(data, I64, "data_i64"), build.convert(updates, I64, "updates_i64")
-    negated = build.make("Negative", [updates], updates.shape, "updates_negated")
+    if type.kind == "unsigned" and not is_wrapped:  # there is no negative; CPU computes i64 as i32, saturated
+        negated = build.binary("Subtract", build.constant(0, "zero", type), updates, "updates_negated")
+    else:
+        negated = build.make("Negative", [updates], updates.shape, "updates_negated")
     found = build.scatter(target, data, indices, negated, Reduction.SUM)
     if not is_wrapped:
         return found
-    count = build.constant(2 if type.kind == "boolean" else 1 << type.bits, "count_of_values")
-    wrapped = build.binary("FloorMod", found, count, "difference_wrapped")
-    return build.convert(wrapped, type, f"difference_{type.name}")
+    if type.kind != "boolean":
+        return wrapped(build, found, type, "difference")
+    parity = build.binary("FloorMod", found, build.constant(2, "count_of_values"), "difference_wrapped")
+    return build.convert(parity, type, f"difference_{type.name}")
 
 
 def _reduced_updates(view: View, build: Builder, target: OpSpec, parts: _Linear) -> Value | Refusal:
@@ -149,6 +157,20 @@ def _joined(view: View, build: Builder) -> Value | Refusal:
     if view.depth == 0:  # they name all of data
         dims = build.shape_of(view.updates, "updates_shape")
         return joined(view, build, build.broadcast(view.data, dims, "old_values", shape), view.updates)
+    if view.depth is None:  # runtimes take no GatherND whose result could be of any rank
+        numbers = _numbers(view, build)
+        old = build.gather(_front_joined(view, build), numbers, 0, "old_slices", (UNKNOWN_DIM,) * 2)
+        dims = build.shape_of(view.updates, "updates_shape")
+        return joined(view, build, build.reshape(old, dims, "old_values", shape), view.updates)
+    if not isinstance((indices.shape or (None,))[-1], int):
+        dims, depth = build.shape_of(indices, "indices_shape"), build.constant([view.depth], "depth")
+        begin, end = build.constant([0], "begin"), build.constant([-1], "last")
+        rank = UNKNOWN_DIM if indices.shape is None else len(indices.shape) - 1
+        leading = build.slice(dims, begin, end, [0], "leading_dims", (rank,))
+        known = None if indices.shape is None else (*indices.shape[:-1], view.depth)
+        full = None if indices.shape is None else (len(indices.shape),)
+        dims = build.concat([leading, depth], 0, "tuples_shape", full)
+        indices = build.reshape(indices, dims, "tuples", known)
     if counts_from_end(view, build):
         indices = from_front(build, indices, _dims(view, build), "places")
     old = build.make("GatherND", [view.data, indices], shape, "old_values")
@@ -173,11 +195,13 @@ def _linear(view: View, build: Builder, target: OpSpec) -> _Linear:
     else:
         flat, data = _numbers(view, build), _front_joined(view, build)
     count = flat.shape[0] if flat.shape else UNKNOWN_DIM
-    wanted = None if depth is None or shape is None else (count, *shape[depth:])
+    wanted: Shape = (count, UNKNOWN_DIM)
+    if depth is not None:
+        wanted = None if shape is None else (count, *shape[depth:])
     index_shape, own = view.indices.shape, updates.shape
     is_one_list = index_shape is not None and len(index_shape) == 2
     if not (is_one_list and own is not None and wanted is not None and len(own) == len(wanted)):
-        others = _dims(view, build, are_front=False)
+        others = _slice_dims(view, build)
         known = array_of(others)
         if known is not None and known.all():  # beside a 0 a -1 could be anything
             updates = build.reshape(updates, [-1, *known.tolist()], "updates_reshaped", wanted)
@@ -212,14 +236,23 @@ def _dims(view: View, build: Builder, *, are_front: bool = True) -> Value:
     return build.slice(build.shape_of(view.data, "data_shape"), begin, end, [0], label, (size,))
 
 
+def _slice_dims(view: View, build: Builder) -> Value:
+    """Return the dimensions of a slice; joined into one where it is not known how many there are."""
+    found = _dims(view, build, are_front=False)
+    if view.depth is not None:
+        return found
+    found = build.concat([build.constant([1], "one_column"), found], 0, "one_and_others", (UNKNOWN_DIM,))
+    return build.reduce("ReduceProd", found, 0, "slice_size", keeps=True)
+
+
 def _front_joined(view: View, build: Builder) -> Value:
     """Return data with one dimension in the place of those that tuples count on."""
     depth, shape = view.depth, view.data.shape
-    known: Shape = None
+    known: Shape = (UNKNOWN_DIM,) * 2 if depth is None else None
     if depth is not None and shape is not None:
         first = static(shape[:depth])
         known = (UNKNOWN_DIM if first is None else prod(first), *shape[depth:])
-    others = _dims(view, build, are_front=False)
+    others = _slice_dims(view, build)
     numbers = array_of(others)
     if numbers is not None and numbers.all():
         return build.reshape(view.data, [-1, *numbers.tolist()], "data_joined", known)
@@ -274,7 +307,6 @@ REWRITES = (
         _to_elements,
         carries=CARRIED,
         requires=_requires_unique,
-        reads=BY_SIGNATURE,
         conditions="any number of coordinates; sub becomes the sum of negated updates; "
         "another reduction that the target lacks: unique indices",
     ),
@@ -284,7 +316,6 @@ REWRITES = (
         _to_slices,
         carries=CARRIED,
         requires=needs_unique,
-        reads=BY_SIGNATURE,
         conditions="any number of coordinates; a reduction: unique indices",
     ),
     *between(
@@ -296,7 +327,6 @@ REWRITES = (
         _to_version,
         carries=CARRIED,
         requires=needs_unique,
-        reads=BY_SIGNATURE,
         conditions="a reduction that the target lacks: unique indices",
     ),
 )

@@ -7,6 +7,7 @@ import numpy as np
 from ir_scatter.analysis.conditions import Condition, Verdict
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.model import ONNX, Value
+from ir_scatter.core.shapes import LARGEST_DIM, UNKNOWN_DIM, Shape, element_count
 from ir_scatter.ops import index_values
 from ir_scatter.ops.general import named
 from ir_scatter.ops.spec import OpSpec, Reduction
@@ -19,6 +20,9 @@ CARRIED = frozenset({"reduction", "use_init_val"})
 
 _F32 = ELEMENT_TYPES["f32"]
 _WIDE = 32
+_SATURATED = 8
+_LEAVING = frozenset({Reduction.SUM, Reduction.SUB, Reduction.PROD})
+"""What may leave the range of a type."""
 
 _WORDS = {
     Reduction.SUM: ("Add", "LogicalOr"),
@@ -61,7 +65,30 @@ def joined(view: View, build: Builder, current: Value, updates: Value) -> Value 
         return Refusal(Reason.NO_SUCH_REDUCTION, message)
     if reduction is Reduction.MEAN:
         return _mean_of_two(build, current, updates, type)
+    if saturates(build, type) and reduction in _LEAVING:
+        left, right = (build.convert(value, I64, "joined_i64") for value in (current, updates))
+        return wrapped(build, build.binary(operation, left, right, "joined_wide"), type, "joined")
     return build.binary(operation, current, updates, "joined")
+
+
+def saturates(build: Builder, type: ElementType) -> bool:
+    """Tell whether a runtime stops at the ends of a type where it adds, subtracts, multiplies or negates.
+
+    OpenVINO's CPU plugin does with 8 bits, but not in its scatter operators.
+    """
+    return type.kind in {"signed", "unsigned"} and type.bits <= _SATURATED and build.domain != ONNX
+
+
+def wrapped(build: Builder, wide: Value, type: ElementType, label: str) -> Value:
+    """Return numbers of a wider type in a narrow one: those beyond its ends are wrapped around."""
+    count, half = build.constant(1 << type.bits, "count_of_values"), None
+    if type.kind == "signed":
+        half = build.constant(1 << (type.bits - 1), "half_of_values")
+        wide = build.binary("Add", wide, half, f"{label}_from_least")
+    wide = build.binary("FloorMod", wide, count, f"{label}_wrapped")
+    if half is not None:
+        wide = build.binary("Subtract", wide, half, f"{label}_from_zero")
+    return build.convert(wide, type, f"{label}_{type.name}")
 
 
 def _extreme(build: Builder, operation: str, left: Value, right: Value, type: ElementType) -> Value:
@@ -82,6 +109,10 @@ def _extreme(build: Builder, operation: str, left: Value, right: Value, type: El
 
 def _mean_of_two(build: Builder, left: Value, right: Value, type: ElementType) -> Value:
     """Return the mean; of whole numbers the halves rounded down, so that no sum is too great."""
+    wide = summing_type(type)
+    if type.kind == "float" and wide not in {type, None}:
+        left, right = (build.convert(value, wide, f"joined_{wide.name}") for value in (left, right))
+        return build.convert(_mean_of_two(build, left, right, wide), type, f"means_{type.name}")
     two = build.constant(2, "two", type)
     if type.kind == "float":
         return build.binary("Divide", build.binary("Add", left, right, "sum"), two, "mean")
@@ -140,17 +171,37 @@ def cleared(
     """Return data with a start value at each target of a node whose indices name elements.
 
     Targets that constant indices name again and again get theirs once: all of it would be the same
-    value, but rules that look at indices cannot know that. `operands` are data, the coordinates of all
-    targets, and updates.
+    value, but rules that look at indices cannot know that. Where there are certainly more than elements of
+    data, those that some update hits are marked first. `operands` are data, the coordinates of all targets,
+    and updates.
     """
     data, tuples, updates = operands
     once = _each_once(view, build)
     if once is None:
         dims, shape = build.shape_of(updates, "updates_shape"), updates.shape
+        if (element_count(shape) or 0) > (element_count(data.shape) or LARGEST_DIM):
+            tuples, dims, shape = _marked(build, target, operands)
     else:
         assert once.shape is not None
         tuples, dims, shape = once, build.constant([once.shape[0]], "targets_count"), once.shape[:1]
     return build.scatter(target, data, tuples, build.broadcast(start, dims, label, shape), label="cleared")
+
+
+def _marked(
+    build: Builder, target: OpSpec, operands: tuple[Value, Value, Value]
+) -> tuple[Value, Value, Shape]:
+    """Return the coordinates of all elements that an update hits, each once, and how many they are."""
+    data, tuples, updates = operands
+    dims, new_dims = build.shape_of(data, "data_shape"), build.shape_of(updates, "updates_shape")
+    zeros = build.broadcast(build.constant(0, "zero"), dims, "no_marks", data.shape)
+    ones = build.broadcast(build.constant(1, "one"), new_dims, "ones", updates.shape)
+    marks = build.scatter(target, zeros, tuples, ones, Reduction.MAX, label="marks")
+    rank = UNKNOWN_DIM if data.shape is None else len(data.shape)
+    found = build.make("NonZero", [marks], (rank, UNKNOWN_DIM), "marked_by_axis", I64)
+    last = build.constant([1], "last")
+    count = build.gather(build.shape_of(found, "marked_shape"), last, 0, "marked_count", (1,))
+    swap = build.constant([1, 0], "swap")
+    return build.transpose(found, swap, "marked"), count, (UNKNOWN_DIM,)
 
 
 def _each_once(view: View, build: Builder) -> Value | None:

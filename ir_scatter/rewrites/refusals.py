@@ -5,76 +5,80 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """The codes of refusals. A code is never renumbered or reused."""
+    """The codes of refusals, and what they mean. A code is never renumbered or reused."""
 
-    BREAKS_RULES = "CVT101"
-    NO_ROUTE = "CVT102"
-    ATTRIBUTE_LOST = "CVT103"
-    NO_SUCH_REDUCTION = "CVT104"
-    CONDITION_UNKNOWN = "CVT105"
-    CONDITION_VIOLATED = "CVT106"
-    TYPE_UNKNOWN = "CVT107"
-    TARGET_BREAKS_RULES = "CVT108"
-    NOT_EQUAL = "CVT109"
-    OPSET = "CVT110"
-    NOT_EDITABLE = "CVT111"
-    NO_FORM = "CVT112"
+    meaning: str
 
+    def __new__(cls, code: str, what: str = "", why: str = "", to_do: str = "") -> "Reason":
+        made = str.__new__(cls, code)
+        made._value_ = code
+        made.meaning = f"{what}\n\nWhy: {why}" + (f"\n\nWhat to do: {to_do}" if to_do else "")
+        return made
 
-MEANINGS = {
-    Reason.BREAKS_RULES: (
-        "The node breaks a rule of its operator.\n\n"
-        "Why: what breaks its rules has no documented result, so a conversion has nothing to keep.\n\n"
-        "What to do: mend what `ir-scatter validate` reports, then convert."
-    ),
-    Reason.NO_ROUTE: (
-        "No rewrite leads from the node's operator to the target.\n\n"
-        "Why: `ir-scatter routes` lists every rewrite."
-    ),
-    Reason.ATTRIBUTE_LOST: (
-        "The node has an attribute that the target cannot say.\n\n"
-        "Why: an attribute that is dropped changes what the model computes."
-    ),
-    Reason.NO_SUCH_REDUCTION: (
-        "The target has no such reduction on this element type, and no other nodes stand for it.\n\n"
-        "Why: updates that meet would be joined differently."
-    ),
-    Reason.CONDITION_UNKNOWN: (
-        "The rewrite is equal under a condition that the file does not prove.\n\n"
-        "Why: the values are only known when the model runs.\n\n"
-        "What to do: if you know that it holds, promise it with `--assume NAME`; the report records it."
-    ),
-    Reason.CONDITION_VIOLATED: (
-        "The rewrite is equal under a condition that does not hold here.\n\n"
-        "Why: the values or shapes in the file prove the contrary."
-    ),
-    Reason.TYPE_UNKNOWN: (
-        "The rewrite needs the element type of an input, and the file does not say it.\n\n"
-        "Why: a constant of that type must be written."
-    ),
-    Reason.TARGET_BREAKS_RULES: (
-        "The new node would break a rule of its operator that the old one does not break.\n\n"
-        "Why: the document of the target forbids a type, a rank or a shape that is known here."
-    ),
-    Reason.NOT_EQUAL: (
-        "Old and new form were not shown to be equal on generated inputs.\n\n"
-        "Why: nothing is written unproven.\n\n"
-        "What to do: where the inputs are too large or of a type that NumPy does not have, --verify 0 "
-        "converts without the proof. Where the results differ, please report it."
-    ),
-    Reason.OPSET: (
-        "The model cannot move to the opset that the target needs.\n\n"
-        "Why: other nodes of the model would mean something else there."
-    ),
-    Reason.NOT_EDITABLE: (
-        "The file is written in a way that cannot be edited in place.\n\n"
-        "Why: bytes that are not concerned must stay as they are."
-    ),
-    Reason.NO_FORM: (
-        "Nothing that the node is given tells an input of the new form.\n\n"
-        "Why: indices without a position along another axis leave no list of them to take."
-    ),
-}
+    BREAKS_RULES = (
+        "CVT101",
+        "The node breaks a rule of its operator.",
+        "what breaks its rules has no documented result, so a conversion has nothing to keep.",
+        "mend what `ir-scatter validate` reports, then convert.",
+    )
+    NO_ROUTE = (
+        "CVT102",
+        "No rewrite leads from the node's operator to the target.",
+        "`ir-scatter routes` lists every rewrite.",
+    )
+    ATTRIBUTE_LOST = (
+        "CVT103",
+        "The node has an attribute that the target cannot say.",
+        "an attribute that is dropped changes what the model computes.",
+    )
+    NO_SUCH_REDUCTION = (
+        "CVT104",
+        "The target has no such reduction on this element type, and no other nodes stand for it.",
+        "updates that meet would be joined differently.",
+    )
+    CONDITION_UNKNOWN = (
+        "CVT105",
+        "The rewrite is equal under a condition that the file does not prove.",
+        "the values are only known when the model runs.",
+        "if you know that it holds, promise it with `--assume NAME`; the report records it.",
+    )
+    CONDITION_VIOLATED = (
+        "CVT106",
+        "The rewrite is equal under a condition that does not hold here.",
+        "the values or shapes in the file prove the contrary.",
+    )
+    TYPE_UNKNOWN = (
+        "CVT107",
+        "The rewrite needs the element type of an input, and the file does not say it.",
+        "a constant of that type must be written.",
+    )
+    TARGET_BREAKS_RULES = (
+        "CVT108",
+        "The new node would break a rule of its operator that the old one does not break.",
+        "the document of the target forbids a type, a rank or a shape that is known here.",
+    )
+    NOT_EQUAL = (
+        "CVT109",
+        "Old and new form were not shown to be equal on generated inputs.",
+        "nothing is written unproven.",
+        "where the inputs are too large or of a type that NumPy does not have, --verify 0 "
+        "converts without the proof. Where the results differ, please report it.",
+    )
+    OPSET = (
+        "CVT110",
+        "The model cannot move to the opset that the target needs.",
+        "other nodes of the model would mean something else there.",
+    )
+    NOT_EDITABLE = (
+        "CVT111",
+        "The file is written in a way that cannot be edited in place.",
+        "bytes that are not concerned must stay as they are.",
+    )
+    NO_FORM = (
+        "CVT112",
+        "Nothing that the node is given tells an input of the new form.",
+        "indices without a position along another axis leave no list of them to take.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

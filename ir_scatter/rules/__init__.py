@@ -1,4 +1,4 @@
-"""The rules: one file per check of scatter nodes, found by scanning this folder, one for broken files."""
+"""The rules: checks of scatter nodes, found by scanning this folder, and a table about broken files."""
 
 import pkgutil
 from functools import cache

@@ -10,6 +10,18 @@ def _defect(code: str, name: str, text: str, severity: Severity = Severity.ERROR
 
 # fmt: off
 FILE_DEFECTS = (
+    _defect("SCT505", "stored-contradiction", """
+Two places of the file store different shapes or types for one value.
+Why: one of the two is stale. Behind such a place nothing that is stored counts: shapes and types are
+propagated from the inputs of the model, as OpenVINO does.
+Applies to: Parameters and Constants against their output ports, inputs of bodies against what flows into
+them, the two ports of an edge, and both sides of operators that keep type and shape; in an ONNX model
+value_info and outputs against what is inferred.
+Runtimes: OpenVINO computes shapes and types anew and ignores the stored ones. onnxruntime refuses types that
+are not the inferred ones, and ignores shapes.
+Example: a Parameter of shape="16,3" whose port has the dimensions 8 and 3.
+Fix: save the model again with the runtime that reads it.
+""", Severity.WARNING),
     _defect("SCT901", "unreadable-file", """
 The file cannot be opened.
 Why: nothing can be said of it.
@@ -68,8 +80,10 @@ Fix: export the model again.
     _defect("SCT920", "duplicate-id", """
 An id or a name that must be unique is used twice.
 Why: edges and inputs name ids, so it is not known which one is meant.
-Applies to: layer ids and port ids of an IR; names of values in an ONNX graph.
-Runtimes: OpenVINO: "Cannot create layer ... from unsupported opset" and other misleading words.
+Applies to: layer ids and port ids of an IR; names of values in an ONNX graph and in the bodies that see them
+from inside, and attributes of an ONNX node.
+Runtimes: OpenVINO takes the last of layers with one id and drops the others, and so does ir-scatter; ports
+with one id it refuses ("node index is out of range").
 onnx.checker: "Graph must be in single static assignment (SSA) form".
 Fix: give the second one an id of its own.
 """),
@@ -102,7 +116,8 @@ Fix: remove one of the two.
     _defect("SCT925", "dangling-edge", """
 An edge goes to a layer that does not exist.
 Why: the file contradicts itself; what the edge was for is lost.
-Runtimes: OpenVINO ignores the edge.
+Applies to: edges, back edges, and outputs of a port map that name a port which the layer does not have.
+Runtimes: OpenVINO ignores the edge; it takes the outputs of a port map in the order of their ports.
 Fix: remove the edge, or restore the layer.
 """, Severity.WARNING),
     _defect("SCT926", "cycle", """
@@ -121,15 +136,19 @@ Fix: sort the nodes.
     _defect("SCT928", "bad-number", """
 A number is none, or is outside of what it may be.
 Why: readers stop with words that tell nothing ("stoll"), or read something else.
-Applies to: ids, dimensions, shapes, offsets, sizes and types that the file declares.
-Example: <dim>abc</dim>, shape="-5,4", shape="5..3", offset="x".
+Applies to: ids, dimensions, shapes, offsets, sizes and types that the file declares; the shape of a
+constant, which must be static.
+Runtimes: OpenVINO reads the precision of an output port, but not of an input port, and each in two
+spellings: FP32 and f32, but not fp32.
+Example: <dim>abc</dim>, shape="-5,4", shape="5..3", offset="x", <port id="4" precision="abc">.
 Fix: write the number that was meant.
 """),
     _defect("SCT929", "unknown-type", """
-A layer has a type that no operator has.
+A layer has a type that no operator has, or a Parameter, Const or Result a version that is no opset.
 Why: "Constant" is an easy slip for "Const" and ends OpenVINO's process when it is read.
-Example: <layer type="Constant">.
-Fix: write "Const".
+Runtimes: OpenVINO reads other types in any case, but "const" is unknown to it. It knows opset1 to 17.
+Example: <layer type="Constant">, version="opset99".
+Fix: write "Const", or the opset that was meant.
 """),
     _defect("SCT930", "weights-missing", """
 A file with the values of constants cannot be read.
@@ -167,6 +186,23 @@ Applies to: models beside which the conversion left a list of what it had not re
 Runtimes: none can tell; weights of another model are read as they are.
 Fix: convert from or to the same path again: that first replaces the files that are left, and says so.
 """),
+    _defect("SCT935", "missing-attribute", """
+A layer has no name or no version, an ONNX attribute no type, or an ONNX output no name.
+Why: readers look for it: a layer's operator is looked up by its version, an attribute's value by its type.
+Runtimes: OpenVINO: "node <layer> is missing mandatory attribute", wherever the layer stands. onnxruntime:
+"type field and data field mismatch in attribute", "is marked single but has an empty string".
+Fix: write what is missing; an empty name of a layer will do.
+"""),
+    _defect("SCT936", "body-mismatch", """
+A body does not fit the If, Loop or TensorIterator that holds it.
+Why: values flow in and out of a body by the entries of a port map; what they name must exist.
+Applies to: missing bodies; entries of port maps and back edges that name no port of the layer, or no
+Parameter or Result of the body; inputs and outputs of the layer that no entry names.
+Runtimes: OpenVINO: "unordered_map::at", "node index is out of range", "TensorIterator has no body.",
+"Number of inputs must be the same as number of input descriptions".
+Example: <input external_port_id="2" internal_layer_id="99"/> where the body has no layer 99.
+Fix: name the Parameter, Result or port that was meant, or export the model again.
+"""),
     _defect("SCT940", "shapes-not-propagated", """
 The shapes given with --input-shape could not be propagated.
 Why: the rules saw the shapes that the file stores.
@@ -174,12 +210,12 @@ Runtimes: the message is that of the runtime that was asked: OpenVINO for an IR,
 Fix: mend the errors that are reported beside it, or give other shapes.
 """, Severity.WARNING),
     _defect("SCT941", "not-looked-at", """
-Functions of an ONNX model are called so often, or in so many ways, that not all was looked at.
-Why: functions that call functions twice each stand for more nodes than anybody can look at; what was
-not looked at may break rules.
-Applies to: calls of a function beyond 64 kinds of inputs and attributes, and graphs whose shapes take
-too long to infer for the size of the file.
-Fix: inline the functions, or store the shapes.
+Something in the model was not looked at, because that would take too long.
+Why: what was not looked at may break rules; silence would look like success.
+Applies to: calls of an ONNX function beyond 1024 kinds of inputs and attributes, ONNX graphs whose shapes
+take too long to infer for the size of the file, and indices or axes that would take more than 10,000
+operators, or 8 million elements, to compute from constants.
+Fix: inline the functions, store the shapes, or fold the constants.
 """, Severity.NOTE),
     _defect("SCT999", "internal-error", """
 The file could not be checked because of a bug in ir-scatter.

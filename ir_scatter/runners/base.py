@@ -26,9 +26,6 @@ TAP_MEMORY = 1 << 30
 MODEL_PRECISION = "model"
 """Where a runtime computes in the types of the model and nothing else can be asked for."""
 
-NAMES_ARE_SCOPES = frozenset({"openvino-ir"})
-"""Formats whose nodes are found by their scope alone: names in them are unique."""
-
 OTHER_FORMAT = "format"
 """The reason of a runtime that cannot read files of the model's format, whatever they hold."""
 
@@ -68,7 +65,7 @@ class Tap(NamedTuple):
 
 def tap_of(node: Node, format: str) -> Tap:
     """Return what asks for a node of a model that was read from a format."""
-    if format in NAMES_ARE_SCOPES or not node.outputs:
+    if format == IR or not node.outputs:  # names in an IR are unique
         return Tap(node.scope)
     values = [*(input.value for input in node.inputs), node.outputs[0]]
     types = tuple(value.element_type.name if value and value.element_type else "" for value in values)
@@ -82,10 +79,7 @@ def tap_of(node: Node, format: str) -> Tap:
 
 
 class RunRequest(NamedTuple):
-    """What a runtime is asked to run.
-
-    See `Runner.run`; `is_rest` if other taps of the same run were answered before.
-    """
+    """What a runtime is asked to run; see `Runner.run`."""
 
     model: str
     device: str = ""
@@ -94,7 +88,6 @@ class RunRequest(NamedTuple):
     taps: tuple[Tap, ...] = ()
     repeat: int = 1
     tap_memory: int = TAP_MEMORY
-    is_rest: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,13 +135,12 @@ class Outcome:
     """How a run ended.
 
     Attributes:
-        runner: its long name, "openvino:CPU".
         message: the runtime's own words, shortened; "" if there is nothing to say.
         runs: the outputs by name, once for each repetition.
         tapped: one for each tap, in the order in which they were asked for.
         seconds: what reading, compiling and the first run took in the runtime's process.
         precision: what was asked for, "f32"; "model" where a runtime computes in the model's types.
-        reason: "format" if it cannot read files of this format at all, None otherwise.
+        reason: `OTHER_FORMAT` or None.
     """
 
     runner: str
@@ -171,14 +163,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """Whether a runner can run here, and what it is.
-
-    Attributes:
-        reason: why not.
-        remedy: what to install.
-        capabilities: of the device, "FP32", "BF16".
-        remarks: what must be known to judge its results.
-    """
+    """Whether a runner can run here, why not and what to install; and what its device is."""
 
     runner: str
     is_available: bool
@@ -186,8 +171,10 @@ class Availability:
     remedy: str = ""
     full_name: str = ""
     capabilities: tuple[str, ...] = ()
+    """Of the device, "FP32", "BF16"."""
     default_precision: str = ""
     remarks: tuple[str, ...] = ()
+    """What must be known to judge its results."""
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -202,7 +189,6 @@ class Runner:
         module: has the function `handlers`; see `core.process`. It gives at least "run" and "describe".
         packages: the distributions that it needs, and `install` what installs them.
         device: of a runtime that has several.
-        can_prepare: whether its process can make a model ready that it has no inputs for yet.
     """
 
     name: str
@@ -213,21 +199,17 @@ class Runner:
     remarks: tuple[str, ...] = ()
     has_precision: bool = False
     questions_per_process: int | None = None
-    can_prepare: bool = False
     formats: tuple[str, ...] = (IR, ONNX_FORMAT)
 
-    def environment(self) -> Mapping[str, str]:
+    def environment(self) -> dict[str, str]:
         """Return what is added to the environment of the process."""
         return {}
 
+    @cached_property
     def problem(self) -> str:
-        """Return why it cannot run here, as far as that is known without trying; "" if it may."""
+        """Why it cannot run here, as far as that is known without trying; "" if it may."""
         missing = [name for name in self.packages if not _version(name)]
         return f"{', '.join(missing)} is not installed" if missing else ""
-
-    def full_name(self, told: str) -> str:
-        """Return the full name of the device, from that which the runtime tells."""
-        return told
 
     def remedy(self) -> str:
         """Return what to install when something is missing."""
@@ -238,32 +220,24 @@ class Runner:
         return Child(self.module, self.environment, self.questions_per_process)
 
     @cached_property
-    def _problem(self) -> str:
-        return self.problem()
-
-    @cached_property
-    def _versions(self) -> Mapping[str, str]:
-        return self.versions()
-
     def versions(self) -> Mapping[str, str]:
-        """Return the versions of the packages involved; empty if they are not installed."""
+        """The versions of the packages involved; empty if they are not installed."""
         found = {name: _version(name) for name in self.packages}
         return found if all(found.values()) else {}
 
     def availability(self) -> Availability:
         """Return whether it can run here, by running a small model, and why not."""
-        base = Availability(self.name, True, remarks=self.remarks, versions=self.versions())
+        about: dict[str, Any] = {"remarks": self.remarks, "versions": self.versions}
         try:
             told, _ = self.ask("describe", self.device)
         except Failure as failure:
-            return replace(base, is_available=False, reason=failure.message, remedy=self.remedy())
-        return replace(base, **{**told, "full_name": self.full_name(told.get("full_name", ""))})
+            return Availability(self.name, False, failure.message, self.remedy(), **about)
+        return Availability(self.name, True, **told, **about)
 
-    def prepare(self, model_path: "str | Path", *, precision: str = "f32") -> None:
-        """Begin to make a model ready to be run with a profile, if it can; do not wait for it."""
-        if self.can_prepare and not self._problem:
-            path = os.path.abspath(model_path)
-            self.child.tell("prepare", RunRequest(path, self.device, precision, profile=True))
+    def start(self) -> None:
+        """Let its process import the runtime, and do not wait for that."""
+        if not self.problem:
+            self.child.start()
 
     def run(
         self,
@@ -302,9 +276,9 @@ class Runner:
             self.name,
             Status.OK,
             precision=precision if self.has_precision else MODEL_PRECISION,
-            versions=self._versions,
+            versions=self.versions,
         )
-        if not self._problem and len(self.formats) < len(FORMATS):
+        if not self.problem and len(self.formats) < len(FORMATS):
             found = format_of(os.fspath(model_path))
             if found not in self.formats:
                 known = " and ".join(FORMATS[format].title for format in self.formats)
@@ -316,7 +290,7 @@ class Runner:
         while len(tapped) < len(taps) or not ends:
             is_rest, rest = bool(ends), taps[len(tapped) :]
             times = 1 if is_rest else max(repeat, 1)
-            request = RunRequest(path, self.device, precision, profile, rest, times, tap_memory, is_rest)
+            request = RunRequest(path, self.device, precision, profile, rest, times, tap_memory)
             try:
                 answer, died = self.ask("run", request, feeds, limit=timeout)
             except Failure as failure:
@@ -340,8 +314,8 @@ class Runner:
 
     def ask(self, name: str, *arguments: Any, limit: float = TIME_LIMIT) -> tuple[Any, str]:
         """Return what a handler in the process returns; see `Child.ask`."""
-        if self._problem:
-            raise Failure("unavailable", self._problem)
+        if self.problem:
+            raise Failure("unavailable", self.problem)
         return self.child.ask(name, *arguments, limit=limit)
 
     def close(self) -> None:

@@ -78,7 +78,6 @@ class Loaded:
         constants: values that the model holds, by key.
         sessions: what runs it, by the options for that.
         shapes: of values, by the shapes of feeds, where these decide; None where they cannot be known.
-        seconds: that were spent on it ahead of the first run.
     """
 
     model: Any
@@ -87,23 +86,18 @@ class Loaded:
     constants: dict[str, Array] = field(default_factory=dict)
     sessions: dict[Hashable, Any] = field(default_factory=dict)
     shapes: "dict[Hashable, Mapping[str, Sequence[int]] | None]" = field(default_factory=dict)
-    seconds: float = 0.0
 
 
 class Answer(NamedTuple):
-    """What came of a run.
-
-    Attributes:
-        taps: for each of the first taps where its values are, or what the problem is.
-        arrays: the values by key.
-        too_large: bytes that taps held, if they are more than is allowed.
-    """
+    """What came of a run."""
 
     runs: list[dict[str, Array]]
     seconds: float
     taps: "list[list[TapRun] | str]"
+    """For each of the first taps where its values are, by key, or what the problem is."""
     arrays: dict[str, Array]
     too_large: int = 0
+    """Bytes that taps held, if they are more than is allowed."""
     facts: tuple[NodeFacts, ...] = ()
 
     def tapped(self, taps: Sequence[Tap], feeds: Mapping[str, Array]) -> Iterator[Tapped]:
@@ -117,16 +111,12 @@ class Answer(NamedTuple):
 
 
 class Engine(ABC):
-    """One model with its feeds in a runtime: what each runtime does in its own way.
-
-    Attributes:
-        fed: the names of the feeds, in the order in which taps want them.
-        loaded: the model without taps.
-        names: of the outputs.
-    """
+    """One model with its feeds in a runtime: what each runtime does in its own way."""
 
     fed: tuple[str, ...] = ()
+    """The names of the feeds, in the order in which taps want them."""
     names: Sequence[str]
+    """Those of the outputs."""
 
     def __init__(self, request: RunRequest, feeds: Mapping[str, Array]) -> None:
         """Read the model; who inherits holds the feeds against its inputs."""
@@ -182,11 +172,6 @@ def _tapped(
     return engine.add_taps(file[0], _loaded(engine, file).model, taps, fed, bodies)
 
 
-def loaded(engine: type[Engine], path: str) -> Loaded:
-    """Return a model without taps; it is read again if the file has changed."""
-    return _loaded(engine, _identity(path))
-
-
 def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -> Answer:
     """Run with all taps; if that fails without those in bodies; and if that fails too without any.
 
@@ -194,16 +179,13 @@ def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -
     """
     started = perf_counter()
     made = engine(request, feeds)
-    seconds = perf_counter() - started + made.loaded.seconds
-    made.loaded.seconds = 0.0
+    seconds = perf_counter() - started
     problem = ""
     for bodies in (True, False) if request.taps else ():
         try:
-            # what is made for some taps alone must not be kept
-            make = _tapped.__wrapped__ if request.is_rest else _tapped
-            tapped = make(engine, made.file, request.taps, made.fed, bodies)
+            tapped = _tapped(engine, made.file, request.taps, made.fed, bodies)
             count, held = _fitting(made, tapped)
-            if count < len(request.taps):
+            if count < len(request.taps):  # what is made for some taps alone is not kept
                 tapped = _tapped.__wrapped__(engine, made.file, request.taps[:count], made.fed, bodies)
             answer = _run(made, tapped)
         except Failure as failure:
@@ -212,7 +194,7 @@ def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -
         reason = f"with outputs out of its body the model does not run: {problem}"
         taps = [reason if one == INSIDE else one for one in answer.taps]
         if held is None:
-            held = HELD * sum(answer.arrays[key].nbytes for key in answer.arrays)
+            held = HELD * sum(array.nbytes for array in answer.arrays.values())
         answer = answer._replace(taps=taps, too_large=held if held > request.tap_memory else 0)
         break
     else:
@@ -266,19 +248,14 @@ def _keys(tap: "Sequence[TapRun] | str") -> set[str]:
 
 
 class Input(NamedTuple):
-    """An input of a model as a runtime has it.
-
-    Attributes:
-        names: all that it has, the usual one first.
-        type: our name of the element type, or the runtime's if we know none.
-        shape: None if the rank is not known.
-        is_optional: whether it has a value if it is not given.
-    """
+    """An input of a model as a runtime has it: all of its names, the usual one first."""
 
     names: Sequence[str]
     type: str
+    """Our name of the element type, or the runtime's if we know none."""
     shape: Shape
     is_optional: bool = False
+    """Whether it has a value if it is not given."""
 
 
 def names_of_feeds(inputs: Sequence[Input], feeds: Mapping[str, Array]) -> tuple[str, ...]:

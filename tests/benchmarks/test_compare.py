@@ -5,11 +5,7 @@
 Nothing is asserted about seconds: machines differ, ratios say what matters.
 """
 
-import gc
-import time
-from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -17,12 +13,11 @@ import pytest
 
 from ir_scatter import runners
 from ir_scatter.compare import run
-from ir_scatter.compare.guard import Reference
-from ir_scatter.compare.judge import Case
-from ir_scatter.compare.result import Level, Settings, Verdict
+from ir_scatter.compare.measure import Verdict
+from ir_scatter.compare.result import Level, Settings
 from tests.benchmarks.networks import Network, Port
+from tests.benchmarks.timing import medians
 
-ROUNDS = 5
 CPU = "openvino:CPU"
 
 
@@ -47,41 +42,8 @@ def caches(path: Path, scatters: int) -> Path:
     return network.write(path)
 
 
-def seconds(work: Callable[[], object]) -> float:
-    gc.collect()
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-class Stopwatch:
-    """Adds up what some functions take, in whichever thread."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.total = 0.0
-        for owner, name in (
-            (run, "read"),
-            (run, "make_cases"),
-            (run, "nodes_by_tap"),
-            (Reference, "_compute"),
-            (Case, "_judged_node"),
-        ):
-            monkeypatch.setattr(owner, name, self._timed(getattr(owner, name)))
-
-    def _timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **named: Any) -> Any:
-            start = time.thread_time()
-            found = function(*arguments, **named)
-            if not isinstance(found, list | dict) and hasattr(found, "__next__"):
-                found = iter(list(found))
-            self.total += time.thread_time() - start
-            return found
-
-        return call
-
-
 @pytest.mark.openvino
-def test_a_thousand_taps(benchmark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thousand_taps(benchmark: Any, tmp_path: Path) -> None:
     openvino = pytest.importorskip("openvino")
     path = caches(tmp_path / "caches.xml", 1000)
     core = openvino.Core()
@@ -90,7 +52,6 @@ def test_a_thousand_taps(benchmark: Any, tmp_path: Path, monkeypatch: pytest.Mon
         np.zeros(parameter.get_shape(), parameter.get_element_type().to_dtype())
         for parameter in model.get_parameters()
     ]
-    watch = Stopwatch(monkeypatch)
     runner = runners.find(CPU)
     assert runner.availability().is_available
 
@@ -104,15 +65,10 @@ def test_a_thousand_taps(benchmark: Any, tmp_path: Path, monkeypatch: pytest.Mon
         assert len(of_nodes) == 1000
         assert all(one.measure.verdict is Verdict.EQUAL for one in found.comparisons)
 
-    rounds = [(seconds(plain), seconds(ours)) for _ in range(ROUNDS)]
-    runner_starts = runner.child.starts
+    of_plain, of_ours = medians([plain, ours], rounds=5)
+    starts = runner.child.starts
     runner.close()
-    whole = sum(ours for _, ours in rounds)
-    ratio = median(ours / plain for plain, ours in rounds)
-    print(
-        f"\n4,000 nodes, 1,000 taps: {median(ours for _, ours in rounds):.1f} s, {ratio:.2f} x compile and infer; "
-        f"NumPy's part: {watch.total / whole:.0%}; processes: {runner_starts}"
-    )
+    ratio = of_ours / of_plain
+    print(f"\n4,000 nodes, 1,000 taps: {of_ours:.1f} s, {ratio:.2f} x compile and infer; processes: {starts}")
     benchmark.extra_info["ratio"] = ratio
-    benchmark.extra_info["numpy"] = watch.total / whole
     benchmark.pedantic(plain, rounds=1)

@@ -7,9 +7,7 @@ Nothing is asserted about seconds: machines differ, ratios say what matters.
 
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -20,16 +18,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ir_scatter
 from tests.benchmarks.networks import every_fifth
-from tests.benchmarks.test_validate import ROUNDS, medians, process
+from tests.benchmarks.timing import ROUNDS, medians, process, processes
 
 GIBIBYTE = 1 << 30
-
-
-def converter(path: Path, to: str) -> Callable[[], object]:
-    def work() -> object:
-        return ir_scatter.convert(str(path), to, verify=0)
-
-    return work
 
 
 @pytest.mark.parametrize("to", ["ScatterNDUpdate", "ScatterElementsUpdate"])
@@ -41,7 +32,7 @@ def test_three_thousand_nodes_of_an_ir(benchmark: Any, tmp_path: Path, to: str) 
         assert len(conversion.converted) == 3_000
         conversion.write(tmp_path / "out.xml", overwrite=True)
 
-    parse, whole = medians(lambda: etree.parse(str(path)), convert_and_write)
+    parse, whole = medians([lambda: etree.parse(str(path)), convert_and_write])
     print(f"\n3,000 ScatterUpdate to {to}: {whole / parse:.2f} x lxml.etree.parse (asked for: 6)")
     benchmark.pedantic(convert_and_write, rounds=3)
 
@@ -57,10 +48,8 @@ def test_a_gigabyte_of_weights(benchmark: Any, tmp_path: Path) -> None:
     mine = [sys.executable, "-m", "ir_scatter_cli", "convert", str(path), "-o", str(out), "--verify", "0",
             "--overwrite", "--to", "ScatterNDUpdate"]  # fmt: skip
     copy = f"cp {path.with_suffix('.bin')} {tmp_path / 'copy.bin'} && sync {tmp_path / 'copy.bin'}"
-    start = median(process(sys.executable, "-m", "ir_scatter_cli", "routes")[0] for _ in range(3))
-    runs = [(process(*mine), process("sh", "-c", copy)) for _ in range(5)]
-    seconds, memory = median(a[0] for a, _ in runs), max(a[1] for a, _ in runs)
-    plain = median(b[0] for _, b in runs)
+    start_only = [sys.executable, "-m", "ir_scatter_cli", "routes"]
+    (seconds, memory), (plain, _), (start, _) = processes(mine, ["sh", "-c", copy], start_only, rounds=5)
     print(
         f"\n1 GiB of weights: {seconds / (plain + start):.2f} x cp, fsync and the start of the process "
         f"(asked for: 1.2), peak memory {memory / 1024:.0f} MiB (asked for: 200)"
@@ -123,7 +112,7 @@ def test_four_thousand_nodes_of_onnx(
         assert len(conversion.converted) == 4_000 // every, conversion.refused[:3]
         conversion.write(tmp_path / "out.onnx", overwrite=True)
 
-    plain, mine = medians(load_and_save, convert_and_write)
+    plain, mine = medians([load_and_save, convert_and_write])
     print(
         f"\n{4_000 // every:,} Scatter to {to or 'ScatterElements'} among 4,000 nodes with {between}, "
         f"{verify} cases: {mine / plain:.2f} x onnx.load and onnx.save"
@@ -139,8 +128,7 @@ def test_four_thousand_nodes_as_processes(
     load_and_save = f"import onnx; onnx.save(onnx.load({str(path)!r}), {out!r})"
     mine = [sys.executable, "-m", "ir_scatter_cli", "convert", str(path), "-o", out, "--overwrite",
             "--verify", str(verify), *(["--to", to] if to else [])]  # fmt: skip
-    runs = [(process(*mine)[0], process(sys.executable, "-c", load_and_save)[0]) for _ in range(ROUNDS)]
-    seconds, plain = (median(column) for column in zip(*runs, strict=True))
+    (seconds, _), (plain, _) = processes(mine, [sys.executable, "-c", load_and_save])
     print(
         f"\n{4_000 // every:,} Scatter to {to or 'ScatterElements'} among 4,000 nodes with {between}, {verify} "
         f"cases, as processes: {seconds / plain:.2f} x onnx.load and onnx.save (asked for: 3)"

@@ -5,47 +5,31 @@
 Nothing is asserted about seconds: machines differ, ratios say what matters.
 """
 
-import gc
-import time
 import warnings
 from collections.abc import Iterable
 from functools import partial
-from math import exp, log
-from statistics import median
+from statistics import geometric_mean
 from typing import Any
 
 import pytest
 
 from tests.benchmarks.scatter_grid import Entry, Work, large, small
+from tests.benchmarks.timing import medians, seconds
 
-ROUNDS = 9
 _COLUMNS = ("onnxruntime", "OpenVINO", "onnx.reference", "data.copy()")
 
 
-def seconds(work: Work, repeats: int = 1) -> float:
-    start = time.perf_counter()
-    for _ in range(repeats):
-        work()
-    return (time.perf_counter() - start) / repeats
-
-
-def medians(works: list[Work], rounds: int = ROUNDS, repeats: int = 1) -> list[float]:
-    """Time the works in turn, so that a noisy moment hits all of them."""
-    for work in works:
-        work()
-    gc.collect()
-    times = [[seconds(work, repeats) for work in works] for _ in range(rounds)]
-    return [median(column) for column in zip(*times, strict=True)]
-
-
-def measure(entry: Entry, *, reference: bool = True) -> tuple[float, list[float | None]]:
+def measure(entry: Entry) -> tuple[float, list[float | None]]:
     """Return our seconds, and the ratio to each of the others; None where another has no such operator."""
     others = [entry.onnxruntime(), entry.openvino(), entry.copy()]
     present = [work for work in others if work is not None]
-    ours, *times = medians([entry.ours(), *present])
+    works = [entry.ours(), *present]
+    for work in works:
+        work()
+    ours, *times = medians(works, rounds=9)
     rest = iter(times)
     ratios = [None if work is None else ours / next(rest) for work in others]
-    slow = entry.reference() if reference else None
+    slow = entry.reference()
     ratios.insert(2, None if slow is None else ours / _once(slow))
     return ours, ratios
 
@@ -56,12 +40,12 @@ def _once(work: Work) -> float:
         return seconds(work)
 
 
-def table(entries: Iterable[Entry], *, reference: bool = True) -> list[list[str]]:
+def table(entries: Iterable[Entry]) -> list[list[str]]:
     """Measure the cases; return the rows of a table, the first its head, the last geometric means."""
     rows = [["case", "ours", *(f"ours / {name}" for name in _COLUMNS)]]
     kept: list[list[float | None]] = []
     for entry in entries:
-        ours, ratios = measure(entry, reference=reference)
+        ours, ratios = measure(entry)
         kept.append(ratios)
         rows.append([entry.label, f"{ours * 1000:.2f} ms", *map(_show, ratios)])
     means = [_geometric_mean([row[column] for row in kept]) for column in range(len(_COLUMNS))]
@@ -73,8 +57,8 @@ def _show(ratio: float | None) -> str:
 
 
 def _geometric_mean(ratios: list[float | None]) -> float | None:
-    known = [log(ratio) for ratio in ratios if ratio is not None]
-    return exp(sum(known) / len(known)) if known else None
+    known = [ratio for ratio in ratios if ratio is not None]
+    return geometric_mean(known) if known else None
 
 
 def as_markdown(rows: list[list[str]]) -> str:

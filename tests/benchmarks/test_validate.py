@@ -5,16 +5,11 @@
 Nothing is asserted about seconds: machines differ, ratios say what matters.
 """
 
-import gc
 import shutil
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -27,41 +22,20 @@ import ir_scatter
 from ir_scatter.core.files import Source
 from ir_scatter.lint import Options, check_files
 from tests.benchmarks.networks import every_fifth, transformer
+from tests.benchmarks.timing import medians, process, processes
 
-ROUNDS = 7
-
-
-def seconds(work: Callable[[], object]) -> float:
-    gc.collect()
-    start = time.perf_counter()
-    result = work()
-    taken = time.perf_counter() - start
-    del result
-    return taken
+OURS = "import ir_scatter, sys; ir_scatter.validate(ir_scatter.read(sys.argv[1]))"
+READER = "import openvino, sys; m = openvino.Core().read_model(sys.argv[1])"
+PARSER = "import lxml.etree, sys; t = lxml.etree.parse(sys.argv[1])"
+NETWORKS = pytest.mark.parametrize(("network", "layers"), [(transformer, 16_000), (every_fifth, 15_000)])
 
 
-def medians(*works: Callable[[], object]) -> list[float]:
-    """Time the works in turn, so that a noisy moment hits all of them."""
-    rounds = [[seconds(work) for work in works] for _ in range(ROUNDS)]
-    return [median(times) for times in zip(*rounds, strict=True)]
-
-
-def process(*arguments: str) -> tuple[float, int]:
-    """Run a child process; return its seconds and its peak memory in KiB."""
-    code = (
-        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=False, "
-        "stdout=subprocess.DEVNULL); "
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-    )
-    start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
-    )
-    return time.perf_counter() - start, int(done.stdout)
+def python(code: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-c", code, *arguments]
 
 
 @pytest.mark.openvino
-@pytest.mark.parametrize(("network", "layers"), [(transformer, 16_000), (every_fifth, 15_000)])
+@NETWORKS
 def test_against_other_readers(
     benchmark: Any, tmp_path: Path, network: Callable[[Path, int], Path], layers: int
 ) -> None:
@@ -73,7 +47,7 @@ def test_against_other_readers(
         return ir_scatter.validate(ir_scatter.read(path))
 
     assert ours() == []
-    mine, reader, parser = medians(ours, lambda: core.read_model(path), lambda: etree.parse(path))
+    mine, reader, parser = medians([ours, lambda: core.read_model(path), lambda: etree.parse(path)])
     print(
         f"\n{network.__name__}: {mine * 1000:.0f} ms, {mine / reader:.2f} x read_model, "
         f"{mine / parser:.2f} x lxml.etree.parse"
@@ -84,20 +58,15 @@ def test_against_other_readers(
 
 
 @pytest.mark.openvino
-@pytest.mark.parametrize(("network", "layers"), [(transformer, 16_000), (every_fifth, 15_000)])
+@NETWORKS
 def test_as_processes(
     benchmark: Any, tmp_path: Path, network: Callable[[Path, int], Path], layers: int
 ) -> None:
     """Each reader in a process of its own: nothing is warm, as on the command line."""
     pytest.importorskip("openvino")
     path = str(network(tmp_path / "network.xml", layers))
-    programs = (
-        "import ir_scatter, sys; ir_scatter.validate(ir_scatter.read(sys.argv[1]))",
-        "import openvino, sys; m = openvino.Core().read_model(sys.argv[1])",
-        "import lxml.etree, sys; t = lxml.etree.parse(sys.argv[1])",
-    )
-    runs = [[process(sys.executable, "-c", code, path)[0] for code in programs] for _ in range(ROUNDS)]
-    mine, reader, parser = (median(times) for times in zip(*runs, strict=True))
+    commands = [python(code, path) for code in (OURS, READER, PARSER)]
+    (mine, _), (reader, _), (parser, _) = processes(*commands)
     print(
         f"\n{network.__name__} in a process: {mine / reader:.2f} x read_model, "
         f"{mine / parser:.2f} x lxml.etree.parse"
@@ -108,21 +77,15 @@ def test_as_processes(
 def test_four_times_the_layers(benchmark: Any, tmp_path: Path) -> None:
     small = str(transformer(tmp_path / "small.xml", 4_000))
     large = str(transformer(tmp_path / "large.xml", 16_000))
-    one, four = medians(
-        lambda: ir_scatter.validate(ir_scatter.read(small)),
-        lambda: ir_scatter.validate(ir_scatter.read(large)),
-    )
+    works = [lambda path=path: ir_scatter.validate(ir_scatter.read(path)) for path in (small, large)]
+    one, four = medians(works)
     print(f"\nfour times the layers: {four / one:.2f} times the time")
     benchmark.pedantic(lambda: ir_scatter.read(large), rounds=3)
 
 
 def test_memory(benchmark: Any, tmp_path: Path) -> None:
     path = str(transformer(tmp_path / "network.xml", 16_000))
-    code = "import ir_scatter, sys; ir_scatter.validate(ir_scatter.read(sys.argv[1]))"
-    _, mine = process(sys.executable, "-c", code, path)
-    _, parser = process(
-        sys.executable, "-c", "import lxml.etree, sys; t = lxml.etree.parse(sys.argv[1])", path
-    )
+    (_, mine), (_, parser) = processes(python(OURS, path), python(PARSER, path), rounds=1)
     print(f"\npeak memory: {mine / 1024:.0f} MiB, {mine / parser:.2f} x lxml.etree.parse")
     benchmark.pedantic(lambda: ir_scatter.read(path), rounds=3)
 
@@ -133,15 +96,11 @@ def test_weights_are_not_read(benchmark: Any, tmp_path: Path) -> None:
         every_fifth(path, 1_000)
         with path.with_suffix(".bin").open("r+b") as file:
             file.truncate(size)
-    code = "import ir_scatter, sys; ir_scatter.validate(ir_scatter.read(sys.argv[1]))"
-    runs = [
-        (process(sys.executable, "-c", code, str(small)), process(sys.executable, "-c", code, str(large)))
-        for _ in range(ROUNDS)
-    ]
-    times = [median(run[which][0] for run in runs) for which in (0, 1)]
-    memory = [median(run[which][1] for run in runs) for which in (0, 1)]
-    print(f"\n1 GiB of weights against 1 MiB: {times[1] / times[0]:.2f} x the time, "
-          f"{memory[1] / memory[0]:.2f} x the memory")  # fmt: skip
+    (time, memory), (time_large, memory_large) = processes(python(OURS, str(small)), python(OURS, str(large)))
+    print(
+        f"\n1 GiB of weights against 1 MiB: {time_large / time:.2f} x the time, "
+        f"{memory_large / memory:.2f} x the memory"
+    )
     benchmark.pedantic(lambda: ir_scatter.read(str(large)), rounds=3)
 
 
@@ -150,10 +109,8 @@ def test_whole_process(benchmark: Any, tmp_path: Path) -> None:
     pytest.importorskip("openvino")
     path = str(every_fifth(tmp_path / "small.xml", 20))
     mine = [sys.executable, "-m", "ir_scatter_cli", "validate", path]
-    code = "import openvino, sys; openvino.Core().read_model(sys.argv[1])"
-    runs = [(process(*mine), process(sys.executable, "-c", code, path)) for _ in range(ROUNDS)]
-    ratio = median(a[0] for a, _ in runs) / median(b[0] for _, b in runs)
-    print(f"\nvalidate as a process: {ratio:.2f} x a process that reads the model with openvino")
+    (ours, _), (reader, _) = processes(mine, python(READER, path))
+    print(f"\nvalidate as a process: {ours / reader:.2f} x a process that reads the model with openvino")
     benchmark.pedantic(lambda: process(*mine), rounds=3)
 
 
@@ -205,15 +162,14 @@ def test_a_folder_of_small_onnx_models(benchmark: Any, tmp_path: Path) -> None:
         for path in every:
             read_with_openvino(path)
 
-    other, mine = medians(read_all, lambda: check_files(sources, Options()))
+    other, mine = medians([read_all, lambda: check_files(sources, Options())])
     print(
         f"\n{len(every)} small ONNX models in one process: {mine / other:.2f} x read_model (asked for: 1.3)"
     )
     code = "import openvino, sys; core = openvino.Core()\nfor path in sys.argv[1:]:\n"
     code += "    try: core.read_model(path)\n    except RuntimeError: pass"
     command = [sys.executable, "-m", "ir_scatter_cli", "validate", "-q", str(tmp_path / "models"), "-j"]
-    works = [[sys.executable, "-c", code, *every], [*command, "1"], [*command, "2"]]
-    plain, one, two = medians(*(partial(process, *work) for work in works))
+    (plain, _), (one, _), (two, _) = processes(python(code, *every), [*command, "1"], [*command, "2"])
     print(
         f"as processes: {one / plain:.2f} x read_model with one job (asked for: 1.3), "
         f"{two / plain:.2f} x with two (asked for: 1.0)"

@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from tests.models.nested_ir import CONDITION, ITERATION, PARTS, carried, put_in, put_out, result
 from tests.rules.ir_text import IrText, Output
 
 Dim = int | str
@@ -194,8 +195,7 @@ class IrGraph:
         return self.node(op, version, [data, at, new, place], data.type, data.dims, **word)
 
     def result(self, value: Value) -> int:
-        self.text.add(self.name("out"), "Result", "opset1", [value.ref], [])
-        return self.text.count - 1
+        return result(self.text, value.ref)
 
     def loop(
         self, trips: "int | Value | None", states: Values, parts: Values, fixed: Values, body: Body
@@ -214,23 +214,16 @@ class IrGraph:
             before = [count, self.const("boolean", True)]
         given = [*before, *states, *parts, *fixed]
         ports = range(len(before), len(given))
-        slices = ' axis="0" start="0" end="-1" stride="1" part_size="1"'
         maps = ["<port_map>"]
         if step is not None:
-            maps.append(_input(-1, step, ' purpose="current_iteration"'))
+            maps.append(put_in(-1, step.ref, ITERATION))
         for port, value in zip(ports, [*olds, *cut, *kept], strict=True):
-            maps.append(_input(port, value, slices if value in cut else ""))
-        for port, number in enumerate(results, len(given)):
-            maps.append(f'<output external_port_id="{port}" internal_layer_id="{number}"/>')
+            maps.append(put_in(port, value.ref, PARTS if value in cut else ""))
+        maps += [put_out(port, number) for port, number in enumerate(results, len(given))]
         if step is not None:
-            goes_on = inner.result(inner.const("boolean", True))
-            purpose = ' purpose="execution_condition"'
-            maps.append(f'<output external_port_id="-1" internal_layer_id="{goes_on}"{purpose}/>')
-        edges = "".join(
-            f'<edge from-layer="{number}" to-layer="{old.ref.layer}"/>'
-            for number, old in zip(results, olds, strict=True)
-        )
-        maps.append(f"</port_map><back_edges>{edges}</back_edges>{inner.text.body('body')}")
+            maps.append(put_out(-1, inner.result(inner.const("boolean", True)), CONDITION))
+        edges = carried((number, old.ref) for number, old in zip(results, olds, strict=True))
+        maps.append(f"</port_map>{edges}{inner.text.body('body')}")
         op, version = ("TensorIterator", "opset1") if trips is None else ("Loop", "opset5")
         outputs = [(value.type, _ports(value.dims)) for value in news]
         refs = [value.ref for value in given]
@@ -248,9 +241,9 @@ class IrGraph:
             own = [inner.input(value.type, value.dims) for value in given]
             like = way(inner, own)
             number = inner.result(like)
-            maps = "".join(_input(port, value, "") for port, value in enumerate(own, 1))
-            out = f'<output external_port_id="{len(given) + 1}" internal_layer_id="{number}"/>'
-            inside += f"<{name}_port_map>{maps}{out}</{name}_port_map>{inner.text.body(f'{name}_body')}"
+            maps = "".join(put_in(port, value.ref) for port, value in enumerate(own, 1))
+            maps += put_out(len(given) + 1, number)
+            inside += f"<{name}_port_map>{maps}</{name}_port_map>{inner.text.body(f'{name}_body')}"
         refs = [value.ref for value in (flag, *given)]
         outputs = [(like.type, _ports(like.dims))]
         made = self.text.add(self.name("if"), "If", "opset8", refs, outputs, inside=inside)
@@ -262,10 +255,6 @@ Graph = OnnxGraph | IrGraph
 
 def _ports(dims: Sequence[Dim]) -> list[int]:
     return [dim if isinstance(dim, int) else -1 for dim in dims]
-
-
-def _input(port: int, value: Value, attributes: str) -> str:
-    return f'<input external_port_id="{port}" internal_layer_id="{value.ref.layer}"{attributes}/>'
 
 
 def _outputs(made: Output, likes: Values) -> Values:

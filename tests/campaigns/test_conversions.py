@@ -121,7 +121,7 @@ class _Trial:
             if outcome.status is not Status.OK:
                 self.figures[f"{name} before: {outcome.status}, {_sentence(outcome.message)}"] += 1
                 continue
-            is_same = _same(list(outcome.outputs.values()), list(expected.values()))
+            is_same = same(list(outcome.outputs.values()), list(expected.values()))
             self.agrees[name, number] = is_same
             if not is_same and not self.is_vague[number]:
                 self.figures[f"{name} before is not as documented"] += 1
@@ -129,7 +129,7 @@ class _Trial:
     def run_after(self, runner: Runner, name: str, after: Path) -> None:
         for number, (feeds, expected) in enumerate(zip(self.cases, self.expected, strict=True)):
             wanted = list(expected.values())
-            if not self.is_vague[number] and not _same(list(evaluate_model(after, feeds).values()), wanted):
+            if not self.is_vague[number] and not same(list(evaluate_model(after, feeds).values()), wanted):
                 self.differences.append(f"NumPy, case {number}")
             outcome = runner.run(after, feeds, timeout=60)
             self.figures["runs"] += 1
@@ -138,7 +138,7 @@ class _Trial:
                 self.figures[f"{name} after: {outcome.status}"] += 1
                 if before is not None:
                     self.differences.append(f"{name}, case {number}: {outcome.status} {outcome.message}")
-            elif not _same(list(outcome.outputs.values()), wanted) and not self.is_vague[number]:
+            elif not same(list(outcome.outputs.values()), wanted) and not self.is_vague[number]:
                 self.figures[f"{name} after is not as documented"] += 1
                 if before:
                     self.differences.append(f"{name}, case {number}")
@@ -149,9 +149,11 @@ def _sentence(message: str) -> str:
     return re.sub(r"[A-Za-z_:]*\d+", "N", message).replace(",", ";")[:80]
 
 
-def _same(found: list[npt.NDArray[Any]], wanted: list[npt.NDArray[Any]]) -> bool:
+def same(found: list[npt.NDArray[Any]], wanted: list[npt.NDArray[Any]]) -> bool:
     """Tell whether outputs are equal, but for rounding of products."""
     return len(found) == len(wanted) and all(
-        one.shape == other.shape and one.dtype == other.dtype and np.allclose(one, other, 1e-5, 1e-5)
+        one.shape == other.shape
+        and one.dtype == other.dtype
+        and np.allclose(one, other, 1e-5, 1e-5, equal_nan=True)
         for one, other in zip(found, wanted, strict=True)
     )

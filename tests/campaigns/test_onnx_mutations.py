@@ -5,11 +5,8 @@ onnxruntime refuses because of a scatter node and we call clean, and what it tak
 is counted by class, and every class is one that is explained here.
 """
 
-import json
 import random
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,25 +14,22 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper, parser
 
+from tests.campaigns.children import Child, answer
 from tests.campaigns.scale import cases, generator
-from tests.formats.ir_files import MODELS, ROOT
+from tests.formats.ir_files import MODELS
 
 CASES = 200
+_HERE = "tests.campaigns.test_onnx_mutations"
 
 CLEAN_BUT_REFUSED = {
     # onnx.proto: `type` says which field of an attribute counts; another one that is set beside it says nothing.
     "another field of an attribute is set": r"type field and data field mismatch in attribute",
-    # onnx.proto: names of attributes are unique in a node. That is no matter of scatter operators; we read the last.
-    "an attribute twice": r"Attribute '\w+' appeared multiple times",
     # onnx.proto: a function has opsets of its own; onnxruntime reads its nodes with those of the model.
     "a function of another opset": r'"_inlfunc_f.*(No Op registered|Unrecognized attribute)',
     # The indices are fed: where a dimension has no elements, no feed would be legal.
     "nothing to write to": r"within the inclusive range \[0,-1\]|indices must be empty when an indexed data dimension",
-    # onnx.proto: from IR version 2 on an attribute says its type. We read the field that is set; no matter of
-    # scatter operators either.
-    "an attribute without a type": r"Field 'type' of 'attr' is required but missing",
     # A loop may carry another shape in every iteration, and another one than its body declares: which one is
     # known when it runs.
     "a shape that a loop carries": (
@@ -60,85 +54,64 @@ ERROR_BUT_TAKEN = {
 """Codes of errors in files that onnxruntime runs, and why they are errors all the same."""
 
 
-def value(name: str, shape: list[Any], type: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, type, shape)
-
-
-def constant(name: str, numbers: Any) -> TensorProto:
-    return numpy_helper.from_array(np.array(numbers, np.int64), name)
-
-
-def model(nodes: list[NodeProto], opset: int, constants: list[TensorProto], **more: Any) -> ModelProto:
-    inputs = [value("data", [4, 5]), value("updates", [2, 5]), *more.pop("inputs", [])]
-    graph = helper.make_graph(nodes, "g", inputs, [value("y", [4, 5])], constants)
-    imports = [helper.make_opsetid("", opset), helper.make_opsetid("my", 1)]
-    return helper.make_model(graph, ir_version=10, opset_imports=imports, **more)
-
-
-def scatters(opset: int) -> Iterator[tuple[NodeProto, TensorProto]]:
-    """Yield every scatter operator of an opset, of data [4, 5] and updates [2, 5]."""
-    grid, rows = [[0, 1, 2, 3, 0], [3, 2, 1, 0, 1]], [[1], [3]]
-    inputs = ["data", "indices", "updates"]
-    if opset < 11:
-        yield helper.make_node("Scatter", inputs, ["y"], "s", axis=0), constant("indices", grid)
-        return
-    reductions = [None] if opset < 16 else [None, "add"] if opset < 18 else [None, "max"]
-    for reduction in reductions:
-        words = {} if reduction is None else {"reduction": reduction}
-        yield (
-            helper.make_node("ScatterElements", inputs, ["y"], "s", axis=0, **words),
-            constant("indices", grid),
-        )
-        yield helper.make_node("ScatterND", inputs, ["y"], "s", **words), constant("indices", rows)
+_BODIES = {
+    "plain": "y = SCATTER",
+    "branch": """y = If (c) <
+        then_branch = then () => (float[4, 5] a) <INDICES> { a = SCATTER },
+        else_branch = other () => (float[4, 5] b) { b = Identity (data) }
+      >""",
+    "loop": """y = Loop (trips, , data) <
+        body = body (int64 n, bool go, float[4, 5] old) => (bool go_on, float[4, 5] new) <INDICES> {
+          go_on = Identity (go)
+          new = SCATTER
+        }
+      >""",
+    "function": "y = my.f (data, indices, updates)",
+}
+"""Where a scatter node of data [4, 5] and updates [2, 5] may stand."""
 
 
 def seeds() -> list[ModelProto]:
     """Return small models: every operator and version, in bodies and functions, with constants and without."""
-    found = []
+    cache = """<ir_version: 10, opset_import: ["" : 24]>
+      g (float[1, 1, 4, 5] data, float[1, 1, 2, 5] updates) => (float[1, 1, 4, 5] y) <int64[1] w = {1}> {
+        [s] y = TensorScatter <axis = -2> (data, updates, w)
+      }"""
+    found = [parser.parse_model(cache)]
+    grid = "indices", "[2, 5]", "{0, 1, 2, 3, 0, 3, 2, 1, 0, 1}"
+    rows = "indices", "[2, 1]", "{1, 3}"
     for opset in (9, 10, 11, 13, 16, 18, 21):
-        for node, indices in scatters(opset):
-            found.append(model([node], opset, [indices]))
-            shape = list(indices.dims)
-            found.append(model([node], opset, [], inputs=[value("indices", shape, TensorProto.INT64)]))
-            if opset >= 13:
-                found += [make(node, indices, opset) for make in (in_branch, in_loop, in_function)]
-    cache = helper.make_node("TensorScatter", ["data", "updates", "w"], ["y"], "s", axis=-2)
-    graph = helper.make_graph(
-        [cache], "g", [value("data", [1, 1, 4, 5]), value("updates", [1, 1, 2, 5])], [value("y", [1, 1, 4, 5])],
-        [constant("w", [1])],
-    )  # fmt: skip
-    found.append(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 24)]))
+        word = "" if opset < 16 else 'reduction = "add"' if opset < 18 else 'reduction = "max"'
+        axis = f"axis = 0, {word}".removesuffix(", ")
+        forms = [("ScatterElements", " <axis = 0>", grid), ("ScatterND", "", rows)]
+        forms += [("ScatterElements", f" <{axis}>", grid), ("ScatterND", f" <{word}>", rows)] if word else []
+        for type, attributes, indices in forms if opset > 10 else [("Scatter", " <axis = 0>", grid)]:
+            for place in _BODIES if opset >= 13 else ["plain"]:
+                found.append(_seed(opset, place, f"{type}{attributes}", indices, is_fed=False))
+            found.append(_seed(opset, "plain", f"{type}{attributes}", indices, is_fed=True))
+    for graph in (graph for model in found for graph in graphs(model)):
+        for node in graph.node:
+            node.name = node.name or node.op_type
+        for tensor in graph.initializer if isinstance(graph, GraphProto) else ():
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))  # raw bytes
     return found
 
 
-def in_branch(node: NodeProto, indices: TensorProto, opset: int) -> ModelProto:
-    other = helper.make_graph([helper.make_node("Identity", ["data"], ["y"])], "e", [], [value("y", [4, 5])])
-    then = helper.make_graph([node], "t", [], [value("y", [4, 5])], [indices])
-    choice = helper.make_node("If", ["c"], ["y"], "if", then_branch=then, else_branch=other)
-    return model([choice], opset, [], inputs=[value("c", [], TensorProto.BOOL)])
-
-
-def in_loop(node: NodeProto, indices: TensorProto, opset: int) -> ModelProto:
-    inner = NodeProto()
-    inner.CopyFrom(node)
-    inner.input[0] = "carried"
-    go = helper.make_node("Identity", ["go"], ["go_on"])
-    inputs = [value("n", [], TensorProto.INT64), value("go", [], TensorProto.BOOL), value("carried", [4, 5])]
-    body = helper.make_graph(
-        [go, inner], "b", inputs, [value("go_on", [], TensorProto.BOOL), value("y", [4, 5])], [indices]
-    )
-    loop = helper.make_node("Loop", ["trips", "", "data"], ["y"], "loop", body=body)
-    return model([loop], opset, [constant("trips", 2)])
-
-
-def in_function(node: NodeProto, indices: TensorProto, opset: int) -> ModelProto:
-    inner = NodeProto()
-    inner.CopyFrom(node)
-    inputs = ["data", "indices", "updates"]
-    function = helper.make_function("my", "f", inputs, ["y"], [inner], [helper.make_opsetid("", opset)])
-    return model(
-        [helper.make_node("f", inputs, ["y"], "call", domain="my")], opset, [indices], functions=[function]
-    )
+def _seed(opset: int, place: str, operator: str, indices: tuple[str, ...], *, is_fed: bool) -> ModelProto:
+    name, shape, numbers = indices
+    constant, is_inside = f"int64{shape} {name} = {numbers}", place in {"branch", "loop"}
+    node = f"{operator} ({'old' if place == 'loop' else 'data'}, indices, updates)"
+    inputs = [f"int64{shape} {name}"] if is_fed else ["bool c"] if place == "branch" else []
+    constants = [] if is_inside or is_fed else [constant]
+    constants += ["int64 trips = {2}"] if place == "loop" else []
+    body = _BODIES[place].replace("INDICES", constant).replace("SCATTER", node)
+    text = f"""<ir_version: 10, opset_import: ["" : {opset}, "my" : 1]>
+      g ({", ".join(["float[4, 5] data", "float[2, 5] updates", *inputs])}) => (float[4, 5] y)
+      <{", ".join(constants)}> {{ {body} }}"""
+    if place == "function":
+        text += f"""
+          <domain: "my", opset_import: ["" : {opset}]> f (data, indices, updates) => (y) {{ y = {node} }}"""
+    return parser.parse_model(text)
 
 
 def small_real_models() -> list[bytes]:
@@ -290,35 +263,6 @@ def mutant(number: int, small: list[ModelProto], real: list[bytes]) -> bytes:
     return bytes(proto.SerializeToString())
 
 
-class Child:
-    """A process that answers for one file after the other; it is started again if it ends."""
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.process = self._start()
-
-    def _start(self) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-m", "tests.campaigns.mutation_child", self.kind]
-        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        return subprocess.Popen(command, cwd=ROOT, text=True, **pipes)
-
-    def ask(self, path: Path) -> dict[str, Any] | None:
-        """Return the answer; None if the process ended."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        print(path, file=self.process.stdin, flush=True)
-        line = self.process.stdout.readline()
-        if line:
-            answer: dict[str, Any] = json.loads(line)
-            return answer
-        self.process.communicate()
-        self.process = self._start()
-        return None
-
-    def close(self) -> None:
-        self.process.communicate()
-
-
 def about_scatter(said: str) -> bool:
     """Whether it complains about a scatter node; tensors are often named after one."""
     schema = re.search(r"with schema\(\S*::(\w+):\d+\)", said)
@@ -338,7 +282,7 @@ def class_of(said: str) -> str:
 def test_mutants(tmp_path: Path, figures: Counter[str]) -> None:
     small, real = seeds(), small_real_models()
     (tmp_path / "w.bin").write_bytes(bytes(80))
-    ours, theirs = Child("ours"), Child("theirs")
+    ours, theirs = Child(_HERE, "ours"), Child(_HERE, "theirs")
     unexplained: dict[str, list[int]] = {}
     try:
         for number in cases(CASES):
@@ -377,7 +321,7 @@ def judged(found: dict[str, Any], known: dict[str, Any], figures: Counter[str]) 
 
 def test_seeds_are_clean_and_taken(tmp_path: Path) -> None:
     path = tmp_path / "seed.onnx"
-    ours, theirs = Child("ours"), Child("theirs")
+    ours, theirs = Child(_HERE, "ours"), Child(_HERE, "theirs")
     try:
         for number, seed in enumerate(seeds()):
             path.write_bytes(seed.SerializeToString())
@@ -399,3 +343,63 @@ def test_disagreement_is_seen() -> None:
     taken = {"opened": True, "ran": True, "said": ""}
     assert [*judged({**clean, "errors": ["SCT204"]}, taken, Counter())] == ["SCT204, but taken"]
     assert [*judged(clean, taken, Counter())] == []
+
+
+def ours(path: str) -> dict[str, Any]:
+    """Read, validate, inspect and convert a file."""
+    import ir_scatter
+    from ir_scatter.core.errors import Error
+    from ir_scatter.core.files import Source
+    from ir_scatter.inspect import inspect
+    from ir_scatter.lint import Options, check_file
+
+    result = check_file(Source(path), Options())
+    assert not result.bug, result.bug
+    if not result.is_readable:
+        return {"readable": False, "nodes": 0, "errors": [one.code for one in result.diagnostics]}
+    model = ir_scatter.read(path)
+    inspect(model)
+    for target in (None, "ScatterND", "ScatterElements"):
+        try:
+            ir_scatter.convert(model, target, verify=1).diff()
+        except Error:
+            continue
+    errors = [one.code for one in result.diagnostics if one.severity.name == "ERROR"]
+    return {"readable": True, "nodes": result.scatter_nodes, "errors": errors}
+
+
+def theirs(path: str) -> dict[str, Any]:
+    """Open a file with onnxruntime, and run it where all inputs have a small and known shape."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        return {"opened": False, "said": str(error)}
+    types = {"float": "f4", "int64": "i8", "int32": "i4", "double": "f8", "float16": "f2", "bool": "?"}
+    inputs = onnx.load(path, load_external_data=False).graph.input
+    known = {one.name for one in inputs if one.type.tensor_type.HasField("shape")}
+    feeds = {}
+    for one in session.get_inputs():
+        kind, shape = types.get(one.type[7:-1]), one.shape
+        if (
+            kind is None
+            or one.name not in known
+            or not all(isinstance(size, int) for size in shape)
+            or np.prod(shape, dtype=float) > 1e6
+        ):
+            return {"opened": True, "ran": None, "said": ""}
+        feeds[one.name] = np.zeros(shape, kind)
+    try:
+        session.run(None, feeds)
+    except Exception as error:
+        return {"opened": True, "ran": False, "said": str(error)}
+    return {"opened": True, "ran": True, "said": ""}
+
+
+if __name__ == "__main__":
+    answer({"ours": ours, "theirs": theirs})

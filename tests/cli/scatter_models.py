@@ -1,6 +1,6 @@
 """Small models with scatter nodes to convert, and what is asked about the results."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,57 +11,46 @@ from onnx import parser
 
 from ir_scatter.evaluate import evaluate_model
 from ir_scatter.inputs.model import make_feeds
-from ir_scatter.ops.lookup import scatter_types
+from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.reading import read
 from ir_scatter.validate import validate
+from tests.rewrites.ir_models import given, held, one_scatter
 from tests.rules.ir_text import IrText
 
 DATA = (4, 5, 3)
 
 
 def slices(
-    name: str = "model",
     indices: Sequence[int] = (2,),
     *,
     axis: int | None = 1,
     values: Any = None,
     node: str = "scatter",
-    folder: Path | None = None,
+    folder: Path = Path(),
 ) -> Path:
     """Write an IR with one ScatterUpdate and return its path; without an axis or `values` those are inputs."""
-    ir = IrText()
-    data = ir.parameter("data", shape=DATA)
-    at = ir.parameter("at", "i64", indices) if values is None else ir.const("at", "i64", values, indices)
     place = 1 if axis is None else axis % len(DATA)
-    rows = ir.parameter("rows", shape=(*DATA[:place], *indices, *DATA[place + 1 :]))
-    where = ir.parameter("axis", "i64") if axis is None else ir.const("axis", "i64", axis, ())
-    inputs = [data, at, rows, where]
-    result = ir.add(node, "ScatterUpdate", "opset3", inputs, [("f32", DATA)], ports=' names="out"')
-    ir.add("result", "Result", "opset1", [result], [])
-    return _written(ir, name, folder)
+    at = given("at", "i64", indices) if values is None else held(values, name="at")
+    rows = given("rows", shape=(*DATA[:place], *indices, *DATA[place + 1 :]))
+    where = given("axis", "i64") if axis is None else held(axis, name="axis")
+    sources = given("data", shape=DATA), at, rows, where
+    return Path(one_scatter(folder, "ScatterUpdate", "opset3", *sources, name=node))
 
 
-def elements(version: str = "opset12", name: str = "model", **attributes: str) -> Path:
-    """Write an IR with one ScatterElementsUpdate and return its path."""
-    ir = IrText()
-    inputs = [ir.parameter("data", shape=(4, 5)), ir.parameter("at", "i64", (2, 5))]
-    inputs += [ir.parameter("rows", shape=(2, 5)), ir.const("axis", "i64", 0, ())]
-    result = ir.add("scatter", "ScatterElementsUpdate", version, inputs, [("f32", (4, 5))], attributes)
-    ir.add("result", "Result", "opset1", [result], [])
-    return _written(ir, name, None)
+def elements(version: str = "opset12", rows: int = 2, **attributes: str) -> Path:
+    """Write an IR with one ScatterElementsUpdate of data [4, 5] and return its path."""
+    sources = given("data", shape=(4, 5)), given("at", "i64", (rows, 5)), given("rows", shape=(rows, 5))
+    axis = held(0, name="axis")
+    return Path(one_scatter(Path(), "ScatterElementsUpdate", version, *sources, axis, attributes))
 
 
-def tuples(version: str = "opset15", name: str = "model", **attributes: str) -> Path:
+def tuples(version: str = "opset15", **attributes: str) -> Path:
     """Write an IR with one ScatterNDUpdate and return its path."""
-    ir = IrText()
-    data = ir.parameter("data", shape=(4, 5))
-    inputs = [data, ir.parameter("at", "i64", (2, 1)), ir.parameter("rows", shape=(2, 5))]
-    result = ir.add("scatter", "ScatterNDUpdate", version, inputs, [("f32", (4, 5))], attributes)
-    ir.add("result", "Result", "opset1", [result], [])
-    return _written(ir, name, None)
+    sources = given("data", shape=(4, 5)), given("at", "i64", (2, 1)), given("rows", shape=(2, 5))
+    return Path(one_scatter(Path(), "ScatterNDUpdate", version, *sources, None, attributes))
 
 
-def chain(name: str, nodes: Sequence[str]) -> Path:
+def chain(nodes: Sequence[str]) -> Path:
     """Write an IR with a chain of ScatterUpdates and return its path."""
     ir = IrText()
     value, at = ir.parameter("data", shape=DATA), ir.parameter("at", "i64", (2,))
@@ -69,12 +58,7 @@ def chain(name: str, nodes: Sequence[str]) -> Path:
     for node in nodes:
         value = ir.add(node, "ScatterUpdate", "opset3", [value, at, rows, axis], [("f32", DATA)])
     ir.add("result", "Result", "opset1", [value], [])
-    return _written(ir, name, None)
-
-
-def _written(ir: IrText, name: str, folder: Path | None) -> Path:
-    path = Path(ir.write(folder or Path.cwd(), name))
-    return path if folder else path.relative_to(Path.cwd())
+    return Path(ir.write(Path()))
 
 
 def onnx_model(text: str, name: str = "model", names: Sequence[str] = ()) -> Path:
@@ -105,8 +89,6 @@ def deprecated(opset: int, name: str = "model") -> Path:
 
 def operators(path: Path) -> list[str]:
     """Return what the scatter nodes of a model are, in the order of the file."""
-    from ir_scatter.ops.lookup import find
-
     model = read(path)
     rows = (
         find(node.domain, node.type, node.opset) for node in model.definitions(scatter_types(model.domain))
@@ -142,13 +124,9 @@ def demand_equal(before: Path, after: Path, **given: Any) -> None:
 
 def files(folder: Path | None = None) -> dict[str, bytes]:
     """Return every file below a folder, hidden ones too."""
-    return dict(_files(folder or Path.cwd()))
-
-
-def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            yield str(path.relative_to(folder)), path.read_bytes()
+    folder = folder or Path.cwd()
+    found = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
 def external(path: Path, arrays: dict[str, tuple[str, npt.NDArray[Any]]]) -> Path:

@@ -34,24 +34,16 @@ def _on_a_terminal(*arguments: str | Path, **environment: str) -> str:
 
 
 @pytest.mark.parametrize("command", ["validate", "inspect"])
-def test_a_terminal_gets_colours(broken: Path, command: str) -> None:
+def test_only_a_terminal_gets_colours(script: Cli, broken: Path, command: str) -> None:
     assert "\x1b[" in _on_a_terminal(command, broken)
-
-
-@pytest.mark.parametrize("command", ["validate", "inspect"])
-def test_no_color(broken: Path, command: str) -> None:
     assert "\x1b" not in _on_a_terminal(command, broken, NO_COLOR="1")
+    result = script(command, broken)
+    assert "\x1b" not in result.out + result.err
 
 
 @pytest.mark.parametrize("format", ["concise", "json", "sarif", "junit", "github"])
 def test_formats_for_programs_have_none(broken: Path, format: str) -> None:
     assert "\x1b" not in _on_a_terminal("validate", broken, "--format", format)
-
-
-@pytest.mark.parametrize("command", ["validate", "inspect"])
-def test_a_pipe_gets_none(script: Cli, broken: Path, command: str) -> None:
-    result = script(command, broken)
-    assert "\x1b" not in result.out + result.err
 
 
 def test_a_file_gets_none(broken: Path) -> None:

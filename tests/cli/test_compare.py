@@ -1,7 +1,7 @@
 """`ir-scatter compare`: what it says, what it writes, and how it ends."""
 
+import importlib.util
 import json
-import os
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -16,7 +16,8 @@ from ir_scatter.runners.base import Status
 from tests.cli.conftest import COMMAND, Cli, copy_sample
 from tests.compare.models import floats, write_node
 from tests.compare.planted import FakeRunner, wrong_at
-from tests.unit.nested_onnx import save
+from tests.models.onnx_text import save
+from tests.report.comparisons import parse_page
 
 Voices = Callable[..., None]
 
@@ -42,10 +43,6 @@ def model(elsewhere: Path) -> str:
     path, feeds = write_node(elsewhere, "ScatterUpdate", "opset3", inputs)
     np.savez(elsewhere / "feeds.npz", **feeds)  # type: ignore[arg-type]
     return path.name
-
-
-def told(text: str) -> dict[str, Any]:
-    return json.loads(text)  # type: ignore[no-any-return]
 
 
 def test_a_difference(cli: Cli, model: str, voices: Voices) -> None:
@@ -78,7 +75,7 @@ def test_nothing_compared_is_no_success_of_a_runner_that_was_named(
     assert done.out.endswith("\nnothing compared\n")
     done = cli("compare", model, "--on", "gone", "--skip-missing", "--format", "json")
     assert done.code == 4
-    assert told(done.out)["remarks"] == ["nothing was compared: no runner ran the model"]
+    assert json.loads(done.out)["remarks"] == ["nothing was compared: no runner ran the model"]
     voices()
     assert cli("compare", model).code == 0
     voices(a=FakeRunner("a"))
@@ -98,7 +95,7 @@ def test_a_format_that_is_not_the_runtimes_is_no_failure_beside_others(
     names = ("--on", "numpy", "--on", "a", "--on", name)
     beside = cli("compare", model, *names, "--format", "json")
     assert beside.code == 0
-    outcomes = {one["runner"]: one for one in told(beside.out)["outcomes"]}
+    outcomes = {one["runner"]: one for one in json.loads(beside.out)["outcomes"]}
     assert OTHER_FORMAT.items() <= outcomes[name].items()
     assert outcomes["a"]["reason"] is outcomes["numpy"]["reason"] is None
     shown = cli("compare", "--each", model, *names)
@@ -116,7 +113,7 @@ def test_missing_ones_are_passed_over_if_that_is_wanted(cli: Cli, model: str, vo
     assert cli("compare", model, *names).code == 4
     done = cli("compare", model, *names, "--skip-missing")
     assert (done.code, done.err) == (0, "ir-scatter: gone is passed over: no driver; pip install it\n")
-    found = told(cli("compare", model, *names, "--skip-missing", "--format", "json").out)
+    found = json.loads(cli("compare", model, *names, "--skip-missing", "--format", "json").out)
     assert found["skipped"] == [{"runner": "gone", "reason": "no driver; pip install it"}]
     assert [one["runner"] for one in found["outcomes"]] == ["numpy", "a"]
 
@@ -185,43 +182,36 @@ def test_what_cannot_be_written_is_3_and_what_was_found_is_not_lost(
 
 
 def test_each_model_for_itself(cli: Cli, elsewhere: Path, model: str, voices: Voices) -> None:
-    runner = FakeRunner("a", wrong_at(0))
-    voices(a=runner)
+    voices(a=FakeRunner("a", wrong_at(0)))
     for folder in ("one", "two"):
         (elsewhere / folder).mkdir()
-        write_node(
-            elsewhere / folder, "ScatterUpdate", "opset3", [floats(3), np.array([1]), floats(1), np.array(0)]
-        )
+        inputs = [floats(3), np.array([1]), floats(1), np.array(0)]
+        write_node(elsewhere / folder, "ScatterUpdate", "opset3", inputs)
     (elsewhere / "two" / "broken.xml").write_text('<net name="old" version="7"></net>')
-    done = cli(
-        "compare", "--each", "one", "two", "--on", "a", "--save", "s", "--extract", "x", "--format", "json"
-    )
+    each = ("compare", "--each", "one", "two", "--on", "a")
+    done = cli(*each, "--save", "s", "--extract", "x", "--format", "json")
     assert done.code == 3
-    found = told(done.out)
+    found = json.loads(done.out)
     assert [one["model"] for one in found["reports"]] == ["one/model.xml", "two/model.xml"]
     assert [one["model"] for one in found["failures"]] == ["two/broken.xml"]
     assert sorted(path.name for path in (elsewhere / "s").iterdir()) == ["model", "two__model"]
     assert (elsewhere / "x" / "two__model" / "node__a" / "model.xml").exists()
     (elsewhere / "two" / "broken.xml").unlink()
-    assert cli("compare", "--each", "one", "two", "--on", "a").code == 1
-    text = cli("compare", "--each", "one", "two", "--on", "a").out
-    assert text.index("one/model.xml\n") < text.index("two/model.xml\n")
+    done = cli(*each)
+    assert done.code == 1
+    assert done.out.index("one/model.xml\n") < done.out.index("two/model.xml\n")
 
 
 def test_two_models(cli: Cli, elsewhere: Path, model: str) -> None:
     (elsewhere / "after").mkdir()
-    write_node(
-        elsewhere / "after",
-        "ScatterElementsUpdate",
-        "opset12",
-        [floats(3, 4), np.array([[2] * 4, [0] * 4]), -floats(2, 4), np.array(0)],
-    )
+    inputs = [floats(3, 4), np.array([[2] * 4, [0] * 4]), -floats(2, 4), np.array(0)]
+    write_node(elsewhere / "after", "ScatterElementsUpdate", "opset12", inputs)
     done = cli("compare", model, "after/model.xml", "--on", "numpy")
     assert done.code == 2
     assert "after/model.xml, with the inputs of the first model: indices has shape [2]" in done.err
     same = cli("compare", model, model, "--on", "numpy", "--format", "json")
     assert same.code == 0
-    one = told(same.out)["comparisons"][0]
+    one = json.loads(same.out)["comparisons"][0]
     assert (one["subject_model"], one["reference_model"], one["level"]) == (model, model, "model")
 
 
@@ -238,25 +228,27 @@ def test_hostile_names_in_every_output(cli: Cli, elsewhere: Path, voices: Voices
     assert evil not in done.out
     assert "\x1b" not in done.out + done.err
     assert done.code == 1
-    found = told(cli("compare", "model.onnx", "--on", "a", "--format", "json").out)
+    found = json.loads(cli("compare", "model.onnx", "--on", "a", "--format", "json").out)
     assert found["comparisons"][0]["tensor"] == evil
 
 
 @pytest.mark.openvino
-def test_an_extracted_node_shows_the_difference_by_its_own_command(cli: Cli, elsewhere: Path) -> None:
+def test_a_sample(cli: Cli, elsewhere: Path) -> None:
+    """Differs, is shown, is extracted, and the extracted node shows it by its own command."""
     copy_sample("plugins/large_numbers.xml", elsewhere)
-    done = cli(
-        "compare", "large_numbers.xml", "--on", "numpy", "--on", "CPU", "--values", "edge", "--extract", "x"
-    )
+    words = ("compare", "large_numbers.xml", "--on", "numpy", "--on", "CPU")
+    done = cli(*words, "--values", "edge", "--extract", "x", "--report", "report.html")
     assert done.code == 1
+    page = parse_page((elsewhere / "report.html").read_text(encoding="utf-8"))
+    assert "differ" in page.findtext(".//title")
+    (device,) = page.xpath("//tr[th[contains(., 'openvino:CPU')]]/td[@class='device']/bdi")
+    assert device.text
     (folder,) = (elsewhere / "x").iterdir()
     text = (folder / "README.txt").read_text()
     (command,) = [line.strip() for line in text.splitlines() if line.startswith("    ir-scatter")]
-    environment = {**os.environ, "PATH": f"{COMMAND.parent}{os.pathsep}{os.environ['PATH']}"}
     again = subprocess.run(
-        shlex.split(command),
+        [COMMAND, *shlex.split(command)[1:]],
         cwd=folder,
-        env=environment,
         capture_output=True,
         text=True,
         check=False,
@@ -269,7 +261,6 @@ def test_an_extracted_node_shows_the_difference_by_its_own_command(cli: Cli, els
 
 @pytest.mark.openvino
 def test_one_process_for_each_runtime(cli: Cli, elsewhere: Path) -> None:
-    pytest.importorskip("openvino")
     copy_sample("plugins/large_numbers.xml", elsewhere)
     copy_sample("kv_cache/decoder.xml", elsewhere)
     runner: Any = runners.find("CPU")
@@ -280,18 +271,27 @@ def test_one_process_for_each_runtime(cli: Cli, elsewhere: Path) -> None:
 
 
 @pytest.mark.openvino
-def test_a_device_that_is_not_here(cli: Cli, elsewhere: Path) -> None:
+def test_a_device_that_is_not_here_and_a_time_limit_that_nobody_keeps(cli: Cli, elsewhere: Path) -> None:
     copy_sample("plugins/large_numbers.xml", elsewhere)
-    found = told(cli("compare", "large_numbers.xml", "--on", "GPU.7", "--format", "json").out)
-    (outcome,) = found["outcomes"]
+    (outcome,) = json.loads(cli("compare", "large_numbers.xml", "--on", "GPU.7", "--format", "json").out)[
+        "outcomes"
+    ]
     assert outcome["status"] == "unavailable"
     assert "openvino:GPU@cpu" in outcome["message"]
-
-
-@pytest.mark.openvino
-def test_a_time_limit_that_nobody_keeps(cli: Cli, elsewhere: Path) -> None:
-    copy_sample("plugins/large_numbers.xml", elsewhere)
     done = cli("compare", "large_numbers.xml", "--on", "CPU", "--timeout", "0.001")
     assert done.code == 4
     assert "timeout" in done.out
     assert "no answer within 0.001 seconds" in done.out
+
+
+def test_a_missing_package_is_told_before_any_work(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, elsewhere: Path
+) -> None:
+    known = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "jinja2" else known(name))
+    monkeypatch.setattr("ir_scatter.compare.request.run_job", lambda *_: pytest.fail("it ran"))
+    done = cli("compare", "no such model.xml", "--report", "report.html")
+    assert done.code == 2
+    what = "an HTML report needs jinja2, which is not installed: pip install 'ir-scatter[report]'"
+    assert what in " ".join(done.err.split())
+    assert not (elsewhere / "report.html").exists()

@@ -1,7 +1,7 @@
 """`ir-scatter convert --verify-on`: both whole models on a runtime, before anything is written."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,74 +60,70 @@ def _bad(status: Status, message: str = "its words") -> Outcome:
     return Outcome("pretended", status, message)
 
 
-def test_equal_outputs(cli: Cli, pretend: Callable[[_Answer], _Pretended]) -> None:
-    made = pretend(lambda is_new, case: _ok(case, np.nan, -0.0 if is_new else 0.0))
-    result = cli("convert", slices(), *_TO)
-    assert result.code == 0
-    assert result.out.endswith("equal on pretended (2 cases); new.xml written\n")
+def _ended(before: Status, after: Status = Status.OK) -> _Answer:
+    def answer(is_new: bool, case: int) -> Outcome:
+        status = after if is_new else before
+        return _ok(1) if status is Status.OK else _bad(status)
+
+    return answer
+
+
+def _became(after: Outcome) -> _Answer:
+    return lambda is_new, case: after if is_new else _ok(0, 1, 2)
+
+
+_EQUAL = "equal on pretended (2 cases); new.xml written\n"
+_DIFFERENT = "refused: CVT109\n    pretended: "
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "sentence"),
+    [
+        (lambda is_new, case: _ok(case, np.nan, -0.0 if is_new else 0.0), 0, _EQUAL),
+        (
+            lambda is_new, case: _ok(1 + is_new * 1e-6),
+            0,
+            "note: pretended: outputs are equal but for rounding\n",
+        ),
+        (lambda is_new, case: _ok(is_new * case), 1, "(case 1)"),
+        (_became(_ok(0, 1, 5)), 1, f"{_DIFFERENT}output out is 5.0 at [2], expected 2.0 (case 0)\n"),
+        (_became(_ok(0, 1)), 1, f"{_DIFFERENT}output out is float32 [2], expected float32 [3] (case 0)\n"),
+        (
+            _became(_ok(0, 1, 2, dtype=np.float64)),
+            1,
+            f"{_DIFFERENT}output out is float64 [3], expected float32 [3] (case 0)\n",
+        ),
+        (_became(_ok(0, 1, 2, name="other")), 1, f"{_DIFFERENT}output out is gone (case 0)\n"),
+        (_became(_bad(Status.REFUSED)), 1, f"{_DIFFERENT}the converted model is refused: its words\n"),
+        (_became(_bad(Status.CRASHED)), 1, f"{_DIFFERENT}the converted model is crashed: its words\n"),
+        (
+            _ended(Status.REFUSED),
+            1,
+            f"{_DIFFERENT}the model before is refused: its words; the converted one runs, but output out is "
+            "float32 [1], expected float32 [4, 5, 3] in NumPy\n",
+        ),
+        (_ended(Status.UNAVAILABLE), 4, "note: pretended: unavailable: its words\n"),
+        (_ended(Status.TIMEOUT), 4, "note: pretended: timeout: its words\n"),
+        (
+            _ended(Status.REFUSED, Status.REFUSED),
+            4,
+            "note: pretended: neither model runs: refused: its words\n",
+        ),
+        (_ended(Status.OK, Status.TIMEOUT), 4, "note: pretended: neither model runs: timeout: its words\n"),
+    ],
+)
+def test_both_models_are_compared(
+    answer: _Answer, code: int, sentence: str, cli: Cli, pretend: Callable[[_Answer], _Pretended]
+) -> None:
+    made, source = pretend(answer), slices()
+    before = files()
+    result = cli("convert", source, *_TO)
+    assert result.code == code
+    assert sentence in result.out
+    assert result.out.endswith("new.xml written\n" if code == 0 else "nothing written\n")
+    assert code == 0 or files() == before
     assert made.is_closed
-    assert made.cases == {True: 2, False: 2}
-
-
-def test_equal_but_for_rounding(cli: Cli, pretend: Callable[[_Answer], _Pretended]) -> None:
-    pretend(lambda is_new, case: _ok(1 + is_new * 1e-6))
-    result = cli("convert", slices(), *_TO)
-    assert result.code == 0
-    assert "note: pretended: outputs are equal but for rounding\n" in result.out
-
-
-@pytest.mark.parametrize(
-    ("after", "sentence"),
-    [
-        (_ok(0, 1, 5), "output out is 5.0 at [2], expected 2.0 (case 0)"),
-        (_ok(0, 1), "output out is float32 [2], expected float32 [3] (case 0)"),
-        (_ok(0, 1, 2, dtype=np.float64), "output out is float64 [3], expected float32 [3] (case 0)"),
-        (_ok(0, 1, 2, name="other"), "output out is gone (case 0)"),
-        (_bad(Status.REFUSED), "the converted model is refused: its words"),
-        (_bad(Status.CRASHED), "the converted model is crashed: its words"),
-    ],
-)
-def test_a_difference_stops_it(
-    after: Outcome, sentence: str, cli: Cli, pretend: Callable[[_Answer], _Pretended]
-) -> None:
-    pretend(lambda is_new, case: after if is_new else _ok(0, 1, 2))
-    source = slices()
-    before = files()
-    result = cli("convert", source, *_TO)
-    assert result.code == 1
-    assert "model.xml" in result.out
-    assert f"refused: CVT109\n    pretended: {sentence}\n" in result.out
-    assert result.out.endswith("nothing written\n")
-    assert files() == before
-
-
-def test_a_later_case_counts(cli: Cli, pretend: Callable[[_Answer], _Pretended]) -> None:
-    pretend(lambda is_new, case: _ok(is_new * case))
-    result = cli("convert", slices(), *_TO)
-    assert result.code == 1
-    assert "(case 1)" in result.out
-
-
-@pytest.mark.parametrize(
-    ("answers", "sentence"),
-    [
-        ([Status.UNAVAILABLE, None], "unavailable: its words"),
-        ([Status.TIMEOUT, None], "timeout: its words"),
-        ([Status.REFUSED, Status.REFUSED], "neither model runs: refused: its words"),
-        ([Status.OK, Status.TIMEOUT], "neither model runs: timeout: its words"),
-    ],
-)
-def test_a_runner_that_cannot_tell(
-    answers: Sequence[Status], sentence: str, cli: Cli, pretend: Callable[[_Answer], _Pretended]
-) -> None:
-    pretend(lambda is_new, case: _ok(1) if answers[is_new] is Status.OK else _bad(answers[is_new]))
-    source = slices()
-    before = files()
-    result = cli("convert", source, *_TO)
-    assert result.code == 4
-    assert f"note: pretended: {sentence}\n" in result.out
-    assert result.out.endswith("nothing written\n")
-    assert files() == before
+    assert code or made.cases == {True: 2, False: 2}
 
 
 def test_targets_that_repeat_cannot_tell(cli: Cli, pretend: Callable[[_Answer], _Pretended]) -> None:
@@ -144,17 +140,6 @@ def test_targets_that_repeat_cannot_tell(cli: Cli, pretend: Callable[[_Answer], 
     assert not Path("new.xml").exists()
     is_beyond = True
     assert cli("convert", slices(values=[1, 1]), *_TO).code == 1
-
-
-def test_a_gained_model_is_held_against_numpy(cli: Cli, pretend: Callable[[_Answer], _Pretended]) -> None:
-    pretend(lambda is_new, case: _ok(1) if is_new else _bad(Status.REFUSED))
-    result = cli("convert", slices(), *_TO)
-    assert result.code == 1
-    assert (
-        "    pretended: the model before is refused: its words; the converted one runs, but output out is "
-        "float32 [1], expected float32 [4, 5, 3] in NumPy\n"
-    ) in result.out
-    assert not Path("new.xml").exists()
 
 
 def test_a_missing_runtime_yields_to_a_refusal(cli: Cli, pretend: Callable[[_Answer], _Pretended]) -> None:

@@ -223,26 +223,3 @@ def test_nested_bodies_and_functions(cli: Cli, elsewhere: Path) -> None:
         "ScatterElements",
         "ScatterND",
     }
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "ScatterElements <axis = 1> (data, at, rows)",
-        'ScatterElements <reduction = "add"> (data, at, rows)',
-        'ScatterElements <axis = -1, reduction = "max"> (data, at, rows)',
-    ],
-)
-def test_elements_and_tuples_there_and_back(text: str, cli: Cli) -> None:
-    source = onnx_model(f"""
-        <ir_version: 8, opset_import: ["" : 18]>
-        g (float[4,5] data, int64[2,3] at, float[2,3] rows) => (float[4,5] out) {{ out = {text} }}
-    """)
-    once, twice = Path("once.onnx"), Path("twice.onnx")
-    assert cli("convert", source, "-o", once, "--to", "ScatterND").code == 0
-    assert cli("convert", once, "-o", twice, "--to", "ScatterElements").code == 0
-    assert (operators(once), operators(twice)) == (["ScatterND-18"], ["ScatterElements-18"])
-    for path in (once, twice):
-        demand_equal(source, path)
-        assert findings(path) == []
-        onnx.checker.check_model(str(path), full_check=True)

@@ -1,6 +1,5 @@
 """No option that names a file to be written may name one that is read."""
 
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -29,35 +28,19 @@ def outside(elsewhere: Path) -> Path:
     return Path("outside.onnx")
 
 
-def as_it_is(path: Path) -> Path:
-    return path
+def linked(name: str, make: Callable[[Path], None]) -> Path:
+    make(Path(name))
+    return Path(name)
 
 
-def longer(path: Path) -> Path:
-    Path("folder").mkdir(exist_ok=True)
-    return Path("folder/..").joinpath(path)
-
-
-def absolute(path: Path) -> Path:
-    return path.resolve()
-
-
-def symbolic(path: Path) -> Path:
-    Path("link").symlink_to(path)
-    return Path("link")
-
-
-def hard(path: Path) -> Path:
-    os.link(path, "hard_link")
-    return Path("hard_link")
-
-
-def through_folder(path: Path) -> Path:
-    Path("other").symlink_to(".")
-    return Path("other") / path
-
-
-SPELLINGS = (as_it_is, longer, absolute, symbolic, hard, through_folder)
+SPELLINGS: dict[str, Callable[[Path], Path]] = {
+    "as it is": lambda path: path,
+    "longer": lambda path: linked("folder", Path.mkdir) / ".." / path,
+    "absolute": Path.resolve,
+    "symbolic": lambda path: linked("link", lambda link: link.symlink_to(path)),
+    "hard": lambda path: linked("hard_link", lambda link: link.hardlink_to(path)),
+    "through a folder": lambda path: linked("other", lambda link: link.symlink_to(".")) / path,
+}
 COMMANDS = (
     ("validate", "-o"), ("validate", "--write-baseline"), ("inspect", "-o"), ("run", "-o"),
     ("compare", "-o"), ("compare", "--report"),
@@ -68,15 +51,15 @@ def contents() -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(Path().rglob("*")) if path.is_file()}
 
 
-@pytest.mark.parametrize("spelled", SPELLINGS)
+@pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize(("command", "option"), COMMANDS)
 @pytest.mark.parametrize("kind", ["model", "weights of onnx", "weights of ir"])
 def test_neither_the_model_nor_its_weights_are_an_output(
-    cli: Cli, outside: Path, kind: str, command: str, option: str, spelled: Callable[[Path], Path]
+    cli: Cli, outside: Path, kind: str, command: str, option: str, spelling: str
 ) -> None:
     model = copy_sample("kv_cache/decoder.xml", Path.cwd()) if kind == "weights of ir" else outside
     files = {"model": model, "weights of onnx": Path("weights"), "weights of ir": Path("decoder.bin")}
-    written = spelled(files[kind])
+    written = SPELLINGS[spelling](files[kind])
     before = contents()
     result = cli(command, model, option, written)
     assert result.code == 2
@@ -126,13 +109,10 @@ def test_what_was_extracted_is_not_extracted_over(cli: Cli, clean: Path) -> None
     assert contents() == before
 
 
-@pytest.mark.parametrize("device", ["/dev/null", "/dev/stdout"])
-def test_devices_may_be_written(cli: Cli, clean: Path, device: str) -> None:
-    assert cli("validate", clean, "-o", device).code == 0
-    assert cli("inspect", clean, "-o", device).code == 0
-
-
-def test_another_file_is_replaced(cli: Cli, clean: Path, outside: Path) -> None:
+def test_devices_may_be_written_and_other_files_are_replaced(cli: Cli, clean: Path, outside: Path) -> None:
+    for device in ("/dev/null", "/dev/stdout"):
+        for command in ("validate", "inspect"):
+            assert cli(command, clean, "-o", device).code == 0
     Path("report.txt").write_text("old")
     assert cli("validate", clean, outside, "-o", "report.txt").code == 0
     assert Path("report.txt").read_text() != "old"
@@ -148,18 +128,14 @@ def test_standard_input_is_no_output(clean: Path) -> None:
     assert clean.read_bytes() == before
 
 
-def test_two_options_name_two_files(cli: Cli, clean: Path) -> None:
-    before = contents()
-    result = cli("validate", clean, "-o", "x.json", "--write-baseline", "x.json")
-    assert result.code == 2
-    assert "x.json is what -o names, expected another file" in " ".join(result.err.split())
-    assert contents() == before
-
-
-def test_settings_are_no_output(cli: Cli, clean: Path) -> None:
+def test_two_options_name_two_files_and_settings_are_none(cli: Cli, clean: Path) -> None:
     Path("pyproject.toml").write_text("[tool.ir-scatter]\nquiet = true\n")
     before = contents()
-    result = cli("validate", clean, "-o", "pyproject.toml")
-    assert result.code == 2
-    assert "where the settings are" in " ".join(result.err.split())
+    for options, message in (
+        (("-o", "x.json", "--write-baseline", "x.json"), "x.json is what -o names, expected another file"),
+        (("-o", "pyproject.toml"), "where the settings are"),
+    ):
+        result = cli("validate", clean, *options)
+        assert result.code == 2
+        assert message in " ".join(result.err.split())
     assert contents() == before

@@ -49,12 +49,6 @@ def test_ir(cli: Cli, clean: Path, shapes: list[str], found: list[str]) -> None:
     assert result.code == bool(found)
 
 
-def test_an_ir_that_cannot_take_the_shape(cli: Cli, clean: Path) -> None:
-    result = cli("validate", clean, "--format", "concise", "--input-shape", "hidden=1,3,7")
-    assert "SCT940" in codes(result.out)
-    assert result.code in {0, 1}
-
-
 @pytest.mark.parametrize(
     ("shapes", "found"),
     [

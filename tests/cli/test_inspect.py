@@ -40,14 +40,6 @@ def test_json(cli: Cli, clean: Path) -> None:
     assert "no.xml" in result.err
 
 
-def test_a_missing_file_and_the_others(cli: Cli, clean: Path) -> None:
-    result = cli("inspect", "no.onnx", clean)
-    assert result.code == 3
-    assert "decoder.xml" in result.out
-    assert result.err.startswith("ir-scatter: no.onnx: ")
-    assert "Traceback" not in result.err
-
-
 def test_exclude_and_passed_over(cli: Cli, clean: Path, warned: Path, elsewhere: Path) -> None:
     (elsewhere / "notes.xml").write_text("<notes/>")
     result = cli("inspect", ".", "--exclude", "*.onnx", "-v")

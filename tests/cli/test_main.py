@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.explain import explain
 from ir_scatter.rules import by_code
 from ir_scatter.rules.base import Finding
-from tests.cli.conftest import COMMAND, SAMPLES, Cli
+from tests.cli.conftest import COMMAND, SAMPLES, Cli, Result
 
 COMMANDS = ["validate", "inspect", "explain"]
 
@@ -186,3 +187,10 @@ def test_closed_streams_are_no_bug_of_ours(broken: Path, closed: str) -> None:
     )
     assert done.returncode != 70
     assert "bug" not in done.stderr
+
+
+def test_a_topic_is_explained(cli: Cli) -> None:
+    assert cli("explain", "scatternd-18") == Result(0, explain("ScatterND-18"), "")
+    result = cli("explain", "SCT2033")
+    assert (result.code, result.out) == (2, "")
+    assert "did you mean SCT203" in result.err

@@ -17,45 +17,37 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def document() -> dict[str, Any]:
+def files() -> dict[str, dict[str, Any]]:
+    """What validate says of each file, by its path below the folder."""
     result = run_script("validate", MODELS, "--format", "json", "-j", "2")
     assert result.code in {1, 3}
     assert result.err == ""
-    found: dict[str, Any] = json.loads(result.out)
-    return found
+    return _by_path(result.out)
 
 
-def _manifest() -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = json.loads((MODELS / "manifest.json").read_text())
-    return entries
+@pytest.fixture(scope="module")
+def manifest() -> dict[str, int]:
+    """How many scatter nodes each model has."""
+    entries = json.loads((MODELS / "manifest.json").read_text())
+    return {entry["path"]: entry["n_scatter"] for entry in entries}
 
 
-def test_there_is_no_internal_error(document: dict[str, Any]) -> None:
-    found = [one["code"] for file in document["files"] for one in file["diagnostics"]]
-    assert "SCT999" not in found
+def _by_path(document: str) -> dict[str, dict[str, Any]]:
+    return {str(Path(file["path"]).relative_to(MODELS)): file for file in json.loads(document)["files"]}
 
 
-def test_every_model_has_an_entry(document: dict[str, Any]) -> None:
-    paths = {str(Path(file["path"]).relative_to(MODELS)) for file in document["files"]}
-    assert {entry["path"] for entry in _manifest()} <= paths
+def test_there_is_no_internal_error(files: dict[str, dict[str, Any]]) -> None:
+    assert "SCT999" not in [one["code"] for file in files.values() for one in file["diagnostics"]]
 
 
-def test_every_scatter_node_is_counted(document: dict[str, Any]) -> None:
-    counts = {
-        str(Path(file["path"]).relative_to(MODELS)): file["scatter_nodes"]
-        for file in document["files"]
-        if file["readable"]
-    }
-    wrong = {
-        entry["path"]: (entry["n_scatter"], counts[entry["path"]])
-        for entry in _manifest()
-        if entry["path"] in counts and entry["n_scatter"] != counts[entry["path"]]
-    }
-    assert wrong == {}
+def test_every_scatter_node_is_counted(files: dict[str, dict[str, Any]], manifest: dict[str, int]) -> None:
+    assert manifest.keys() <= files.keys()
+    counts = {path: files[path]["scatter_nodes"] for path in manifest if files[path]["readable"]}
+    assert counts == {path: manifest[path] for path in counts}
 
 
-def test_places_in_an_ir_are_those_of_the_node(document: dict[str, Any]) -> None:
-    for file in document["files"]:
+def test_places_in_an_ir_are_those_of_the_node(files: dict[str, dict[str, Any]]) -> None:
+    for file in files.values():
         if file["format"] != "openvino-ir":
             continue
         lines = Path(file["path"]).read_text(encoding="utf-8").splitlines()
@@ -64,10 +56,7 @@ def test_places_in_an_ir_are_those_of_the_node(document: dict[str, Any]) -> None
                 assert lines[found["line"] - 1][found["column"] - 1 :].startswith("<layer ")
 
 
-def test_inspect_lists_them_all() -> None:
+def test_inspect_lists_them_all(manifest: dict[str, int]) -> None:
     result = run_script("inspect", MODELS, "--format", "json")
     assert result.code in {0, 3}
-    document = json.loads(result.out)
-    assert {entry["path"] for entry in _manifest()} <= {
-        str(Path(file["path"]).relative_to(MODELS)) for file in document["files"]
-    }
+    assert manifest.keys() <= _by_path(result.out).keys()

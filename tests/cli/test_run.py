@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.models.onnx_text import LEGAL, NEVER_LEGAL, save
 from tests.rules.ir_text import IrText
-from tests.unit.index_models import LEGAL, NEVER_LEGAL
-from tests.unit.nested_onnx import save
 
 _HEADER = '<ir_version: 10, opset_import: ["" : 18]>\n'
 _PAIR = _HEADER + "g (float[2] x, int64[1] at) => (float[2] y, int64[1] z) { y = Relu (x) z = Neg (at) }"

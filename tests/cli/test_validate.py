@@ -1,4 +1,4 @@
-"""`ir-scatter validate`: selection, exit codes, output files."""
+"""`ir-scatter validate`: selection, exit codes, output files, processes, baselines."""
 
 import json
 import os
@@ -136,3 +136,45 @@ def test_an_output_file_that_cannot_be_written(cli: Cli, clean: Path, target: st
     assert result.out == ""
     assert f"ir-scatter: {target}: cannot be written" in result.err
     assert sorted(os.listdir()) == ["decoder.bin", "decoder.xml"]
+
+
+MIXED = [SAMPLES / "nested", "no_such.xml", SAMPLES / "broken", SAMPLES / "kv_cache"]
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_two_processes_say_what_one_says(script: Cli, elsewhere: Path, format: str) -> None:
+    (elsewhere / "notes.xml").write_text("<notes/>")
+    arguments = [*MIXED, ".", "-v", "--ignore", "SCT3", "--statistics", "--format", format]
+    one, two = script("validate", *arguments), script("validate", *arguments, "-j", "2")
+    assert one == two
+    assert one.code == 3
+    assert "notes.xml: passed over" in two.err
+
+
+@pytest.fixture
+def known(cli: Cli, broken: Path) -> Path:
+    """A baseline of everything in the broken model."""
+    assert cli("validate", broken, "--write-baseline", "known.json").code == 0
+    return Path("known.json")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_is_known_does_not_fail(cli: Cli, known: Path, broken: Path, format: str) -> None:
+    result = cli("validate", broken, "--baseline", known, "--format", format, "--strict")
+    assert result.code == 0
+    assert "SCT203" not in result.out
+
+
+def test_a_new_finding_fails(cli: Cli, known: Path, broken: Path) -> None:
+    twice = 'name="twice" type="ScatterUpdate" version="opset'
+    broken.write_text(broken.read_text().replace(f"{twice}3", f"{twice}1"))
+    result = cli("validate", broken, "--baseline", known, "--format", "concise")
+    assert result.code == 1
+    assert codes(result.out) == ["SCT402"]
+    assert "[twice]" in result.out
+
+
+def test_an_unreadable_file_is_never_known(cli: Cli) -> None:
+    result = cli("validate", "no.xml", "--write-baseline", "known.json", "--format", "concise")
+    assert result.code == 3
+    assert cli("validate", "no.xml", "--baseline", "known.json").code == 3

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pytest
 
 from ir_scatter import runners
-from ir_scatter.compare.result import Compared, Comparison, Level, Settings, Verdict
+from ir_scatter.compare.measure import Verdict
+from ir_scatter.compare.result import Compared, Comparison, Level, Settings
 from ir_scatter.compare.run import compare
 from ir_scatter.compare.snapshot import type_of
 from ir_scatter.formats.base import IR, ONNX_FORMAT, OneInput, OneNode
@@ -49,7 +50,7 @@ def run(
     """Compare a model; skip the test where a runner is missing."""
     made = [runners.find(name) for name in names]
     for runner in made:
-        missing = runner.problem()
+        missing = runner.problem
         if missing:
             pytest.skip(f"{runner.name}: {missing}")
     try:

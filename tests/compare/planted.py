@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ir_scatter.analysis.interpreter import Step
-from ir_scatter.compare.judge import nodes_by_tap
+from ir_scatter.compare.run import nodes_by_tap
 from ir_scatter.core.errors import Error
 from ir_scatter.evaluate.model import ForwardArrays, Program, check_feeds, prepare, scatter_node_of
 from ir_scatter.ops.lookup import Lookup
@@ -59,12 +59,12 @@ class Planted(Runner):
         self.name, self.order, self.sums = name, order, sums
         self.node, self.tap, self.output, self.ending, self.silent = node, tap, output, ending, silent
         self.message, self.facts, self.no_taps = "as it was told", tuple[NodeFacts, ...](), ""
-        self.asked, self.closed = list[Mapping[str, Array]](), 0
+        self.asked, self.closed, self.versions = list[Mapping[str, Array]](), 0, {name: "1"}
         self._runs = Counter[bool]()
         self._programs: dict[str, tuple[Program, dict[Tap, Any]]] = {}
 
-    def versions(self) -> Mapping[str, str]:
-        return {self.name: "1"}
+    def start(self) -> None:
+        pass
 
     def availability(self) -> Availability:
         is_there = self.ending(False, 0) is not Status.UNAVAILABLE
@@ -85,7 +85,7 @@ class Planted(Runner):
         **_: Any,
     ) -> Outcome:
         self.asked.append(feeds)
-        base = Outcome(self.name, Status.OK, precision=precision, versions=self.versions())
+        base = Outcome(self.name, Status.OK, precision=precision, versions=self.versions)
         runs = []
         tapped: tuple[Tapped, ...] = ()
         for _number in range(repeat):

@@ -8,16 +8,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ir_scatter.compare.result import Compared, Comparison, Level, Settings, Verdict
+from ir_scatter.compare.guard import Sight, foresee
+from ir_scatter.compare.measure import Verdict
+from ir_scatter.compare.result import Compared, Comparison, Level, Settings
 from ir_scatter.compare.run import compare, compare_against, compare_two
 from ir_scatter.compare.snapshot import save
+from ir_scatter.core.element_types import dtype
+from ir_scatter.core.model import Model
+from ir_scatter.evaluate.model import make_sketch
 from ir_scatter.reading import read
 from ir_scatter.report.comparison_json import document
 from ir_scatter.report.comparison_text import text as report
 from ir_scatter.runners.base import Status
-from tests.compare.planted import FakeRunner, Planted, at, wrong_at
+from tests.compare.models import floats, run, verdicts
+from tests.compare.planted import FakeRunner, Planted, at, unchanged, wrong_at
+from tests.models.nested_ir import write_loop
+from tests.models.onnx_text import save as save_onnx
 from tests.rules.ir_text import IrText
-from tests.unit.nested_onnx import save as save_onnx
 
 HEADER = '<ir_version: 10, opset_import: ["" : 18]>\n'
 SIGNATURE = "model (int32[6] data, int64[3, 1] indices, int32[3] new, int32[6] other)"
@@ -202,10 +209,7 @@ def test_loops_and_branches_are_followed(tmp_path: Path) -> None:
         "start = Cast <to = 9> (go)",
         "out = Loop (n, start, data) <body = body (int64 step, bool again, int32[6] old)"
         " => (bool on, int32[6] next) {",
-        "on = Identity (again)",
-        "s = ScatterND (old, indices, new)",
-        "next = Add (s, other)",
-        "}>",
+        "on = Identity (again) s = ScatterND (old, indices, new) next = Add (s, other) }>",
     )
     for place in range(6):
         (one,) = of_outputs(compared(loop, Planted(order="first", output=at(place))))
@@ -224,6 +228,95 @@ def test_loops_and_branches_are_followed(tmp_path: Path) -> None:
         assert one.measure.verdict is (Verdict.CONTESTED if flag else Verdict.EQUAL)
         (one,) = of_outputs(compared(branch, Planted(order="first", output=at(1)), feeds=feeds))
         assert one.measure.verdict is Verdict.MISMATCH
+
+
+STORE = "float[4] data, int64[2, 1] indices, float[2] new"
+BRANCH = f"""{HEADER} branch (bool flag, {STORE}) => (float[4] out, float[4] plain, float[4] never) {{
+  never = Relu (data)
+  out, plain = If (flag) <
+    then_branch = then () => (float[4] a, float[4] b) {{ a = ScatterND (data, indices, new)  b = Relu (data) }},
+    else_branch = other () => (float[4] c, float[4] d) {{ c = Relu (data)  d = Neg (data) }}
+  >
+}}"""
+FUNCTIONS = f"""<ir_version: 10, opset_import: ["" : 18, "own" : 1]>
+calls ({STORE}) => (float[4] out, float[4] plain) {{ out, plain = own.Store (data, indices, new) }}
+<domain: "own", opset_import: ["" : 18]>
+Store (table, places, rows) => (stored, other) {{
+  stored = ScatterND (table, places, rows)
+  other = Relu (table)
+}}"""
+BODIES = {
+    "branch": (BRANCH, {"out"}),
+    "condition": (f"""{HEADER} condition ({STORE}) => (float[4] out) {{
+      written = ScatterND (data, indices, new)
+      total = ReduceSum <keepdims = 0> (written)
+      flag = Cast <to = 9> (total)
+      out = If (flag) <
+        then_branch = then () => (float[4] a) {{ a = Relu (data) }},
+        else_branch = other () => (float[4] b) {{ b = Neg (data) }}
+      >
+    }}""", {"out"}),
+    "captured": (f"""{HEADER} captured (bool flag, {STORE}) => (float[4] out, float[4] plain) {{
+      written = ScatterND (data, indices, new)
+      out, plain = If (flag) <
+        then_branch = then () => (float[4] a, float[4] c) {{ a = Relu (written)  c = Neg (data) }},
+        else_branch = other () => (float[4] b, float[4] d) {{ b = Neg (data)  d = Neg (data) }}
+      >
+    }}""", {"out"}),
+    "loop": (f"""{HEADER} looped (int64 trips, bool go, float[4] second, float[4] third, {STORE})
+      => (float[4] a, float[4] b, float[4] c) {{
+      a, b, c = Loop (trips, go, data, second, third) <
+        body = body (int64 step, bool again, float[4] x, float[4] y, float[4] z)
+          => (bool on, float[4] x1, float[4] y1, float[4] z1) {{
+          on = Identity (again)
+          x1 = ScatterND (x, indices, new)
+          y1 = Add (y, x)
+          z1 = Relu (z)
+        }}
+      >
+    }}""", {"a", "b"}),
+    "function": (FUNCTIONS, {"out"}),
+}  # fmt: skip
+
+
+def open_outputs(model: Model, *scopes: str) -> set[str]:
+    """Return the outputs of which something is open if runners found nodes contested, and nothing is computed."""
+    sketch, sight = make_sketch(model), Sight(scopes)
+    feeds = {
+        input.names[0]: np.zeros([dim if isinstance(dim, int) else 1 for dim in input.shape or ()], type)
+        for input in sketch.inputs
+        if input.element_type is not None and (type := dtype(input.element_type)) is not None
+    }
+    foresee(sketch, feeds, sight, {scope: [np.ones(4, np.bool_)] for scope in scopes}, computes=False)
+    return set(sight.open or ())
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_exactly_what_depends_on_the_node(tmp_path: Path, name: str) -> None:
+    text, expected = BODIES[name]
+    model = read(save_onnx(text, tmp_path / "model.onnx"))
+    (node,) = model.walk(frozenset({"ScatterND"}))
+    assert open_outputs(model, node.scope) == expected
+    assert open_outputs(model) == open_outputs(model, "nowhere") == set()
+
+
+def test_a_loop_of_an_ir(tmp_path: Path) -> None:
+    assert open_outputs(read(write_loop(tmp_path, 3)), "loop:body/written") == {"loop.0"}
+
+
+@pytest.mark.onnxruntime
+def test_a_contested_node_in_a_body_and_in_a_function(tmp_path: Path) -> None:
+    feeds = {"data": floats(4), "indices": np.array([[1], [1]]), "new": floats(2)}
+    branch = save_onnx(BRANCH, tmp_path / "branch.onnx")
+    found = run(branch, ["onnxruntime"], {**feeds, "flag": np.array(True)})
+    assert verdicts(found, Level.NODE) == {("out:then_branch/a", "onnxruntime"): Verdict.CONTESTED}
+    found = run(branch, ["onnxruntime"], {**feeds, "flag": np.array(False)})
+    reason = "it is not computed with these inputs"
+    assert [(one.node, one.reason) for one in found.not_tapped] == [("out:then_branch/a", reason)]
+    assert not found.differs
+    found = run(save_onnx(FUNCTIONS, tmp_path / "calls.onnx"), ["onnxruntime"], feeds)
+    assert set(verdicts(found, Level.NODE).values()) == {Verdict.CONTESTED}
+    assert {one.caller for one in found.comparisons if one.level is Level.NODE} != {""}
 
 
 def test_where_numpy_cannot_compute_the_model(tmp_path: Path) -> None:
@@ -246,24 +339,20 @@ def test_where_numpy_cannot_compute_the_model(tmp_path: Path) -> None:
     data = np.arange(6, dtype=np.float32)
     feeds = {"data": data, "indices": FEEDS["indices"], "updates": np.array([7, 8, 9], np.float32)}
 
-    class Odd(FakeRunner):
-        def __init__(self, name: str, place: int) -> None:
-            super().__init__(name)
-            self.place = place
-
+    class Elsewhere(FakeRunner):
         def run(self, *arguments: Any, **named: Any) -> Any:
             found = super().run(*arguments, **named)
-            outputs = {name: wrong_at(self.place, by=20)(data) for name in ("near", "far")}
-            return replace(found, runs=(outputs,) * len(found.runs))
+            changed = self.changes[0](data)
+            return replace(found, runs=({"near": changed, "far": changed},) * len(found.runs))
 
     for known in ("known", "unknown"):
         path = model(indices=known)
         for place in range(6):
-            found = compare(path, [Odd("a", 2), Odd("b", place)], Settings(), feeds=feeds)
+            runners = [Elsewhere(name, wrong_at(at, by=20)) for name, at in (("a", 2), ("b", place))]
+            found = compare(path, runners, Settings(), feeds=feeds)
             assert found.outcomes[0].status is Status.UNSUPPORTED
             of = {one.tensor: one.measure.verdict for one in of_outputs(found, "b")}
-            expected = Verdict.EQUAL if place == 2 else Verdict.MISMATCH
-            assert of["near"] is expected, (known, place)
+            assert of["near"] is (Verdict.EQUAL if place == 2 else Verdict.MISMATCH), (known, place)
             assert of["far"] is (Verdict.EQUAL if place == 2 else Verdict.CONTESTED)
 
 
@@ -278,19 +367,13 @@ def test_two_models_and_saved_results(tmp_path: Path) -> None:
             self.order = "first" if str(arguments[0]).endswith("other.onnx") else "last"
             return super().run(*arguments, **named)
 
-    other = Path(shutil.copy(path, tmp_path / "other.onnx"))
+    models = [read(path), read(shutil.copy(path, tmp_path / "other.onnx"))]
     for place, verdict in ((None, Verdict.CONTESTED), (1, Verdict.MISMATCH), (9, Verdict.MISMATCH)):
-        wrong = at(place, runs=[1]) if place is not None else at(0, runs=[])
-        found = compare_two(
-            [read(path), read(other)], [Changing(output=wrong)], Settings(), with_numpy=False, feeds=FEEDS
-        )
+        runner = Changing() if place is None else Changing(output=at(place, runs=[1]))
+        found = compare_two(models, [runner], Settings(), with_numpy=False, feeds=FEEDS)
         assert [one.measure.verdict for one in found.comparisons] == [verdict]
-        kept = compared(
-            path,
-            Planted(order="first", output=at(0, runs=[]) if place is None else at(place)),
-            keeps_runs=True,
-        )
-        save(kept, tmp_path / "results")
-        again = compare_against(tmp_path / "results", read(path), (), Settings(), with_numpy=False)
+        change = unchanged if place is None else at(place)
+        save(compared(path, Planted(order="first", output=change), keeps_runs=True), tmp_path / "results")
+        again = compare_against(tmp_path / "results", models[0], (), Settings(), with_numpy=False)
         (one,) = of_outputs(again, "saved:planted")
         assert one.measure.verdict is verdict

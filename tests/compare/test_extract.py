@@ -10,9 +10,9 @@ import pytest
 
 from ir_scatter.analysis.interpreter import dataflow_of
 from ir_scatter.compare.extract import extract
-from ir_scatter.compare.result import Level, Settings, Verdict
+from ir_scatter.compare.measure import Tolerances, Verdict
+from ir_scatter.compare.result import Level, Settings
 from ir_scatter.compare.run import compare
-from ir_scatter.compare.tolerance import Tolerances
 from ir_scatter.core.errors import CannotWrite
 from ir_scatter.evaluate.archive import fit_types, read_arrays
 from ir_scatter.reading import read
@@ -58,10 +58,14 @@ CASES: dict[str, tuple[str, str | int, Operands, tuple[str, ...], dict[str, Any]
 }  # fmt: skip
 
 
+def write_case(folder: Path, name: str) -> tuple[Path, Inputs]:
+    type, opset, inputs, constants, attributes = CASES[name]
+    return write_node(folder, type, opset, inputs, constants, **attributes)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_node_comes_back_as_it_was(tmp_path: Path, name: str) -> None:
-    type, opset, inputs, constants, attributes = CASES[name]
-    path, feeds = write_node(tmp_path, type, opset, inputs, constants, **attributes)
+    path, feeds = write_case(tmp_path, name)
     (model,) = extracted(path, feeds, tmp_path / "out")
     assert sorted(file.name for file in model.parent.iterdir()) == sorted(
         {"README.txt", "inputs.npz", model.name} | ({"model.bin"} if model.suffix == ".xml" else set())
@@ -77,8 +81,7 @@ def test_a_node_comes_back_as_it_was(tmp_path: Path, name: str) -> None:
 
 
 def test_the_command_has_what_was_asked_for(tmp_path: Path) -> None:
-    type, opset, inputs, constants, attributes = CASES["ir"]
-    path, feeds = write_node(tmp_path, type, opset, inputs, constants, **attributes)
+    path, feeds = write_case(tmp_path, "ir")
     settings = {"precision": "f16", "tolerances": Tolerances(["node=0.5,0.25"])}
     (model,) = extracted(path, feeds, tmp_path / "out", **settings)
     text = (model.parent / "README.txt").read_text()
@@ -92,14 +95,13 @@ def test_the_command_has_what_was_asked_for(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_file_names(tmp_path: Path) -> None:
-    ir = IrText()
-    data, indices = ir.parameter("data", shape=(3,)), ir.parameter("indices", "i64", (1,))
-    updates, axis = ir.parameter("updates", shape=(1,)), ir.const("axis", "i64", 0)
     names = ["../../up", "../../up ", "a" * 300, "\u202e/x", "con"]
+    ir = IrText()
+    ports = [ir.parameter("data", shape=(3,)), ir.parameter("indices", "i64", (1,))]
+    ports += [ir.parameter("updates", shape=(1,)), ir.const("axis", "i64", 0)]
     for name in names:
-        inputs = [data, indices, updates, axis]
-        found = ir.add(name, "ScatterUpdate", "opset3", inputs, [("f32", (3,))])
-        ir.add(f"r{len(ir.layers)}", "Result", "opset1", [found], [])
+        written = ir.add(name, "ScatterUpdate", "opset3", ports, [("f32", (3,))])
+        ir.add(f"r{len(ir.layers)}", "Result", "opset1", [written], [])
     feeds = {"data": floats(3), "indices": np.array([1]), "updates": floats(1)}
     models = extracted(Path(ir.write(tmp_path)), feeds, tmp_path / "out")
     assert len({model.parent for model in models}) == len(names)
@@ -107,8 +109,7 @@ def test_names_that_are_no_file_names(tmp_path: Path) -> None:
 
 
 def test_only_mismatches_and_each_node_once(tmp_path: Path) -> None:
-    type, opset, inputs, constants, _ = CASES["ir"]
-    path, feeds = write_node(tmp_path, type, opset, inputs, constants)
+    path, feeds = write_case(tmp_path, "ir")
     found = compare(path, [FakeRunner("a"), FakeRunner("b", wrong_at(0))], Settings(cases=3), feeds=feeds)
     assert len(list(extract(found, tmp_path / "out"))) == 1
     assert list(extract(compare(path, [FakeRunner("a")], Settings(), feeds=feeds), tmp_path / "none")) == []
@@ -118,23 +119,15 @@ def test_only_mismatches_and_each_node_once(tmp_path: Path) -> None:
         extracted(path, feeds, tmp_path / "file")
 
 
-CONSTANTS: dict[str, Any] = {"indices": [1], "axis": 0, "one": [1]}
-
-
 @pytest.mark.openvino
 def test_a_plugin_shows_the_same_difference(tmp_path: Path) -> None:
-    ir = IrText()
-    data, new = ir.parameter("data", "i64", (3,)), ir.parameter("new", "i64", (1,))
-    indices, axis, one = (ir.const(name, "i64", value) for name, value in CONSTANTS.items())
-    updates = ir.add("sum", "Add", "opset1", [new, one], [("i64", (1,))])
-    found = ir.add("found", "ScatterUpdate", "opset3", [data, indices, updates, axis], [("i64", (3,))])
-    ir.add("result", "Result", "opset1", [found], [])
-    path = Path(ir.write(tmp_path))
-    feeds = {"data": np.array([2**40 + 1, 2, 3]), "new": np.array([4])}
+    inputs = [np.array([2**40 + 1, 2, 3]), np.array([1]), np.array([5]), np.array(0)]
+    path, feeds = write_node(tmp_path, "ScatterUpdate", "opset3", inputs, ("indices", "axis"))
     whole = run(path, ["CPU"], feeds)
     (line,) = extract(whole, tmp_path / "out")
     model = Path(line.split(" extracted to ")[1])
-    part = run(model, ["CPU"], feeds_of(model))
-    then, now = (only(one, Level.NODE, "openvino:CPU").measure for one in (whole, part))
-    assert (then.verdict, then.mismatched, then.worst) == (now.verdict, now.mismatched, now.worst)
     assert set(feeds_of(model)) == {"data", "updates"}
+    then, now = (
+        only(one, Level.NODE, "openvino:CPU").measure for one in (whole, run(model, ["CPU"], feeds_of(model)))
+    )
+    assert (then.verdict, then.mismatched, then.worst) == (now.verdict, now.mismatched, now.worst)

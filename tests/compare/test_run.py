@@ -1,4 +1,4 @@
-"""The logic of a comparison, with runners that do what they are told."""
+"""The logic of a comparison, with runners that do what they are told, and NumPy beside them."""
 
 import time
 from functools import partial
@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 from ir_scatter.compare.guard import Reference
-from ir_scatter.compare.result import Compared, Level, Settings, Verdict
+from ir_scatter.compare.measure import Tolerances, Verdict
+from ir_scatter.compare.result import Compared, Guarded, Level, Settings
 from ir_scatter.compare.run import compare, computed_in, facts_about
-from ir_scatter.compare.tolerance import Tolerances
-from ir_scatter.core.errors import BadFeed, UnreadableModel
-from ir_scatter.runners.base import NodeFacts, Status
+from ir_scatter.core.errors import BadFeed
+from ir_scatter.reading import read
+from ir_scatter.runners.base import NodeFacts, Outcome, Status
 from tests.compare.models import Array, Inputs, floats, only, write_node
 from tests.compare.planted import FakeRunner, wrong_at
+from tests.compare.test_contested import FUNCTIONS, HEADER, STORE
+from tests.models.onnx_text import save
 from tests.rules.ir_text import IrText
 
 Model = tuple[Path, Inputs]
@@ -67,10 +70,10 @@ def test_a_node_is_not_blamed_for_what_comes_after_it(model: Model) -> None:
 def test_the_odd_one_out(model: Model, places: Any, runners: Any, message: str) -> None:
     changes = [np.copy if place is None else wrong_at(place) for place in places]
     found = compared(model, *(FakeRunner(name, each) for name, each in zip("abc", changes, strict=False)))
-    assert len(found.odd) == len(Level)
-    assert found.odd[0].runners == tuple(runners)
-    assert found.odd[0].message.startswith(message)
-    assert compared(model, FakeRunner("b", wrong_at(5))).odd == ()
+    assert len(found.outliers) == len(Level)
+    assert found.outliers[0].runners == tuple(runners)
+    assert found.outliers[0].message.startswith(message)
+    assert compared(model, FakeRunner("b", wrong_at(5))).outliers == ()
 
 
 def test_without_numpy_the_first_is_the_reference_of_outputs_only(model: Model) -> None:
@@ -79,7 +82,7 @@ def test_without_numpy_the_first_is_the_reference_of_outputs_only(model: Model) 
     pairs = {(one.subject, one.reference) for one in found.comparisons if one.level is Level.MODEL}
     assert pairs == {("b", "a"), ("c", "a")}
     assert {one.reference for one in found.comparisons if one.level is Level.NODE} == {"numpy"}
-    assert found.odd[0].message == "c departs from what a and b say"
+    assert found.outliers[0].message == "c departs from what a and b say"
 
 
 def test_every_pair_if_it_is_asked_for(model: Model) -> None:
@@ -126,23 +129,6 @@ def test_whoever_is_not_there_or_too_slow_is_not_asked_again(model: Model) -> No
         assert len(runner.asked) == questions
 
 
-def test_numpy_that_does_not_know_an_operator_is_no_failure(tmp_path: Path) -> None:
-    ir = IrText()
-    data, indices = ir.parameter("data", shape=(3,)), ir.parameter("indices", "i64", (1,))
-    updates, axis = ir.parameter("updates", shape=(1,)), ir.const("axis", "i64", 0)
-    written = ir.add("written", "ScatterUpdate", "opset3", [data, indices, updates, axis], [("f32", (3,))])
-    odd = ir.add("odd", "NoSuchThing", "opset1", [written], [("f32", (3,))])
-    ir.add("result", "Result", "opset1", [odd], [])
-    feeds = {"data": floats(3), "indices": np.array([9]), "updates": floats(1)}
-    found = compare(ir.write(tmp_path), [FakeRunner("a", ending=Status.CRASHED)], Settings(), feeds=feeds)
-    assert found.outcomes[0].status is Status.UNSUPPORTED
-    assert found.outcomes[0].message == "NumPy does not compute NoSuchThing at odd"
-    assert [one.runner for one in found.failed] == ["a"]
-    assert [(one.runner, one.node, one.kind) for one in found.guarded] == [
-        ("numpy", "written", "out-of-range")
-    ]
-
-
 def test_given_inputs_are_the_first_case(model: Model) -> None:
     found = compared(model, FakeRunner("a", problem="it is inside a body"), cases=3, seed=5)
     assert [(one.runner, one.node, one.reason) for one in found.not_tapped] == [
@@ -171,11 +157,6 @@ def test_feeds_that_do_not_fit(model: Model, change: Any, message: str) -> None:
     with pytest.raises(BadFeed, match=message):
         compare(model[0], [runner], Settings(), feeds=feeds)
     assert runner.asked == []
-
-
-def test_a_model_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableModel):
-        compare(tmp_path / "none.xml", [], Settings())
 
 
 def test_tolerances_of_a_node_and_of_an_output(model: Model) -> None:
@@ -219,24 +200,19 @@ def test_lost_updates_are_no_rounding(kind: Any, precision: str, tmp_path: Path)
 @pytest.mark.parametrize("word", ["min", "max"])
 def test_nan_in_an_extreme_is_left_open(word: str, tmp_path: Path) -> None:
     data = np.array([1, np.nan, 3, 4], np.float32)
-    updates = np.array([np.nan, 2, 5, 0], np.float32)
-    inputs: list[Array] = [data, np.arange(4), updates, np.array(0)]
+    inputs: list[Array] = [data, np.arange(4), np.array([np.nan, 2, 5, 0], np.float32), np.array(0)]
     model = write_node(tmp_path, "ScatterElementsUpdate", "opset12", inputs, reduction=word)
 
     def ignoring(array: Array) -> Array:
-        found: Array = array.copy()
-        found[:2] = [1, 2]
-        return found
+        return np.append(np.array([1, 2], np.float32), array[2:])
 
     def both(place: int, array: Array) -> Array:
         return wrong_at(place, by=7)(ignoring(array))
 
     found = compared(model, FakeRunner("a", ignoring))
-    assert only(found, Level.NODE, "a").measure.verdict is Verdict.CONTESTED
-    assert only(found, Level.MODEL, "a").measure.verdict is Verdict.CONTESTED
+    assert {only(found, level, "a").measure.verdict for level in Level} == {Verdict.CONTESTED}
     assert {(one.kind, one.is_illegal) for one in found.guarded} == {("nan", False)}
-    alike = compared(model, FakeRunner("a"))
-    assert only(alike, Level.NODE, "a").measure.verdict is Verdict.EQUAL
+    assert only(compared(model, FakeRunner("a")), Level.NODE, "a").measure.verdict is Verdict.EQUAL
     for place in (0, 2):
         wrong = compared(model, FakeRunner("a", partial(both, place)))
         assert only(wrong, Level.NODE, "a").measure.verdict is Verdict.MISMATCH
@@ -298,3 +274,89 @@ def test_what_a_plugin_renamed() -> None:
     assert [(one.name, *one.originals) for one in found] == [("node.0", "body/node"), ("fused", "second")]
     exact = facts_about([facts("node.0"), facts("node")], {"node": "node", "node.0": "node.0"})
     assert [one.originals for one in exact] == [("node.0",), ("node",)]
+
+
+# Illegal indices that NumPy sees, also in models that it cannot compute as a whole.
+
+REPEATED = {"data": floats(4), "indices": np.array([[1], [1]]), "new": floats(2)}
+
+
+def watched(path: Path | str, feeds: Inputs) -> tuple[Outcome, dict[str, Guarded]]:
+    reference = Reference(read(path))
+    outcome, sight = reference.start(feeds)(60)
+    return outcome, sight.seen
+
+
+def test_a_model_that_numpy_computes(tmp_path: Path) -> None:
+    text = f"""{HEADER} model ({STORE}, int64[2, 1] second) => (float[4] out) {{
+      one = ScatterND (data, indices, new)
+      two = ScatterND <reduction = "add"> (one, indices, new)
+      out = ScatterND (two, second, new)
+    }}"""
+    path = save(text, tmp_path / "model.onnx")
+    outcome, seen = watched(path, {**REPEATED, "second": np.array([[0], [2]])})
+    assert outcome.status is Status.OK
+    assert [(one.node, one.message, one.is_illegal) for one in seen.values()] == [
+        ("one", "several updates meet in 1 element of 4 without a reduction", False)
+    ]
+    outcome, seen = watched(path, {**REPEATED, "second": np.array([[0], [4]])})
+    assert (outcome.status, outcome.message) == (
+        Status.REFUSED,
+        "ScatterND out: indices[1, 0] is 4, expected -4 to 3",
+    )
+    assert [one.message for one in seen.values() if one.is_illegal] == [
+        "indices[1, 0] is 4, expected -4 to 3"
+    ]
+
+
+def unknown_model(folder: Path, sizes: tuple[int, int] = (3, 4)) -> str:
+    """Write a model whose data and updates come from an operator that nobody knows."""
+    ir = IrText()
+    raw, indices = ir.parameter("raw", shape=(3, 4)), ir.parameter("indices", "i64", (2,))
+    axis, one = ir.const("axis", "i64", 0), ir.const("one", "i64", [1])
+    data = ir.add("data", "NoSuchThing", "opset1", [raw], [("f32", sizes)])
+    updates = ir.add("updates", "NoSuchThing", "opset1", [raw], [("f32", (2, 4))])
+    shifted = ir.add("shifted", "Add", "opset1", [indices, one], [("i64", (2,))])
+    written = ir.add("written", "ScatterUpdate", "opset3", [data, shifted, updates, axis], [("f32", sizes)])
+    ir.add("result", "Result", "opset1", [written], [])
+    return ir.write(folder)
+
+
+def test_indices_are_computed_though_data_are_not_known(tmp_path: Path) -> None:
+    path, crashing = unknown_model(tmp_path), FakeRunner("a", ending=Status.CRASHED)
+    found = compare(path, [crashing], Settings(), feeds={"raw": floats(3, 4), "indices": np.array([1, 2])})
+    assert [(one.runner, one.node, one.kind) for one in found.guarded] == [
+        ("numpy", "written", "out-of-range")
+    ]
+    assert [one.runner for one in found.failed] == ["a"]  # that NumPy does not know an operator is no failure
+    outcome, seen = watched(path, {"raw": floats(3, 4), "indices": np.array([1, 2])})
+    what = "NumPy does not compute NoSuchThing at data"
+    assert (outcome.status, outcome.message) == (Status.UNSUPPORTED, what)
+    assert seen["written"].message == "indices[1] is 3, expected 0 to 2"
+    assert watched(path, {"raw": floats(3, 4), "indices": np.array([0, 1])})[1] == {}
+    repeated = watched(path, {"raw": floats(3, 4), "indices": np.array([0, 0])})[1]
+    assert repeated["written"].message == "several updates meet in 4 elements of 12 without a reduction"
+    with pytest.raises(BadFeed):
+        watched(path, {"raw": floats(3, 4)})
+    unknown = unknown_model(tmp_path, (-1, 4))
+    assert watched(unknown, {"raw": floats(3, 4), "indices": np.array([1, 90])})[1] == {}
+
+
+def test_a_model_that_breaks_rules_is_looked_at_all_the_same(tmp_path: Path) -> None:
+    text = f"{HEADER} m ({STORE}) => (float[4] out) {{ out = ScatterND <reduction = 'sum'> (data, indices, new) }}"
+    path = save(text.replace("'", '"'), tmp_path / "model.onnx")
+    outcome, seen = watched(path, REPEATED)
+    assert outcome.status is Status.REFUSED
+    assert "reduction is 'sum'" in outcome.message
+    assert "reduction is 'sum'" in seen["out"].message
+
+
+def test_a_node_of_a_function_has_the_name_that_validate_prints(tmp_path: Path) -> None:
+    path = save(FUNCTIONS, tmp_path / "model.onnx")
+    (node,) = read(path).walk(frozenset({"ScatterND"}))
+    assert list(watched(path, REPEATED)[1]) == [node.scope] == ["own::Store/stored"]
+    twice = "first, plain = own.Store (data, indices, new) out, more = own.Store (first, second, new)"
+    text = FUNCTIONS.replace("out, plain = own.Store (data, indices, new)", twice)
+    path = save(text.replace(STORE, f"{STORE}, int64[2, 1] second"), tmp_path / "twice.onnx")
+    _, seen = watched(path, {**REPEATED, "second": np.array([[0], [9]])})
+    assert [one.kind for one in seen.values()] == ["out-of-range"]  # worse than the repeated ones before

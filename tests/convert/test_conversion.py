@@ -8,6 +8,7 @@ import ir_scatter
 from ir_scatter.convert import Conversion, convert
 from ir_scatter.core.errors import NotEditable, UsageError
 from ir_scatter.reading import read
+from ir_scatter.validate import validate
 from tests.cli.scatter_models import (
     chain,
     demand_equal,
@@ -16,7 +17,7 @@ from tests.cli.scatter_models import (
     operators,
     slices,
 )
-from tests.rewrites.ir_models import given, held, one_scatter
+from tests.rewrites.ir_models import given, held, one_onnx, one_scatter
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +26,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_conversion() -> None:
-    source = chain("model", ["a", "b"])
+    source = chain(["a", "b"])
     found = ir_scatter.convert(source, to="ScatterNDUpdate")
     assert isinstance(found, Conversion)
     assert [str(one.target) for one in found.converted] == ["ScatterNDUpdate-15"] * 2
@@ -33,7 +34,8 @@ def test_a_conversion() -> None:
     assert (found.refused, found.is_whole, found.is_empty, found.is_stuck) == ((), True, False, False)
     assert [patch.node.name for patch in found.patches] == ["a", "b"]
     assert all(one.is_safe for one in found.converted)
-    before = files()
+    before, written = files(), [one.path.name for one in found.files(Path("new.xml")).outputs]
+    assert written == ["new.bin", "new.xml"]  # new weights hold what the old text needs
     assert found.write("new.xml") == ()
     assert {name: data for name, data in files().items() if not name.startswith("new.")} == before
     demand_equal(source, Path("new.xml"))
@@ -79,7 +81,7 @@ def test_a_refusal_is_a_value() -> None:
 
 
 def test_the_same_call_gives_the_same_bytes() -> None:
-    source = chain("model", [f"n{number}" for number in range(5)])
+    source = chain([f"n{number}" for number in range(5)])
     for name in ("a", "b"):
         convert(source, "ScatterElementsUpdate").write(f"{name}.xml")
     assert Path("a.xml").read_bytes() == Path("b.xml").read_bytes()
@@ -132,3 +134,27 @@ def test_a_node_that_is_what_is_wanted_is_left_alone_whatever_it_breaks(tmp_path
     assert [one.code for one in ir_scatter.validate(read(path))] == ["SCT302"]
     found = ir_scatter.convert(path, "ScatterElementsUpdate")
     assert (found.converted, found.refused) == ((), ())
+
+
+@pytest.mark.parametrize("reduction", ["sum", "prod", "min", "max", "mean"])
+def test_more_indices_than_positions_bring_no_note(reduction: str, tmp_path: Path) -> None:
+    """Where old values take no part they are cleared first, without a node whose order is open."""
+    words = {"reduction": reduction, "use_init_val": "false"}
+    indices, updates = given("indices", "i64", (5, 2)), given("updates", "f32", (5, 2))
+    data = given("data", "f32", (3, 2))
+    source = one_scatter(
+        tmp_path, "ScatterElementsUpdate", "opset12", data, indices, updates, held(0, name="axis"), words
+    )
+    assert list(validate(read(source))) == []
+    found = convert(source, "ScatterNDUpdate", verify=6)
+    assert [one.cases for one in found.verified] == [6]
+    found.write(tmp_path / "new.xml")
+    assert list(validate(read(tmp_path / "new.xml"))) == []
+    demand_equal(Path(source), tmp_path / "new.xml")
+
+
+def test_data_without_elements_brings_no_note(tmp_path: Path) -> None:
+    source = tmp_path / "old.onnx"
+    source.write_bytes(one_onnx("ScatterND", 16, [5, 0, 3], [2, 1], [2, 0, 3]))
+    convert(source, "ScatterElements").write(tmp_path / "new.onnx")
+    assert [list(validate(read(path))) for path in (source, tmp_path / "new.onnx")] == [[], []]

@@ -20,7 +20,7 @@ from ir_scatter.core.element_types import (
     from_element_type,
     from_onnx_number,
     from_precision,
-    is_dynamic_word,
+    is_element_type,
     onnx_types,
 )
 
@@ -89,10 +89,10 @@ def test_every_name_leads_to_the_row(row: ElementType) -> None:
 
 def test_words_for_what_is_not_known() -> None:
     for word in ("dynamic", "undefined", "DYNAMIC"):
-        assert is_dynamic_word(word)
+        assert is_element_type(word)
         assert from_element_type(word) is None
-    assert not is_dynamic_word("f32")
-    assert not is_dynamic_word("float")
+    assert is_element_type("f32")
+    assert not any(map(is_element_type, ("float", "complex64", "unspecified", "")))
     for word in ("UNSPECIFIED", "", "FLOAT", "float32"):
         assert from_precision(word) is None
     for number in (0, -1, 99):

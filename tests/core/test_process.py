@@ -138,8 +138,6 @@ def test_a_process_that_may_have_been_damaged_before_gets_a_second_chance(child:
 
 def test_the_last_words_of_a_process_that_leaves_are_told(child: Child) -> None:
     assert failure(child, "leave") == ("crashed", "the process ended with 3: last words")
-    child.tell("leave")
-    assert failure(child, "leave") == ("crashed", "the process ended with 3: last words")
 
 
 def test_a_process_that_takes_too_long_is_killed(child: Child) -> None:
@@ -169,14 +167,15 @@ def test_a_module_that_cannot_be_imported_is_told() -> None:
     assert message.startswith("ModuleNotFoundError: No module named")
 
 
-def test_what_is_told_comes_before_what_is_asked(child: Child) -> None:
-    child.tell("sleep", 0.2)
-    child.tell("bug")
-    assert ask(child, "state")["answered"] == 2
-    child.tell("sleep", 60)
-    assert failure(child, "echo", limit=0.2)[0] == "timeout"
-    child.tell("crash", "SIGKILL")
-    assert child.ask("echo", 1, limit=60) == (1, "the process crashed (SIGKILL)")
+def test_a_process_may_be_started_before_it_is_asked(child: Child) -> None:
+    child.start()
+    first = child.process_id
+    assert ask(child, "state")["id"] == first
+    assert failure(Child("tests.core.no_such_child"), "echo")[0] == "unavailable"
+    other = Child(ECHO)
+    other.start()
+    assert failure(other, "crash", "SIGKILL") == ("crashed", "the process crashed (SIGKILL)")
+    assert other.starts == 1
 
 
 def test_the_environment_is_made_when_the_process_starts() -> None:

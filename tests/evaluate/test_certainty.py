@@ -10,17 +10,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ir_scatter import IllegalIndex, UsageError, evaluate, evaluate_detailed
+from ir_scatter.evaluate.certainty import DetailedResult
+from tests.models.cases import Case
 from tests.ops import naive_scatter
-from tests.ops.scatter_cases import ROWS, Case, cases
+from tests.ops.scatter_cases import ROWS, cases
 
 Array = Any
 every_row = pytest.mark.parametrize("operator", ROWS)
 
 
+def reduced(data: Any, indices: Any, updates: Any, reduction: str, **more: Any) -> DetailedResult:
+    given: dict[str, Any] = {"data": data, "indices": indices, "updates": updates, "axis": 0, **more}
+    return evaluate_detailed("ScatterElementsUpdate-12", **given, reduction=reduction)
+
+
+def summed(values: Array, reduction: str = "sum") -> DetailedResult:
+    """Join all values into one element, the first of them being there."""
+    return reduced(values[:1], np.zeros(len(values) - 1, np.int64), values[1:], reduction)
+
+
 def hits_by_loop(case: Case) -> dict[tuple[int, ...], list[Any]]:
-    default = {"axis": -2} if case.spec.key.type == "TensorScatter" else {}
     kept = {"data", "indices", "updates", "axis", "mode"}
-    arguments = {name: value for name, value in (default | case.arguments()).items() if name in kept}
+    arguments = {name: value for name, value in case.arguments().items() if name in kept}
     found: dict[tuple[int, ...], list[Any]] = {}
     for position, update in naive_scatter.hits(case.spec.key.type, **arguments):
         found.setdefault(position, []).append(update)
@@ -92,14 +103,7 @@ def test_no_order_is_further_from_exact_than_the_bound(
     values = (generator.standard_normal(count + 1) * factors).astype(kind)
     if not np.isfinite(values.astype(np.float64)).all():
         return
-    detailed = evaluate_detailed(
-        "ScatterElementsUpdate-12",
-        data=values[:1],
-        indices=np.zeros(count, np.int64),
-        updates=values[1:],
-        axis=0,
-        reduction=word,
-    )
+    detailed = summed(values, word)
     bound = float(detailed.rounding_bound[0])
     right = exact(word, list(values))
     results = [float(detailed.values[0])]
@@ -122,35 +126,14 @@ def in_own_type(word: str, values: Array) -> Any:
 
 @pytest.mark.parametrize(("values", "word"), [([3e38, 3e38, -3e38], "sum"), ([1e30, 1e30, 1e-30], "prod")])
 def test_the_bound_is_infinite_where_only_some_order_overflows(values: list[float], word: str) -> None:
-    found = evaluate_detailed(
-        "ScatterElementsUpdate-12",
-        data=np.array(values[:1], np.float32),
-        indices=[0, 0],
-        updates=np.array(values[1:], np.float32),
-        axis=0,
-        reduction=word,
-    )
-    assert found.rounding_bound.tolist() == [np.inf]
+    assert summed(np.array(values, np.float32), word).rounding_bound.tolist() == [np.inf]
 
 
-@pytest.mark.parametrize("word", ["none", "min", "max"])
-def test_nothing_is_rounded_without_arithmetic(word: str) -> None:
-    found = evaluate_detailed(
-        "ScatterElementsUpdate-12",
-        data=[0.1, 0.2],
-        indices=[1, 1],
-        updates=[0.3, 0.4],
-        axis=0,
-        reduction=word,
-    )
-    assert found.rounding_bound.tolist() == [0, 0]
-
-
-def test_integers_have_no_bound_and_untouched_elements_neither() -> None:
-    arguments: dict[str, Any] = {"indices": [1], "axis": 0, "reduction": "sum"}
-    whole = evaluate_detailed("ScatterElementsUpdate-12", data=[1, 2], updates=[3], **arguments)
-    assert whole.rounding_bound.tolist() == [0, 0]
-    floating = evaluate_detailed("ScatterElementsUpdate-12", data=[0.1, 0.2], updates=[0.3], **arguments)
+def test_nothing_is_rounded_without_arithmetic_nor_in_integers_nor_where_nothing_hits() -> None:
+    for word in ("none", "min", "max"):
+        assert reduced([0.1, 0.2], [1, 1], [0.3, 0.4], word).rounding_bound.tolist() == [0, 0]
+    assert reduced([1, 2], [1], [3], "sum").rounding_bound.tolist() == [0, 0]
+    floating = reduced([0.1, 0.2], [1], [0.3], "sum")
     assert floating.rounding_bound[0] == 0 < floating.rounding_bound[1] < 1e-15
 
 
@@ -174,12 +157,6 @@ def test_a_bound_is_never_nan(reduction: str, odd: float) -> None:
         assert not np.isnan(found.bound_from_values(8.0)).any()
 
 
-def summed(values: Array, reduction: str = "sum") -> Any:
-    indices = np.zeros(len(values) - 1, np.int64)
-    given: dict[str, Any] = {"data": values[:1], "indices": indices, "updates": values[1:], "axis": 0}
-    return evaluate_detailed("ScatterElementsUpdate-12", **given, reduction=reduction)
-
-
 @pytest.mark.parametrize(
     ("kind", "most"),
     [(np.float64, 2**53), (np.float32, 2**24), (np.float16, 2**11), (ml_dtypes.bfloat16, 2**8)],
@@ -196,6 +173,13 @@ def test_sums_of_whole_numbers_are_exact_as_long_as_they_fit(kind: Any, most: in
     assert summed(np.array([3, -5, 4], kind), "prod").rounding_bound.tolist() == [0]
 
 
+def test_errors_of_one_direction_add_up() -> None:
+    """Each of the numbers is lost in another order, beside the great one, which is the last here."""
+    found = summed(np.array([0.75] * 1000 + [2**24], np.float32))
+    assert found.values[0] == 2**24 + 750
+    assert 750 <= found.rounding_bound[0] < 1500
+
+
 def test_what_rounding_loses_is_less_than_a_lost_update() -> None:
     generator = np.random.default_rng(5)
     values = generator.random(20_001).astype(np.float32)
@@ -208,29 +192,15 @@ def test_what_rounding_loses_is_less_than_a_lost_update() -> None:
 
 @pytest.mark.parametrize("word", ["min", "max"])
 def test_nan_leaves_open_which_value_stays(word: str) -> None:
-    found = evaluate_detailed(
-        "ScatterElementsUpdate-12",
-        data=np.array([1.0, np.nan, np.nan, 4.0, np.nan]),
-        indices=[0, 0, 1, 3, 4],
-        updates=[np.nan, 7.0, 2.0, 5.0, np.nan],
-        axis=0,
-        reduction=word,
-    )
+    data, updates = [1.0, np.nan, np.nan, 4.0, np.nan], [np.nan, 7.0, 2.0, 5.0, np.nan]
+    found = reduced(data, [0, 0, 1, 3, 4], updates, word)
     assert found.contested.tolist() == [True, True, False, False, False]
     assert found.candidates([0]).tolist()[::2] == [1, 7]
     assert np.isnan(found.candidates([1])[0])
     assert found.candidates([3]).tolist() == [4 if word == "min" else 5]
     assert found.allows(np.array([7.0, 2.0, 9, 9, 9])).tolist() == [True, True, False, False, False]
     assert found.allows(np.array([3.0, np.nan, 9, 9, 9])).tolist() == [False, True, False, False, False]
-    without = evaluate_detailed(
-        "ScatterElementsUpdate-12",
-        data=[1.0],
-        indices=[0, 0],
-        updates=[np.nan, 7.0],
-        axis=0,
-        reduction=word,
-        use_init_val=False,
-    )
+    without = reduced([1.0], [0, 0], [np.nan, 7.0], word, use_init_val=False)
     assert without.candidates([0]).tolist()[1:] == [7]
 
 

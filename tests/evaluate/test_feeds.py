@@ -8,9 +8,9 @@ import pytest
 
 from ir_scatter import BadFeed, evaluate_model
 from ir_scatter.evaluate.archive import read_arrays
+from tests.models.onnx_text import save
 from tests.ops.strange_arrays import FORMS
 from tests.rules.ir_text import IrText
-from tests.unit.nested_onnx import save
 
 GOOD: Mapping[str, Any] = {"x": np.zeros((2, 3), np.float32), "at": np.zeros(2, np.int64)}
 
@@ -72,38 +72,38 @@ def test_two_names_of_one_input(tmp_path: Path) -> None:
         evaluate_model(_ir(tmp_path, "f32", (1,)), {"a": array, "layer": array})
 
 
-@pytest.mark.parametrize(("rows", "is_legal"), [(1, False), (2, True), (5, True), (6, False)])
-def test_bounds_count(rows: int, is_legal: bool, tmp_path: Path) -> None:
-    path, feeds = _ir(tmp_path, "f32", ("2..5", 3)), {"a": np.zeros((rows, 3), np.float32)}
-    if is_legal:
-        assert evaluate_model(path, feeds)["same"].shape == (rows, 3)
-        return
-    with pytest.raises(BadFeed, match=r"expected \[2..5, 3\]"):
-        evaluate_model(path, feeds)
+@pytest.mark.parametrize(
+    ("type", "shape", "array"),
+    [
+        ("f32", ("2..5", 3), np.zeros((2, 3), np.float32)),
+        ("f32", ("2..5", 3), np.zeros((5, 3), np.float32)),
+        ("f32", None, np.zeros((1, 2, 3), np.float32)),
+        ("bf16", (1,), np.array([1.5], ml_dtypes.bfloat16)),
+        ("string", (2,), np.array(["a", "bc"])),
+        ("string", (2,), np.array(["a", "bc"], object)),
+        ("string", (2,), ["a", "bc"]),
+    ],
+)
+def test_what_an_input_takes(type: str, shape: Any, array: Any, tmp_path: Path) -> None:
+    found = evaluate_model(_ir(tmp_path, type, shape), {"a": array})["same"]
+    assert found.dtype == (object if type == "string" else array.dtype)
+    assert found.tolist() == np.asarray(array).tolist()
 
 
-def test_an_unknown_rank_takes_any(tmp_path: Path) -> None:
-    path = _ir(tmp_path, "f32", None)
-    assert evaluate_model(path, {"a": np.zeros((1, 2, 3), np.float32)})["same"].shape == (1, 2, 3)
-
-
-def test_short_types(tmp_path: Path) -> None:
-    array = np.array([1.5], ml_dtypes.bfloat16)
-    found = evaluate_model(_ir(tmp_path, "bf16", (1,)), {"a": array})["same"]
-    assert found.dtype == array.dtype
-
-
-@pytest.mark.parametrize("array", [np.array(["a", "bc"]), np.array(["a", "bc"], object), ["a", "bc"]])
-def test_strings(array: Any, tmp_path: Path) -> None:
-    found = evaluate_model(_ir(tmp_path, "string", (2,)), {"a": array})["same"]
-    assert found.dtype == object
-    assert found.tolist() == ["a", "bc"]
-
-
-@pytest.mark.parametrize("array", [np.array([1, 2]), np.array(["a", 1], object)])
-def test_what_are_no_strings(array: Any, tmp_path: Path) -> None:
-    with pytest.raises(BadFeed, match="strings"):
-        evaluate_model(_ir(tmp_path, "string", (2,)), {"a": array})
+@pytest.mark.parametrize(
+    ("type", "shape", "array", "sentence"),
+    [
+        ("f32", ("2..5", 3), np.zeros((1, 3), np.float32), r"expected \[2..5, 3\]"),
+        ("f32", ("2..5", 3), np.zeros((6, 3), np.float32), r"expected \[2..5, 3\]"),
+        ("string", (2,), np.array([1, 2]), "is int64, expected strings"),
+        ("string", (2,), np.array(["a", 1], object), "holds more than strings"),
+    ],
+)
+def test_what_an_input_does_not_take(
+    type: str, shape: Any, array: Any, sentence: str, tmp_path: Path
+) -> None:
+    with pytest.raises(BadFeed, match=sentence):
+        evaluate_model(_ir(tmp_path, type, shape), {"a": array})
 
 
 def test_feeds_may_have_any_dtype_of_their_type(model: Path, tmp_path: Path) -> None:

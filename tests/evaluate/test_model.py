@@ -19,8 +19,8 @@ from ir_scatter import (
 )
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.evaluate.model import ForwardArrays, prepare
+from tests.models.onnx_text import save
 from tests.rules.ir_text import IrText, Output
-from tests.unit.nested_onnx import save
 
 HEADER = '<ir_version: 10, opset_import: ["" : 18]>\n'
 LENGTH = 10_000
@@ -37,16 +37,11 @@ def _floats(*numbers: float) -> npt.NDArray[Any]:
     return np.array(numbers, np.float32)
 
 
-def test_a_model_that_was_read_is_taken_too(onnx_file: Onnx) -> None:
-    path = onnx_file("g (float[2] x) => (float[2] y) { y = Relu (x) }")
-    found = evaluate_model(ir_scatter.read(path), {"x": _floats(-1, 2)})
-    assert list(found) == ["y"]
-    assert found["y"].tolist() == [0, 2]
-
-
-def test_a_program_runs_as_often_as_one_likes(onnx_file: Onnx) -> None:
-    program = prepare(onnx_file("g (float[1] x) => (float[1] y) { y = Add (x, x) }"))
+def test_a_model_that_was_read_runs_as_often_as_one_likes(onnx_file: Onnx) -> None:
+    model = ir_scatter.read(onnx_file("g (float[1] x) => (float[1] y) { y = Add (x, x) }"))
+    program = prepare(model)
     assert [program.run({"x": _floats(n)})["y"].tolist() for n in (1, 2)] == [[2], [4]]
+    assert list(evaluate_model(model, {"x": _floats(1)})) == ["y"]
 
 
 def test_a_word_of_a_later_version_is_taken_as_meant(tmp_path: Path) -> None:
@@ -58,13 +53,9 @@ def test_a_word_of_a_later_version_is_taken_as_meant(tmp_path: Path) -> None:
     assert evaluate_model(save(text, tmp_path / "m.onnx"), feeds)["y"].tolist() == [5, 2, 3]
 
 
-def test_long_chains_of_onnx(tmp_path: Path) -> None:
-    nodes = [helper.make_node("Neg", [f"t{n}"], [f"t{n + 1}"]) for n in range(LENGTH)]
-    ends = [helper.make_tensor_value_info(name, 1, [2]) for name in ("t0", f"t{LENGTH}")]
-    graph = helper.make_graph(nodes, "chain", [ends[0]], [ends[1]])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    path = tmp_path / "chain.onnx"
-    path.write_bytes(model.SerializeToString())
+def test_long_chains_of_onnx(onnx_file: Onnx) -> None:
+    body = "\n".join(f"t{n + 1} = Neg (t{n})" for n in range(LENGTH))
+    path = onnx_file(f"g (float[2] t0) => (float[2] t{LENGTH}) {{ {body} }}")
     assert evaluate_model(path, {"t0": _floats(1, 2)})[f"t{LENGTH}"].tolist() == [1, 2]
 
 
@@ -80,17 +71,13 @@ def test_long_chains_of_ir(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("depth", [150, 2000])
 def test_functions_that_call_functions(depth: int, tmp_path: Path) -> None:
-    opsets = [helper.make_opsetid("own", 1), helper.make_opsetid("", 18)]
-    calls = [helper.make_node(f"f{n}", ["x"], ["y"], domain="own") for n in range(depth)]
-    bodies = [*calls[1:], helper.make_node("Neg", ["x"], ["y"])]
-    functions = [
-        helper.make_function("own", f"f{n}", ["x"], ["y"], [body], opsets) for n, body in enumerate(bodies)
-    ]
-    ends = [helper.make_tensor_value_info(name, 1, [1]) for name in "xy"]
-    graph = helper.make_graph(calls[:1], "g", ends[:1], ends[1:])
-    model = helper.make_model(graph, opset_imports=opsets, functions=functions, ir_version=10)
-    path = tmp_path / "calls.onnx"
-    path.write_bytes(model.SerializeToString())
+    opsets = 'opset_import: ["own" : 1, "" : 18]'
+    bodies = [*(f"own.f{n + 1} (x)" for n in range(depth - 1)), "Neg (x)"]
+    functions = "".join(
+        f'<domain: "own", {opsets}> f{n} (x) => (y) {{ y = {body} }}\n' for n, body in enumerate(bodies)
+    )
+    main = f"<ir_version: 10, {opsets}> g (float[1] x) => (float[1] y) {{ y = own.f0 (x) }}\n"
+    path = save(main + functions, tmp_path / "calls.onnx")
     if depth < 1000:
         assert evaluate_model(path, {"x": _floats(3)})["y"].tolist() == [-3]
         return

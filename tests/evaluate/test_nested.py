@@ -8,9 +8,9 @@ import pytest
 
 from ir_scatter import EvaluationFailed, evaluate_model
 from ir_scatter.analysis import interpreter as machine
-from tests.unit import nested_ir
-from tests.unit.nested_onnx import NESTED, check, save
-from tests.unit.runtimes import Outcome, run_all
+from tests.models import nested_ir
+from tests.models.onnx_text import NESTED, check, save
+from tests.models.runtimes import Outcome, run_all
 
 UNKNOWN_TO_OPENVINO = {"captured_deep", "functions"}
 

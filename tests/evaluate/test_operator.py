@@ -66,96 +66,70 @@ def test_the_result_is_new_even_if_nothing_is_written() -> None:
     assert np.array_equal(found, DATA)
 
 
-@pytest.mark.parametrize(
-    ("operator", "arguments", "message"),
-    [
-        ("Gather-8", row(), "operator is 'Gather-8', expected one of ScatterUpdate-3"),
-        (7, row(), "operator is 7"),
-        ("ScatterElementsUpdate-12", row(axis=...), "axis is missing, expected data, indices, updates, axis"),
-        ("ScatterElementsUpdate-12", row(data=None), "data is missing"),
-        ("ScatterElements-18", row(indices=None), "indices is missing, expected data, indices, updates"),
-        ("ScatterElementsUpdate-12", row(mode="linear"), "attribute mode is not documented"),
-        ("ScatterElementsUpdate-12", row(colour=[3]), "attribute colour is not documented"),
-        ("ScatterND-18", row(), "attribute axis is not documented, expected reduction"),
-        (
-            "ScatterElementsUpdate-3",
-            row(reduction="sum"),
-            "has no reduction: expected ScatterElementsUpdate-12",
-        ),
-        ("ScatterElementsUpdate-12", row(reduction="add"), "reduction is 'add', expected none, sum"),
-        ("ScatterElements-18", row(reduction="sum"), "reduction is 'sum', expected none, add"),
-        ("ScatterElements-18", row(reduction=1), "reduction is an int, expected a string"),
-        ("ScatterElementsUpdate-12", row(use_init_val=1), "use_init_val is an int, expected a bool"),
-        ("ScatterElementsUpdate-12", row(use_init_val="no"), "use_init_val is 'no', which is read as true"),
-        ("ScatterElementsUpdate-12", row(axis=2), r"axis is 2, expected -2 to 1 for data \[2, 3\]"),
-        ("ScatterElementsUpdate-12", row(axis=2**70), "expected a number of 64 bits at most"),
-        ("ScatterElementsUpdate-12", row(axis=[[1]]), r"axis is \[1, 1\], expected \[\] or \[1\]"),
-        ("ScatterElementsUpdate-12", row(axis=1.0), "axis is f64, expected any integer type"),
-        ("ScatterElementsUpdate-12", row(axis=True), "axis is boolean, expected any integer type"),
-        ("ScatterElements-18", row(axis=1.0), "axis is no whole number"),
-        ("ScatterElements-18", row(axis=True), "axis is no whole number"),
-        ("ScatterElementsUpdate-12", row(axis="1"), "axis is string, expected any integer type"),
-        ("ScatterElementsUpdate-12", row(indices=[[0.0, 1.0]]), "indices is f64, expected any integer type"),
-        (
-            "ScatterND-18",
-            row(axis=..., indices=np.array([[0]], np.int32), updates=DATA[:1]),
-            "indices is int32, expected int64",
-        ),
-        (
-            "ScatterElementsUpdate-12",
-            row(updates=np.array([[7.0, 8.0]])),
-            "updates is f64, expected f32 like data",
-        ),
-        ("ScatterElementsUpdate-12", row(updates=[[True, False]]), "updates is boolean, expected f32"),
-        ("ScatterElementsUpdate-12", row(updates=DATA), r"updates is \[2, 3\], expected \[1, 2\] = indices"),
-        (
-            "ScatterElementsUpdate-12",
-            row(indices=[1, 2], updates=[1, 2]),
-            r"indices is \[2\] of rank 1, expected rank 2",
-        ),
-        ("ScatterElementsUpdate-12", row(data=DATA[0, 0]), r"data is \[\] of rank 0, expected rank 1"),
-        (
-            "ScatterElementsUpdate-12",
-            row(indices=np.zeros((3, 1), int), updates=np.zeros((3, 1), "f")),
-            r"indices is \[3, 1\], longer than data \[2, 3\] on dimension 0",
-        ),
-        ("ScatterElementsUpdate-12", row(data=[[1, [2]]]), "data cannot be read as an array"),
-        ("ScatterElementsUpdate-12", row(data=[[object()]]), "data holds objects of type object"),
-        (
-            "ScatterElementsUpdate-12",
-            row(data=np.array(["2020"], "M8[D]")),
-            "is the dtype of no element type",
-        ),
-        ("ScatterElementsUpdate-12", row(data=DATA.astype(complex)), "data is complex128, expected any type"),
-        (
-            "ScatterElementsUpdate-12",
-            row(data=DATA > 1, updates=[[True, True]], reduction="mean"),
-            "reduction is mean on boolean data",
-        ),
-        (
-            "ScatterElements-18",
-            row(data=np.full((2, 3), "a"), updates=[["b", "c"]], reduction="add"),
-            "reduction is add on string data",
-        ),
-        (
-            "ScatterNDUpdate-15",
-            {"data": DATA, "indices": [[0, 0, 0]], "updates": [1.0]},
-            "so k is 3, expected at most 2",
-        ),
-        (
-            "TensorScatter-24",
-            {"data": DATA, "updates": DATA[:, :1], "axis": 0},
-            "axis is 0, the batch of data",
-        ),
-        (
-            "TensorScatter-24",
-            {"data": DATA, "updates": DATA[:, :1], "indices": [0, 1, 2], "axis": 1},
-            r"write_indices is \[3\], expected \[2\] = \[batch_size\]",
-        ),
-        ("TensorScatter-24", {"data": DATA, "updates": DATA[:1], "axis": 1}, r"update is \[1, 3\], expected"),
-        ("TensorScatter-24", {"data": DATA, "updates": DATA, "axis": 1, "mode": "round"}, "mode is 'round'"),
-    ],
-)
+ELEMENTS = "ScatterElementsUpdate-12"
+ONNX_ELEMENTS = "ScatterElements-18"
+CACHE: dict[str, Any] = {"data": DATA, "axis": 1}
+REFUSALS: list[tuple[Any, dict[str, Any], str]] = [
+    ("Gather-8", row(), "operator is 'Gather-8', expected one of ScatterUpdate-3"),
+    (7, row(), "operator is 7"),
+    (ELEMENTS, row(axis=...), "axis is missing, expected data, indices, updates, axis"),
+    (ELEMENTS, row(data=None), "data is missing"),
+    (ONNX_ELEMENTS, row(indices=None), "indices is missing, expected data, indices, updates"),
+    (ELEMENTS, row(mode="linear"), "attribute mode is not documented"),
+    (ELEMENTS, row(colour=[3]), "attribute colour is not documented"),
+    ("ScatterND-18", row(), "attribute axis is not documented, expected reduction"),
+    ("ScatterElementsUpdate-3", row(reduction="sum"), "has no reduction: expected ScatterElementsUpdate-12"),
+    (ELEMENTS, row(reduction="add"), "reduction is 'add', expected none, sum"),
+    (ONNX_ELEMENTS, row(reduction="sum"), "reduction is 'sum', expected none, add"),
+    (ONNX_ELEMENTS, row(reduction=1), "reduction is an int, expected a string"),
+    (ELEMENTS, row(use_init_val=1), "use_init_val is an int, expected a bool"),
+    (ELEMENTS, row(use_init_val="no"), "use_init_val is 'no', which is read as true"),
+    (ELEMENTS, row(axis=2), r"axis is 2, expected -2 to 1 for data \[2, 3\]"),
+    (ELEMENTS, row(axis=2**70), "expected a number of 64 bits at most"),
+    (ELEMENTS, row(axis=[[1]]), r"axis is \[1, 1\], expected \[\] or \[1\]"),
+    (ELEMENTS, row(axis=1.0), "axis is f64, expected any integer type"),
+    (ELEMENTS, row(axis=True), "axis is boolean, expected any integer type"),
+    (ONNX_ELEMENTS, row(axis=1.0), "axis is no whole number"),
+    (ONNX_ELEMENTS, row(axis=True), "axis is no whole number"),
+    (ELEMENTS, row(axis="1"), "axis is string, expected any integer type"),
+    (ELEMENTS, row(indices=[[0.0, 1.0]]), "indices is f64, expected any integer type"),
+    (
+        "ScatterND-18", row(axis=..., indices=np.array([[0]], np.int32), updates=DATA[:1]),
+        "indices is int32, expected int64",
+    ),
+    (ELEMENTS, row(updates=np.array([[7.0, 8.0]])), "updates is f64, expected f32 like data"),
+    (ELEMENTS, row(updates=[[True, False]]), "updates is boolean, expected f32"),
+    (ELEMENTS, row(updates=DATA), r"updates is \[2, 3\], expected \[1, 2\] = indices"),
+    (ELEMENTS, row(indices=[1, 2], updates=[1, 2]), r"indices is \[2\] of rank 1, expected rank 2"),
+    (ELEMENTS, row(data=DATA[0, 0]), r"data is \[\] of rank 0, expected rank 1"),
+    (
+        ELEMENTS, row(indices=np.zeros((3, 1), int), updates=np.zeros((3, 1), "f")),
+        r"indices is \[3, 1\], longer than data \[2, 3\] on dimension 0",
+    ),
+    (ELEMENTS, row(data=[[1, [2]]]), "data cannot be read as an array"),
+    (ELEMENTS, row(data=[[object()]]), "data holds objects of type object"),
+    (ELEMENTS, row(data=np.array(["2020"], "M8[D]")), "is the dtype of no element type"),
+    (ELEMENTS, row(data=DATA.astype(complex)), "data is complex128, expected any type"),
+    (ELEMENTS, row(data=DATA > 1, updates=[[True] * 2], reduction="mean"), "reduction is mean on boolean data"),
+    (
+        ONNX_ELEMENTS, row(data=np.full((2, 3), "a"), updates=[["b", "c"]], reduction="add"),
+        "reduction is add on string data",
+    ),
+    (
+        "ScatterNDUpdate-15", {"data": DATA, "indices": [[0, 0, 0]], "updates": [1.0]},
+        "so k is 3, expected at most 2",
+    ),
+    ("TensorScatter-24", {**CACHE, "updates": DATA[:, :1], "axis": 0}, "axis is 0, the batch of data"),
+    (
+        "TensorScatter-24", {**CACHE, "updates": DATA[:, :1], "indices": [0, 1, 2]},
+        r"write_indices is \[3\], expected \[2\] = \[batch_size\]",
+    ),
+    ("TensorScatter-24", {**CACHE, "updates": DATA[:1]}, r"update is \[1, 3\], expected"),
+    ("TensorScatter-24", {**CACHE, "updates": DATA, "mode": "round"}, "mode is 'round'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("operator", "arguments", "message"), REFUSALS)
 def test_a_refusal_says_what_is_and_what_was_expected(operator: Any, arguments: Any, message: str) -> None:
     with pytest.raises((UsageError, IllegalCase), match=message):
         evaluate(operator, **arguments)
@@ -190,13 +164,8 @@ def test_a_negative_index_is_refused_where_the_text_forbids_it(operator: str) ->
 def test_an_index_of_an_empty_dimension_is_refused() -> None:
     error = refusal("ScatterUpdate-3", data=np.zeros((2, 0)), indices=0, updates=np.zeros(2), axis=1)
     assert str(error) == "indices is 0, expected none: the dimension is empty"
-    nothing: dict[str, Any] = {
-        "data": np.zeros((0, 3)),
-        "indices": [9],
-        "updates": np.zeros((0, 1)),
-        "axis": 1,
-    }
-    assert refusal("ScatterUpdate-3", **nothing).args == ("indices[0] is 9, expected 0 to 2",)
+    nothing = refusal("ScatterUpdate-3", data=np.zeros((0, 3)), indices=[9], updates=np.zeros((0, 1)), axis=1)
+    assert nothing.args == ("indices[0] is 9, expected 0 to 2",)
 
 
 @pytest.mark.parametrize("value", [2**63, 2**64 - 1, 2**32, 2**31 + 1])

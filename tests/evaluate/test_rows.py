@@ -8,8 +8,7 @@ import pytest
 from ir_scatter import evaluate, evaluate_model
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Role
-from tests.unit.one_node import write
-from tests.unit.random_case import random_case
+from tests.models.cases import random_case, write
 
 CASES = 25
 ROWS = {str(spec.key): spec for spec in SPECS.values() if not spec.is_removed}

@@ -1,5 +1,6 @@
 """Small IRs for the tests of reading, and what every file must lead to, whatever is wrong with it."""
 
+import re
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import OneNode
 from ir_scatter.formats.openvino.index import Body, exact_index, quick_index
 from ir_scatter.formats.openvino.xml_text import XmlText
-from ir_scatter.lint import Checked, Options, check_file, make_report
+from ir_scatter.lint import FileResult, Options, check_file, make_report
 from ir_scatter.report.registry import formats, render
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -54,7 +55,7 @@ def layer(
 def constant(id: object, shape: str, offset: object, size: object, type: str = "i64") -> str:
     """Write a Const."""
     data = f'element_type="{type}" shape="{shape}" offset="{offset}" size="{size}"'
-    return layer(id, "Const", data, outputs=[port(0, type.upper())])
+    return layer(id, "Const", data, outputs=[port(0, {"f32": "FP32"}.get(type, type.upper()))])
 
 
 def parameter(id: object, shape: str, type: str = "f32") -> str:
@@ -75,6 +76,11 @@ def edge(origin: object, origin_port: object, target: object, target_port: objec
         f'<edge from-layer="{origin}" from-port="{origin_port}" '
         f'to-layer="{target}" to-port="{target_port}"/>\n'
     )
+
+
+def edges(text: str) -> str:
+    """Write edges; "0:2-4:1" leads from port 2 of layer 0 to port 1 of layer 4."""
+    return "".join(edge(*re.split("[:-]", one)) for one in text.split())
 
 
 def net(layers: str, edges: str = "") -> str:
@@ -99,54 +105,30 @@ SIMPLE = indices_from(constant(1, "1", 8, 8), "", 1, 0)
 WEIGHTS = struct.pack("<qqq", 0, 3, 5)
 """The axis 0, a legal index and one that is too great."""
 
-_BRANCH = (
-    "<layers>"
-    + parameter(0, "?,?")
-    + constant(1, "2", 8, 16)
-    + constant(3, "", 0, 8)
-    + scatter(4)
-    + layer(5, "Result", "", [port(0, "FP32", (4, 5))])
-    + "</layers><edges>"
-    + edge(0, 0, 4, 0)
-    + edge(1, 0, 4, 1)
-    + edge(0, 0, 4, 2)
-    + edge(3, 0, 4, 3)
-    + edge(4, 4, 5, 0)
-    + "</edges>"
-)
+_RESULT = layer(5, "Result", "", [port(0, "FP32", (4, 5))])
+_SCATTERING = parameter(0, "?,?") + constant(1, "2", 8, 16) + constant(3, "", 0, 8) + scatter(4) + _RESULT
+_BRANCH = f"<layers>{_SCATTERING}</layers><edges>{edges('0:0-4:0 1:0-4:1 0:0-4:2 3:0-4:3 4:4-5:0')}</edges>"
 _MAPS = "".join(
     f'<{name}_port_map><input external_port_id="1" internal_layer_id="0"/>'
     f'<output external_port_id="2" internal_layer_id="5"/></{name}_port_map>'
     f"<{name}_body>{_BRANCH}</{name}_body>"
     for name in ("then", "else")
 )
-NESTED = net(
-    parameter(0, "4,5")
-    + parameter(1, "", "boolean")
-    + layer(2, "If", "", [port(0, "BOOL"), port(1, "FP32", (4, 5))], [port(2, "FP32")], inside=_MAPS)
-    + layer(3, "Result", "", [port(0, "FP32", (4, 5))])
-    + constant(6, "2,1", 8, 16)
-    + layer(7, "Convert", 'destination_type="i32"', [port(0, "I64", (2, 1))], [port(1, "I32", (2, 1))])
-    + layer(8, "Concat", 'axis="0"', [port(0, "I32"), port(1, "I32")], [port(2, "I32", (4, 1))])
-    + layer(
-        9,
-        "ScatterNDUpdate",
-        'reduction="max"',
-        [port(0, "FP32", (4, 5)), port(1, "I32", (4, 1)), port(2, "FP32", (4, 5))],
-        [port(3, "FP32", (4, 5))],
-        version="opset15",
-        inside='<rt_info><attribute name="old" version="0"/></rt_info>',
-    ),
-    edge(1, 0, 2, 0)
-    + edge(0, 0, 2, 1)
-    + edge(2, 2, 3, 0)
-    + edge(6, 0, 7, 0)
-    + edge(7, 1, 8, 0)
-    + edge(7, 1, 8, 1)
-    + edge(0, 0, 9, 0)
-    + edge(8, 2, 9, 1)
-    + edge(2, 2, 9, 2),
-)
+_DATA, _TUPLES = ("FP32", (4, 5)), ("I32", (4, 1))
+_INFO = '<rt_info><attribute name="old" version="0"/></rt_info>'
+_LAYERS = [
+    parameter(0, "4,5"),
+    parameter(1, "", "boolean"),
+    layer(2, "If", "", [port(0, "BOOL"), port(1, *_DATA)], [port(2, "FP32")], inside=_MAPS),
+    layer(3, "Result", "", [port(0, *_DATA)]),
+    constant(6, "2,1", 8, 16),
+    layer(7, "Convert", 'destination_type="i32"', [port(0, "I64", (2, 1))], [port(1, "I32", (2, 1))]),
+    layer(8, "Concat", 'axis="0"', [port(0, "I32"), port(1, "I32")], [port(2, *_TUPLES)]),
+    layer(9, "ScatterNDUpdate", 'reduction="max"', [port(0, *_DATA), port(1, *_TUPLES), port(2, *_DATA)],
+          [port(3, *_DATA)], version="opset15", inside=_INFO),
+]  # fmt: skip
+_FEEDS = edges("1:0-2:0 0:0-2:1 2:2-3:0 6:0-7:0 7:1-8:0 7:1-8:1 0:0-9:0 8:2-9:1 2:2-9:2")
+NESTED = net("".join(_LAYERS), _FEEDS)
 """An If whose branches scatter, and indices behind Convert and Concat."""
 
 
@@ -169,15 +151,14 @@ def write_one(format: str, node: OneNode, folder: Path) -> Path:
     return next(iter(files))
 
 
-def check(path: Path) -> Checked:
+def check(path: Path) -> FileResult:
     """Check a file that may hold anything; the result is not our own bug, and tells itself in full."""
     checked = check_file(Source(str(path)), Options())
     assert checked.bug == ""
-    assert checked.result is not None
-    found = checked.result.diagnostics
-    if not checked.result.is_readable:
+    found = checked.diagnostics
+    if not checked.is_readable:
         assert found
-        assert checked.result.scatter_nodes == 0
+        assert checked.scatter_nodes == 0
         assert found[0].location.line is not None or found[0].code in {"SCT901", "SCT902"}
     for diagnostic in found:
         message = diagnostic.message
@@ -191,17 +172,16 @@ def check(path: Path) -> Checked:
     return checked
 
 
-def render_all(checked: Checked) -> None:
+def render_all(checked: FileResult) -> None:
     """Write a result in every format."""
     report = make_report([checked])
     for name in formats("findings"):
         assert render("findings", name, report) or name in {"concise", "github"}
 
 
-def codes(checked: Checked) -> list[str]:
+def codes(checked: FileResult) -> list[str]:
     """Return the codes of what was found."""
-    assert checked.result is not None
-    return [diagnostic.code for diagnostic in checked.result.diagnostics]
+    return [diagnostic.code for diagnostic in checked.diagnostics]
 
 
 def indices_of(raw: bytes) -> tuple[XmlText, Body, Body | None]:

@@ -17,7 +17,7 @@ from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.onnx import reader as onnx_model
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.writer import write_onnx
-from tests.unit.runtimes import Arrays, run_all
+from tests.models.runtimes import Arrays, run_all
 
 I64 = ELEMENT_TYPES["i64"]
 OPSET = 18

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,26 +36,6 @@ def test_groups_are_those_of_mutual_reachability(graph: dict[int, list[int]]) ->
     assert len(found) == len(groups)
 
 
-@given(GRAPHS)
-def test_the_answer_is_always_the_same(graph: dict[int, list[int]]) -> None:
-    assert find_cycles(graph) == find_cycles({node: list(before) for node, before in graph.items()})
-
-
-@pytest.mark.parametrize(
-    ("graph", "groups"),
-    [
-        ({}, []),
-        ({1: []}, []),
-        ({1: [2]}, []),
-        ({1: [1]}, [[1]]),
-        ({2: [1], 1: [2]}, [[2, 1]]),
-        ({3: [3, 3], 2: [1], 1: [2, 3]}, [[3], [2, 1]]),
-    ],
-)
-def test_small_graphs(graph: dict[int, list[int]], groups: list[list[int]]) -> None:
-    assert sorted(find_cycles(graph)) == sorted(groups)
-
-
 def seconds(graph: Mapping[bytes, list[bytes]]) -> float:
     start = time.process_time()
     find_cycles(graph)
@@ -72,9 +51,3 @@ def test_a_chain_takes_time_in_proportion_to_its_length() -> None:
     """Sixteen times as long a chain would take 256 times as long if each step looked at all others."""
     short = min(seconds(chain(10_000)) for _ in range(5))
     assert min(seconds(chain(160_000)) for _ in range(3)) < 80 * short + 0.2
-
-
-def test_a_cycle_of_many_nodes() -> None:
-    length = 50_000
-    graph = {node: [(node + 1) % length] for node in range(length)}
-    assert find_cycles(graph) == [list(range(length))]

@@ -197,9 +197,41 @@ def test_too_many_signatures_share_one_instance() -> None:
     assert next(instances[-1].walk()).outputs[0].shape is None
     (limit,) = model.find_limits()
     assert limit.message == (
-        "3 calls of functions are not looked at one by one: a function is called with more than 64 kinds of "
+        "3 calls of functions are not looked at one by one: a function is called with more than 1024 kinds of "
         "inputs and attributes"
     )
+
+
+@pytest.mark.parametrize(
+    ("chain", "index"),
+    [
+        ("i = Add (a, b)", 7),
+        ("c = Cast <to = 6> (a) d = Cast <to = 7> (c) i = Mul (d, b)", 12),
+        ("s = Shape (data) c = Gather <axis = 0> (s, zero) i = Expand (c, two)", 5),
+        ("i = ConstantOfShape <value = int64[1] {9}> (two)", 9),
+        ("d = my.same (a) i = Add (d, b)", None),
+        ("i = Add (a, free)", None),
+    ],
+)
+def test_constants_are_computed_in_front_of_a_call(chain: str, index: int | None) -> None:
+    """Both calls have inputs of the same shapes and types, so that only their numbers tell them apart."""
+    model = read(f"""
+        {HEAD}
+        main (float[5] data, float[2] u, int64[2] free) => (y, z)
+            <int64[2] a = {{1, 3}}, int64[2] b = {{0, 4}}, int64[1] two = {{2}}, int64[1] zero = {{0}}> {{
+            {chain}
+            j = Sub (a, a)
+            y = my.put (data, j, u)
+            z = my.put (data, i, u)
+        }}
+        {OWN} put (data, indices, updates) => (out) {{ out = my.inner (data, indices, updates) }}
+        {OWN} inner (data, i, u) => (out) {{ out = ScatterElements <reduction = "add"> (data, i, u) }}
+        {OWN} same (v) => (w) {{ w = Identity (v) }}
+    """)
+    found = [
+        (one.code, one.message.partition(",")[0].partition(" is ")[2]) for one in ir_scatter.validate(model)
+    ]
+    assert found == ([] if index is None else [("SCT302", str(index))])
 
 
 def test_a_tensor_attribute_of_the_call() -> None:

@@ -77,12 +77,6 @@ def test_bytes_cut_out(start: int, end: int) -> None:
     look_at_everything(SEED[:start] + SEED[end:])
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.binary(max_size=64))
-def test_any_bytes(data: bytes) -> None:
-    look_at_everything(data)
-
-
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_names_exchanged(seed: int) -> None:

@@ -21,7 +21,7 @@ from tests.formats.onnx_patches import (
     read,
     rows_as_nd,
 )
-from tests.unit.nested_onnx import NESTED
+from tests.models.onnx_text import NESTED
 
 
 @pytest.mark.onnxruntime

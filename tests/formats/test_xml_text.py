@@ -13,7 +13,7 @@ from ir_scatter.formats import detect
 from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.openvino.reader import read
 from ir_scatter.formats.openvino.xml_text import XmlText
-from tests.formats.ir_files import SIMPLE, check, codes, layer, needs_models, net, port, real_models, write
+from tests.formats.ir_files import SIMPLE, check, codes, layer, needs_models, port, real_models, write
 
 Place = tuple[int | None, int | None]
 
@@ -77,42 +77,32 @@ def test_places_in_real_models(path: Path) -> None:
     demand_places(path.read_bytes(), 0)
 
 
-def test_places_of_edges(tmp_path: Path) -> None:
+DECOY = '<!-- <edge from-layer="0" from-port="0" to-layer="7" to-port="0"/> -->'
+EDGES = f"\n<edges>{DECOY}\n é<edge to-port='0' x='>' to-layer='7'\nfrom-port='0' from-layer=' 0'/></edges>"
+LAYERS = f"<layers>{layer(0, 'A', outputs=[port(0)])}</layers>"
+INNER = "<body><edges>\n  <edge to-layer='4'/></edges><layers/></body>"
+IN_BODIES = (
+    f"<body>\n<edges>\n <edge to-layer='5'/></edges><layers>{layer(0, 'If', inside=INNER)}</layers></body>"
+)
+
+
+@pytest.mark.parametrize(
+    ("inside", "columns"),
+    [
+        (LAYERS + EDGES, [3]),
+        (EDGES + LAYERS, [3]),
+        (f"<layers>{layer(0, 'If', inside=IN_BODIES)}</layers>", [2, 3]),
+    ],
+)
+def test_places_of_edges(inside: str, columns: list[int], tmp_path: Path) -> None:
     """Wherever the edges stand, however they are written, and whatever looks like one before."""
-    decoy = '<!-- <edge from-layer="0" from-port="0" to-layer="7" to-port="0"/> -->'
-    written = "é<edge to-port='0' x='>' to-layer='7'\nfrom-port='0' from-layer=' 0'/>"
-    for edges_first in (False, True):
-        parts = [
-            f"<layers>{layer(0, 'A', outputs=[port(0)])}</layers>",
-            f"\n<edges>{decoy}\n {written}</edges>",
-        ]
-        if edges_first:
-            parts.reverse()
-        path = write(tmp_path, f'<net version="11">{decoy}{"".join(parts)}</net>')
-        checked = check(path).result
-        assert checked is not None
-        assert [one.code for one in checked.diagnostics] == ["SCT925"]
-        location = checked.diagnostics[0].location
-        text = path.read_text().split("\n")
-        assert location.line is not None
-        assert location.column == 3
-        assert text[location.line - 1][2:].startswith("<edge to-port")
-
-
-def test_places_of_edges_in_bodies(tmp_path: Path) -> None:
-    body = "<body><edges>\n  <edge to-layer='4'/></edges><layers/></body>"
-    inner = (
-        f"<body>\n<edges>\n <edge to-layer='5'/></edges><layers>{layer(0, 'If', inside=body)}</layers></body>"
-    )
-    path = write(tmp_path, net(layer(0, "If", inside=inner)))
-    checked = check(path).result
-    assert checked is not None
-    text = path.read_text().split("\n")
-    for one in checked.diagnostics:
-        assert one.location.line is not None
-        assert one.location.column is not None
-        assert text[one.location.line - 1][one.location.column - 1 :].startswith("<edge to-layer")
-    assert {one.location.column for one in checked.diagnostics} == {2, 3}
+    path = write(tmp_path, f'<net version="11">{DECOY}{inside}</net>')
+    checked = check(path)
+    places = [one.location for one in checked.diagnostics if one.code == "SCT925"]
+    assert sorted(place.column or 0 for place in places) == columns
+    for place in places:
+        line = path.read_text().split("\n")[(place.line or 0) - 1]
+        assert line[(place.column or 0) - 1 :].startswith("<edge to-")
 
 
 MALFORMED = {
@@ -141,37 +131,38 @@ def test_what_is_not_well_formed(name: str, tmp_path: Path) -> None:
     text = text.replace("<net", '<net version="11"')
     checked = check(write(tmp_path, text))
     assert codes(checked) == ["SCT903"]
-    assert checked.result is not None
-    found = checked.result.diagnostics[0]
+    found = checked.diagnostics[0]
     assert found.location.line == line
     assert found.message.startswith("not well-formed XML: ")
     assert "XML_PARSE" not in found.message
     assert "xmlParse" not in found.message
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"\xff\xfe\x00\xd8<\x00",
-        b"\xfe\xff<\x00",
-        b"\xff\xfe<",
-        b"\xff\xfe\x00\x00<\x00\x00\x00",
-        b"<?xml version='1.0' encoding='utf-16'?><net version='11'><layers/></net>",
-        b"<?xml version='1.0' encoding='nonsense'?><net version='11'><layers/></net>",
-        b"<?xml version='1.0' encoding='punycode'?><net version='11'><layers/></net>-",
-        b"<?xml version='1.0' encoding='idna'?><net version='11'><layers/></net>",
-        b"<?xml version='1.0' encoding='unicode_escape'?><net version='11'><layers/></net>\\d",
-        b"<?xml version='1.0' encoding='rot13'?><net version='11'><layers/></net>",
-        b"<?xml version='1.0' encoding='zlib'?><net version='11'><layers/></net>",
-        b"<?xml version='1.0' encoding='undefined'?><net version='11'><layers/></net>",
-        b"<?xml version='1.0' encoding='us-ascii'?><net version='11' name='\xc3\xa9'><layers/></net>",
-        b"<net version='11'>\xff<layers/></net>",
-        b"<net version='11'>\xc0\x80<layers/></net>",
-        b"<net version='11'>\xed\xa0\x80<layers/></net>",
-        b"<net\xff version='11'><layers/></net\xff>",
-        b"<n\xff><layers/></n\xff>",
-    ],
-)
+DECLARED = "utf-16 nonsense rot13 zlib undefined idna punycode unicode_escape us-ascii"
+ENDS = {"punycode": "-", "unicode_escape": "\\d"}
+"""What text in such an encoding may end with."""
+NO_TEXT = [
+    b"\xff\xfe\x00\xd8<\x00",
+    b"\xfe\xff<\x00",
+    b"\xff\xfe<",
+    b"\xff\xfe\x00\x00<\x00\x00\x00",
+    b"<net version='11'>\xff<layers/></net>",
+    b"<net version='11'>\xc0\x80<layers/></net>",
+    b"<net version='11'>\xed\xa0\x80<layers/></net>",
+    b"<net\xff version='11'><layers/></net\xff>",
+    b"<n\xff><layers/></n\xff>",
+]
+
+
+@pytest.mark.parametrize("name", DECLARED.split())
+def test_encodings_that_a_file_is_not_in(name: str, tmp_path: Path) -> None:
+    letter = "é" if name == "us-ascii" else "e"
+    text = f"<?xml version='1.0' encoding='{name}'?><net version='11' name='{letter}'><layers/></net>"
+    text += ENDS.get(name, "")
+    assert codes(check(write(tmp_path, text))) == ["SCT903"]
+
+
+@pytest.mark.parametrize("data", NO_TEXT)
 def test_bytes_that_are_no_text(data: bytes, tmp_path: Path) -> None:
     assert codes(check(write(tmp_path, data))) == ["SCT903"]
 
@@ -193,17 +184,12 @@ def test_bytes_that_are_no_text(data: bytes, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("aside", ["", "<!-- -->"])
 def test_encodings(head: str, encoding: str, aside: str, tmp_path: Path) -> None:
-    text = (
-        SIMPLE.partition("?>")[2]
-        .strip()
-        .replace("<layers>", f"<layers>{aside}")
-        .replace(' name="n4"', ' name="é"')
-    )
+    text = SIMPLE.partition("?>")[2].strip().replace("<layers>", f"<layers>{aside}")
+    text = text.replace(' name="n4"', ' name="é"')
     if encoding == "ascii":
         text = text.replace("é", "e")
     path = write(tmp_path, (head + text).encode(encoding), b"\0" * 8 + b"\4" + b"\0" * 7)
-    checked = check(path).result
-    assert checked is not None
+    checked = check(path)
     assert [one.code for one in checked.diagnostics] == ["SCT302"]
     found = checked.diagnostics[0]
     assert found.node is not None
@@ -241,8 +227,7 @@ def test_doctypes(text: str, tmp_path: Path) -> None:
     ],
 )
 def test_the_root(text: str, version: str, tmp_path: Path) -> None:
-    checked = check(write(tmp_path, text)).result
-    assert checked is not None
+    checked = check(write(tmp_path, text))
     assert [one.code for one in checked.diagnostics] == ["SCT908"]
     found = checked.diagnostics[0]
     assert version in found.message

@@ -5,15 +5,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from onnx import TensorProto, helper
 
 from ir_scatter.core.errors import BadFeed, NoInputs, UsageError
 from ir_scatter.core.shapes import parse_shape
 from ir_scatter.evaluate.model import Program, prepare
 from ir_scatter.inputs.model import draw_feeds, make_feeds
+from tests.models.onnx_text import LEGAL, NESTED, NEVER_LEGAL, save
 from tests.rules.ir_text import IrText
-from tests.unit.index_models import LEGAL, NEVER_LEGAL
-from tests.unit.nested_onnx import NESTED, save
 
 SEEDS = range(25)
 OFTEN_REPEATED = {"looked_up"}
@@ -129,7 +127,8 @@ def test_indices_that_are_never_legal(program: Prepare) -> None:
 
 
 def test_unknown_ranks(tmp_path: Path) -> None:
-    path = _rankless(tmp_path)
+    text = '<ir_version: 10, opset_import: ["" : 18]> ranks (float[] x) => (float[] y) { y = Relu (x) }'
+    path = save(text, tmp_path / "model.onnx")
     program = prepare(path)
     for model in (path, program):
         program.run(make_feeds(model))
@@ -146,15 +145,6 @@ def test_a_rank_that_cannot_be(program: Prepare) -> None:
     assert [input.shape for input in model.inputs][-1] is None
     with pytest.raises(NoInputs, match="the rank of rows is not known; give its shape"):
         make_feeds(model)
-
-
-def _rankless(folder: Path) -> Path:
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "xy"]
-    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", ends[:1], ends[1:])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    path = folder / "rankless.onnx"
-    path.write_bytes(model.SerializeToString())
-    return path
 
 
 def test_unknown_values(program: Prepare) -> None:

@@ -58,6 +58,24 @@ def test_sizes_with_which_targets_differ(
 
 
 @pytest.mark.parametrize(
+    ("name", "data", "indices", "updates", "axis"),
+    [
+        ("ScatterElements-13", (5, 4, 1, 0), (4, Bounds(3, 3), Bounds(), Bounds(0, 1)), (4, 3, 1, 0), 1),
+        ("ScatterElements-11", None, (2, 1, Bounds(1, 1)), (Bounds(), Bounds(), Bounds(1, 2)), 1),
+        ("ScatterND-16", (3, Bounds(0, 3), Bounds(), 1), (2, 1), (2, 0, 3, 1), 0),
+        ("ScatterND-18", (3, 4), (Bounds(1, 1), Bounds(1, 2)), (Bounds(1, 2),), 0),
+        ("TensorScatter-24", (Bounds(),) * 4, (Bounds(0, 2),), (1, 4, 2, 2), 1),
+        ("ScatterUpdate-3", (2, Bounds(), 1), (Bounds(1, 2),), (Bounds(), Bounds(1, 2), Bounds(0, 1)), 1),
+    ],
+)
+def test_sizes_that_cannot_all_be_different(
+    name: str, data: Shape, indices: Shape, updates: Shape, axis: int
+) -> None:
+    shapes = {Role.DATA: data, Role.INDICES: indices, Role.UPDATES: updates}
+    assert list(draw_inputs(0, site(name, shapes, axis=axis), IndexConstraint(), 1, keeps_constants=True))
+
+
+@pytest.mark.parametrize(
     ("name", "shapes", "indices"),
     [
         ("ScatterND-18", {}, [[1], [1]]),

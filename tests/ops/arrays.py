@@ -1,5 +1,6 @@
 """Arrays that tests write often, and the kernels of general operators on them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -47,3 +48,13 @@ def run(
     assert op is not None
     arrays = [None if value is None else np.asarray(value) for value in inputs]
     return compute(op, domain, arrays, attributes, opset=opset, output_count=outputs, element_limit=limit)
+
+
+def demand_same(found: Sequence[Any], expected: Sequence[Any]) -> None:
+    assert len(found) == len(expected)
+    for left, right in zip(found, expected, strict=True):
+        assert left.dtype == right.dtype
+        assert left.shape == np.shape(right)
+        if "float" in left.dtype.name:
+            left, right = left.astype(np.float64), right.astype(np.float64)
+        np.testing.assert_array_equal(left, right)

@@ -1,5 +1,6 @@
 """The IR's general operators against OpenVINO: `Model.evaluate` and the CPU plugin."""
 
+import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from ir_scatter.ops.general import ROWS
-from tests.ops.arrays import DIVISORS, FLAGS, REALS, SIGNS, count, f32, i32, i64, run, typed
+from tests.ops.arrays import DIVISORS, FLAGS, REALS, SIGNS, count, demand_same, f32, i32, i64, run
 
 openvino = pytest.importorskip("openvino")
 from openvino import opset1, opset5, opset7, opset8, opset15, opset16  # noqa: E402
@@ -51,6 +52,12 @@ def constant(array: Any) -> Any:
     return openvino.op.Constant(openvino.Tensor(array))
 
 
+def pairs(types: str, *inputs: Any) -> list[Example]:
+    """Give the same inputs to several operators that have no attributes."""
+    words = {type: re.sub("(?<!^)([A-Z])", r"_\1", type).lower() for type in types.split()}
+    return [example(type, getattr(opset1, word), *inputs) for type, word in words.items()]
+
+
 EXAMPLES = [
     example("Identity", opset16.identity, CUBE, evaluate=False),
     example("Convert", lambda x: opset1.convert(x, "i64"), REALS),
@@ -70,10 +77,8 @@ EXAMPLES = [
     example("Transpose", opset1.transpose, CUBE, i64()),
     example("Broadcast", opset15.broadcast, count(3, 1), i64(2, 3, 5)),
     example("Broadcast", lambda x, y: opset15.broadcast(x, y, None, "bidirectional"), count(3, 1), i64(1, 5)),
-    example(
-        "Broadcast", lambda x, y, z: opset15.broadcast(x, y, z, "explicit"), count(3, 5), i64(2, 3,
-        5, 7), i64(1, 2),
-    ),
+    example("Broadcast", lambda x, y, z: opset15.broadcast(x, y, z, "explicit"), count(3, 5), i64(2, 3, 5, 7),
+            i64(1, 2)),
     example("Tile", opset1.tile, count(2, 3), i64(2, 1, 2)),
     example("Tile", opset1.tile, count(2, 3), i64(2)),
     example("Concat", lambda x, y: opset1.concat([x, y], -1), count(2, 3), count(2, 1)),
@@ -88,68 +93,42 @@ EXAMPLES = [
     example("GatherND", opset8.gather_nd, CUBE, np.array([[0, 1], [1, 2]]), evaluate=False),
     example("GatherND", lambda x, y: opset8.gather_nd(x, y, 2), CUBE, count(2, 3, 1) % 5, evaluate=False),
     example("GatherND", lambda x, y: opset5.gather_nd(x, y, 2), CUBE, count(2, 3, 1) % 5, evaluate=False),
-    example(
-        "GatherElements", lambda x, y: opset8.gather_elements(x, y, 1), count(2, 3), np.array([[2,
-        0], [1, 1]]), evaluate=False,
-    ),
+    example("GatherElements", lambda x, y: opset8.gather_elements(x, y, 1), count(2, 3),
+            np.array([[2, 0], [1, 1]]), evaluate=False),
     example("Slice", opset8.slice, CUBE, i64(1, 4), i64(9, -9), i64(1, -2), i64(1, -1)),
     example("Slice", opset8.slice, CUBE, i64(0, -2), i64(2**63 - 1, 9), i64(1, 1)),
     example("StridedSlice", sliced(), count(6), i64(-9), i64(4), i64(2)),
     example("StridedSlice", sliced(), count(6), i64(9), i64(-9), i64(-2)),
     example("StridedSlice", sliced(), count(6), i64(-9), i64(-9 + 1), i64(-1)),
     example("StridedSlice", sliced(begin_mask=[1], end_mask=[1]), count(6), i64(2), i64(3), i64(-1)),
-    example(
-        "StridedSlice", sliced(begin_mask=[1, 0], end_mask=[0, 1]), CUBE, i64(9, 1), i64(1, 0),
-        i64(1, 1),
-    ),
+    example("StridedSlice", sliced(begin_mask=[1, 0], end_mask=[0, 1]), CUBE, i64(9, 1), i64(1, 0),
+            i64(1, 1)),
     example("StridedSlice", sliced(new_axis_mask=[1, 0, 1]), CUBE, i64(7, 0, 7), i64(7, 1, 7), i64(1, 1, 1)),
     example("StridedSlice", sliced(shrink_axis_mask=[0, 1]), CUBE, i64(0, -1), i64(2, 0), i64(1, 1)),
-    example(
-        "StridedSlice", sliced(shrink_axis_mask=[1, 0, 0], ellipsis_mask=[0, 1, 0]), CUBE, i64(1, 0,
-        -4), i64(2, 0, -1), i64(1, 1, 1),
-    ),
-    example(
-        "StridedSlice", sliced(new_axis_mask=[0, 0, 1, 0], ellipsis_mask=[0, 1, 0, 0]), CUBE, i64(1,
-        0, 0, 1), i64(2, 0, 0, 3), i64(1, 1, 1, 1),
-    ),
-    example(
-        "Range", lambda x, y, z: opset15.range(x, y, z, "i32"), typed("int64", 23), typed("int64",
-        2), typed("int64", -3),
-    ),
+    example("StridedSlice", sliced(shrink_axis_mask=[1, 0, 0], ellipsis_mask=[0, 1, 0]), CUBE,
+            i64(1, 0, -4), i64(2, 0, -1), i64(1, 1, 1)),
+    example("StridedSlice", sliced(new_axis_mask=[0, 0, 1, 0], ellipsis_mask=[0, 1, 0, 0]), CUBE,
+            i64(1, 0, 0, 1), i64(2, 0, 0, 3), i64(1, 1, 1, 1)),
+    example("Range", lambda x, y, z: opset15.range(x, y, z, "i32"), np.array(23), np.array(2), np.array(-3)),
     example("Range", lambda x, y, z: opset15.range(x, y, z, "f32"), f32(1), f32(2.5), f32(0.5)),
     example("Range", opset1.range, i32(2), i32(9), i32(3)),
     example("NonZero", lambda x: opset8.non_zero(x, "i32"), FLAGS),
-    example("Add", opset1.add, CUBE, count(3, 1)),
     example("Add", lambda x, y: opset1.add(x, y, "none"), CUBE, CUBE),
-    example("Subtract", opset1.subtract, CUBE, count(3, 1)),
-    example("Multiply", opset1.multiply, CUBE, count(3, 1)),
     example("Divide", opset1.divide, SIGNS, DIVISORS, cpu=False),
     example("Divide", opset1.divide, REALS, np.full(6, 4, np.float32)),
-    example("Mod", opset1.mod, SIGNS, DIVISORS),
     example("Mod", opset1.mod, REALS, f32([2, -2, 3, 2, -1, 3]), evaluate=False),
-    example("FloorMod", opset1.floor_mod, SIGNS, DIVISORS),
     example("FloorMod", opset1.floor_mod, REALS, f32([2, -2, 3, 2, -1, 3])),
     example("Power", opset1.power, SIGNS, np.abs(DIVISORS)),
-    example("Minimum", opset1.minimum, SIGNS, DIVISORS),
-    example("Maximum", opset1.maximum, SIGNS, DIVISORS),
-    example("Abs", opset1.abs, SIGNS),
-    example("Negative", opset1.negative, SIGNS),
-    example("Floor", opset1.floor, REALS),
-    example("Ceiling", opset1.ceiling, REALS),
-    example("Ceiling", opset1.ceiling, SIGNS),
+    *pairs("Abs Negative Ceiling", SIGNS),
+    *pairs("Floor Ceiling", REALS),
     example("Sqrt", opset1.sqrt, f32([0, 4, 6.25])),
     example("Sqrt", opset1.sqrt, count(11)),
     example("ReLU", opset1.relu, REALS),
     example("Select", opset1.select, FLAGS, count(4, 2, 3), i32(9)),
-    example("Less", opset1.less, REALS, REALS[::-1].copy()),
-    example("LessEqual", opset1.less_equal, REALS, REALS[::-1].copy()),
-    example("Greater", opset1.greater, SIGNS, DIVISORS),
-    example("GreaterEqual", opset1.greater_equal, SIGNS, DIVISORS),
-    example("Equal", opset1.equal, SIGNS, DIVISORS),
-    example("NotEqual", opset1.not_equal, SIGNS, DIVISORS),
-    example("LogicalAnd", opset1.logical_and, FLAGS, FLAGS[:1]),
-    example("LogicalOr", opset1.logical_or, FLAGS, FLAGS[:1]),
-    example("LogicalXor", opset1.logical_xor, FLAGS, FLAGS[:1]),
+    *pairs("Less LessEqual", REALS, REALS[::-1].copy()),
+    *pairs("Greater GreaterEqual Equal NotEqual Minimum Maximum Mod FloorMod", SIGNS, DIVISORS),
+    *pairs("LogicalAnd LogicalOr LogicalXor", FLAGS, FLAGS[:1]),
+    *pairs("Add Subtract Multiply", CUBE, count(3, 1)),
     example("LogicalNot", opset1.logical_not, FLAGS),
     example("CumSum", opset8.cum_sum, count(2, 3), np.array(-1), evaluate=False),
     example("CumSum", lambda x, y: opset8.cum_sum(x, y, True, True), count(2, 3), ONE, evaluate=False),
@@ -175,14 +154,6 @@ def computed(given: Example, folder: Path) -> tuple[Any, ...]:
     return run("openvino", given.type, *given.inputs, opset=opset, **attributes)
 
 
-def assert_same(found: Sequence[Any], expected: Sequence[Any]) -> None:
-    assert len(found) == len(expected)
-    for left, right in zip(found, expected, strict=True):
-        assert left.dtype == right.dtype
-        assert left.shape == right.shape
-        np.testing.assert_array_equal(left, right)
-
-
 @pytest.mark.parametrize(
     "given", [given for given in EXAMPLES if given.evaluate], ids=lambda given: given.type
 )
@@ -197,7 +168,7 @@ def test_agrees_with_evaluate(given: Example, tmp_path: Path) -> None:
         for output in model.outputs
     ]
     assert model.evaluate(outputs, [])
-    assert_same(computed(given, tmp_path), [output.data for output in outputs])
+    demand_same(computed(given, tmp_path), [output.data for output in outputs])
 
 
 @pytest.mark.parametrize("given", [given for given in EXAMPLES if given.cpu], ids=lambda given: given.type)
@@ -208,7 +179,7 @@ def test_agrees_with_the_cpu_plugin(given: Example, tmp_path: Path) -> None:
     model = openvino.Model(node.outputs(), [parameter])
     compiled = openvino.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     results = compiled([first])
-    assert_same(computed(given, tmp_path), [results[port] for port in compiled.outputs])
+    demand_same(computed(given, tmp_path), [results[port] for port in compiled.outputs])
 
 
 def test_every_operator_has_an_example() -> None:

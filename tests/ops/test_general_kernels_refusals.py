@@ -16,8 +16,6 @@ from tests.ops.arrays import count, f32, i32, i64, typed
 from tests.ops.arrays import run as computed
 
 LIMIT = 1000
-
-
 run = partial(computed, limit=LIMIT)
 
 

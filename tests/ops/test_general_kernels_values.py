@@ -154,13 +154,9 @@ def test_strided_slices_are_numpy_indexing(shape: tuple[int, ...], data: st.Data
         low, high = data.draw(st.sampled_from([(0, 3), (-9, 2), (1, 9), (3, 1), (-1, 9)]))
         step = -2 if name == "back" else 2 if name == "slice" else 1
         choices: dict[str, Any] = {
-            "slice": slice(low, high, step),
-            "open": slice(None),
-            "back": slice(None, None, step),
-            "new_axis": None,
-            "shrink_axis": 0,
-            "ellipsis": ...,
-        }
+            "slice": slice(low, high, step), "open": slice(None), "back": slice(None, None, step),
+            "new_axis": None, "shrink_axis": 0, "ellipsis": ...,
+        }  # fmt: skip
         index.append(choices[name])
         begin.append(0 if name == "shrink_axis" else low)
         end.append(high)

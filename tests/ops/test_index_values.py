@@ -1,7 +1,7 @@
 """Ranges and repetitions of indices against loops written from the text."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,74 +19,40 @@ Array = npt.NDArray[Any]
 Limits = Sequence[int | None]
 
 
-def first_of(found: list[tuple[tuple[int, ...], int, int | None]]) -> BadIndices | None:
-    if not found:
-        return None
-    position, value, size = found[0]
-    low, high = (-(2**63), 2**63 - 1) if size is None else (-size, size - 1)
-    return BadIndices(len(found), position, value, low, high)
-
-
-def naive_out_of_range(indices: Array, limits: Limits) -> BadIndices | None:
+def naive(indices: Array, limits: Limits, is_bad: Callable[[int, int | None], bool]) -> BadIndices | None:
     """Look at every number: the last axis runs over the limits if there is more than one."""
     found = []
     for flat, position in enumerate(np.ndindex(indices.shape)):
         size, value = limits[flat % len(limits)], int(indices[position])
-        if size is not None and not -size <= value <= size - 1:
-            found.append((position, value, size))
-    return first_of([*found])
+        if is_bad(value, size):
+            low, high = (-(2**63), 2**63 - 1) if size is None else (-size, size - 1)
+            found.append((position, value, low, high))
+    return BadIndices(len(found), *found[0]) if found else None
 
 
-def naive_negative(indices: Array, limits: Limits) -> BadIndices | None:
-    found = []
-    for flat, position in enumerate(np.ndindex(indices.shape)):
-        size, value = limits[flat % len(limits)], int(indices[position])
-        if value < 0 and (size is None or value >= -size):
-            found.append((position, value, size))
-    return first_of(found)
-
-
-def normal(value: int, size: int | None, wraps: bool) -> int:
-    return value + size if wraps and value < 0 and size is not None else value
-
-
-def naive_targets(
-    layout: Layout, axis: int | None, indices: Array, limits: Limits, wraps: bool
-) -> list[tuple[int, ...]]:
-    """Return the target of every index, of every tuple for the ND operators."""
-    if layout is Layout.TUPLES:
-        rows = np.ndindex(indices.shape[:-1])
-        return [
-            tuple(normal(int(number), size, wraps) for number, size in zip(indices[row], limits, strict=True))
-            for row in rows
-        ]
-    found: list[tuple[int, ...]] = []
-    for position in np.ndindex(indices.shape):
-        value = normal(int(indices[position]), limits[0], wraps)
-        if layout is Layout.SLICES:
-            found.append((value,))
-        else:
-            assert axis is not None
-            found.append((*position[:axis], value, *position[axis + 1 :]))
+def demand_like_loop(indices: Array, limits: Limits) -> BadIndices | None:
+    found = index_values.out_of_range(indices, limits)
+    assert found == naive(indices, limits, lambda v, size: size is not None and not -size <= v < size)
+    expected = naive(indices, limits, lambda v, size: v < 0 and (size is None or v >= -size))
+    assert index_values.negative(indices, limits) == expected
     return found
 
 
 def naive_repeats(
-    layout: Layout, axis: int | None, indices: Array, limits: Limits, wraps: bool = True
+    layout: Layout, axis: int, indices: Array, limits: Limits, wraps: bool = True
 ) -> Repeats | None:
     shape = indices.shape[:-1] if layout is Layout.TUPLES else indices.shape
-    positions = list(np.ndindex(shape))
-    seen: dict[tuple[int, ...], int] = {}
+    seen: dict[tuple[int, ...], tuple[int, ...]] = {}
     repeated = []
-    for number, target in enumerate(naive_targets(layout, axis, indices, limits, wraps)):
+    for position in np.ndindex(shape):
+        numbers = zip(np.atleast_1d(indices[position]).tolist(), limits, strict=True)
+        target = tuple(n + size if wraps and n < 0 and size is not None else n for n, size in numbers)
+        if layout is Layout.ELEMENTS:
+            target = (*position[:axis], *target, *position[axis + 1 :])
         if target in seen:
-            repeated.append((number, seen[target]))
-        else:
-            seen[target] = number
-    if not repeated:
-        return None
-    first, earlier = repeated[0]
-    return Repeats(len(repeated), len(positions), positions[first], positions[earlier])
+            repeated.append((position, seen[target]))
+        seen.setdefault(target, position)
+    return Repeats(len(repeated), int(np.prod(shape)), *repeated[0]) if repeated else None
 
 
 def arrays(low: int, high: int, shapes: Any, dtypes: Sequence[str] = ("int64", "int32", "int8")) -> Any:
@@ -106,8 +72,7 @@ SIZES = st.one_of(st.none(), st.integers(0, 5))
 
 @given(arrays(-7, 7, SHAPES) | arrays(0, 255, SHAPES, ["uint8", "uint64", "uint16"]), SIZES)
 def test_one_size(indices: Array, size: int | None) -> None:
-    assert index_values.out_of_range(indices, [size]) == naive_out_of_range(indices, [size])
-    assert index_values.negative(indices, [size]) == naive_negative(indices, [size])
+    demand_like_loop(indices, [size])
 
 
 @pytest.mark.parametrize(
@@ -123,8 +88,7 @@ def test_one_size(indices: Array, size: int | None) -> None:
 @pytest.mark.parametrize("size", [1, 5, 127, 128, 200, 2**31, 2**62])
 def test_extreme_numbers(dtype: str, values: list[int], size: int) -> None:
     indices = np.array(values, dtype)
-    assert index_values.out_of_range(indices, [size]) == naive_out_of_range(indices, [size])
-    assert index_values.negative(indices, [size]) == naive_negative(indices, [size])
+    demand_like_loop(indices, [size])
     assert index_values.repeats(Layout.SLICES, 0, indices, [size], wraps=True) is None
 
 
@@ -133,9 +97,7 @@ def test_numbers_that_are_far_apart_in_tuples(dtype: str) -> None:
     """A product of ranges too large to number must not be mistaken for a repetition."""
     top = int(np.iinfo(dtype).max)
     indices = np.array([[0, 0, 0], [top, top, top], [top, 0, top]], dtype)
-    limits = [None, None, None]
-    found = index_values.repeats(Layout.TUPLES, None, indices, limits, wraps=True)
-    assert found is None
+    assert index_values.repeats(Layout.TUPLES, None, indices, [None] * 3, wraps=True) is None
     twice = np.array([[0, top], [top, 0], [0, top]], dtype)
     found = index_values.repeats(Layout.TUPLES, None, twice, [None, None], wraps=True)
     assert found in (None, Repeats(1, 3, (2,), (0,)))
@@ -147,10 +109,7 @@ def test_a_small_world_as_a_whole(layout: Layout) -> None:
     for values in itertools.product(range(-3, 3), repeat=4):
         indices = np.array(values, "int64").reshape(2, 2)
         limits = [2, 3] if layout is Layout.TUPLES else [2]
-        bad = index_values.out_of_range(indices, limits)
-        assert bad == naive_out_of_range(indices, limits)
-        assert index_values.negative(indices, limits) == naive_negative(indices, limits)
-        if bad is None:
+        if demand_like_loop(indices, limits) is None:
             for axis, wraps in itertools.product((0, 1), (True, False)):
                 found = index_values.repeats(layout, axis, indices, limits, wraps=wraps)
                 assert found == naive_repeats(layout, axis, indices, limits, wraps)
@@ -178,10 +137,8 @@ def test_sizes(data: st.DataObject) -> None:
     shape = data.draw(st.lists(st.integers(0, 9), min_size=1, max_size=4))
     axis = data.draw(st.integers(0, len(shape) - 1))
     depth = data.draw(st.integers(0, len(shape)))
-    indices = (2, depth)
-    known = tuple(shape)
-    bounded = tuple(Bounds(0, dim) for dim in shape)
-    for dims in (known, bounded):
+    indices, known = (2, depth), tuple(shape)
+    for dims in (known, tuple(Bounds(0, dim) for dim in shape)):
         assert index_values.sizes(Layout.TUPLES, dims, None, indices) == shape[:depth]
         assert index_values.sizes(Layout.SLICES, dims, axis, indices) == [shape[axis]]
         assert index_values.sizes(Layout.ELEMENTS, dims, axis, indices) == [shape[axis]]

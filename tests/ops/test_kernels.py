@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ir_scatter import evaluate
-from ir_scatter.ops.kernels import apply, reduce, targets
+from ir_scatter.ops.kernels import apply, targets
+from tests.models.cases import Case
 from tests.ops import naive_scatter
-from tests.ops.scatter_cases import ROWS, Case, cases
+from tests.ops.scatter_cases import ROWS, cases
 
 Array = Any
 every_row = pytest.mark.parametrize("operator", ROWS)
@@ -20,8 +21,7 @@ reducing_rows = pytest.mark.parametrize("operator", [name for name in ROWS if RO
 
 
 def by_loop(case: Case) -> Array:
-    default = {"axis": -2} if case.spec.key.type == "TensorScatter" else {}
-    return naive_scatter.scatter(case.spec.key.type, **(default | case.arguments()))
+    return naive_scatter.scatter(case.spec.key.type, **case.arguments())
 
 
 def differences(left: Array, right: Array, *, zeros_differ: bool = True) -> Array:
@@ -64,10 +64,10 @@ def test_a_row_is_what_the_loop_computes(operator: str, choice: st.DataObject) -
 def test_blocks_of_any_size_give_the_same(operator: str, block: int, choice: st.DataObject) -> None:
     case = choice.draw(cases(ROWS[operator]))
     with ExitStack() as stack:
-        for module in (targets, apply, reduce):
+        for module in (targets, apply):
             stack.enter_context(patch.object(module, "BLOCK", block))
-        stack.enter_context(patch.object(reduce, "_NARROW", 2))
-        stack.enter_context(patch.object(reduce, "_WIDENED", block))
+        stack.enter_context(patch.object(apply, "_NARROW", 2))
+        stack.enter_context(patch.object(apply, "_WIDENED", block))
         stack.enter_context(patch.object(apply, "_FEWEST", 1))
         demand_like_loop(case)
 
@@ -76,12 +76,8 @@ def test_blocks_of_any_size_give_the_same(operator: str, block: int, choice: st.
 @given(choice=st.data())
 def test_elements_that_nothing_hits_keep_their_bits(operator: str, choice: st.DataObject) -> None:
     case = choice.draw(cases(ROWS[operator]))
-    default = {"axis": -2} if case.spec.key.type == "TensorScatter" else {}
-    arguments = {
-        name: value
-        for name, value in (default | case.arguments()).items()
-        if name in {"data", "indices", "updates", "axis", "mode"}
-    }
+    names = {"data", "indices", "updates", "axis", "mode"}
+    arguments = {name: value for name, value in case.arguments().items() if name in names}
     is_hit = np.zeros(case.data.shape, bool)
     for position, _ in naive_scatter.hits(case.spec.key.type, **arguments):
         is_hit[position] = True

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ir_scatter.ops.kernels.reduce import round_once
+from ir_scatter.ops.kernels.apply import round_once
 from tests.ops.naive_scatter import nearest
 
 KINDS = [

@@ -8,19 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from lxml import html
 
-from ir_scatter.compare.measure import measure
+from ir_scatter.compare.measure import Tolerance, Tolerances, Verdict, default_tolerance, measure
 from ir_scatter.compare.request import Done, Failure
-from ir_scatter.compare.result import (
-    Compared,
-    Comparison,
-    Guarded,
-    Level,
-    NotTapped,
-    Outlier,
-    Settings,
-    Verdict,
-)
-from ir_scatter.compare.tolerance import Tolerance, default_tolerance
+from ir_scatter.compare.result import Compared, Comparison, Guarded, Level, NotTapped, Outlier, Settings
 from ir_scatter.report.comparison_html import render
 from ir_scatter.runners.base import Availability, NodeFacts, Outcome, Status
 
@@ -61,20 +51,8 @@ def of_node(
 ) -> Comparison:
     allowed = tolerance or default_tolerance(expected, "f32", is_node=True)
     found = measure(got, expected, allowed, contested=contested)
-    return Comparison(
-        Level.NODE,
-        name,
-        "out",
-        case,
-        subject,
-        NUMPY,
-        found,
-        place,
-        OPERATOR,
-        got,
-        expected,
-        tuple(inputs),
-    )
+    known = (found, place, OPERATOR, got, expected, tuple(inputs))
+    return Comparison(Level.NODE, name, "out", case, subject, NUMPY, *known)
 
 
 def of_output(
@@ -91,20 +69,12 @@ def ok(runner: str) -> Outcome:
 
 
 def compared(
-    *comparisons: Comparison,
-    model: str = "model.xml",
-    outcomes: Sequence[Outcome] = (),
-    **more: Any,
+    *comparisons: Comparison, model: str = "model.xml", outcomes: Sequence[Outcome] = (), **more: Any
 ) -> Compared:
     runners = dict.fromkeys((NUMPY, *(one.subject for one in comparisons)))
-    more.setdefault("feeds", ({"x": np.zeros((2, 3), np.float32)},))
-    more.setdefault("settings", Settings())
-    return Compared(
-        model,
-        outcomes=tuple(outcomes) or tuple(map(ok, runners)),
-        comparisons=comparisons,
-        **more,
-    )
+    more = {"feeds": ({"x": np.zeros((2, 3), np.float32)},), "settings": Settings(), **more}
+    ran = tuple(outcomes) or tuple(map(ok, runners))
+    return Compared(model, outcomes=ran, comparisons=comparisons, **more)
 
 
 ZEROS = np.zeros((4, 5), np.float32)
@@ -135,8 +105,45 @@ EVERYTHING = compared(
         Guarded(CPU, "open", OPERATOR, 0, "repeated", "several updates meet in 1 of 20 elements", False),
         Guarded(CPU, "open", OPERATOR, 1, "repeated", "several updates meet in 1 of 20 elements", False),
     ),
-    odd=(Outlier(Level.NODE, "loud", "out", 0, (GPU,), "the GPU departs from what the others say"),),
+    outliers=(Outlier(Level.NODE, "loud", "out", 0, (GPU,), "the GPU departs from what the others say"),),
     not_tapped=(NotTapped(CPU, "hidden", "its body is fused away"),),
     remarks=("output logits changes when nodes are tapped",),
     facts={CPU: (NodeFacts("loud", ("loud",), "ScatterUpdate", "jit_avx512", "f32", ("f32",), 1234.5),)},
+)
+
+QUIET = compared(of_output("y", ZEROS, ZEROS), of_node("n", ZEROS, ZEROS), model="quiet.xml")
+LOST = np.where(ONE_OFF > 0, np.nan, ZEROS).astype(np.float32)
+OPEN = of_output("open", ONE_OFF, ZEROS)
+CASES = compared(
+    *(of_node("n", ONE_OFF if case == 2 else ZEROS, ZEROS, case=case) for case in range(4)),
+    of_node("looped", ONE_OFF, ZEROS, place=(3, 1)),
+    of_node("looped", ONE_OFF * 2 + 1, ZEROS, case=1, place=(3, 2)),
+    of_node("lost", LOST, ZEROS, GPU),
+    of_node("close", ZEROS + np.float32(1e-9), ZEROS, tolerance=Tolerance(0.5, 0.25)),
+    of_output("pair", ZEROS, ZEROS),
+    of_output("pair", ONE_OFF, ZEROS, GPU),
+    of_output("pair", ONE_OFF, ZEROS, GPU, CPU),
+    of_output("shape", np.zeros(3), np.zeros((1, 3))),
+    replace(OPEN, measure=replace(OPEN.measure, verdict=Verdict.CONTESTED)),
+    model="cases.xml",
+    settings=Settings(seed=5, cases=4, repeat=3, values="edge", tolerances=Tolerances(["0.5,0.25"])),
+    feeds=({}, {}, {}, {}),
+    about={GPU: ("It is no GPU.", "More.")},
+    types={"n": "i64"},
+    facts={CPU: (NodeFacts("n.0", ("n",), "ScatterUpdate", "ref", "i32", ("i32",), None),)},
+)
+REFUSED = compared(
+    model="refused.xml", outcomes=(ok(NUMPY), Outcome(CPU, Status.REFUSED, "no such operator"))
+)
+SAME = of_output("y", ZEROS, ZEROS, CPU, CPU)
+TWO = compared(
+    replace(SAME, subject_model="after.xml", reference_model="before.xml"),
+    model="before.xml",
+    other="after.xml",
+    settings=Settings(seed=7, precision="f16"),
+)
+MANY = Done(
+    (EVERYTHING, QUIET, TWO, CASES, REFUSED),
+    (Failure("bad.xml", "it is no XML", is_unreadable=True),),
+    (("openvino:GPU", "no driver"),),
 )

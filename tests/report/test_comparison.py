@@ -2,23 +2,22 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from ir_scatter.compare.request import Done, Failure
-from ir_scatter.compare.result import Compared, Settings, Verdict
-from ir_scatter.report.comparison_json import conversion
+from ir_scatter.compare.measure import Verdict
+from ir_scatter.compare.request import Done
+from ir_scatter.compare.result import Compared
 from ir_scatter.report.comparison_text import text
-from ir_scatter.report.matrices import kernel_table, operator_matrix, verdict_matrix
+from ir_scatter.report.matrices import kernel_table, operator_matrix
 from ir_scatter.report.registry import render
 from ir_scatter.runners.base import NodeFacts, Outcome, Status
 from tests.report.comparisons import (
     CPU,
     EQUAL,
     EVERYTHING,
-    GPU,
+    MANY,
     ONE_OFF,
     OPERATOR,
     ZEROS,
@@ -30,13 +29,6 @@ from tests.report.comparisons import (
 )
 from tests.report.golden import assert_golden
 
-QUIET = compared(of_output("y", ZEROS, ZEROS), of_node("n", ZEROS, ZEROS))
-MANY = Done(
-    (EVERYTHING, replace(QUIET, other="after.xml", settings=Settings(seed=7, precision="f16"))),
-    (Failure("bad.xml", "it is no XML", is_unreadable=True),),
-    (("openvino:GPU", "no driver"),),
-)
-
 
 @pytest.mark.parametrize("format", ["text", "json"])
 def test_what_it_looks_like(request: pytest.FixtureRequest, format: str) -> None:
@@ -45,42 +37,24 @@ def test_what_it_looks_like(request: pytest.FixtureRequest, format: str) -> None
     assert one.strip() in render("comparison", format, MANY) or format == "json"
 
 
-def told(found: Compared) -> dict[str, Any]:
-    """Read the JSON as a program would that knows no Infinity."""
-
-    def refuse(word: str) -> object:
-        raise AssertionError(word)
-
-    written = render("comparison", "json", Done((found,)))
-    return json.loads(written, parse_constant=refuse)  # type: ignore[no-any-return]
-
-
 @pytest.mark.parametrize(
     ("got", "expected", "worst"),
     [
-        (np.array([np.nan]), np.array([1.0]), {"index": [0], "got": "nan", "expected": 1.0}),
-        (np.array([-np.inf]), np.array([np.inf]), {"index": [0], "got": "-inf", "expected": "inf"}),
-        (np.array([2**63], np.uint64), np.array([0], np.uint64), {"index": [0], "got": 2**63, "expected": 0}),
-        (
-            np.array(["a\ud800"], object),
-            np.array(["b"], object),
-            {"index": [0], "got": "a\ud800", "expected": "b"},
-        ),
-        (np.array([1j]), np.array([0j]), {"index": [0], "got": "1j", "expected": "0j"}),
-        (np.array([True]), np.array([False]), {"index": [0], "got": True, "expected": False}),
+        (np.array([np.nan]), np.array([1.0]), {"got": "nan", "expected": 1.0}),
+        (np.array([-np.inf]), np.array([np.inf]), {"got": "-inf", "expected": "inf"}),
+        (np.array([2**63], np.uint64), np.array([0], np.uint64), {"got": 2**63, "expected": 0}),
+        (np.array(["a\ud800"], object), np.array(["b"], object), {"got": "a\ud800", "expected": "b"}),
+        (np.array([1j]), np.array([0j]), {"got": "1j", "expected": "0j"}),
+        (np.array([True]), np.array([False]), {"got": True, "expected": False}),
     ],
 )
 def test_elements_that_json_has_no_word_for(got: Array, expected: Array, worst: dict[str, object]) -> None:
-    (one,) = told(compared(of_node("n", got, expected)))["comparisons"]
-    assert one["worst"] == worst
+    def refuse(word: str) -> object:  # as a program would that knows no Infinity
+        raise AssertionError(word)
 
-
-def test_conversions() -> None:
-    facts = NodeFacts("n", ("n",), "X", "kernel", "i32", ("i32",), None)
-    assert conversion(facts, {"n": "i64"}) == "i64 -> i32"
-    assert conversion(facts, {"n": "i32"}) == ""
-    assert conversion(facts, {}) == ""
-    assert conversion(replace(facts, precision="?"), {"n": "i64"}) == ""
+    written = render("comparison", "json", Done((compared(of_node("n", got, expected)),)))
+    (one,) = json.loads(written, parse_constant=refuse)["comparisons"]
+    assert one["worst"] == {"index": [0], **worst}
 
 
 def test_lines_fit_the_terminal() -> None:
@@ -101,31 +75,6 @@ def test_worst_first_and_the_rest_counted() -> None:
     assert "and 60 more, at worst" in shown
     assert "and 60 more that are not equal" in shown
     assert len(shown.splitlines()) < 120
-
-
-def test_several_cases_and_iterations_in_one_cell() -> None:
-    cases = [of_node("n", ONE_OFF if case == 2 else ZEROS, ZEROS, case=case) for case in range(4)]
-    assert "n (ScatterUpdate-3)  mismatch (1 of 4)" in text(compared(*cases))
-    looped = [of_node("n", ONE_OFF, ZEROS, place=(3, 1))]
-    assert "on openvino:CPU against numpy in iteration 3, 1: 1 of 20" in text(compared(*looped))
-    assert "against numpy in case 2:" in text(compared(*cases))
-
-
-def test_pairs_and_what_changes_from_run_to_run() -> None:
-    equal = of_output("y", ZEROS, ZEROS)
-    pairs = verdict_matrix([of_output("y", ZEROS, ZEROS, GPU, CPU), equal], "output", 9)
-    assert pairs.header == ("output", f"{GPU} against {CPU}", f"{CPU} against numpy")
-    own = verdict_matrix([equal, of_output("y", ONE_OFF, ZEROS, CPU, CPU)], "output", 9)
-    assert own.header == ("output, against numpy", CPU)
-    assert own.rows[0][1].text == "nondeterministic (1 of 2)"  # type: ignore[attr-defined]
-    two = replace(of_output("y", ZEROS, ZEROS, CPU, CPU), subject_model="b", reference_model="a")
-    assert verdict_matrix([two], "output", 9).header == ("output", CPU)
-
-
-def test_nothing() -> None:
-    shown = text(compared(outcomes=(Outcome("openvino:GPU", Status.UNAVAILABLE, "no driver"),)))
-    assert "openvino:GPU  unavailable  no driver" in shown
-    assert shown.endswith("\n\nnothing compared\n")
 
 
 def test_names_cannot_speak_to_the_terminal() -> None:
@@ -158,25 +107,6 @@ def test_facts_of_few_nodes_and_of_many() -> None:
         ("n7", CPU, "kernel", "i32", "i64 -> i32", "2 us"),
         ("99 nodes", CPU, "kernel", "i32", "i64 -> i32", "198 us"),
     ]
-
-
-def test_what_must_be_known_of_a_runner_is_told_once_and_short() -> None:
-    shown = text(replace(QUIET, about={GPU: ("It is no GPU.", "More.")}))
-    assert f"{GPU}: It is no GPU; `ir-scatter devices` says more\n" in shown
-
-
-def test_contested_downstream() -> None:
-    one = of_output("y", ONE_OFF, ZEROS)
-    contested = replace(one, measure=replace(one.measure, verdict=Verdict.CONTESTED))
-    assert "an upstream node leaves the result open" in text(compared(contested))
-
-
-def test_nan_is_counted() -> None:
-    lost = ZEROS.copy()
-    lost[0, 0] = np.nan
-    shown = text(compared(of_node("n", lost, ZEROS)))
-    assert "; 1 NaN, expected 0" in shown
-    assert "ulp" not in shown
 
 
 def cells(*found: Compared) -> list[list[str]]:

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from ir_scatter.compare.measure import Tolerances
 from ir_scatter.compare.result import Compared, Comparison, Settings
-from ir_scatter.compare.tolerance import Tolerances
 from ir_scatter.core.shapes import parse_shape
 from ir_scatter.report.comparison_html.difference import repeat_command
 from ir_scatter_cli.compare import command
-from tests.report.comparisons import CPU, GPU, MISMATCH, ONE_OFF, ZEROS, compared, of_output
+from tests.report.comparisons import CPU, MISMATCH, ONE_OFF, ZEROS, compared, of_output
 
 SETTINGS = Settings(
     seed=7,
@@ -29,49 +29,33 @@ def parsed(found: Compared, one: Comparison, **source: Any) -> dict[str, Any]:
     return command.make_context("compare", words[2:]).params
 
 
-def test_the_command_says_what_was_asked() -> None:
-    one = replace(MISMATCH, case=3)
-    found = parsed(compared(one, settings=SETTINGS), one)
-    assert found["models"] == ("model.xml",)
-    assert found["names"] == ("numpy", "GPU@cpu")
-    assert (found["seed"], found["cases"], found["repeat"]) == (10, 1, 1)
-    assert (found["values"], found["precision"]) == ("edge", "f16")
-    assert dict(found["input_shape"]) == SETTINGS.input_shapes
+DRAWN = {"values": "edge", "input_shape": tuple(SETTINGS.input_shapes.items()), "inputs": None}
+COMMANDS: list[tuple[Comparison, dict[str, str], dict[str, str], dict[str, Any]]] = [
+    (replace(MISMATCH, case=3), {}, {}, {**DRAWN, "seed": 10, "cases": 1, "repeat": 1, "precision": "f16"}),
+    (MISMATCH, {}, {}, {"names": ("numpy", "GPU@cpu"), "models": ("model.xml",)}),
+    (of_output("y", ONE_OFF, ZEROS, CPU, CPU), {}, {}, {"names": ("CPU",), "repeat": 4}),
+    (MISMATCH, {}, {"inputs": "my feeds.npz"}, {"inputs": "my feeds.npz", "seed": 0, "values": "plain"}),
+    (replace(MISMATCH, case=2), {}, {"inputs": "my feeds.npz"}, {**DRAWN, "seed": 9}),
+    (
+        replace(MISMATCH, reference="saved:openvino:CPU"),
+        {},
+        {"against": "results"},
+        {"names": ("GPU@cpu",), "against": "results", "inputs": None},
+    ),
+    (MISMATCH, {"other": "after.xml"}, {}, {"models": ("model.xml", "after.xml")}),
+]
+
+
+@pytest.mark.parametrize(("one", "more", "source", "expected"), COMMANDS)
+def test_the_command_says_what_was_asked(one: Comparison, more: Any, source: Any, expected: Any) -> None:
+    found = parsed(compared(one, settings=SETTINGS, **more), one, **source)
+    assert {name: found[name] for name in expected} == expected
     assert Tolerances(found["tolerance"]).named == SETTINGS.tolerances.named
 
 
 def test_defaults_are_left_out() -> None:
     words = repeat_command(compared(MISMATCH), MISMATCH)
     assert words == "ir-scatter compare model.xml --on numpy --on GPU@cpu --seed 0"
-
-
-def test_what_changes_from_run_to_run_is_run_as_often() -> None:
-    one = of_output("y", ONE_OFF, ZEROS, CPU, CPU)
-    found = parsed(compared(one, settings=SETTINGS), one)
-    assert (found["names"], found["repeat"]) == (("CPU",), 4)
-
-
-def test_inputs_of_a_file_are_not_drawn() -> None:
-    found = parsed(compared(MISMATCH, settings=SETTINGS), MISMATCH, inputs="my feeds.npz")
-    assert (found["inputs"], found["seed"], found["values"]) == ("my feeds.npz", 0, "plain")
-
-
-def test_further_cases_beside_a_file_are_drawn() -> None:
-    one = replace(MISMATCH, case=2)
-    found = parsed(compared(one, settings=SETTINGS), one, inputs="my feeds.npz")
-    assert (found["inputs"], found["seed"], found["values"]) == (None, 9, "edge")
-
-
-def test_saved_results_are_named_by_their_folder() -> None:
-    one = replace(MISMATCH, reference="saved:openvino:CPU")
-    found = parsed(compared(one), one, against="results")
-    assert (found["names"], found["against"], found["inputs"]) == (("GPU@cpu",), "results", None)
-
-
-def test_two_models() -> None:
-    one = of_output("y", ONE_OFF, ZEROS, GPU, GPU)
-    found = parsed(compared(one, other="after.xml"), one)
-    assert found["models"] == ("model.xml", "after.xml")
 
 
 @pytest.mark.parametrize(

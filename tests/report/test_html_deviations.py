@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from ir_scatter.compare.measure import Tolerance
 from ir_scatter.compare.result import Comparison
-from ir_scatter.compare.tolerance import Tolerance
 from ir_scatter.report.comparison_html import difference
 from ir_scatter.report.comparison_html.difference import Element
 from ir_scatter.report.comparison_html.pictures import Slice

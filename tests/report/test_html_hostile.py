@@ -48,7 +48,7 @@ def poisoned(text: str) -> str:
             Guarded(text, text, text, 0, text, text),
             Guarded(text, text, text, 0, "repeated", text, False),
         ),
-        odd=(Outlier(Level.NODE, text, text, 0, (text,), text),),
+        outliers=(Outlier(Level.NODE, text, text, 0, (text,), text),),
         not_tapped=(NotTapped(text, text + "2", text),),
         remarks=(text,),
         facts={text: (NodeFacts(text, (text,), text, text, text, (text,), 1.0),)},

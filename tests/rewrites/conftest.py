@@ -6,7 +6,7 @@ import pytest
 
 from tests.analysis.declared import enforced
 
-_MANY = {"test_exhaustive", "test_random", "test_runtimes"}
+_MANY = {"test_nodes", "test_runtimes"}
 
 
 @pytest.fixture(autouse=True)

@@ -86,6 +86,8 @@ def _no_such_reduction(refused: Refused) -> bool:
 def _unknown(refused: Refused) -> bool:
     """Only what is needed, was not promised and is not to be seen in the file."""
     (condition,) = (one for one in Condition if one in refused.refusal.message)
+    if condition is Condition.FULL:
+        return refused.becomes_slices and condition not in refused.promises and not _reaches(refused)
     if condition is Condition.EQUAL:
         is_seen = refused.site.index_array is not None or _is_one_list(refused.site)
         return (

@@ -114,7 +114,7 @@ UNIQUE = held([[0, 1, 2], [4, -2, 2]])
 TUPLES = held([[0, 1], [-1, 2], [3, -4]])
 SUM: Any = {"reduction": "sum", "use_init_val": "true"}
 COUNTED = f"Less Add Select {SEU}"
-EVERY = "unique-indices non-negative-indices equal-indices"
+EVERY = "unique-indices non-negative-indices equal-indices full-indices"
 _DROPPED: Any = (("reduction", "sum"), ("use_init_val", "false"))
 _ZERO, _BOTH, _INDICES = held(0, name="zero"), given("both", "f32", (4, 5)), given("both", "i64", (3,))
 
@@ -156,8 +156,10 @@ EQUALITY = {
     "repeated": case(elements, _repeated, shape=(4, 3), to=SU3),
     "repeated and converted": case(elements, _repeated_and_converted, shape=(4, 3), to=SU3),
     "repeated along the axis": case(elements, partial(_repeated, size=5), shape=(4, 5), axis=0, to=SU3, expected="CVT105:equal indices:--assume equal-indices"),
-    # Data may be longer when the model runs: then the new node is illegal there, and says so.
-    "an unknown dimension": case(elements, _repeated, shape=(4, 3), data=("?", 5), to=SU3, expected="full-indices"),
+    # Data may be longer when the model runs, and then the new node is illegal there.
+    "an unknown dimension": case(elements, _repeated, shape=(4, 3), data=("?", 5), to=SU3, expected="CVT105:full indices are not known:--assume full-indices"),
+    "an unknown dimension, promised": case(elements, _repeated, shape=(4, 3), data=("?", 5), to=SU3, assume="full-indices", expected="full-indices"),
+    "an unknown rank": case(elements, ANY((4, 3)), shape=(4, 3), data=None, to=SU3, assume="equal-indices", expected="CVT105:full-indices"),
     "unknown": case(elements, ANY((4, 3)), shape=(4, 3), to=SU3, expected="CVT105:equal-indices"),
     "promised": case(elements, ANY((4, 3)), shape=(4, 3), to=SU3, assume="equal-indices", expected="equal-indices"),
     "promised, not unique": case(elements, ANY((4, 3)), shape=(4, 3), to=SU3, assume="equal-indices", expected="CVT105:unique-indices", reduction="sum"),
@@ -166,7 +168,9 @@ EQUALITY = {
     "constant, different": case(elements, held([[0, 2, 4]] * 3 + [[0, 2, 3]]), shape=(4, 3), to=SU3, expected="CVT106:indices differ along axis 0"),
     "a column": case(elements, ANY((3, 1)), shape=(3, 1), data=(4, 1), axis=0, to=SU3),
     "not all of data": case(elements, held([[0, 2, 4]] * 2), to=SU3, expected="CVT106:reach 2 of 4 positions on axis 0"),
-    "an unknown axis may be the shorter one": case(elements, ANY((4, 3)), shape=(4, 3), axis=None, to=SU3, assume="equal-indices", expected="equal-indices full-indices"),
+    "an unknown axis may be the shorter one": case(elements, ANY((4, 3)), shape=(4, 3), axis=None, to=SU3, assume="equal-indices", expected="CVT105:full-indices"),
+    "it may, and both are promised": case(elements, ANY((4, 3)), shape=(4, 3), axis=None, to=SU3, assume="equal-indices full-indices", expected="equal-indices full-indices"),
+    "an unknown axis, all of data": case(elements, ANY((4, 5)), shape=(4, 5), axis=None, to=SU3, assume="equal-indices", expected="equal-indices"),
     "two shorter ones": case(elements, ANY((2, 3)), shape=(2, 3), axis=None, to=SU3, assume="equal-indices", expected="CVT106:reach 2 of 4 positions on axis 0"),
 }  # fmt: skip
 
@@ -188,7 +192,7 @@ EDGES = {
 }  # fmt: skip
 
 REDUCTIONS = {
-    **{f"difference of {type}": case(tuples, ANY((7, 2)), updates=(7,), type=type, reduction="sub", to=SEU12, has="FloorMod" if type[0] == "u" or type == "boolean" else "-FloorMod") for type in ("f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u32", "u16", "u8", "boolean")},
+    **{f"difference of {type}": case(tuples, ANY((7, 2)), updates=(7,), type=type, reduction="sub", to=SEU12, has="FloorMod" if type in {"u16", "u8", "i8", "boolean"} else "-FloorMod") for type in ("f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u32", "u16", "u8", "boolean")},
     "difference of u64": case(tuples, ANY((7, 2)), updates=(7,), type="u64", reduction="sub", to=SEU12, expected="CVT105:unique-indices"),
     "difference of u64, promised": case(tuples, ANY((7, 2)), updates=(7,), type="u64", reduction="sub", to=SEU12, assume="unique-indices", expected="unique-indices", has="Subtract"),
     **{f"mean of {type}, {keeps}": case(elements, ANY((2, 9)), shape=(2, 9), type=type, reduction="mean", use_init_val=keeps, to=ND15, scatters=2 if keeps == "true" else 3) for type in ("f64", "f32", "f16", "bf16", "i32", "i16", "i8", "u32", "u8") for keeps in ("true", "false")},

@@ -1,6 +1,8 @@
-"""Nodes whose rewritten forms are of a particular kind: in their types, their sizes, or their indices."""
+"""Nodes of a particular kind: in their types, their sizes, their indices, or in how little is known of them."""
 
+import random
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from ir_scatter import convert, evaluate_model, read, validate
 from ir_scatter.convert import Conversion
@@ -18,8 +20,9 @@ from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites import route
 from ir_scatter.rewrites.base import View
 from ir_scatter.rewrites.builder import Builder
-from tests.rewrites.ir_models import given, held, one_scatter
+from tests.rewrites.ir_models import given, held, one_onnx, one_scatter
 
+Dims = Sequence[int | str | None] | None
 WIDTHS = ["i8", "i16", "u8", "u16", "u32", "u64"]
 
 
@@ -46,20 +49,14 @@ def test_elements_are_gathered_with_indices_that_openvino_takes(type: str, tmp_p
     assert gathered.inputs[1].element_type.name in {"i32", "i64"}
 
 
-def onnx_node(type: str, opset: int, element_type: int, indices: Any, **attributes: Any) -> bytes:
-    """Write a scatter node of data [1, 3] with constant indices."""
-    indices = np.asarray(indices, np.int64)
-    shape = [1, 2] if type == "ScatterElements" else [2]
-    inputs = [
-        helper.make_tensor_value_info("data", element_type, [1, 3]),
-        helper.make_tensor_value_info("updates", element_type, shape),
-    ]
-    node = helper.make_node(type, ["data", "indices", "updates"], ["result"], "node", **attributes)
-    result = helper.make_tensor_value_info("result", element_type, [1, 3])
-    held = [numpy_helper.from_array(indices, "indices")]
-    graph = helper.make_graph([node], "graph", inputs, [result], held)
-    imports = [helper.make_opsetid("", opset)]
-    return bytes(helper.make_model(graph, opset_imports=imports, ir_version=8).SerializeToString())
+def test_a_mean_near_the_limit_of_its_type(tmp_path: Path) -> None:
+    sources = given("data", "f16", (4,)), held([0, 2]), given("updates", "f16", (2,)), held(0, name="axis")
+    path = one_scatter(tmp_path, "ScatterElementsUpdate", "opset12", *sources, {"reduction": "mean"})
+    convert(path, "ScatterElementsUpdate-3").write(new := tmp_path / "new.xml")
+    feeds = {"data": np.full(4, 60000, np.float16), "updates": np.array([50000, 65504], np.float16)}
+    old, after = (evaluate_model(one, feeds)["out"] for one in (path, new))
+    assert np.isfinite(old).all()
+    np.testing.assert_array_equal(after, old)
 
 
 @pytest.mark.parametrize("reduction", ["min", "max"])
@@ -69,18 +66,17 @@ def onnx_node(type: str, opset: int, element_type: int, indices: Any, **attribut
     [("ScatterElements", [[2, 0]], {"axis": 1}), ("ScatterND", [[0, 2], [0, 0]], {})],
 )
 def test_whole_extremes_are_legal_in_opset_11(
-    type: str, indices: Any, axis: dict[str, int], name: str, reduction: str, tmp_path: Path
+    type: str, indices: Any, axis: dict[str, Any], name: str, reduction: str, tmp_path: Path
 ) -> None:
-    element_type = int(getattr(TensorProto, name))
-    source = onnx_node(type, 18, element_type, indices, reduction=reduction, **axis)
+    kind, shape = int(getattr(TensorProto, name)), (1, 2) if type == "ScatterElements" else (2,)
+    source = one_onnx(type, 18, [1, 3], np.array(indices), shape, kind=kind, reduction=reduction, **axis)
     found = convert(read("model.onnx", source), opset=11)
     new = tmp_path / "new.onnx"
     assert "Less" in [node.type for node in only(found).news]
     found.write(new)
     onnx.checker.check_model(str(new), full_check=True)
-    dtype = helper.tensor_dtype_to_np_dtype(element_type)
+    dtype = helper.tensor_dtype_to_np_dtype(kind)
     limits = np.iinfo(dtype)
-    shape = (1, 2) if type == "ScatterElements" else (2,)
     feeds = {
         "data": np.array([[limits.min, 5, limits.max]], dtype),
         "updates": np.array([limits.max, 7], dtype).reshape(shape),
@@ -93,16 +89,9 @@ def test_whole_extremes_are_legal_in_opset_11(
 
 @pytest.mark.parametrize(("mode", "first"), [("linear", [1]), ("linear", [0, 3, 1]), ("circular", [1, 29])])
 def test_caches_with_constant_places_and_unknown_sizes(mode: str, first: list[int]) -> None:
-    inputs = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["B", "S", 2]) for name in ("past", "new")
-    ]
-    names = ["past", "new", "places"]
-    node = helper.make_node("TensorScatter", names, ["out"], "cache", axis=1, mode=mode)
-    places = numpy_helper.from_array(np.array(first, np.int64), "places")
-    out = helper.make_tensor_value_info("out", TensorProto.FLOAT, None)
-    graph = helper.make_graph([node], "graph", inputs, [out], [places])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10)
-    found = convert(read("model.onnx", model.SerializeToString()), "ScatterElements")
+    shape: Dims = ["B", "S", 2]
+    source = one_onnx("TensorScatter", 24, shape, np.array(first), shape, axis=1, mode=mode)
+    found = convert(read("model.onnx", source), "ScatterElements")
     assert [one.message for one in found.refused] == []
     assert [one.cases for one in found.verified] == [8]
 
@@ -154,7 +143,6 @@ def test_targets_are_cleared_once(reduction: str, indices: list[int], tmp_path: 
 
 
 def test_nodes_that_repeat_targets_share_no_constant_with_others(tmp_path: Path) -> None:
-    from tests.rewrites.ir_models import add_scatter
     from tests.rules.ir_text import IrText
 
     ir = IrText()
@@ -164,7 +152,8 @@ def test_nodes_that_repeat_targets_share_no_constant_with_others(tmp_path: Path)
     for number, indices in enumerate(([0, 1], [0, 0], [3, 3], [2, 2], [1, 0])):
         inputs = [value, ir.const(f"at_{number}", "i64", np.array(indices)), updates]
         inputs.append(ir.const(f"axis_{number}", "i64", 0, ()))
-        value = add_scatter(ir, "ScatterElementsUpdate", "opset12", inputs, f"node_{number}", attributes)
+        name, output = f"node_{number}", ("f32", (4,))
+        value = ir.add(name, "ScatterElementsUpdate", "opset12", inputs, [output], attributes)
     ir.add("result", "Result", "opset1", [value], [])
     path, new = ir.write(tmp_path), tmp_path / "new.xml"
     convert(path, "ScatterNDUpdate").write(new)
@@ -193,20 +182,91 @@ def test_one_value_at_two_inputs_gets_one_shape(type: str, seed: int, tmp_path: 
     only(convert(path, "ScatterNDUpdate", seed=seed))
 
 
-def test_an_input_too_many_under_an_empty_name_is_a_broken_rule(tmp_path: Path) -> None:
-    names = ["data", "indices", "updates", ""]
-    node = helper.make_node("ScatterElements", names, ["result"], "node")
-    inputs = [
-        helper.make_tensor_value_info(name, kind, [4])
-        for name, kind in zip(
-            names[:3], (TensorProto.FLOAT, TensorProto.INT64, TensorProto.FLOAT), strict=True
-        )
-    ]
-    result = helper.make_tensor_value_info("result", TensorProto.FLOAT, [4])
-    graph = helper.make_graph([node], "graph", inputs, [result])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    onnx.save(model, tmp_path / "m.onnx")
-    conversion = convert(tmp_path / "m.onnx", "ScatterND", assume=["unique-indices"])
-    (refused,) = conversion.refused
-    assert refused.code == "CVT101"
-    assert "SCT102" in refused.message
+def test_an_input_too_many_under_an_empty_name_is_a_broken_rule() -> None:
+    source = one_onnx("ScatterElements", 18, [4], [4], [4], more=[""])
+    (refused,) = convert(read("m.onnx", source), "ScatterND", assume=["unique-indices"]).refused
+    assert (refused.code, "SCT102" in refused.message) == ("CVT101", True)
+
+
+# Nodes of which little is known, or which no model can have
+
+
+OPSETS = {"Scatter": [9, 10, 11], "ScatterElements": [11, 13, 16, 18], "ScatterND": [11, 13, 16, 18],
+          "TensorScatter": [24]}  # fmt: skip
+
+
+@pytest.mark.parametrize("first", range(0, 400, 50))
+def test_anything_is_rewritten_or_refused(first: int) -> None:
+    done = refused = 0
+    for seed in range(first, first + 50):
+        data = some_model(random.Random(seed))
+        for to in (None, "ScatterElements", "ScatterND"):
+            for assume in ((), ("unique-indices", "non-negative-indices")):
+                found = convert(read("model.onnx", data), to, verify=2, assume=assume)
+                done += len(found.converted)
+                refused += len(found.refused)
+                assert all(one.message for one in found.refused)
+                assert len(found.verified) == len(found.converted)
+    assert done > 10
+    assert refused > 10
+
+
+def some_model(choice: random.Random) -> bytes:
+    """Write a node with shapes that fit or do not; one time in two those of a legal node, with parts unknown."""
+    type = choice.choice(sorted(OPSETS))
+    opset = choice.choice(OPSETS[type])
+    attributes: dict[str, Any] = {}
+    if type != "ScatterND" and choice.random() < 0.5:
+        attributes["axis"] = choice.randint(-3, 2)
+    if 16 <= opset < 24 and choice.random() < 0.5:
+        attributes["reduction"] = choice.choice(["add", "mul", "none"])
+    shapes: list[Any] = [some_shape(choice) for _ in range(3)]
+    if choice.random() < 0.5:
+        data = [choice.randint(1, 4) for _ in range(choice.randint(1, 3) + (type == "TensorScatter"))]
+        indices = [choice.randint(1, size) for size in data]
+        legal = [data, indices, indices]
+        if type == "ScatterND":
+            legal = [data, [2, 1], [2, *data[1:]]]
+        elif type == "TensorScatter":
+            legal = [data, data[:1], [*data[:-2], 1, data[-1]]]
+        shapes = [hidden(choice, shape) for shape in legal]
+    if choice.random() < 0.4:
+        constant = [choice.randint(0, 3) for _ in range(choice.randint(0, 3))]
+        shapes[1] = np.asarray(np.random.default_rng(0).integers(-2, 3, constant))
+    return one_onnx(type, opset, *shapes, **attributes)
+
+
+def some_shape(choice: random.Random) -> Dims:
+    if choice.random() < 0.25:
+        return None
+    return [choice.choice([0, 1, 2, 3, 4, None, "N"]) for _ in range(choice.randint(0, 4))]
+
+
+def hidden(choice: random.Random, shape: Sequence[int]) -> Dims:
+    """Leave out what is not to be known."""
+    return None if choice.random() < 0.3 else [dim if choice.random() < 0.6 else None for dim in shape]
+
+
+@pytest.mark.parametrize(
+    ("type", "shapes", "axis", "message"),
+    [
+        ("ScatterElements", (None, [], None), 0, "indices is [] of rank 0, expected rank 1 at least, like data"),
+        ("ScatterElements", (None, None, []), 0, "updates is [] of rank 0, expected rank 1 at least, like data"),
+        ("ScatterElements", ([5, 3], None, [4]), 0, "updates is [4] of rank 1, expected rank 2 like data"),
+        ("ScatterElements", (None, [2, 3], None), 2, "indices is [2, 3] of rank 2, so that axis 2 is none of data"),
+        ("TensorScatter", (None, [2], [3]), -2, "update is [3] of rank 1, expected rank 2 at least, like past_cache"),
+        ("TensorScatter", (None, [2], [2, 3]), -2, "update is [2, 3] of rank 2, so that axis -2 is none of past_cache"),
+    ],
+)  # fmt: skip
+def test_ranks_that_no_data_fits(type: str, shapes: tuple[Dims, ...], axis: int, message: str) -> None:
+    written = one_onnx(type, OPSETS[type][-1], *shapes, axis=axis)
+    to = "ScatterND" if type == "ScatterElements" else "ScatterElements"
+    (refused,) = convert(read("model.onnx", written), to).refused
+    assert (refused.code, refused.message) == ("CVT101", message)
+
+
+@pytest.mark.parametrize(("length", "mode"), [(0, "linear"), (0, "circular"), (None, "circular")])
+def test_caches_that_may_be_empty(length: int | None, mode: str) -> None:
+    data = one_onnx("TensorScatter", 24, [2, length, 0], [2], None, mode=mode)
+    (verified,) = convert(read("model.onnx", data), "ScatterElements", verify=2).verified
+    assert verified.cases == 2

@@ -11,14 +11,7 @@ from onnx import helper
 from tests.rules.ir_text import Dims, IrText, Output, array_of
 from tests.rules.rows import CACHE, ELEMENTS, SLICES, TUPLES, Row
 
-_INT_TYPES = {
-    "int64": "i64",
-    "int32": "i32",
-    "int16": "i16",
-    "uint8": "u8",
-    "float": "f32",
-    "bool": "boolean",
-}
+_IR_TYPES = {"int64": "i64", "float": "f32"}
 _SHAPES: dict[str, tuple[Dims, Dims, Dims]] = {
     SLICES: ((5, 3), (2,), (2, 3)),
     ELEMENTS: ((5, 3), (2, 3), (2, 3)),
@@ -38,16 +31,10 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Case:
-    """A node and its inputs.
+    """A node and its inputs; of a row with an axis attribute the axis is not used.
 
-    Attributes:
-        axis: the fourth input of an IR's row; a constant if it has values.
-        attributes: text in an IR, Python values in ONNX.
-        dropped: roles that are not connected.
-        extra: superfluous inputs.
-        outputs: how many outputs the node has.
-        output: what the file stores for the first of them.
-        stored: what an IR stores at the input ports of some roles.
+    Attributes are text in an IR; roles that are dropped are not connected, and `output` is what the file
+    stores for the first of the outputs.
     """
 
     data: Tensor
@@ -59,31 +46,23 @@ class Case:
     extra: Sequence[Tensor] = ()
     outputs: int = 1
     output: Tensor | None = None
-    stored: Mapping[str, Tensor] = field(default_factory=dict)
 
     def with_tensor(self, role: str, tensor: Tensor) -> "Case":
-        """Return the case with another tensor for a role."""
-        tensors = {"data": self.data, "indices": self.indices, "updates": self.updates, role: tensor}
-        return replace(self, data=tensors["data"], indices=tensors["indices"], updates=tensors["updates"])
+        changes: dict[str, Any] = {role: tensor}
+        return replace(self, **changes)
 
 
 def legal(row: Row) -> Case:
-    """Return a case of a row in which nothing is wrong."""
     number, whole = ("f32", "i64") if row.is_ir else ("float", "int64")
     data, indices, updates = _SHAPES[row.family]
     return Case(Tensor(number, data), Tensor(whole, indices), Tensor(number, updates))
 
 
 def shaped(row: Row, data: Dims | None, indices: Dims | None, updates: Dims | None, **more: Any) -> Case:
-    """Return the legal case with other shapes."""
     case = legal(row)
-    return replace(
-        case,
-        data=replace(case.data, shape=data),
-        indices=replace(case.indices, shape=indices),
-        updates=replace(case.updates, shape=updates),
-        **more,
-    )
+    for role, shape in (("data", data), ("indices", indices), ("updates", updates)):
+        case = case.with_tensor(role, replace(getattr(case, role), shape=shape))
+    return replace(case, **more)
 
 
 def with_axis(row: Row, case: Case, axis: int) -> Case:
@@ -94,9 +73,8 @@ def with_axis(row: Row, case: Case, axis: int) -> Case:
 
 
 def _inputs(row: Row, case: Case) -> dict[str, Tensor]:
-    roles = {"data": case.data, "indices": case.indices, "updates": case.updates}
-    if row.family == CACHE:
-        roles = {"data": case.data, "updates": case.updates, "indices": case.indices}
+    order = ("data", "updates", "indices") if row.family == CACHE else ("data", "indices", "updates")
+    roles: dict[str, Tensor] = {role: getattr(case, role) for role in order}
     if row.has_axis_input:
         roles["axis"] = case.axis
     roles |= {f"extra{number}": tensor for number, tensor in enumerate(case.extra)}
@@ -107,10 +85,8 @@ def write_ir(row: Row, cases: Mapping[str, Case], folder: Path, opset: str | Non
     """Write an IR with one node for each case, named like it; return its path."""
     ir = IrText()
     for name, case in cases.items():
-        inputs = []
-        for role, tensor in _inputs(row, case).items():
-            if role not in case.dropped:
-                inputs.append(_ir_input(ir, f"{name}.{role}", tensor, case.stored.get(role)))
+        tensors = _inputs(row, case).items()
+        inputs = [_ir_input(ir, f"{name}.{role}", one) for role, one in tensors if role not in case.dropped]
         output = case.output or case.data
         outputs = [(output.type, output.shape or ())] * case.outputs
         word = f"opset{row.opsets[0]}" if opset is None else opset
@@ -118,14 +94,10 @@ def write_ir(row: Row, cases: Mapping[str, Case], folder: Path, opset: str | Non
     return ir.write(folder)
 
 
-def _ir_input(ir: IrText, name: str, tensor: Tensor, stored: Tensor | None) -> Output:
+def _ir_input(ir: IrText, name: str, tensor: Tensor) -> Output:
     if tensor.values is None:
-        source = ir.parameter(name, tensor.type, tensor.shape)
-    else:
-        source = ir.const(name, tensor.type, tensor.values, _static(tensor.shape))
-    if stored is None:
-        return source
-    return replace(source, precision=stored.type, dims=stored.shape or ())
+        return ir.parameter(name, tensor.type, tensor.shape)
+    return ir.const(name, tensor.type, tensor.values, _static(tensor.shape))
 
 
 def _static(shape: Dims | None) -> list[int]:
@@ -145,7 +117,7 @@ def onnx_model(row: Row, cases: Mapping[str, Case], opset: int | None = None) ->
                 graph.input.append(_declared(label, tensor))
                 names.append(label)
             else:
-                array = array_of(_INT_TYPES[tensor.type], tensor.values, _static(tensor.shape))
+                array = array_of(_IR_TYPES[tensor.type], tensor.values, _static(tensor.shape))
                 graph.initializer.append(onnx.numpy_helper.from_array(array, label))
                 names.append(label)
         while names and not names[-1]:

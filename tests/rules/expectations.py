@@ -10,6 +10,10 @@ The severity and the words of the message may be left out. ONNX text has no plac
 expectation names the scope, "-" for the file:
 
     # expect: SCT105 error y: reduction is 'sum'
+
+The notes beside a finding follow behind an arrow, all of them:
+
+    <!-- expect: SCT302 error indices[1] is 7 <- indices comes from Const "half" -->
 """
 
 import re
@@ -34,14 +38,15 @@ class Expectation:
     code: str
     severity: str = ""
     words: str = ""
+    notes: str = ""
 
     def is_met_by(self, found: Diagnostic) -> bool:
-        """Tell whether a finding of the same place and code is as expected."""
-        return self.severity in ("", found.severity) and self.words in found.message
+        notes = "; ".join(note.message for note in found.related)
+        is_noted = self.notes in ("", notes)
+        return self.severity in ("", found.severity) and self.words in found.message and is_noted
 
 
 def case_files(suffix: str) -> list[Path]:
-    """Return the case files of a format."""
     return sorted(FOLDER.glob(f"SCT*{suffix}"))
 
 
@@ -76,16 +81,6 @@ def onnx_expectations(text: str) -> list[Expectation]:
     return sorted(found)
 
 
-def ir_places(found: list[Diagnostic]) -> list[tuple[str, Diagnostic]]:
-    """Return findings with their lines."""
-    return [(str(one.location.line), one) for one in found]
-
-
-def onnx_places(found: list[Diagnostic]) -> list[tuple[str, Diagnostic]]:
-    """Return findings with their scopes."""
-    return [(one.location.scope, one) for one in found]
-
-
 def write_weights(text: str, path: Path) -> None:
     """Write the `.bin` that the comments of an IR describe; none if they do not."""
     parts = [part for line in text.splitlines() for part in _weights(line)]
@@ -114,4 +109,5 @@ def _weights(line: str) -> Iterator[bytes]:
 def _expectation(place: str, text: str) -> Expectation:
     match = _EXPECTED.fullmatch(text)
     assert match is not None, f"no expectation: {text}"
-    return Expectation(place, match["code"], match["severity"] or "", match["rest"] or "")
+    words, _, notes = (match["rest"] or "").partition(" <- ")
+    return Expectation(place, match["code"], match["severity"] or "", words, notes)

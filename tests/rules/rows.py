@@ -29,19 +29,10 @@ ONNX_WORDS_18 = (*ONNX_WORDS_16, "max", "min")
 
 @dataclass(frozen=True)
 class Row:
-    """One operator version.
+    """One operator version, valid from the first to the last of its opsets.
 
-    Attributes:
-        type: the documented type.
-        version: the since-version.
-        opsets: the first and the last opset that hold it.
-        family: how indices, updates and data belong together.
-        is_ir: whether it is OpenVINO's.
-        data_types: what data may be; boolean where the text says so.
-        index_types: what indices may be.
-        words: the words of `reduction`, empty if there is no such attribute.
-        wraps: whether negative indices are legal.
-        later: attributes that a later version has and this one has not.
+    Words are those of `reduction`, none without it; where an index wraps, negative ones are legal; later
+    versions have attributes that this one has not.
     """
 
     type: str
@@ -60,7 +51,6 @@ class Row:
 
     @property
     def has_axis_input(self) -> bool:
-        """Tell whether the axis is the fourth input."""
         return self.is_ir and self.family in (SLICES, ELEMENTS)
 
 

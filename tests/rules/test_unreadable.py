@@ -1,7 +1,6 @@
 """Files that cannot be read at all: the defect, the place and the sentence."""
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,53 +107,19 @@ def test_unusual_and_readable(text: str, tmp_path: Path) -> None:
     assert validate(read(path)) == []
 
 
-def _missing(folder: Path) -> Path:
-    return folder / "missing.xml"
-
-
-def _folder(folder: Path) -> Path:
-    (folder / "folder.xml").mkdir()
-    return folder / "folder.xml"
-
-
-def _dangling_link(folder: Path) -> Path:
-    (folder / "link.onnx").symlink_to(folder / "nowhere")
-    return folder / "link.onnx"
-
-
-def _forbidden(folder: Path) -> Path:
-    if os.geteuid() == 0:
-        pytest.skip("the superuser may read every file")
-    path = folder / "forbidden.xml"
-    path.write_text(NET)
-    path.chmod(0)
-    return path
-
-
-@pytest.mark.parametrize("make", [_missing, _folder, _dangling_link, _forbidden])
-def test_files_that_cannot_be_opened(make: Callable[[Path], Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["missing.xml", "folder.xml", "link.onnx", "forbidden.xml"])
+def test_files_that_cannot_be_opened(name: str, tmp_path: Path) -> None:
     """SCT901."""
-    path = make(tmp_path)
+    path = tmp_path / name
+    (tmp_path / "folder.xml").mkdir()
+    (tmp_path / "link.onnx").symlink_to("nowhere")
+    (tmp_path / "forbidden.xml").touch(0)
+    if name == "forbidden.xml" and os.access(path, os.R_OK):
+        pytest.skip("the superuser may read every file")
     error = caught(path)
     assert error.defect == "unreadable-file"
     assert (error.location.path, error.location.line) == (str(path), None)
     assert error.message.startswith("cannot be read: ")
-    result = check_file(Source(str(path)), Options()).result
-    assert result is not None
+    result = check_file(Source(str(path)), Options())
     assert [one.code for one in result.diagnostics] == ["SCT901"]
     assert not result.is_readable
-
-
-def test_a_bug_of_ours_is_no_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SCT999."""
-    path = tmp_path / "model.xml"
-    path.write_text(NET)
-    monkeypatch.delenv("IR_SCATTER_DEBUG", raising=False)
-    monkeypatch.setattr("ir_scatter.lint.validate", lambda *_, **__: 1 // 0)
-    checked = check_file(Source(str(path)), Options())
-    assert checked.result is not None
-    assert [one.code for one in checked.result.diagnostics] == ["SCT999"]
-    assert "ZeroDivisionError" in checked.bug
-    monkeypatch.setenv("IR_SCATTER_DEBUG", "1")
-    with pytest.raises(ZeroDivisionError):
-        check_file(Source(str(path)), Options())

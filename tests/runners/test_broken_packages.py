@@ -95,14 +95,21 @@ def test_the_others_are_compared(name: str, how: str, model: str, tmp_path: Path
     assert outcomes[other]["status"] == outcomes["numpy"]["status"] == "ok"
 
 
-@pytest.mark.parametrize("how", ["lacks everything", "dies"])
-def test_devices_lists_it(how: str, tmp_path: Path) -> None:
-    words = break_package(tmp_path, "openvino", how)
+@pytest.mark.parametrize(
+    ("package", "how", "names"),
+    [
+        ("openvino", "lacks everything", ("openvino:CPU", "openvino:fold")),
+        ("openvino", "dies", ("openvino:CPU", "openvino:fold")),
+        ("onnx", "raises OSError", ("onnxruntime", "onnx-reference")),
+    ],
+)
+def test_devices_lists_it(package: str, how: str, names: tuple[str, ...], tmp_path: Path) -> None:
+    words = break_package(tmp_path, package, how)
     done = ir_scatter(tmp_path, "devices", "--format", "json")
     assert done.returncode == 0, done.stderr
     found: Any = json.loads(done.stdout)
     told = {one["runner"]: one for one in found["runners"]}
-    for runner in ("openvino:CPU", "openvino:fold"):
+    for runner in names:
         assert not told[runner]["available"]
         assert words in told[runner]["reason"]
     assert told["numpy"]["available"]
@@ -134,13 +141,6 @@ def test_an_ir_needs_no_onnx(how: str, model: str, tmp_path: Path) -> None:
     assert done.returncode == 3
     assert words in " ".join(done.stdout.split()) or how == "lacks everything"
     assert "the package onnx cannot be imported" in done.stdout
-
-
-def test_devices_are_listed_without_onnx(tmp_path: Path) -> None:
-    words = break_package(tmp_path, "onnx", "raises OSError")
-    done = ir_scatter(tmp_path, "devices")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert words in done.stdout
 
 
 def test_nothing_of_the_folder_it_is_called_in_is_imported(model: str, tmp_path: Path) -> None:

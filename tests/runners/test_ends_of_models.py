@@ -11,9 +11,8 @@ import pytest
 
 import ir_scatter
 from ir_scatter import runners
-from ir_scatter.compare.judge import nodes_by_tap
 from ir_scatter.compare.result import Settings
-from ir_scatter.compare.run import compare, compare_two
+from ir_scatter.compare.run import compare, compare_two, nodes_by_tap
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.inputs.model import make_feeds
@@ -21,8 +20,8 @@ from ir_scatter.report import comparison_json, comparison_text
 from ir_scatter.runners.base import Outcome, Runner, Status
 from tests.cli.conftest import Cli, cli, elsewhere
 from tests.compare.planted import FakeRunner
+from tests.models.onnx_text import save
 from tests.rules.ir_text import IrText, Output
-from tests.unit.nested_onnx import save
 
 __all__ = ["cli", "elsewhere"]
 

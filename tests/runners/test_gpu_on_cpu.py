@@ -15,20 +15,18 @@ import pytest
 from ir_scatter import UsageError, evaluate_model, runners
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Layout, OpSpec, Reduction
-from ir_scatter.runners import gpu_on_cpu
 from ir_scatter.runners.base import Outcome, Runner, Status, Tap
 from ir_scatter.runners.gpu_on_cpu.layer import build_layer
+from ir_scatter.runners.gpu_on_cpu.runner import FIDELITY, NAME, GpuOnCpuRunner
 from tests.compare.models import write_node
+from tests.models.cases import random_case
+from tests.models.nested_ir import floats
 from tests.rules.ir_text import IrText
-from tests.unit.nested_ir import floats
-from tests.unit.random_case import random_case
 
-REASON = gpu_on_cpu.problem()
+REASON = GpuOnCpuRunner().problem
 
-runs_here = pytest.mark.skipif(REASON is not None, reason=str(REASON))
-compiles_here = pytest.mark.skipif(
-    REASON is not None and "C compiler" in REASON, reason=f"no C compiler: {REASON}"
-)
+runs_here = pytest.mark.skipif(bool(REASON), reason=REASON)
+compiles_here = pytest.mark.skipif("C compiler" in REASON, reason=REASON)
 
 REDUCTIONS = (Reduction.NONE, Reduction.SUM, Reduction.PROD, Reduction.MIN, Reduction.MAX)
 
@@ -163,9 +161,9 @@ def test_it_says_what_it_is(gpu: Runner, tmp_path: Path) -> None:
     assert np.array_equal(outcome.tapped[0].executions[0].output, expected)
     found = gpu.availability()
     assert found.is_available
-    assert found.full_name.startswith(f"{gpu_on_cpu.NAME} (")
+    assert found.full_name.startswith(f"{NAME} (")
     assert "iGPU" not in found.full_name
-    assert found.remarks == gpu_on_cpu.FIDELITY
+    assert found.remarks == FIDELITY
     assert set(found.versions) > {"openvino"}
 
 
@@ -204,16 +202,11 @@ def test_processes_that_build_at_once_share_the_layer(tmp_path: Path) -> None:
     assert layer.read_bytes().startswith(b"\x7fELF")
 
 
-def forbid_writing(folder: Path) -> None:
-    """Put a file where folders are wanted: no user, root included, can make one there."""
-    folder.write_text("")
-
-
 @compiles_here
 def test_a_cache_that_cannot_be_written_is_done_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forbid_writing(tmp_path / "cache")
+    (tmp_path / "cache").write_text("a file where folders are wanted: no user can make one there")
     layer = build_in(tmp_path / "cache", monkeypatch)
     assert layer.is_file()
     assert not layer.is_relative_to(tmp_path)
@@ -293,7 +286,7 @@ def replace_packages(monkeypatch: pytest.MonkeyPatch, packages: Mapping[str, Any
             raise metadata.PackageNotFoundError(name)
         return found
 
-    monkeypatch.setattr("ir_scatter.runners.gpu_on_cpu.distribution", find)
+    monkeypatch.setattr("ir_scatter.runners.gpu_on_cpu.runner.distribution", find)
 
 
 @runs_here
@@ -310,59 +303,38 @@ def replace_packages(monkeypatch: pytest.MonkeyPatch, packages: Mapping[str, Any
 )
 def test_packages_are_missing(hidden: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     replace_packages(monkeypatch, dict.fromkeys(hidden))
-    message = gpu_on_cpu.problem()
-    assert message is not None
-    assert message.startswith(said)
-    assert message.endswith('pip install "ir-scatter[gpu-on-cpu]"')
-    assert not set(gpu_on_cpu.versions()) & set(hidden)
-    with pytest.raises(UsageError) as caught:
-        gpu_on_cpu.environment()
-    assert str(caught.value) == message
+    found = GpuOnCpuRunner().availability()
+    assert (found.is_available, found.versions, found.remedy) == (False, {}, "")
+    assert found.reason.startswith(said)
+    assert found.reason.endswith('pip install "ir-scatter[gpu-on-cpu]"')
 
 
 @runs_here
 def test_a_library_is_missing_from_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "ir_scatter.runners.gpu_on_cpu._PACKAGES",
+        "ir_scatter.runners.gpu_on_cpu.runner._PACKAGES",
         {"intel-opencl-rt": ("libOpenCL.so.1", "libelsewhere.so")},
     )
-    message = gpu_on_cpu.problem()
-    assert message is not None
-    assert (
-        "is installed without its libelsewhere.so: pip install --force-reinstall intel-opencl-rt" in message
-    )
+    reason = "is installed without its libelsewhere.so: pip install --force-reinstall intel-opencl-rt"
+    assert reason in GpuOnCpuRunner().problem
 
 
 def test_another_machine_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.system", lambda: "Darwin")
     monkeypatch.setattr("platform.machine", lambda: "arm64")
-    assert gpu_on_cpu.problem() == "this is Darwin on arm64, expected Linux on x86_64"
-
-
-def prepared(code: str, environment: Mapping[str, str]) -> str:
-    """Return the last line that a process says which prepares itself and runs code before that."""
-    done = subprocess.run(
-        [sys.executable, "-c", f"{code}\nfrom ir_scatter.runners import gpu_on_cpu\ngpu_on_cpu.prepare()"],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    return (done.stderr.strip().splitlines() or [""])[-1]
+    assert GpuOnCpuRunner().problem == "this is Darwin on arm64, expected Linux on x86_64"
 
 
 @runs_here
-def test_a_process_that_cannot_be_prepared_says_why(tmp_path: Path) -> None:
-    environment = gpu_on_cpu.environment()
-    assert prepared("", environment) == ""
-    assert "before openvino is imported" in prepared("import sys; sys.modules['openvino'] = sys", environment)
-    assert "variables of environment()" in prepared("import os; os.environ.pop('OPENCL_LAYERS', 0)", {})
+def test_a_process_whose_libraries_do_not_load_says_why(
+    gpu: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broken = tmp_path / "broken.so"
     broken.write_text("no library")
-    said = prepared("", {**environment, "OPENCL_LAYERS": str(broken)})
-    assert "UsageError" in said
-    assert f"{broken} cannot be loaded" in said
+    surroundings = gpu.environment() | {"OPENCL_LAYERS": str(broken)}
+    monkeypatch.setattr(GpuOnCpuRunner, "environment", lambda _: surroundings)
+    found = GpuOnCpuRunner().availability()
+    assert found.reason.startswith(f"UsageError: {broken} cannot be loaded")
 
 
 @runs_here
@@ -370,13 +342,13 @@ def test_a_process_that_cannot_be_prepared_says_why(tmp_path: Path) -> None:
     ("version", "said"),
     [
         ("2025.4.1", "openvino 2025.4.1 is installed, expected 2026.0 or later"),
-        ("2026.0.0", None),
-        ("2027", None),
-        ("nightly", None),
+        ("2026.0.0", ""),
+        ("2027", ""),
+        ("nightly", ""),
         (None, "openvino is not installed"),
     ],
 )
-def test_openvino_is_old(version: str | None, said: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openvino_is_old(version: str | None, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Installed(metadata.PathDistribution):
         @property
         def version(self) -> str:
@@ -384,6 +356,4 @@ def test_openvino_is_old(version: str | None, said: str | None, monkeypatch: pyt
 
     packages = {"openvino": None if version is None else Installed(Path("openvino.dist-info"))}
     replace_packages(monkeypatch, packages)
-    message = gpu_on_cpu.problem()
-    assert (message is None) == (said is None)
-    assert message is None or message.startswith(f"{said}: pip install")
+    assert GpuOnCpuRunner().problem.partition(": pip install")[0] == said

@@ -8,10 +8,9 @@ import numpy.typing as npt
 import pytest
 
 from ir_scatter import read, runners
-from ir_scatter.compare.judge import nodes_by_tap
+from ir_scatter.compare.run import nodes_by_tap
 from ir_scatter.runners.base import Runner, Status
-from tests.rules.ir_text import IrText
-from tests.unit.nested_onnx import save
+from tests.models.onnx_text import save
 
 NODES, SIDE = 12, 1024
 BYTES = 4 * SIDE * SIDE
@@ -20,31 +19,20 @@ SLACK = 12 * BYTES
 """For the model's own input and output, in each of their copies."""
 
 
-def write_row(name: str, folder: Path, *, nodes: int, rows: int | None, side: int) -> tuple[str, Any]:
+def write_row(folder: Path, *, nodes: int, rows: int | None, side: int) -> tuple[Path, Any]:
     """Write nodes in a row, with a Relu between them, so that nothing is done in place; and their feeds."""
-    feeds = {"data": np.ones((rows or 4, side), np.float32), "updates": np.full((1, side), 2, np.float32)}
-    if name.startswith("onnx"):
-        body = "x0 = Relu (data)\n"
-        for number in range(nodes):
-            body += f"i{number} = ConstantOfShape <value = int64[1] {{{number}}}> (size)\n"
-            body += f"[node{number}] y{number} = ScatterElements (x{number}, i{number}, updates)\n"
-            body += f"x{number + 1} = Relu (y{number})\n"
-        text = f"""
+    feeds = {"data": np.ones((4, side), np.float32), "updates": np.full((1, side), 2, np.float32)}
+    body = "x0 = Relu (data)\n"
+    for number in range(nodes):
+        body += f"i{number} = ConstantOfShape <value = int64[1] {{{number}}}> (size)\n"
+        body += f"[node{number}] y{number} = ScatterElements (x{number}, i{number}, updates)\n"
+        body += f"x{number + 1} = Relu (y{number})\n"
+    text = f"""
 <ir_version: 10, opset_import: ["" : 18]>
 row (float[{rows or "N"}, {side}] data, float[1, {side}] updates) => (float[{rows or "N"}, {side}] x{nodes})
 <int64[2] size = {{1, {side}}}> {{ {body} }}
 """
-        return str(save(text, folder / "row.onnx")), feeds
-    ir = IrText()
-    shape = (rows or "?", side)
-    value, updates = ir.parameter("data", shape=shape), ir.parameter("updates", shape=(1, side))
-    axis = ir.const("axis", "i32", 0)
-    for number in range(nodes):
-        inputs = [value, ir.const(f"indices{number}", "i64", [number]), updates, axis]
-        value = ir.add(f"node{number}", "ScatterUpdate", "opset3", inputs, [("f32", shape)])
-        value = ir.add(f"relu{number}", "ReLU", "opset1", [value], [("f32", shape)])
-    ir.add("result", "Result", "opset1", [value], [])
-    return str(ir.write(folder, "row")), feeds
+    return save(text, folder / "row.onnx"), feeds
 
 
 def peak_of(runner: Runner) -> int:
@@ -59,9 +47,8 @@ def peak_of(runner: Runner) -> int:
 def test_the_process_holds_no_more_than_is_allowed(name: str, dynamic: bool, tmp_path: Path) -> None:
     if name == "onnxruntime":
         pytest.importorskip("onnxruntime")
-    path, feeds = write_row(name, tmp_path, nodes=NODES, rows=None if dynamic else SIDE, side=SIDE)
-    if dynamic:
-        feeds["data"] = np.ones((SIDE, SIDE), np.float32)
+    path, feeds = write_row(tmp_path, nodes=NODES, rows=None if dynamic else SIDE, side=SIDE)
+    feeds["data"] = np.ones((SIDE, SIDE), np.float32)
     runner = runners.find(name)
     runner.close()
     try:
@@ -84,7 +71,7 @@ def test_the_process_holds_no_more_than_is_allowed(name: str, dynamic: bool, tmp
 def test_what_cannot_be_held_is_tapped_alone_and_said(name: str, tmp_path: Path) -> None:
     if name == "onnxruntime":
         pytest.importorskip("onnxruntime")
-    path, feeds = write_row(name, tmp_path, nodes=2, rows=None, side=5)
+    path, feeds = write_row(tmp_path, nodes=2, rows=None, side=5)
     taps = tuple(nodes_by_tap(read(path)))
     outcome = runners.find(name).run(path, feeds, taps=taps, tap_memory=100)
     assert [tapped.problem for tapped in outcome.tapped] == ["", ""]

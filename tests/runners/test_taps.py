@@ -18,9 +18,9 @@ from ir_scatter import runners
 from ir_scatter.core.model import Node
 from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.runners.base import Execution, Outcome, Status, Tap, tap_of
-from tests.rules.ir_text import IrText, Output
-from tests.unit.nested_ir import floats, write_loop
-from tests.unit.nested_onnx import NESTED, save
+from tests.models.nested_ir import floats, write_loop
+from tests.models.onnx_text import NESTED, save
+from tests.rules.ir_text import IrText
 
 pytestmark = pytest.mark.openvino
 pytest.importorskip("openvino")
@@ -166,28 +166,19 @@ def test_a_name_that_the_model_does_not_have_is_told(tmp_path: Path) -> None:
         assert [tapped.problem for tapped in outcome.tapped] == [problem]
 
 
-def _ports(number: int, inner: Output, more: str = "") -> str:
-    return f'<input external_port_id="{number}" internal_layer_id="{inner.layer}"{more}/>'
-
-
-def scatter_in(body: IrText, rows: Output, new: Output) -> int:
-    """Add a scatter node on [2, 5] that writes row 1, and its Result; return the layer of that."""
-    axis, indices = body.const("axis", "i64", 0), body.const("indices", "i64", [1])
-    written = body.add("written", "ScatterUpdate", "opset3", [rows, indices, new, axis], [("f32", (2, 5))])
-    body.add("kept", "Result", "opset1", [written], [])
-    return body.count - 1
-
-
 def write_iterator(folder: Path) -> str:
     """Write a TensorIterator that changes the second row of each pair of rows."""
     ir = IrText()
     table, row = ir.parameter("table", shape=(6, 5)), ir.parameter("row", shape=(1, 5))
     body = IrText(ir.weights)
     pair, new = body.parameter("pair", shape=(2, 5)), body.parameter("new", shape=(1, 5))
-    kept = scatter_in(body, pair, new)
-    cut = ' axis="0" start="0" end="-1" stride="2" part_size="2"'
-    maps = _ports(0, pair, cut) + _ports(1, new)
-    maps += f'<output external_port_id="2" internal_layer_id="{kept}"{cut}/>'
+    axis, indices = body.const("axis", "i64", 0), body.const("indices", "i64", [1])
+    written = body.add("written", "ScatterUpdate", "opset3", [pair, indices, new, axis], [("f32", (2, 5))])
+    body.add("kept", "Result", "opset1", [written], [])
+    cut = 'axis="0" start="0" end="-1" stride="2" part_size="2"'
+    maps = f'''<input external_port_id="0" internal_layer_id="{pair.layer}" {cut}/>
+<input external_port_id="1" internal_layer_id="{new.layer}"/>
+<output external_port_id="2" internal_layer_id="{body.count - 1}" {cut}/>'''
     inside = f"<port_map>{maps}</port_map><back_edges/>{body.body('body')}"
     done = ir.add("pairs", "TensorIterator", "opset1", [table, row], [("f32", (6, 5))], inside=inside)
     ir.add("result", "Result", "opset1", [done], [])
@@ -201,34 +192,6 @@ def test_nodes_in_a_tensor_iterator(tmp_path: Path) -> None:
     assert assert_all_true(outcome, nodes) == 3
     parts = [np.asarray(execution.inputs[0]).tolist() for execution in outcome.tapped[0].executions]
     assert parts == floats(6, 5).reshape(3, 2, 5).tolist()
-
-
-def write_branch(folder: Path) -> str:
-    """Write an If with one scatter node of the same name in each branch."""
-    ir = IrText()
-    flag, rows = ir.parameter("flag", "boolean"), ir.parameter("rows", shape=(2, 5))
-    row = ir.parameter("row", shape=(1, 5))
-    parts = []
-    for name in ("then", "else"):
-        body = IrText(ir.weights)
-        data, new = body.parameter("data", shape=(2, 5)), body.parameter("new", shape=(1, 5))
-        kept = scatter_in(body, new=new, rows=data)
-        maps = _ports(1, data) + _ports(2, new)
-        maps += f'<output external_port_id="3" internal_layer_id="{kept}"/>'
-        parts.append(f"<{name}_port_map>{maps}</{name}_port_map>{body.body(f'{name}_body')}")
-    done = ir.add("chosen", "If", "opset8", [flag, rows, row], [("f32", (2, 5))], inside="".join(parts))
-    ir.add("result", "Result", "opset1", [done], [])
-    return ir.write(folder, "branch")
-
-
-@pytest.mark.parametrize("runner", ["CPU", "fold"])
-@pytest.mark.parametrize("flag", [True, False])
-def test_only_the_branch_that_was_taken_has_values(runner: str, flag: bool, tmp_path: Path) -> None:
-    feeds = {"flag": np.array(flag), "rows": floats(2, 5), "row": -floats(1, 5)}
-    outcome, nodes = run_tapped(runner, write_branch(tmp_path), feeds)
-    assert assert_all_true(outcome, nodes) == 1
-    taken = [tapped.tap.scope for tapped in outcome.tapped if tapped.executions]
-    assert taken == [f"chosen:{'then' if flag else 'else'}_body/written"]
 
 
 NESTED_LOOPS = """

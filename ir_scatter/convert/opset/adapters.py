@@ -214,32 +214,20 @@ def adapter(*types: str, since: int, up: bool | None = None) -> Callable[[Adapte
     return register
 
 
-_ALL_BUT_REDUCE_SUM = (
-    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
-    "ReduceProd", "ReduceSumSquare",
-)  # fmt: skip
-
-
 # Attributes that became inputs.
 
 _LOWEST = -3.4028234663852886e38
 _UNDOCUMENTED = "its {} is not what the operator documents"
 
 
-@adapter("Clip", since=11)
+@adapter("Clip", since=11, up=True)
 def min_and_max_became_inputs(node: AdaptedNode) -> None:
     """Without them Clip-6 has the limits of float32, and Clip-11 those of the type of its data."""
     element_type = node.element_type(0)
     may_be_absent = element_type is not None and element_type.name == "f32"
-    limits = [(1, "min", _LOWEST), (2, "max", -_LOWEST)]
-    for number, name, limit in limits if node.is_up else reversed(limits):
-        if node.is_up:
-            value = node.attribute(name, limit)
-            _to_input_like_data(node, number, name, None if value == limit and may_be_absent else value)
-        elif node.input(number) or may_be_absent:
-            _float_to_attribute(node, number, name)
-        else:
-            raise CannotAdapt(f"its input {name} is left out, and must be said before")
+    for number, name, limit in ((1, "min", _LOWEST), (2, "max", -_LOWEST)):
+        value = node.attribute(name, limit)
+        _to_input_like_data(node, number, name, None if value == limit and may_be_absent else value)
 
 
 @adapter("DFT", since=20)
@@ -251,43 +239,33 @@ def axis_became_an_input(node: AdaptedNode) -> None:
         node.write("axis", -2 if axis is None else int(axis))
 
 
-@adapter("Pad", since=11)
+@adapter("Pad", since=11, up=True)
 def pads_and_value_became_inputs(node: AdaptedNode) -> None:
-    if not node.is_up:
-        _float_to_attribute(node, 2, "value")
-    list_became_input(node, 1, "pads", empty=_SAID)
-    if node.is_up:
-        _to_input_like_data(node, 2, "value", node.attribute("value", 0.0) or None)
+    list_became_input(node, 1, "pads", may_be_empty=True)
+    _to_input_like_data(node, 2, "value", node.attribute("value", 0.0) or None)
 
 
-@adapter("Slice", since=10)
+@adapter("Slice", since=10, up=True)
 def positions_became_inputs(node: AdaptedNode) -> None:
-    if node.is_up and not node.has("axes"):
+    if not node.has("axes"):
         node.write("axes", list(range(len(node.attribute("starts", [])))))
-    inputs = [(3, "axes"), (1, "starts"), (2, "ends")]
-    for number, name in inputs if node.is_up else reversed(inputs):
-        list_became_input(node, number, name, empty=_SAID)
+    for number, name in ((3, "axes"), (1, "starts"), (2, "ends")):
+        list_became_input(node, number, name, may_be_empty=True)
 
 
-@adapter("TopK", since=10)
+@adapter("TopK", since=10, up=True)
 def k_became_an_input(node: AdaptedNode) -> None:
-    k = node.attribute("k") if node.is_up else _one_of_input(node, 1, "k")
-    if k is not None and node.is_up:
-        _to_input(node, 1, "k", [k])
-    elif k is not None:
-        node.write("k", int(k))
-
-
-_SAID, _UNSAID = "it says what it says", "it says what none at all says"
+    k = node.attribute("k")
+    _to_input(node, 1, "k", None if k is None else [k])
 
 
 def list_became_input(
-    node: AdaptedNode, number: int, name: str, type: DTypeLike = np.int64, *, empty: str = ""
+    node: AdaptedNode, number: int, name: str, type: DTypeLike = np.int64, *, may_be_empty: bool | None = None
 ) -> None:
-    """Turn an attribute into an input or back; `empty` is what a list of nothing means, "" if unknown."""
+    """Turn an attribute into an input or back; an empty list may mean what none means, or be unknown."""
     value = node.attribute(name) if node.is_up else _of_input(node, number, name)
-    if value is not None and np.size(value) == 0 and empty != _SAID:
-        if not empty:
+    if value is not None and np.size(value) == 0 and not may_be_empty:
+        if may_be_empty is None:
             raise CannotAdapt(f"its {name} is an empty list, and the document does not say what that means")
         value = None
     if node.is_up:
@@ -298,12 +276,15 @@ def list_became_input(
         node.write(name, value.reshape(-1).tolist())
 
 
-_reduced_axes = partial(list_became_input, number=1, name="axes", empty=_UNSAID)
+_reduced_axes = partial(list_became_input, number=1, name="axes", may_be_empty=False)
 adapter("ReduceSum", since=13)(_reduced_axes)
-adapter(*_ALL_BUT_REDUCE_SUM, since=18)(_reduced_axes)
+adapter(
+    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
+    "ReduceProd", "ReduceSumSquare", since=18,
+)(_reduced_axes)  # fmt: skip
 adapter("Split", since=13)(partial(list_became_input, number=1, name="split"))
 adapter("Squeeze", "Unsqueeze", since=13)(partial(list_became_input, number=1, name="axes"))
-adapter("Upsample", since=9)(partial(list_became_input, number=1, name="scales", type=np.float32))
+adapter("Upsample", since=9, up=True)(partial(list_became_input, number=1, name="scales", type=np.float32))
 
 
 def _to_input(node: AdaptedNode, number: int, name: str, value: Any, type: DTypeLike = np.int64) -> None:
@@ -343,16 +324,6 @@ def _one_of_input(node: AdaptedNode, number: int, name: str) -> Any:
     return None if array is None else array.reshape(-1)[0]
 
 
-def _float_to_attribute(node: AdaptedNode, number: int, name: str) -> None:
-    value = _one_of_input(node, number, name)
-    if value is None:
-        return
-    with np.errstate(over="ignore"):
-        if np.float32(value) != value:
-            raise CannotAdapt(f"its {name} {value} is no float32 number, and an attribute must be one")
-    node.write(name, float(value))
-
-
 def _array(name: str, value: Any, type: DTypeLike) -> "Array":
     try:
         return np.array(value, type)
@@ -360,41 +331,14 @@ def _array(name: str, value: Any, type: DTypeLike) -> "Array":
         raise CannotAdapt(_UNDOCUMENTED.format(name)) from None
 
 
-# Numbers that may be negative, and what they meant before.
-
-
-def refuse_negative(node: AdaptedNode, attribute: str, what: str = "a negative axis means") -> None:
-    value = node.attribute(attribute, 0)
-    if any(number < 0 for number in (value if isinstance(value, list) else [value])):
-        raise CannotAdapt(f"{what} nothing before")
-
-
-def refuse_negative_input(node: AdaptedNode, number: int, what: str) -> None:
-    if node.input(number) and not _is_never_negative(node, number):
-        raise CannotAdapt(f"{what} nothing before")
-
-
-adapter(
-    "ArgMax", "ArgMin", "Compress", "Concat", "Flatten", "Hardmax", "LogSoftmax", "OneHot", "Softmax",
-    "Split", "TopK", since=11, up=False,
-)(partial(refuse_negative, attribute="axis"))  # fmt: skip
-adapter("Scan", since=11, up=False)(partial(refuse_negative, attribute="scan_output_axes"))
-adapter("Scan", since=11, up=False)(partial(refuse_negative, attribute="scan_input_axes"))
-adapter("ReduceSum", *_ALL_BUT_REDUCE_SUM, "Squeeze", "Unsqueeze", since=11, up=False)(
-    partial(refuse_negative, attribute="axes", what="negative axes mean")
-)
-adapter("Slice", since=11, up=False)(partial(refuse_negative_input, number=3, what="a negative axis means"))
-adapter("Gather", since=11, up=False)(partial(refuse_negative_input, number=1, what="a negative index means"))
-
-
-@adapter("OneHot", since=11)
+@adapter("OneHot", since=11, up=True)
 def negative_one_hot_indices(node: AdaptedNode) -> None:
     """Negative indices count from the end since OneHot-11: those of OneHot-9 become too large instead."""
-    if _is_never_negative(node, 0):
+    indices, element_type, array = node.input(0), node.element_type(0), node.constant(0)
+    if element_type is not None and element_type.kind == "unsigned":
         return
-    if not node.is_up:
-        raise CannotAdapt("negative indices are out of range before, and count from the end since")
-    indices, element_type = node.input(0), node.element_type(0)
+    if array is not None and not (array < 0).any():
+        return
     if element_type is None or element_type.name not in ("i32", "i64"):
         raise CannotAdapt("negative indices count from the end since, and were out of range before")
     number = np.int32 if element_type.name == "i32" else np.int64
@@ -402,14 +346,6 @@ def negative_one_hot_indices(node: AdaptedNode) -> None:
     beyond = node.new_constant("out_of_range", np.array(np.iinfo(number).max, number))
     is_negative = node.new_node("Less", [indices, zero], "is_negative")
     node.connect(0, node.new_node("Where", [is_negative, beyond, indices], "not_negative"))
-
-
-def _is_never_negative(node: AdaptedNode, number: int) -> bool:
-    element_type = node.element_type(number)
-    if element_type is not None and element_type.kind == "unsigned":
-        return True
-    array = node.constant(number)
-    return array is not None and not bool((array < 0).any())
 
 
 # Softmax and its like: up to version 11 the input is a matrix, the dimensions before `axis` and those from
@@ -491,11 +427,9 @@ def translate(node: AdaptedNode, attribute: str, words: Iterable[str], **others:
         raise CannotAdapt(f"nothing means the {attribute} {word!r} {'since' if node.is_up else 'before'}")
 
 
-_padded = partial(translate, attribute="mode", words=("constant", "reflect", "edge"))
-_resized = partial(translate, attribute=_COORDINATES, words=_RESIZED)
-adapter("Pad", since=19)(_padded)
-adapter("Resize", since=13)(_resized)
-adapter("Resize", since=19)(_resized)
+adapter("Pad", since=19)(partial(translate, attribute="mode", words=("constant", "reflect", "edge")))
+for _since in (13, 19):
+    adapter("Resize", since=_since)(partial(translate, attribute=_COORDINATES, words=_RESIZED))
 
 
 @adapter("GridSample", since=20)
@@ -574,7 +508,7 @@ def inputs_left_out(node: AdaptedNode) -> None:
 # Outputs that mean something else.
 
 
-@adapter("Dropout", since=10)
+@adapter("Dropout", since=10, up=True)
 @adapter("Dropout", since=12, up=True)
 def mask_given_up(node: AdaptedNode) -> None:
     name = node.proto.output[1] if len(node.proto.output) > 1 else ""
@@ -599,7 +533,12 @@ def ratio_to_input(node: AdaptedNode) -> None:
             raise CannotAdapt("the older version cannot be told to train")
         node.connect(2, "")
     node.erase("seed")
-    _float_to_attribute(node, 1, "ratio")
+    ratio = _one_of_input(node, 1, "ratio")
+    if ratio is not None:
+        with np.errstate(over="ignore"):
+            if np.float32(ratio) != ratio:
+                raise CannotAdapt(f"its ratio {ratio} is no float32 number, and an attribute must be one")
+        node.write("ratio", float(ratio))
     mask_given_up(node)
 
 
@@ -612,7 +551,7 @@ def outputs_of_training(node: AdaptedNode) -> None:
         raise CannotAdapt("the outputs of training are other ones")
 
 
-@adapter("ConvTranspose", since=11)
+@adapter("ConvTranspose", since=11, up=True)
 def odd_padding(node: AdaptedNode) -> None:
     if node.has("output_shape") or node.attribute("auto_pad") in ("SAME_UPPER", "SAME_LOWER"):
         raise CannotAdapt("an odd number of padding is divided the other way")
@@ -690,7 +629,6 @@ def _has_rank(node: AdaptedNode, number: int, rank: int) -> bool:
 
 @adapter("AveragePool", since=19, up=False)
 @adapter("LpPool", since=18, up=False)
-@adapter("MaxPool", since=10, up=False)
 def no_dilations(node: AdaptedNode) -> None:
     dilations = node.attribute("dilations")
     if dilations is not None and any(step != 1 for step in dilations):

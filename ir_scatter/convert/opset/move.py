@@ -1,36 +1,29 @@
 """The move of an ONNX model to another opset: which versions lie between, and what stands in the way."""
 
-from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import onnx
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
+from onnx import ModelProto
 from onnx.defs import OpSchema
 
 from ir_scatter.convert.opset.adapters import ADAPTERS, AdaptedNode, CannotAdapt
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.model import Model, Node
 from ir_scatter.core.shapes import counted
+from ir_scatter.formats.base import NewNodes, OpsetMove
 from ir_scatter.formats.onnx.graph import OnnxGraph
-from ir_scatter.formats.onnx.index import (
-    GraphIndex,
-    function_key,
-    graphs_of,
-    is_graph,
-    normal_domain,
-    text,
-)
-from ir_scatter.formats.onnx.writer import names_of
+from ir_scatter.formats.onnx.index import GraphIndex, function_key, text
 from ir_scatter.ops.onnx_versions import FIRST_OPSET, INCOMPATIBLE, NO_WAY_BACK, RENAMED, WIDENED
+
+_OLDEST_BACK = 11
+"""Of the first scatter operators that others become: no node goes back beyond what this opset changed."""
 
 NEWEST_OPSET: int = onnx.defs.onnx_opset_version()
 """The newest opset that the installed onnx knows."""
-
-_Key: TypeAlias = tuple[object, ...]
-"""The way to a graph, or to a node: its operator and outputs, which no other node of the graph has."""
 
 
 class Obstacle(NamedTuple):
@@ -41,56 +34,29 @@ class Obstacle(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Move:
-    """A model's way to another opset: nodes that become other ones; none may stand in the way."""
+@dataclass(frozen=True, eq=False)
+class Move(OpsetMove):
+    """A model's way to another opset; none may stand in it."""
 
-    opset: int
     obstacles: tuple[Obstacle, ...]
-    changes: Mapping[_Key, list[AdaptedNode]]
-
-    @property
-    def changed(self) -> int:
-        return sum(map(len, self.changes.values()))
-
-    def apply(self, proto: ModelProto) -> None:
-        """Change the model: the opsets that it and its functions import, and the nodes concerned.
-
-        Nodes are found by what they compute, so that others may have been replaced since the move
-        was planned. New nodes must be those of the new opset. The version of the file format stays:
-        neither onnx.checker nor onnxruntime nor OpenVINO ties it to the opset.
-        """
-        if self.obstacles:
-            first = self.obstacles[0]
-            raise UsageError(f"the model cannot move to opset {self.opset}: {first.scope}: {first.reason}")
-        if self.changes:
-            taken = names_of(map(GraphIndex, (proto.graph, *proto.functions)))
-            left = {key: deque(found) for key, found in self.changes.items()}
-            _apply(proto.graph, (), left, taken)
-            for function in proto.functions:
-                _apply(function, (function_key(function),), left, taken)
-        for owner in (proto, *proto.functions):
-            for entry in owner.opset_import:
-                if normal_domain(entry.domain) == "":
-                    entry.version = self.opset
 
 
 def plan_move(model: Model, opset: int, *, ignore: Iterable[Node] = ()) -> Move:
     """Find out what must change so that an ONNX model means the same at another opset of the default domain.
 
-    Nodes to `ignore` are replaced by nodes of the new opset before the move is applied. A node of a function
-    stands for it in all uses of the function.
+    Nodes to `ignore` become nodes of the new opset by patches. A node of a function stands for it in all
+    uses of the function.
     """
     if not FIRST_OPSET <= opset <= NEWEST_OPSET:
         raise UsageError(f"opset {opset} is not known, expected {FIRST_OPSET} to {NEWEST_OPSET}")
     proto: ModelProto = model.source
-    planner = _Planner(opset, frozenset([id(_onnx(node.graph).index.nodes[node.handle]) for node in ignore]))
-    planner.definition(_onnx(model.graph), ())
+    planner = _Planner(opset, frozenset([(_onnx(node.graph).index, node.handle) for node in ignore]))
+    planner.definition(_onnx(model.graph))
     keys = list(dict.fromkeys(map(function_key, proto.functions)))
     if len(keys) < len(proto.functions):
         planner.obstacles.append(Obstacle("", "", "two of its functions have one name"))
-    for key, function in zip(keys, model.functions, strict=True):
-        planner.definition(_onnx(function.definition), (key,), tuple(map(_onnx, function.instances)))
+    for function in model.functions:
+        planner.definition(_onnx(function.definition), tuple(map(_onnx, function.instances)))
     own = _opset(_onnx(model.graph)) or opset
     for info in proto.training_info:
         for part in (info.initialization, info.algorithm):
@@ -100,7 +66,7 @@ def plan_move(model: Model, opset: int, *, ignore: Iterable[Node] = ()) -> Move:
                     if isinstance(path, str) or not path.is_open:
                         what = f"training_info is left as it is, and holds {type}, which would have to change"
                         planner.obstacles.append(Obstacle("", type, what))
-    return Move(opset, tuple(planner.obstacles), planner.changes)
+    return Move(opset, planner.changes, tuple(planner.obstacles))
 
 
 def lowest_opset(model: Model, at_least: int, *, ignore: Collection[Node] = ()) -> int | None:
@@ -114,24 +80,24 @@ def lowest_opset(model: Model, at_least: int, *, ignore: Collection[Node] = ()) 
 
 
 class _Planner:
-    def __init__(self, target: int, ignored: frozenset[int]) -> None:
+    def __init__(self, target: int, ignored: frozenset[tuple[GraphIndex, int]]) -> None:
         self.target, self.ignored = target, ignored
         self.obstacles: list[Obstacle] = []
-        self.changes: dict[_Key, list[AdaptedNode]] = defaultdict(list)
+        self.changes: dict[tuple[GraphIndex, int], NewNodes] = {}
 
-    def definition(self, definition: OnnxGraph, key: _Key, uses: tuple[OnnxGraph, ...] = ()) -> None:
+    def definition(self, definition: OnnxGraph, uses: tuple[OnnxGraph, ...] = ()) -> None:
         """Plan the main graph or a function, which has a graph for each signature it is called with."""
         opset = _opset(definition)
         if opset == self.target or not any(graph.by_type for graph in definition.index.all_graphs()):
             return
         if opset is not None and 1 <= opset <= NEWEST_OPSET:
-            self._graph(uses or (definition,), key, opset)
+            self._graph(uses or (definition,), opset)
             return
         what = "does not say its opset" if opset is None else f"has opset {opset}"
         reason = f"{what}, expected one of {FIRST_OPSET} to {NEWEST_OPSET}"
         self.obstacles.append(Obstacle(definition.scope.rstrip("/"), "", reason))
 
-    def _graph(self, graphs: tuple[OnnxGraph, ...], key: _Key, opset: int) -> None:
+    def _graph(self, graphs: tuple[OnnxGraph, ...], opset: int) -> None:
         index = graphs[0].index
         calls = set(index.calls)
         for type, positions in index.by_type.items():
@@ -139,8 +105,7 @@ class _Planner:
             if not isinstance(path, str) and path.is_free:
                 continue
             for position in positions:
-                node = index.nodes[position]
-                if position in calls or id(node) in self.ignored:
+                if position in calls or (index, position) in self.ignored:
                     continue
                 try:
                     if isinstance(path, str):
@@ -152,16 +117,11 @@ class _Planner:
                     self.obstacles.append(Obstacle(found.scope, found.type, str(error)))
                     continue
                 if adapted.is_changed:
-                    self.changes[*key, *_node_key(node)].append(adapted)
+                    self.changes[index, position] = NewNodes(adapted.nodes, adapted.new_names, adapted.gone)
         for position, names in index.bodies.items():
-            around = (*key, *_node_key(index.nodes[position]))
             for name in names:
                 bodies = [graph.bodies_of(graph.node(position))[name] for graph in graphs]
-                self._graph(tuple(map(_onnx, bodies)), (*around, name), opset)
-
-
-def _node_key(node: NodeProto) -> _Key:
-    return node.op_type, tuple(node.output)
+                self._graph(tuple(map(_onnx, bodies)), opset)
 
 
 # The versions of an operator
@@ -254,6 +214,8 @@ def version_path(type: str, opset: int, target: int) -> VersionPath | str:
             return f"nothing is known of versions before opset {FIRST_OPSET}, and this is {_show(step.older)}"
         if not step.is_known:
             return f"whether {_show(step.newer)} means what {_show(step.older)} does is not known"
+        if not is_up and step.newer.since_version <= _OLDEST_BACK:
+            return f"nothing goes back to {_show(step.older)}, from before opset {_OLDEST_BACK}"
         steps.append(step)
         end = step.newer if is_up else step.older
     return VersionPath(start, end, tuple(steps), is_up)
@@ -389,50 +351,3 @@ def _onnx(graph: object) -> OnnxGraph:
 
 def _opset(graph: OnnxGraph) -> int | None:
     return graph.shared.opsets.get("")
-
-
-# The changes in a copy of the model
-
-
-def _apply(
-    graph: GraphProto | FunctionProto, key: _Key, left: Mapping[_Key, deque[AdaptedNode]], taken: set[str]
-) -> None:
-    """Replace the nodes of a graph and its bodies, and forget what is declared of values that are gone."""
-    gone, nodes, is_changed = set[str](), list[NodeProto](), False
-    for node in graph.node:
-        own = (*key, *_node_key(node))
-        for attribute in filter(is_graph, node.attribute):
-            for name, body in graphs_of(attribute):
-                _apply(body, (*own, name), left, taken)
-        if left.get(own):
-            found, is_changed = left[own].popleft(), True
-            gone.update(found.gone)
-            nodes += _with_free_names(found, taken)
-        else:
-            nodes.append(node)
-    if is_changed:
-        del graph.node[:]
-        graph.node.extend(nodes)
-    for number in range(len(graph.value_info) - 1, -1, -1):
-        if graph.value_info[number].name in gone:
-            del graph.value_info[number]
-
-
-def _with_free_names(adapted: AdaptedNode, taken: set[str]) -> list[NodeProto]:
-    chosen = {}
-    for name in adapted.new_names:
-        free, number = name, 2
-        while free in taken:
-            free, number = f"{name}_{number}", number + 1
-        chosen[name] = free
-        taken.add(free)
-    nodes = []
-    for node in adapted.nodes:
-        nodes.append(copy := NodeProto())
-        copy.CopyFrom(node)
-        copy.name = chosen.get(copy.name, copy.name)
-        for names in (copy.input, copy.output):
-            for number, name in enumerate(names):
-                if name in chosen:
-                    names[number] = chosen[name]
-    return nodes

@@ -1,13 +1,13 @@
 """ONNX: read lazily, written as a copy of the message in which single nodes are replaced."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model
-from ir_scatter.formats.base import ONNX_FORMAT, FileBeside, Format, OneNode, ReadOptions, Written
+from ir_scatter.formats.base import ONNX_FORMAT, FileBeside, Format, OneNode, OpsetMove, ReadOptions, Written
 
 if TYPE_CHECKING:
     from ir_scatter.core.dataflow import Dataflow
@@ -37,9 +37,7 @@ class Onnx:
 
         return wire(model)
 
-    def write(
-        self, model: Model, patches: "Sequence[Patch]", move: Callable[[Any], None] | None = None
-    ) -> Written:
+    def write(self, model: Model, patches: "Sequence[Patch]", move: OpsetMove | None = None) -> Written:
         from ir_scatter.formats.onnx.writer import write_onnx
 
         return Written(write_onnx(model, patches, move))

@@ -1,31 +1,46 @@
 """What is broken in an ONNX file: names, order, numbers, sizes of constants."""
 
+from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
+from typing import TypeAlias
+
+import onnx
 
 from ir_scatter.core.diagnostics import Location
-from ir_scatter.core.model import Defect
+from ir_scatter.core.element_types import ElementType
+from ir_scatter.core.model import Defect, Node
+from ir_scatter.core.shapes import Shape, show, with_article
 from ir_scatter.formats.cycles import find_cycles
 from ir_scatter.formats.onnx.graph import OnnxGraph
-from ir_scatter.formats.onnx.index import Definitions, text
+from ir_scatter.formats.onnx.index import Definitions, GraphIndex, text
 from ir_scatter.formats.onnx.inference import tensor_message
 
 _NODES_NAMED = 5
+_WITH_TYPES = 2
+"""The first IR version whose attributes have a type."""
+
+_Around: TypeAlias = tuple[tuple[GraphIndex, int], ...]
+"""The graphs around a body, and the positions of the nodes that it is in."""
 
 
 def find_defects(graph: OnnxGraph) -> Iterator[Defect]:
     """Yield what is broken in a graph and in all bodies in it."""
     yield from _unknown_values(graph, graph.index.captured)
-    waiting = [graph]
+    waiting: list[tuple[OnnxGraph, _Around]] = [(graph, ())]
     while waiting:
-        inner = waiting.pop()
-        for name, position in inner.index.duplicates:
+        inner, around = waiting.pop()
+        for name, position in (*inner.index.duplicates, *_shadowing(inner.index, around)):
             message = f"{text(name)!r} is the name of more than one value, expected one"
             node = inner.node(position) if position is not None else None
             yield Defect("duplicate-id", message, node.location if node else inner.place(name), node)
         yield from _order(inner)
+        yield from _nodes(inner)
+        yield from _contradictions(inner)
         yield from _dims(inner)
         yield from _tensors(inner)
-        bodies = [body for at in sorted(inner.index.bodies) for body in inner.bodies_at(at).values()]
+        places = [((inner.index, at), inner.bodies_at(at).values()) for at in sorted(inner.index.bodies)]
+        bodies = [(body, (*around, place)) for place, graphs in places for body in graphs]
         waiting += reversed(bodies)
 
 
@@ -42,6 +57,77 @@ def function_defects(definitions: Definitions, path: str) -> Iterator[Defect]:
         yield Defect("cycle", message, Location(path, scope=names[0]))
 
 
+def _shadowing(index: GraphIndex, around: _Around) -> Iterator[tuple[str, int | None]]:
+    """Yield the inputs and outputs of nodes that have a name that can be seen in a body from outside."""
+    made = [(name, position) for name, (position, _) in index.producers.items()]
+    for name, position in (*dict.fromkeys(index.inputs).items(), *made) if around else ():
+        for outer, at in around:
+            is_made = outer.producers.get(name, (at,))[0] < at
+            if is_made or name in outer.inputs or name in outer.initializers:
+                yield name, position
+                break
+
+
+def _nodes(graph: OnnxGraph) -> Iterator[Defect]:
+    """Yield attributes that are written twice or have no type, outputs without name, inputs no tensors."""
+    has_types = graph.shared.ir_version >= _WITH_TYPES
+    for position, proto in enumerate(graph.index.nodes):
+        attributes = proto.attribute
+        names = [one.name for one in attributes]
+        has_all = not has_types or 0 not in [one.type for one in attributes]
+        if has_all and (len(names) < 2 or len({*names}) == len(names)) and "" not in proto.output:
+            continue
+        node = graph.node(position)
+        for name, count in Counter(names).items():
+            if count > 1:
+                message = f"attribute {text(name)!r} is written {count} times, expected once"
+                yield Defect("duplicate-id", message, node.location, node)
+        for one in () if has_all else attributes:
+            if not one.type and not one.ref_attr_name:
+                message = f"attribute {text(one.name)!r} has no type, expected one"
+                yield Defect("missing-attribute", message, node.location, node)
+        for number, name in enumerate(proto.output):
+            if not name and _needs_name(node, number):
+                message = f"output {number} has no name, expected one"
+                yield Defect("missing-attribute", message, node.location, node)
+    places = [graph.index.by_type.get(type, ()) for type in graph.shared.options.scatter_types]
+    for position in sorted(chain(*places)) if graph.no_tensors else ():
+        for number, name in enumerate(graph.index.nodes[position].input):
+            if name in graph.no_tensors:
+                message = f"input {number} is {with_article(graph.no_tensors[name])}, expected a tensor"
+                node = graph.node(position)
+                yield Defect("element-type", message, node.location, node, number)
+
+
+def _contradictions(graph: OnnxGraph) -> Iterator[Defect]:
+    """Yield the first value for which something wrong is stored, but for those that rules look at."""
+    index, told = graph.index, set[str]()
+    for position in chain(*[index.by_type.get(type, ()) for type in graph.shared.options.scatter_types]):
+        told.update(index.nodes[position].input, index.nodes[position].output)
+    names = (
+        [] if graph.shared.options.input_shapes else [one for one in graph.contradicted if one not in told]
+    )
+    if names:
+        first = min(names, key=lambda name: index.producers.get(name, (-1, 0)))
+        others = f", the first of {len(names)} such values" if len(names) > 1 else ""
+        found, stored = [_shown(*pair) for pair in graph.contradicted[first]]
+        node = graph.node(index.producers[first][0]) if first in index.producers else None
+        message = f"{text(first)!r} is {found}, the file stores {stored}{others}"
+        yield Defect("stored-contradiction", message, graph.place(first), node)
+
+
+def _shown(element_type: ElementType | None, shape: Shape) -> str:
+    return show(shape) if element_type is None else f"{element_type.onnx_name}{show(shape)}"
+
+
+def _needs_name(node: Node, output: int) -> bool:
+    """Tell whether an output of a node may not be left out."""
+    if not isinstance(node.opset, int) or not onnx.defs.has(node.type, node.opset, node.domain):
+        return False
+    outputs = onnx.defs.get_schema(node.type, node.opset, node.domain).outputs
+    return output < len(outputs) and outputs[output].option == onnx.defs.OpSchema.FormalParameterOption.Single
+
+
 def _unknown_values(graph: OnnxGraph, unknown: set[str]) -> Iterator[Defect]:
     index = graph.index
     for position, name in dict.fromkeys(index.missing):
@@ -56,7 +142,7 @@ def _unknown_values(graph: OnnxGraph, unknown: set[str]) -> Iterator[Defect]:
             if name in body.index.captured:
                 yield from _unknown_values(body, {name})
     for name in index.outputs:
-        if name in unknown and name in index.captured:
+        if not name or (name in unknown and name in index.captured):
             message = f"output {text(name)!r} of the graph is produced by nothing"
             yield Defect("unknown-value", message, graph.place(name))
 

@@ -21,10 +21,10 @@ from ir_scatter.core.dataflow import (
 )
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnknownOperator, UnreadableModel
-from ir_scatter.core.model import Model, Node
+from ir_scatter.core.model import Model, Node, Value
 from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.onnx.graph import OnnxGraph
-from ir_scatter.formats.onnx.index import Definition, bound, function_key, text
+from ir_scatter.formats.onnx.index import Definition, function_key, text
 from ir_scatter.formats.onnx.inference import MOST_CALLS, declared
 
 _BRANCHES = {True: "then_branch", False: "else_branch"}
@@ -81,6 +81,9 @@ class OnnxWiring(Dataflow):
             raise self._unreadable(f"{node.scope} holds no dense tensor, expected one")
         return constant
 
+    def value(self, key: Key) -> Value | None:
+        return self.graph.find(_name(key))
+
     def link(self, key: Key) -> Link | None:
         name = _name(key)
         if name in self._index.inputs or name not in self._index.producers:
@@ -109,7 +112,7 @@ class OnnxWiring(Dataflow):
     def _call(self, node: Node, definition: Definition) -> Call:
         """Wire the definition of a function, its attributes bound to what the call gives."""
         proto, shared = self._index.nodes[node.handle], self.graph.shared
-        bindings = {**definition.defaults, **dict(bound(proto, shared.bindings))}
+        bindings = definition.bindings(proto, shared.bindings)
         shared = replace(shared, opsets=definition.opsets, bindings=bindings)
         scope = f"{node.scope}:{definition.name}/"
         graph = OnnxGraph(definition.index, shared, name=definition.name, scope=scope)

@@ -29,8 +29,11 @@ from ir_scatter.formats.onnx.inference import (
     best_of,
     declared,
     described,
+    differ,
+    is_alike,
+    tensor_message,
 )
-from ir_scatter.formats.onnx.tensors import Tensors, attribute_value, is_sound, shape_of
+from ir_scatter.formats.onnx.tensors import Tensors, attribute_value, held_type, shape_of
 
 _Source: TypeAlias = tuple[ElementType, Shape, Callable[[], memoryview] | None]
 """Element type, shape and, of a constant, bytes of an input of a node."""
@@ -108,11 +111,19 @@ class OnnxGraph(Graph):
         names, found = self.index.nodes[node.handle].output, []
         constant = self._constant_of(node) if len(names) == 1 else None
         for at, name in enumerate(names):
-            known = best_of(self.type_of(name), self.stored_type(name)) if name else UNKNOWN
+            known = self.type_of(name) if name else UNKNOWN
+            if name and name not in self.stale:
+                known = best_of(known, self.stored_type(name))
             if constant is not None:
                 known = TensorType(constant.element_type, constant.shape)
             found.append(self._value(name, known, node, at, constant))
         return tuple(found)
+
+    def inferred_shape(self, value: Value) -> Shape:
+        node = value.producer
+        return (
+            None if node is None else self.type_of(self.index.nodes[node.handle].output[value.output]).shape
+        )
 
     def attributes_of(self, node: Node) -> Mapping[str, Any]:
         pairs = bound(self.index.nodes[node.handle], self.shared.bindings)
@@ -127,13 +138,10 @@ class OnnxGraph(Graph):
         if position not in self._bodies:
             self._bodies[position] = found = {}
             for name, index in self.index.bodies.get(position, {}).items():
-                infer = partial(self._inferred_inside, position, name)
+                infer = partial(lambda key: self.inferred.bodies.get(key, NOTHING), (position, name))
                 scope = f"{self.node(position).scope}:{name}/"
                 found[name] = OnnxGraph(index, self.shared, infer, name=name, scope=scope, parent=self)
         return self._bodies[position]
-
-    def _inferred_inside(self, position: int, name: str) -> Inferred:
-        return self.inferred.bodies.get((position, name), NOTHING)
 
     def location_of(self, node: Node) -> Location:
         return Location(self.shared.path, scope=node.scope)
@@ -144,7 +152,7 @@ class OnnxGraph(Graph):
     def key_of(self, node: Node, indices: int, spelled: Collection[int]) -> tuple[Hashable, list[int]] | None:
         """Tell nodes apart by their attributes, and by what is known of their inputs and stored for them."""
         proto = self.index.nodes[node.handle]
-        names = proto.input[:]
+        names, stored = proto.input[:], self.index.stored
         known = [source for source in map(self._source, names) if source is not None]
         if not indices < len(names) == len(known) or any(one.ref_attr_name for one in proto.attribute):
             return None
@@ -154,28 +162,59 @@ class OnnxGraph(Graph):
         key = (
             node.type, node.opset, tuple([one.SerializeToString() for one in proto.attribute]),
             tuple([(type, shape, view is None) for type, shape, view in known]), repr(numbers[1:]),
-            tuple(map(self.stored_type, (*names, *proto.output))), tuple(map(names.index, names)),
+            tuple([name in stored and self.stored_type(name) for name in (*names, *proto.output)]),
+            tuple(map(names.index, names)),
         )  # fmt: skip
         return key, numbers[0]
 
     def _source(self, name: str) -> _Source | None:
         """Return what an input is; None if what stands in front may tell more of its shape."""
         index = self.index
-        tensor = index.initializers.get(name)
-        position = index.producers[name][0] if name in index.producers else None
         if name in index.inputs:
             return None
+        tensor, position = index.initializers.get(name), index.producers.get(name, (None,))[0]
         if tensor is None and position is not None:
             tensor = index.tensors.get(position)
         if tensor is not None:
-            element_type = from_onnx_number(tensor.data_type)
-            if element_type is None or not tensor.HasField("raw_data") or not is_sound(tensor):
-                return None
-            return element_type, shape_of(tensor), lambda: memoryview(tensor.raw_data)
+            held = held_type(tensor) if tensor.HasField("raw_data") else None
+            return None if held is None else (*held, lambda: memoryview(tensor.raw_data))
         known = UNKNOWN if position is None else self.type_of(name)
         if known.element_type is None or not is_static(known.shape):
             return None
         return known.element_type, known.shape, None
+
+    @cached_property
+    def no_tensors(self) -> Mapping[str, str]:
+        """What values of this graph, or of those around it, are that are no tensors: "sequence", by name."""
+        declared = {**self.index.stored, **self.index.inputs}
+        types = self.inferred.types or {name: one.type for name, one in declared.items() if one is not None}
+        found = {name: one.WhichOneof("value") for name, one in types.items() if tensor_message(one) is None}
+        words = {name: word.removesuffix("_type").replace("_", " ") for name, word in found.items() if word}
+        return words if self.parent is None else {**self.parent.no_tensors, **words}
+
+    @cached_property
+    def contradicted(self) -> Mapping[str, tuple[TensorType, TensorType]]:
+        """What is found, and what is stored, for values of which both cannot be right."""
+        types, held, pairs = self.inferred.types, self.index.initializers, {}
+        for name, one in self.index.stored.items():
+            type = types.get(name)
+            if type is not None and not is_alike(type, one.type):
+                pairs[name] = described(type), declared(one)
+            elif name in held and name not in self.index.inputs:
+                known = TensorType(from_onnx_number(held[name].data_type), shape_of(held[name]))
+                pairs[name] = known, declared(one)
+        return {name: pair for name, pair in pairs.items() if differ(*pair)}
+
+    @cached_property
+    def stale(self) -> Collection[str]:
+        """What is contradicted, and what is computed of it: what the file stores for it does not count."""
+        found = {*self.contradicted, *(() if self.parent is None else self.parent.stale)}
+        for position in self.index.sorted_positions() if found else ():
+            bodies = self.index.bodies.get(position, {}).values()
+            names = set(self.index.nodes[position].input).union(*(body.captured for body in bodies))
+            if not found.isdisjoint(names):
+                found.update(self.index.nodes[position].output)
+        return found - {""}
 
     def type_of(self, name: str) -> TensorType:
         found = self.inferred.types.get(name)

@@ -246,6 +246,11 @@ class Definition:
         self.opsets: Mapping[str, int] = opsets_of(proto.opset_import)
         self.defaults: Bindings = {attribute.name: attribute for attribute in proto.attribute_proto}
 
+    def bindings(self, call: NodeProto, around: Bindings) -> Bindings:
+        """Return the attributes as a call gives them that stands in a function with those `around` it."""
+        known = {*self.proto.attribute, *self.defaults}
+        return {**self.defaults, **{name: value for name, value in bound(call, around) if name in known}}
+
     @property
     def name(self) -> str:
         """Return "domain::name:overload", each part only if it is there."""

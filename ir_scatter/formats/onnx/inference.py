@@ -24,7 +24,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 
 from ir_scatter.core.element_types import ElementType, from_onnx_number
 from ir_scatter.core.model import Value
-from ir_scatter.core.shapes import UNKNOWN_DIM, Bounds, Dim, Shape, agree, narrow
+from ir_scatter.core.shapes import UNKNOWN_DIM, Bounds, Dim, Shape, excludes, narrow
 from ir_scatter.formats.onnx.index import (
     Bindings,
     Definition,
@@ -36,7 +36,7 @@ from ir_scatter.formats.onnx.index import (
     normal_domain,
     text,
 )
-from ir_scatter.formats.onnx.tensors import is_sound, shape_of
+from ir_scatter.formats.onnx.tensors import held_type, shape_of
 
 with contextlib.suppress(ImportError):  # where there is no fork either
     import resource
@@ -101,8 +101,23 @@ def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
 
 def best_of(found: TensorType, stored: TensorType) -> TensorType:
     """Return what is known when inference and the file both speak; inference wins a dispute."""
-    shape = narrow(found.shape, stored.shape) if agree(found.shape, stored.shape) else found.shape
+    shape = found.shape if excludes(found.shape, stored.shape) else narrow(found.shape, stored.shape)
     return TensorType(found.element_type or stored.element_type, shape)
+
+
+def differ(found: TensorType, stored: TensorType) -> bool:
+    """Tell whether not both can be right."""
+    types = {found.element_type, stored.element_type} - {None}
+    return len(types) > 1 or excludes(found.shape, stored.shape)
+
+
+def is_alike(left: TypeProto, right: TypeProto) -> bool:
+    """Tell at a glance that two types differ in symbols at most."""
+    if left == right:
+        return True
+    one, other = left.tensor_type, right.tensor_type
+    sizes = [[dim.dim_value for dim in tensor.shape.dim] for tensor in (one, other)]
+    return one.elem_type == other.elem_type and sizes[0] == sizes[1]
 
 
 def tensor_message(type: TypeProto) -> TypeProto.Tensor | None:
@@ -236,7 +251,7 @@ class Inference:
             (name, tensor) for at, tensor in index.tensors.items() for name in index.nodes[at].output[:1]
         ]
         for name, tensor in held:
-            if prod(tensor.dims) <= _SEEN and is_sound(tensor):
+            if prod(tensor.dims) <= _SEEN and held_type(tensor):
                 constants[name] = tensor
             else:
                 types[name] = _typed(name, tensor.data_type, shape_of(tensor))
@@ -311,7 +326,7 @@ def _prepared(definition: Definition) -> FunctionProto:
     del copy.opset_import[:]
     _import(copy, definition.opsets, index)
     for position, tensor in index.tensors.items():
-        if prod(tensor.dims) > _SEEN or not is_sound(tensor):
+        if prod(tensor.dims) > _SEEN or not held_type(tensor):
             del copy.node[position].attribute[:]
     for node in copy.node if "ai.onnx" in index.domains else ():
         node.domain = normal_domain(node.domain)

@@ -1,5 +1,6 @@
 """ONNX files: bytes to a Model. A local function has one graph for each signature that it is called with."""
 
+import sys
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
@@ -8,9 +9,11 @@ from math import prod
 
 from onnx import ModelProto
 
+from ir_scatter.core.dataflow import follow
 from ir_scatter.core.diagnostics import Location, Related
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import ONNX, Defect, Function, Model, Node, Value
+from ir_scatter.core.shapes import is_static
 from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.base import ONNX_FORMAT, ReadOptions
 from ir_scatter.formats.onnx.checks import find_defects, function_defects
@@ -28,8 +31,11 @@ from ir_scatter.formats.onnx.index import (
 from ir_scatter.formats.onnx.inference import Inference
 from ir_scatter.formats.onnx.tensors import Tensors
 
-INSTANCES = 64
+INSTANCES = 1024
 """Signatures of a function that get a graph of their own; the others share one."""
+
+_OF_SHAPES = frozenset({"Shape", "Size"})
+"""What follows from the shape of an input, whatever its elements are."""
 
 _COMPARED = 4096
 """Elements of a constant up to which two calls of a function are compared by its contents."""
@@ -104,6 +110,7 @@ class _Instances:
         definitions = shared.definitions.values()
         self._made: dict[Definition, dict[Hashable, OnnxGraph]] = {one: {} for one in definitions}
         self._callers: dict[OnnxGraph, dict[str, Related]] = {}
+        self._contents = _Contents()
 
     def functions(self, main: OnnxGraph) -> tuple[Function, ...]:
         """Return every function of the model, with the uses that start in the main graph.
@@ -139,21 +146,13 @@ class _Instances:
 
     def _instance(self, definition: Definition, call: Node, graph: OnnxGraph) -> OnnxGraph:
         """Return the graph of a call's signature: what is known of its inputs, and its attributes."""
-        made, arguments = self._made[definition], _arguments(definition, call)
-        given = dict(bound(graph.index.nodes[call.handle], graph.shared.bindings))
-        bindings = dict(definition.defaults)
-        for name in (*definition.proto.attribute, *definition.defaults):
-            if text(name) in given:
-                bindings[name] = given[text(name)]
+        made, arguments = self._made[definition], self._arguments(definition, call)
+        bindings = definition.bindings(graph.index.nodes[call.handle], graph.shared.bindings)
         values = [
-            value and (value.element_type, value.shape, _contents(value.constant))
+            value and (value.element_type, value.shape, self._contents.of(value))
             for value in arguments.values()
         ]
-        written = [
-            (name, bindings[name].SerializeToString(deterministic=True))
-            for name in sorted(bindings, key=repr)
-        ]
-        signature = (tuple(values), tuple(written))
+        signature = (tuple(values), _written(bindings))
         if signature in made:
             return made[signature]
         if len(made) - (_SHARED in made) >= INSTANCES:
@@ -161,6 +160,23 @@ class _Instances:
             return self._shared_instance(definition)
         made[signature] = self._graph(definition, bindings, arguments)
         return made[signature]
+
+    def _arguments(self, definition: Definition, call: Node) -> dict[str, Value | None]:
+        """Return the inputs of a function under the names that it has for them; None for one left out.
+
+        Where they come from is told of those only that follow from constants.
+        """
+        found: dict[str, Value | None] = dict.fromkeys(definition.index.inputs)
+        for name, port in zip(definition.index.inputs, call.inputs, strict=False):
+            value = port.value
+            if value is not None:
+                is_computed = value.constant is None and self._contents.of(value) is not None
+                producer = value.producer if is_computed else None
+                known = (value.element_type, value.shape, producer, value.output)
+                found[name] = Value(text(name), *known, value.constant, value.location)
+            elif port.is_present:
+                found[name] = Value(text(name), None, None)
+        return found
 
     def _shared_instance(self, definition: Definition) -> OnnxGraph:
         made = self._made[definition]
@@ -180,24 +196,58 @@ class _Instances:
         return OnnxGraph(index, shared, infer, name=name, scope=f"{name}/", arguments=arguments)
 
 
-def _contents(constant: Constant | None) -> Hashable:
-    array = constant.load() if constant is not None and prod(constant.shape) <= _COMPARED else None
+class _Contents:
+    """Tells values apart that follow from constants alone, without computing them."""
+
+    def __init__(self) -> None:
+        self._of: dict[Value, int | None] = {}
+        self._numbers: dict[Hashable, int] = {}
+
+    def of(self, value: Value) -> int | None:
+        """Return a number that values of other contents do not have, None if inputs decide about it."""
+        if value not in self._of:
+            follow(value, self._of, self._sources, self._number, sys.maxsize)
+        return self._of[value]
+
+    def _sources(self, value: Value) -> list[Value]:
+        node = _operator(value)
+        if node is None or node.type in _OF_SHAPES:
+            return []
+        return [port.value for port in node.inputs if port.value is not None]
+
+    def _number(self, value: Value) -> int | None:
+        node, key = _operator(value), None if value.constant is None else _key(value.constant)
+        if node is not None and node.type in _OF_SHAPES:
+            shape = node.inputs[0].value.shape if node.inputs and node.inputs[0].value else None
+            key = (node.type, _attributes(node), shape) if is_static(shape) else None
+        elif node is not None and all(port.value or not port.is_present for port in node.inputs):
+            inputs = tuple([port.value and self._of.get(port.value) for port in node.inputs])
+            key = (node.type, node.opset, _attributes(node), inputs, value.output) if inputs else None
+        return None if key is None else self._numbers.setdefault(key, len(self._numbers))
+
+
+def _operator(value: Value) -> Node | None:
+    """Return the operator of the default domain, without graphs in it, that a value comes from."""
+    node = value.producer if value.constant is None else None
+    return None if node is None or node.domain or node.bodies else node
+
+
+def _attributes(node: Node) -> Hashable:
+    assert isinstance(node.graph, OnnxGraph)
+    return _written(dict(bound(node.graph.index.nodes[node.handle], node.graph.shared.bindings)))
+
+
+def _written(attributes: Bindings) -> Hashable:
+    pairs = [(name, attributes[name]) for name in sorted(attributes, key=repr)]
+    return tuple([(name, one.SerializeToString(deterministic=True)) for name, one in pairs])
+
+
+def _key(constant: Constant) -> Hashable:
+    array = constant.load() if prod(constant.shape) <= _COMPARED else None
     if array is None:
         return constant
-    return repr(array.tolist()) if array.dtype == object else array.tobytes()
-
-
-def _arguments(definition: Definition, call: Node) -> dict[str, Value | None]:
-    """Return the inputs of a function under the names that it has for them; None for one left out."""
-    found: dict[str, Value | None] = dict.fromkeys(definition.index.inputs)
-    for name, port in zip(definition.index.inputs, call.inputs, strict=False):
-        value = port.value
-        if value is not None:
-            known = (value.element_type, value.shape)
-            found[name] = Value(text(name), *known, constant=value.constant, location=value.location)
-        elif port.is_present:
-            found[name] = Value(text(name), None, None)
-    return found
+    contents = repr(array.tolist()) if array.dtype == object else array.tobytes()
+    return contents, constant.element_type, constant.shape
 
 
 def _unknown(definition: Definition) -> dict[str, Value | None]:

@@ -112,7 +112,7 @@ class Tensors:
         found: dict[str, FileBeside] = {}
         by_name: dict[str, FileBeside] = {}
         if self._external is None:  # a model is never changed, and this is asked for before and after writing
-            self._external = [*filter(is_external, _tensors_in(model))]
+            self._external = _external_in(model)
         for tensor in self._external:
             location = self._span(tensor)[0]
             if location in found:
@@ -211,14 +211,16 @@ class Tensors:
 _WITHOUT_TENSORS = frozenset({"ValueInfoProto", "TypeProto", "StringStringEntryProto"})
 
 
-def _tensors_in(message: Message) -> Iterator[TensorProto]:
-    if isinstance(message, TensorProto):
-        yield message
-        return
+def _external_in(message: Message) -> list[TensorProto]:
+    found = list[TensorProto]()
     for field, value in message.ListFields():
-        if field.message_type is not None and field.message_type.name not in _WITHOUT_TENSORS:
-            for one in [value] if isinstance(value, Message) else value:
-                yield from _tensors_in(one)
+        several = [value] if isinstance(value, Message) else value
+        if field.message_type is TensorProto.DESCRIPTOR:
+            found += filter(is_external, several)
+        elif field.message_type is not None and field.message_type.name not in _WITHOUT_TENSORS:
+            for one in several:
+                found += _external_in(one)
+    return found
 
 
 def is_external(tensor: TensorProto) -> bool:
@@ -231,12 +233,12 @@ def shape_of(tensor: TensorProto) -> tuple[int, ...] | None:
     return None if dims and min(dims) < 0 else dims
 
 
-def is_sound(tensor: TensorProto) -> bool:
-    """Tell whether a tensor holds in the model what its type and shape need."""
+def held_type(tensor: TensorProto) -> tuple[ElementType, tuple[int, ...]] | None:
+    """Return the type and the shape of a tensor that holds in the model what they need, None of any other."""
     shape, element_type = shape_of(tensor), from_onnx_number(tensor.data_type)
     if shape is None or element_type is None or is_external(tensor):
-        return False
-    return _wrong_size(tensor, element_type, prod(shape)) is None
+        return None
+    return (element_type, shape) if _wrong_size(tensor, element_type, prod(shape)) is None else None
 
 
 def attribute_value(attribute: AttributeProto, node: Node, tensors: Tensors) -> Any:

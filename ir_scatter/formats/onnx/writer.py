@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import onnx
 from google.protobuf.wrappers_pb2 import BytesValue
@@ -21,10 +21,10 @@ from onnx import (
 
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.errors import NotEditable
-from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
+from ir_scatter.core.fragment import NewConstant, NewNode, Patch, free_name
 from ir_scatter.core.model import Model, Node, Value
 from ir_scatter.core.shapes import show
-from ir_scatter.formats.base import OneNode
+from ir_scatter.formats.base import NewNodes, OneNode, OpsetMove
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import (
     DEFAULT_DOMAINS,
@@ -47,13 +47,11 @@ _LARGEST_OPSET = 2**31 - 1
 """onnx counts in 32 bits, what is written in a file has 64."""
 
 
-def write_onnx(
-    model: Model, patches: Sequence[Patch], change: Callable[[ModelProto], None] | None = None
-) -> bytes:
-    """Replace nodes in a copy of a model.
+def write_onnx(model: Model, patches: Sequence[Patch], move: OpsetMove | None = None) -> bytes:
+    """Replace nodes in a copy of a model, and move it to another opset.
 
     A node of a function is replaced in the definition, for all calls. There is at most one patch for each
-    node; `change` does with the copy what else is to be done.
+    node. The version of the file format stays: no checker and no runtime ties it to the opset.
 
     Raises:
         NotEditable: calls of a function give a replaced node different attributes, or the result
@@ -61,19 +59,23 @@ def write_onnx(
     """
     copy = ModelProto()
     copy.CopyFrom(model.source)
-    by_graph: dict[GraphIndex, dict[int, Patch]] = defaultdict(dict)
+    by_graph: dict[GraphIndex, dict[int, Patch | NewNodes]] = defaultdict(dict)
     for patch in patches:
         positions = by_graph[_onnx(patch.node.graph).index]
         assert patch.node.handle not in positions, "a node is replaced twice"
         positions[patch.node.handle] = patch
-    places, steps = list(_places(model, copy)), dict[int, list[_Step]]()
+    for (index, position), new in move.changes.items() if move is not None else ():
+        by_graph[index][position] = new
+    places, template = list(_places(model, copy)), cache(_template)
     if any(map(_is_hiding, patches)):
         _keep_ranks(model, places)
     for place in reversed(places):  # bodies go before the nodes that hold them
-        _replace(place, by_graph.pop(place.index, {}), steps)
+        _replace(place, by_graph.pop(place.index, {}), template)
     assert not by_graph, "a node is to be replaced that the model does not have"
-    if change is not None:
-        change(copy)
+    for owner in (copy, *copy.functions) if move is not None else ():
+        for entry in owner.opset_import:
+            if move is not None and normal_domain(entry.domain) == "":
+                entry.version = move.opset
     try:
         data = bytes(copy.SerializeToString(deterministic=True))
     except Exception:
@@ -111,12 +113,12 @@ def _places(model: Model, copy: ModelProto) -> Iterator[_Place]:
     index = _onnx(model.graph).index
     parts = [part for info in copy.training_info for part in (info.initialization, info.algorithm)]
     yield from _with_bodies(
-        _Place(index, copy.graph, cache(partial(names_of, [index, *map(GraphIndex, parts)])))
+        _Place(index, copy.graph, cache(partial(_names_of, [index, *map(GraphIndex, parts)])))
     )
     first = {function_key(function): function for function in reversed(copy.functions)}
     for key, function in zip(_onnx(model.graph).shared.definitions, model.functions, strict=True):
         index = _onnx(function.definition).index
-        taken = cache(partial(names_of, [index]))
+        taken = cache(partial(_names_of, [index]))
         yield from _with_bodies(_Place(index, first[key], taken, [*map(_onnx, function.instances)]))
 
 
@@ -129,7 +131,7 @@ def _with_bodies(place: _Place) -> Iterator[_Place]:
             yield from _with_bodies(_Place(body, graphs[name], place.taken, place.uses))
 
 
-def names_of(graphs: Iterable[GraphIndex]) -> set[str]:
+def _names_of(graphs: Iterable[GraphIndex]) -> set[str]:
     """Return what graphs name or refer to; a stored type without a value has a name, too."""
     taken = set[str]()
     for index in [inner for graph in graphs for inner in graph.all_graphs()]:
@@ -141,84 +143,92 @@ def names_of(graphs: Iterable[GraphIndex]) -> set[str]:
     return taken
 
 
-class _Step(NamedTuple):
-    """A node of a fragment without names, and what it reads by number.
-
-    0 is nothing, then come the inputs of the node that is replaced, then what the steps compute.
-    """
-
-    label: str
-    proto: NodeProto
-    inputs: tuple[int, ...]
-
-
-def _steps_of(fragment: Fragment) -> list[_Step]:
-    """Return the nodes of a fragment, each constant before the first that reads it, the result last."""
-    steps, numbers, first = list[_Step](), dict[int, int](), 1 + len(fragment.given)
-    for new in fragment.news:
-        inputs = []
-        for value in new.inputs:
-            given = None if value is None else fragment.number_given(value)
-            if value is not None and given is None and id(value) not in numbers:
-                constant = value.constant
-                if not isinstance(constant, NewConstant):
-                    raise ValueError(f"{new.label} reads {value.name!r}, which no node before it computes")
-                proto, tensor = (
-                    NodeProto(op_type="Constant"),
-                    make_tensor(constant.array, constant.element_type),
-                )
-                proto.attribute.add(name="value", type=AttributeProto.TENSOR, t=tensor)
-                numbers[id(value)] = first + len(steps)
-                steps.append(_Step(constant.label, proto, ()))
-            inputs.append(0 if value is None else numbers[id(value)] if given is None else 1 + given)
-        proto = NodeProto(op_type=new.type, domain=new.domain)
-        proto.attribute.extend(make_attribute(*item) for item in new.attributes.items())
-        numbers[id(new.output)] = first + len(steps)
-        steps.append(_Step(new.label, proto, tuple(inputs)))
-    return steps
+def _template(new: NewNode | NewConstant) -> NodeProto:
+    """Return a new node without names."""
+    if isinstance(new, NewConstant):
+        proto, tensor = NodeProto(op_type="Constant"), make_tensor(new.array, new.element_type)
+        proto.attribute.add(name="value", type=AttributeProto.TENSOR, t=tensor)
+        return proto
+    proto = NodeProto(op_type=new.type, domain=new.domain)
+    proto.attribute.extend(make_attribute(*item) for item in new.attributes.items())
+    return proto
 
 
-def _replace(place: _Place, patches: Mapping[int, Patch], known: dict[int, list[_Step]]) -> None:
+def _replace(
+    place: _Place,
+    changes: Mapping[int, Patch | NewNodes],
+    template: Callable[[NewNode | NewConstant], NodeProto],
+) -> None:
     """Replace nodes of one graph, which is written anew if it grows: to insert moves all that follow."""
-    nodes, done = list[NodeProto](), 0
-    for position, patch in sorted(patches.items()):
-        proto, node = place.graph.node[position], patch.node
-        if id(patch.fragment) not in known:
-            known[id(patch.fragment)] = _steps_of(patch.fragment)
-        *before, result = known[id(patch.fragment)]
+    nodes, done, gone = list[NodeProto](), 0, set[str]()
+    for position, change in sorted(changes.items()):
         nodes += place.graph.node[done:position]
-        if before or result.inputs != tuple(range(1, 1 + len(proto.input))):
-            alias = proto.domain if proto.domain in DEFAULT_DOMAINS else ""  # the only one it may import
-            count = len(patch.fragment.given)
-            given = proto.input[:count]
-            names: list[str | bytes] = ["", *given, *[""] * (count - len(given))]
-            for step in before:
-                new, wanted, number = NodeProto(), f"{node.name}/{step.label}", 2
-                name = wanted
-                while name in place.taken():
-                    name, number = f"{wanted}_{number}", number + 1
-                place.taken().add(name)
-                new.CopyFrom(step.proto)
-                if alias and not new.domain:
-                    new.domain = alias
-                _connect(new, [names[number] for number in step.inputs])
-                new.name = name
-                new.output.append(name)
-                nodes.append(new)
-                names.append(name)
-            _connect(proto, [names[number] for number in result.inputs])
-        _edit(proto, place, node, patch.fragment.result, result.proto, is_alone=not before)
-        nodes.append(proto)
         done = position + 1
+        if isinstance(change, NewNodes):
+            nodes += _with_free_names(change, place.taken())
+            gone.update(change.gone)
+        else:
+            nodes += _nodes_for(place, change, template)
     nodes += place.graph.node[done:]
-    if len(nodes) > len(place.graph.node):
+    if len(nodes) > len(place.graph.node) or any(isinstance(change, NewNodes) for change in changes.values()):
         del place.graph.node[:]
         place.graph.node.extend(nodes)
+    for number in reversed(range(len(place.graph.value_info) if gone else 0)):
+        if place.graph.value_info[number].name in gone:
+            del place.graph.value_info[number]
+
+
+def _with_free_names(new: NewNodes, taken: set[str]) -> list[NodeProto]:
+    chosen = {name: free_name(name, taken) for name in new.names}
+    for node in (nodes := [NodeProto.FromString(one.SerializeToString()) for one in new.nodes]):
+        node.name = chosen.get(node.name, node.name)
+        for names in (node.input, node.output):
+            for number, name in enumerate(names):
+                if name in chosen:
+                    names[number] = chosen[name]
+    return nodes
+
+
+def _nodes_for(
+    place: _Place, patch: Patch, template: Callable[[NewNode | NewConstant], NodeProto]
+) -> list[NodeProto]:
+    """Make a node the last one of its fragment; return the nodes that come before it, and it."""
+    proto, node, fragment = place.graph.node[patch.node.handle], patch.node, patch.fragment
+    alias = proto.domain if proto.domain in DEFAULT_DOMAINS else ""  # the only one it may import
+    names: dict[int, str | bytes] = dict.fromkeys(map(id, fragment.given), "")
+    names.update(zip(map(id, fragment.given), proto.input, strict=False))
+    names[id(None)] = ""
+    nodes = list[NodeProto]()
+
+    def insert(new: NewNode | NewConstant, inputs: list[str | bytes]) -> str:
+        nodes.append(written := NodeProto())
+        written.CopyFrom(template(new))
+        if alias and not written.domain:
+            written.domain = alias
+        _connect(written, inputs)
+        written.name = free_name(f"{node.name}/{new.label}", place.taken())
+        written.output.append(written.name)
+        return written.name
+
+    for new in fragment.news:
+        for value in new.inputs:
+            if value is not None and id(value) not in names:
+                if not isinstance(value.constant, NewConstant):
+                    raise ValueError(f"{new.label} reads {value.name!r}, which no node before it computes")
+                names[id(value)] = insert(value.constant, [])
+        inputs = [names[id(value)] for value in new.inputs]
+        if new is not fragment.result:
+            names[id(new.output)] = insert(new, inputs)
+    _connect(proto, inputs)
+    _edit(proto, place, node, fragment.result, template(fragment.result), is_alone=not nodes)
+    return [*nodes, proto]
 
 
 def _connect(proto: NodeProto, names: list[str | bytes]) -> None:
     while names and not names[-1]:
         names.pop()
+    if names == proto.input[:]:
+        return
     del proto.input[:]
     for name in names:
         if isinstance(name, str):
@@ -240,7 +250,9 @@ def _edit(
     for at in reversed(range(len(proto.attribute))):
         attribute = proto.attribute[at]
         written = wanted.get(text(attribute.name))
-        if attribute.ref_attr_name:
+        if attribute == written:
+            is_kept = True
+        elif attribute.ref_attr_name:
             is_kept = _is_kept(attribute, node, place.uses, result, written, is_alone=is_alone)
         else:
             is_kept = written is not None and _content(attribute) == _content(written)
@@ -287,7 +299,8 @@ def _is_kept(
     if len(uses) > INSTANCES or any(_content(use.shared.bindings.get(asked)) != seen for use in uses):
         raise NotEditable(
             f"{node.scope}: {name!r} is what each call of the function gives as {text(asked)!r}, "
-            f"expected the same value in all calls, as {result.type} is written for one value"
+            f"expected the same value in all calls, as {result.type} is written for one value",
+            [node],
         )
     return is_equal and given is not None and written is not None
 

@@ -1,12 +1,12 @@
 """OpenVINO IR: read lazily by an index of its bytes, written by edits of them."""
 
 import codecs
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ir_scatter.core.model import Model
-from ir_scatter.formats.base import IR, FileBeside, Format, OneNode, ReadOptions, Written
+from ir_scatter.formats.base import IR, FileBeside, Format, OneNode, OpsetMove, ReadOptions, Written
 
 if TYPE_CHECKING:
     from ir_scatter.core.dataflow import Dataflow
@@ -35,9 +35,7 @@ class OpenVinoIr:
 
         return IrWiring(model.graph)
 
-    def write(
-        self, model: Model, patches: "Sequence[Patch]", move: Callable[[Any], None] | None = None
-    ) -> Written:
+    def write(self, model: Model, patches: "Sequence[Patch]", move: OpsetMove | None = None) -> Written:
         from ir_scatter.formats.openvino.writer import write_ir
 
         assert move is None, "an IR has no opset to move"

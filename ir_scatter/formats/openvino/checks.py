@@ -3,29 +3,72 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
+from itertools import groupby
+from operator import itemgetter
+from typing import TypeAlias
 
-from ir_scatter.core.diagnostics import Location
-from ir_scatter.core.element_types import from_element_type, is_dynamic_word
-from ir_scatter.core.model import Defect
-from ir_scatter.core.shapes import MAX_RANK, counted, element_count, parse_shape
+from ir_scatter.core.dataflow import Choice, GraphInput, Nested, Repeat, Slice
+from ir_scatter.core.diagnostics import Location, Related
+from ir_scatter.core.element_types import ElementType, from_element_type, is_element_type, is_precision
+from ir_scatter.core.errors import UnreadableModel
+from ir_scatter.core.model import Defect, Node, Value
+from ir_scatter.core.shapes import (
+    MAX_RANK,
+    Shape,
+    claims_more,
+    counted,
+    element_count,
+    is_static,
+    parse_shape,
+    show,
+)
 from ir_scatter.formats.cycles import find_cycles
-from ir_scatter.formats.openvino.graph import CONST, PARAMETER, IrGraph, byte_range
-from ir_scatter.formats.openvino.index import Body, Edge, edge_places
-from ir_scatter.formats.openvino.xml_text import shown
+from ir_scatter.formats.openvino.dataflow import IrWiring
+from ir_scatter.formats.openvino.graph import CONST, PARAMETER, RESULT, IrGraph, Port, byte_range
+from ir_scatter.formats.openvino.index import OPSET, Edge, edge_places
+from ir_scatter.formats.openvino.layers import PortText
+from ir_scatter.formats.openvino.port_maps import BODIES, port_map_defects
+from ir_scatter.formats.openvino.xml_text import decoded, shown
 
-_PORT = re.compile(rb'<port id="(0|[1-9]\d*)"')
-_BAD_DIM = re.compile(rb"<dim(?!>(?:-1|\d{1,18})</dim>)")
+CONTRADICTION = "stored-contradiction"
+
+_PORT_START = b'<port id="'
+_PORT = re.compile(
+    rb'(0|[1-9]\d*)"(?: precision="([^"<&]*)")?'
+    rb"(?:\s*/>|>\s*((?:<dim>(?:-1|\d{1,18})</dim>\s*)*)</port>)"
+    rb"\s*(?:</input>\s*)?(?:<output>\s*)?(?:</output>\s*)?(?:</layer>)?"
+)
+_PortKey: TypeAlias = tuple[bytes | None, bytes]
+_NO_CONST = frozenset({b"const", b"constant"})
+_Sides: TypeAlias = tuple[Mapping[bytes, _PortKey], Mapping[bytes, _PortKey]]
+_ALWAYS_READ = frozenset({"bad-number", "missing-attribute"})
+"""The kinds that OpenVINO refuses in layers that it drops, too."""
+_ENDS = frozenset({CONST, PARAMETER, RESULT})
 _NODES_NAMED = 5
 _NAME_LIMIT = 200
 
 
-def find_defects(graph: IrGraph) -> Iterator[Defect]:
-    """Yield what is broken in the file itself, body by body, then what is wrong with constants."""
-    for body in graph.with_bodies():
-        yield from _Structure(body).defects()
-    yield from _constants(graph)
+class Checks:
+    """What is broken in a file itself, and where it contradicts itself."""
+
+    def __init__(self, net: IrGraph) -> None:
+        self._net = net
+        self._structures = [_Structure(graph) for graph in net.with_bodies()]
+
+    def defects(self) -> Iterator[Defect]:
+        """Yield what is broken in the file itself, body by body, then what is wrong with constants."""
+        for structure in self._structures:
+            yield from structure.defects()
+        yield from _constants(self._net)
+
+    def contradictions(self) -> Iterator[Defect]:
+        """Yield where two places store different shapes or types; nothing if a runtime propagated them."""
+        if not self._net.file.options.shapes:
+            for structure in self._structures:
+                yield from structure.contradictions()
 
 
 class _Structure:
@@ -33,24 +76,46 @@ class _Structure:
 
     def __init__(self, graph: IrGraph) -> None:
         self.graph = graph
-        self.body: Body = graph.body
+        self.body = graph.body
 
     def defects(self) -> Iterator[Defect]:
-        """Yield the defects of this body."""
-        for key in self.body.repeated_layers:
-            repeated = _text(key.partition(b"\0")[0])
-            yield self._defect("duplicate-id", f"layer id {repeated} is used twice, expected once", key)
+        first = set[bytes]()
+        for key in self.body.layers if self.body.repeated_layers else ():
+            repeated = key.partition(b"\0")[0]
+            if repeated in first:
+                message = f"layer id {_text(repeated)} is used twice, expected once"
+                message = f"{message}: OpenVINO takes the last layer"
+                yield replace(self._defect("duplicate-id", message, key), is_always_read=True)
+            first.add(repeated)
         for key in self.body.layers:
             if not _is_number(key) and b"\0" not in key:
                 id = shown(self.graph.id_of(key))
                 yield self._defect("bad-number", f"layer id is {id!r}, expected a number", key)
         for key, (type, _, _) in self.body.layers.items():
-            if type == b"Constant":
-                message = "the type is 'Constant', expected 'Const': OpenVINO's process ends here"
+            lower = type.lower()
+            if lower in BODIES:
+                for kind, message in port_map_defects(self.graph, key):
+                    yield self._defect(kind, message, key)
+            elif lower in _NO_CONST and type != b"Const":
+                then = "OpenVINO's process ends here" if type == b"Constant" else "no operator has that name"
+                message = f"the type is {decoded(type)!r}, expected 'Const': {then}"
                 yield self._defect("unknown-type", message, key)
             elif not type:
-                yield self._defect("unknown-type", "the layer has no type, expected one", key)
-        if self._is_sound_by_counts():
+                defect = self._defect("unknown-type", "the layer has no type, expected one", key)
+                yield replace(defect, is_always_read="type" not in self.graph.element(key).attributes)
+        for key in self.graph.keys_of(RESULT):
+            if len(self.graph.layer(key).inputs) != 1:
+                yield self._defect("unconnected-input", "the Result has not one input port", key)
+        for key in self.body.unusual:
+            layer, node = self.graph.layer(key), self.graph.node(key)
+            is_told = self.graph.is_scatter(key) and not self.graph.is_dropped(node)  # a rule's
+            for name, text in (("name", layer.name), ("version", "" if is_told else layer.version)):
+                if text is None:
+                    yield self._defect("missing-attribute", f"the layer has no {name}, expected one", key)
+            version = "opset1" if layer.version is None else layer.version
+            if self.graph.type_of(key) in _ENDS and not OPSET.fullmatch(version.encode()):
+                yield self._defect("unknown-type", f"the version {shown(version)!r} is no opset", key)
+        if self._unequal is not None:
             return
         for key in self.body.layers:
             yield from self._ports(key)
@@ -60,58 +125,169 @@ class _Structure:
                 yield Defect("dangling-edge", message, self._edge_location(edge))
         predecessors = {key: [edge[0] for edge in self.body.edges.get(key, ())] for key in self.body.layers}
         for cycle in find_cycles(predecessors):
-            names = ", ".join(_name(self.graph.node(key).name) for key in cycle[:_NODES_NAMED])
+            names = ", ".join(map(self._name, cycle[:_NODES_NAMED]))
             more = f" and {len(cycle) - _NODES_NAMED} more" if len(cycle) > _NODES_NAMED else ""
             message = f"layers depend on each other in a cycle: {names}{more}"
             yield self._defect("cycle", message, cycle[0])
 
     def _defect(self, kind: str, message: str, key: bytes, port: int | None = None) -> Defect:
         node = self.graph.node(key)
-        return Defect(kind, message, node.location, node, port)
+        return Defect(kind, message, node.location, node, port, is_always_read=kind in _ALWAYS_READ)
 
-    def _is_sound_by_counts(self) -> bool:
-        """Tell whether every edge fits and comes from a layer before, without parsing any layer.
+    @cached_property
+    def _unequal(self) -> list[tuple[Edge | None, bytes]] | None:
+        """Say where ports are not what they are fed with, without parsing any layer; None if it takes that.
 
-        Where every layer numbers its ports from 0 on, inputs first, counts say everything. A section that
-        is written in an unusual way is counted wrongly; its edges then do not fit.
+        An edge, or none and the key of a Const, or of a layer that does not keep what it should. Where every
+        edge fits and comes from a layer before, and ports are written as usual, nothing else can be wrong
+        with them.
         """
         body, text = self.body, self.graph.file.text
-        data, find, count = text.data, text.data.find, text.data.count
-        is_unusual = body.bodies or body.repeated_layers or text.has_asides
-        if is_unusual or _BAD_DIM.search(data, body.start, body.end):
-            return False
-        ids: list[bytes] = []
-        outputs: dict[bytes, frozenset[bytes]] = {}
-        known: dict[tuple[int, int], tuple[list[bytes], frozenset[bytes], frozenset[bytes]]] = {}
-        for key, (_, start, end) in body.layers.items():
-            middle = find(b"<output>", start, end)
-            middle = end if middle < 0 else middle
-            counts = count(b"<port", start, middle), count(b"<port", middle, end)
-            if counts not in known:
-                own = [b"%d" % number for number in range(sum(counts))]
-                known[counts] = own, frozenset(own[: counts[0]]), frozenset(own[counts[0] :])
-            own, inputs, made = known[counts]
-            fed = body.edges.get(key, ())
-            if len(fed) != len(inputs) or (fed and {edge[3] for edge in fed} != inputs):
-                return False
-            for origin, port, _, _ in fed:
-                if port not in outputs.get(origin, ()):
-                    return False
-            outputs[key] = made
-            ids += own
-        is_complete = body.edges.keys() <= outputs.keys()
-        return is_complete and _PORT.findall(data, body.start, body.end) == ids
+        data, edges, constants = text.data, self.body.edges, self.body.constants
+        if body.bodies or body.repeated_layers or text.has_asides:
+            return None
+        unequal: list[tuple[Edge | None, bytes]] = []
+        made: dict[bytes, Mapping[bytes, _PortKey]] = {}
+        parsed: dict[bytes, tuple[bytes, _PortKey]] = {}
+        seen: dict[tuple[bytes, int], _Sides] = {}
+        keeping = self._keeping
+        find, find_before, known = data.find, data.rfind, seen.get
+        try:
+            for key, (type, start, end) in body.layers.items():
+                fed, first = edges.get(key, ()), find(b"<port", start, end)
+                ports = data[find_before(b"<", start, first) : end] if first > 0 else b""
+                before, names, behind = ports.rpartition(b' names="')
+                ports = before + behind.partition(b'"')[2] if names else ports
+                sides = known((ports, len(fed)))
+                if sides is None:
+                    sides = seen[ports, len(fed)] = _parse_sides(ports, len(fed), parsed)
+                inputs, outputs = sides
+                if not fed and len(outputs) != 1:
+                    return None
+                if len(fed) > 1 and len({edge[3] for edge in fed}) < len(fed):
+                    return None
+                for edge in fed:
+                    if made[edge[0]][edge[1]] != inputs[edge[3]]:
+                        unequal.append((edge, key))
+                made[key] = outputs
+                if type in keeping and (*inputs.values(), None)[0] != (*outputs.values(), None)[0]:
+                    unequal.append((None, key))
+                if key in constants and outputs.get(b"0") != _declared_key(*constants[key][:2]):
+                    unequal.append((None, key))
+        except LookupError:
+            return None
+        odd = {port for _, port in parsed.values() if port[0] is None or not is_precision(decoded(port[0]))}
+        if odd and any(not odd.isdisjoint(outputs.values()) for outputs in made.values()):
+            return None
+        return unequal if edges.keys() <= made.keys() else None
+
+    @cached_property
+    def _keeping(self) -> frozenset[bytes]:
+        """The types, as written, of layers whose output has the type and the shape of their first input."""
+        keeping = self.graph.file.options.keeping_types
+        written = {type for type, _, _ in self.body.layers.values()}
+        return frozenset(type for type in written if decoded(type).lower() in keeping)
+
+    def contradictions(self) -> Iterator[Defect]:
+        """Yield where what is declared or made is not what ports store."""
+        graph, unequal = self.graph, self._unequal
+        if unequal is None:
+            edges = [edge for fed in self.body.edges.values() for edge in fed]
+            declaring = graph.keys_of(PARAMETER) + graph.keys_of(CONST)
+            keeping = [key for key, (type, _, _) in self.body.layers.items() if type in self._keeping]
+        else:
+            edges = [edge for edge, _ in unequal if edge is not None]
+            other = [key for edge, key in unequal if edge is None]
+            declaring = graph.keys_of(PARAMETER) + [key for key in other if key in self.body.constants]
+            keeping = [key for key in other if key not in self.body.constants]
+        for key in keeping:
+            for port, made in zip(graph.layer(key).inputs[:1], graph.layer(key).outputs, strict=False):
+                difference = _difference(port.element_type, port.shape, made)
+                if difference:
+                    message = "{} stores {} at its input, {} at its output".format(
+                        self._name(key), *difference
+                    )
+                    message = f"{message}, expected the same of {graph.node(key).type}"
+                    yield self._contradiction(key, message, [])
+        told = set[bytes]()
+        for key in declaring:
+            for port in graph.layer(key).outputs[:1]:
+                element_type, shape, _ = graph.declared(key)
+                difference = _difference(element_type, shape, port)
+                if graph.layer(key).attributes.get("shape", "").strip() == "..." and port.shape is not None:
+                    difference = show(None), show(port.shape)
+                if difference:
+                    told.add(key)
+                    place = graph.file.text.data.find(b"<port", self.body.layers[key][1])
+                    message = "{} declares {}, its output port stores {}".format(self._name(key), *difference)
+                    location = graph.file.text.location(place, graph.node(key).scope)
+                    yield self._contradiction(key, message, [location])
+        stale: dict[tuple[Port, tuple[str, str]], list[bytes]] = {}
+        for to, fed in groupby(edges, itemgetter(2)):
+            takers = {port.id: port for port in graph.layer(to).inputs} if to in self.body.layers else {}
+            for origin, id, _, to_port in fed:
+                number = graph.output_ports(origin).get(id)
+                if graph.is_scatter(to) and (graph.is_scatter(origin) or graph.type_of(origin) in _ENDS):
+                    continue  # rules say what its inputs store
+                if number is not None and to_port in takers and origin not in told:
+                    made = graph.layer(origin).outputs[number]
+                    type, shape = made.element_type, made.shape
+                    if graph.type_of(origin) in {CONST, PARAMETER}:
+                        type, shape, _ = graph.declared(origin)
+                    difference = _difference(type, shape, takers[to_port])
+                    if difference:
+                        stale.setdefault(((origin, id), difference), []).append(to)
+        for ((origin, id), (is_, stored)), keys in stale.items():
+            message = f"output port {_text(id)} of {self._name(origin)} is {is_}"
+            places = [graph.node(key).location for key in keys[:_NODES_NAMED]]
+            message = f"{message}, the input of {self._name(keys[0])} that it feeds stores {stored}"
+            yield self._contradiction(origin, message, places)
+        yield from self._body_inputs()
+
+    def _body_inputs(self) -> Iterator[Defect]:
+        """Yield where inputs of bodies declare something else than what flows into them."""
+        for key in self.body.bodies:
+            node = self.graph.node(key)
+            try:
+                nested = IrWiring(self.graph).nested(node)
+            except UnreadableModel:
+                continue
+            for input, value, cut in _inflows(nested, node):
+                shape = value.shape
+                if cut is not None and shape is not None and -len(shape) <= cut.axis < len(shape):
+                    axis = cut.axis % len(shape)
+                    shape = (*shape[:axis], abs(cut.part), *shape[axis + 1 :])
+                declared = PortText(b"", input.element_type, input.shape)
+                difference = _difference(value.element_type, shape, declared)
+                if difference:
+                    message = f"{_printable(input.names[-1], _NAME_LIMIT)} declares {difference[1]}"
+                    message = f"{message} in a body, what flows in is {difference[0]}"
+                    yield self._contradiction(key, message, [node.location])
+
+    def _name(self, key: bytes) -> str:
+        return _printable(self.graph.node(key).name, _NAME_LIMIT)
+
+    def _contradiction(self, key: bytes, message: str, places: Sequence[Location]) -> Defect:
+        node = self.graph.node(key)
+        related = tuple(Related("stored here", place) for place in places)
+        return Defect(CONTRADICTION, message, node.location, node, None, related)
 
     def _ports(self, key: bytes) -> Iterator[Defect]:
         """Yield what is wrong with the ports of a layer and the edges into it."""
         layer = self.graph.layer(key)
+        for port in layer.outputs:
+            if not is_precision(port.precision):
+                found = f"precision of output port {_text(port.id)} is {shown(port.precision)!r}"
+                yield self._defect("bad-number", f"the {found}, expected a type such as 'FP32'", key)
         for port in (*layer.inputs, *layer.outputs):
             if not _is_number(port.id):
-                found = shown(port.id.decode("utf-8", "replace"))
-                yield self._defect("bad-number", f"port id is {found!r}, expected a number", key)
+                message = f"port id is {shown(decoded(port.id))!r}, expected a number"
+                yield self._defect("bad-number", message, key)
             for dim in port.bad_dims:
-                found = f"a dimension of port {_text(port.id)} is {shown(dim)!r}"
-                yield self._defect("bad-number", f"{found}, expected a number >= -1", key)
+                message = f"a dimension of port {_text(port.id)} is {shown(dim)!r}, expected a number >= -1"
+                yield self._defect("bad-number", message, key)
+        if self.graph.type_of(key) in {CONST, PARAMETER} and len({port.id for port in layer.outputs}) > 1:
+            yield self._defect("unknown-port", "the layer has several output ports, expected one", key)
         for ports in (layer.inputs, layer.outputs):
             for id, count in Counter(port.id for port in ports).items() if len(ports) > 1 else ():
                 if count > 1:
@@ -134,9 +310,8 @@ class _Structure:
         """Yield what is wrong with the two ends of an edge."""
         origin, port, to, to_port = edge
         if to_port not in indices:
-            node = self.graph.node(to)
-            message = f"an edge goes to port {_text(to_port)} of {_name(node.name)}, which has no such input"
-            yield Defect("unknown-port", message, self._edge_location(edge), node)
+            message = f"an edge goes to port {_text(to_port)} of {self._name(to)}, which has no such input"
+            yield Defect("unknown-port", message, self._edge_location(edge), self.graph.node(to))
         if port not in self.graph.output_ports(origin):
             missing = f"port {_text(port)} of " if origin in self.body.layers else ""
             message = f"port {_text(to_port)} is fed by {missing}layer {_text(origin)}, which does not exist"
@@ -161,7 +336,7 @@ def _constants(net: IrGraph) -> Iterator[Defect]:
     for graph in net.with_bodies():
         indexed = graph.body.constants
         for key, (type, shape, offset, size) in indexed.items():
-            needed = _needed_bytes(type.decode("utf-8", "replace"), shape.decode("utf-8", "replace"))
+            needed = _needed_bytes(decoded(type), decoded(shape))
             if needed is None or int(size) < needed or int(offset) + int(size) > end:
                 yield from _declaration(graph, key)
         for key, (type, _, _) in graph.body.layers.items():
@@ -180,8 +355,8 @@ def _declaration(graph: IrGraph, key: bytes) -> Iterator[Defect]:
     """Yield what is wrong with a Const or a Parameter."""
     layer, node, weights = graph.layer(key), graph.node(key), graph.file.weights
     shape, type = layer.attributes.get("shape"), layer.attributes.get("element_type", "")
-    problems = list(_problems(type, shape))
     is_const = graph.type_of(key) == CONST
+    problems = list(_problems(type, shape, is_const=is_const))
     place = byte_range(layer) if is_const else None
     if is_const and place is None:
         texts = [layer.attributes.get(name) for name in ("offset", "size")]
@@ -203,27 +378,29 @@ def _declaration(graph: IrGraph, key: bytes) -> Iterator[Defect]:
 @lru_cache(1 << 10)
 def _needed_bytes(type: str, shape: str) -> int | None:
     """Return the bytes of a constant; 0 if its type has no size, None if something is wrong."""
-    if any(_problems(type, shape)):
+    if any(_problems(type, shape, is_const=True)):
         return None
-    element_type = from_element_type(type.strip())
+    element_type = from_element_type(type)
     count = element_count(parse_shape(shape))
     if element_type is None or count is None or element_type.kind == "string":
         return 0
     return element_type.byte_size(count)
 
 
-def _problems(type: str, shape: str | None) -> Iterator[str]:
+def _problems(type: str, shape: str | None, *, is_const: bool) -> Iterator[str]:
     if shape is None:
         yield "<data> has no shape, expected one"
     else:
         try:
-            rank = len(parse_shape(shape) or ())
+            parsed = parse_shape(shape)
         except ValueError as error:
             yield f"shape is {shown(shape)!r}: {error}"
         else:
-            if rank > MAX_RANK:
-                yield f"shape has {rank} dimensions, expected at most {MAX_RANK}"
-    if from_element_type(type.strip()) is None and not is_dynamic_word(type.strip()):
+            if len(parsed or ()) > MAX_RANK:
+                yield f"shape has {len(parsed or ())} dimensions, expected at most {MAX_RANK}"
+            elif is_const and (not is_static(parsed) or "[" in shape or shape.isspace()):
+                yield f"shape is {shown(shape)!r}, expected the dimensions of a constant as numbers"
+    if not is_element_type(type):
         yield f"element_type is {shown(type)!r}, expected a type such as 'f32'"
 
 
@@ -232,12 +409,72 @@ def _is_number(id: bytes) -> bool:
 
 
 def _text(id: bytes) -> str:
-    return _printable(shown(id.decode("utf-8", "replace")))
+    return _printable(decoded(id))
 
 
-def _name(name: str) -> str:
-    return _printable(shown(name, _NAME_LIMIT))
-
-
-def _printable(text: str) -> str:
+def _printable(text: str, limit: int = 40) -> str:
+    text = shown(text, limit)
     return text if text and text.isprintable() else repr(text)
+
+
+def _parse_sides(text: bytes, width: int, parsed: dict[bytes, tuple[bytes, _PortKey]]) -> _Sides:
+    """Return the input ports, of which there are so many, and the output ports that a text holds.
+
+    LookupError if they are not written as usual.
+    """
+    head, *chunks = text.split(_PORT_START)
+    ports = [parsed.get(chunk) or _parse_port(chunk, parsed) for chunk in chunks]
+    inputs, outputs = dict(ports[:width]), dict(ports[width:])
+    before = chunks[width - 1] if 0 < width <= len(chunks) else head
+    is_usual = len(inputs) == width and len(inputs) + len(outputs) == len(ports)
+    if not is_usual or b"<port" in head or (outputs and b"<output>" not in before):
+        raise LookupError(text)
+    return inputs, outputs
+
+
+def _parse_port(chunk: bytes, parsed: dict[bytes, tuple[bytes, _PortKey]]) -> tuple[bytes, _PortKey]:
+    """Return id, precision and dimensions of a port from what stands behind `<port id="`.
+
+    It is remembered by that text without names, as most ports are like others. LookupError if it is unusual.
+    """
+    before, names, behind = chunk.partition(b' names="')
+    text = before + behind.partition(b'"')[2] if names else chunk
+    if text not in parsed:
+        match = _PORT.fullmatch(text)
+        if match is None:
+            raise LookupError(text)
+        parsed[text] = match[1], (match[2], b"".join((match[3] or b"").split()))
+    return parsed[text]
+
+
+@lru_cache(1 << 10)
+def _declared_key(type: bytes, shape: bytes) -> _PortKey | None:
+    """Return the port of a Const of a type and a static shape, None if there is none."""
+    element_type = from_element_type(type.decode("utf-8", "replace"))
+    sizes = [size.strip() for size in shape.split(b",")] if shape.strip() else []
+    if element_type is None or element_type.ir_name is None or not all(size.isdigit() for size in sizes):
+        return None
+    return element_type.ir_name.encode(), b"".join(b"<dim>%s</dim>" % size for size in sizes)
+
+
+def _difference(type: ElementType | None, shape: Shape, port: PortText) -> tuple[str, str] | None:
+    """Return what is, and what a port stores, where that is something else or says more."""
+    if type is not None and port.element_type is not None and type is not port.element_type:
+        return type.name, port.element_type.name
+    return (show(shape), show(port.shape)) if claims_more(port.shape, shape) else None
+
+
+def _inflows(nested: Nested | None, node: Node) -> Iterator[tuple[GraphInput, Value, Slice | None]]:
+    """Yield the inputs of bodies with the value that flows in, and how that is cut."""
+    pairs: list[tuple[GraphInput, int | None, Slice | None]] = []
+    if isinstance(nested, Repeat):
+        pairs += [
+            (input, inflow.outer, inflow.slice)
+            for input, inflow in zip(nested.body.inputs, nested.inputs, strict=True)
+        ]
+    for call in nested.branches.values() if isinstance(nested, Choice) else ():
+        pairs += [(input, outer, None) for input, outer in zip(call.body.inputs, call.inputs, strict=True)]
+    for input, outer, cut in pairs:
+        value = None if outer is None else node.inputs[outer].value
+        if value is not None:
+            yield input, value, cut

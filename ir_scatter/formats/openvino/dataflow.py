@@ -1,6 +1,6 @@
 """How values flow through an IR: edges, port maps and back edges."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
@@ -20,14 +20,13 @@ from ir_scatter.core.dataflow import (
     Source,
 )
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.model import Graph, Node
+from ir_scatter.core.model import Graph, Node, Value
 from ir_scatter.core.shapes import counted
 from ir_scatter.core.tensors import Constant
-from ir_scatter.formats.openvino.graph import CONST, PARAMETER, IrGraph
+from ir_scatter.formats.openvino.graph import CONST, PARAMETER, RESULT, IrGraph
 from ir_scatter.formats.openvino.layers import split_names
-from ir_scatter.formats.openvino.xml_text import Element
+from ir_scatter.formats.openvino.xml_text import Element, decoded
 
-_RESULT = b"result"
 _BRANCHES = {True: "then", False: "else"}
 _LEAST_INPUTS = {"if": 1, "loop": 2}
 """The condition of an If; the trip count and the condition of a Loop."""
@@ -44,7 +43,7 @@ class IrWiring(Dataflow):
         self.graph = graph
         self._ir = graph
         self._parameters = graph.keys_of(PARAMETER)
-        self._results = graph.keys_of(_RESULT)
+        self._results = graph.keys_of(RESULT)
         self.inputs = tuple(map(self._input, self._parameters))
         outputs: dict[str, GraphOutput] = {}
         for layer in self._results:
@@ -66,6 +65,10 @@ class IrWiring(Dataflow):
             message = f"{node.scope}: the constant has no known type and shape"
             raise UnreadableModel("constant-size", message, node.location)
         return value.constant
+
+    def value(self, key: Key) -> Value | None:
+        assert isinstance(key, tuple)
+        return self._ir.value(key)
 
     def link(self, key: Key) -> Link | None:
         """Return the node that a value comes from."""
@@ -93,15 +96,15 @@ class IrWiring(Dataflow):
 
     def _branch(self, node: Node, element: Element, name: str) -> Call:
         body, inputs, outputs, outer_inputs, outer_outputs = self._numbers(node, f"{name}_body")
-        sources: list[int | None] = [None] * len(body.inputs)
+        sources, targets = {}, {}
         for entry in element.iterfind(f"{name}_port_map/input"):
             number = _look_up(inputs, entry, "internal_layer_id", node)
             sources[number] = _look_up(outer_inputs, entry, "external_port_id", node)
-        targets: list[int | None] = [None] * len(outer_outputs)
         for entry in element.iterfind(f"{name}_port_map/output"):
             number = _look_up(outer_outputs, entry, "external_port_id", node)
             targets[number] = _look_up(outputs, entry, "internal_layer_id", node)
-        return Call(body, tuple(_complete(sources, node)), tuple(_complete(targets, node)))
+        ends = _complete(sources, len(body.inputs), node), _complete(targets, len(outer_outputs), node)
+        return Call(body, *ends)
 
     def _repeat(self, node: Node, element: Element, *, has_trips: bool) -> Repeat:
         body, inputs, outputs, outer_inputs, outer_outputs = self._numbers(node, "body")
@@ -109,7 +112,7 @@ class IrWiring(Dataflow):
             _look_up(inputs, edge, "to-layer", node): _look_up(outputs, edge, "from-layer", node)
             for edge in element.iterfind("back_edges/edge")
         }
-        sources: list[BodyInput | None] = [None] * len(body.inputs)
+        sources, targets, goes_on = {}, {}, None
         for entry in element.iterfind("port_map/input"):
             place = _look_up(inputs, entry, "internal_layer_id", node)
             if entry.get("purpose") == "current_iteration":
@@ -122,8 +125,6 @@ class IrWiring(Dataflow):
                 sources[place] = BodyInput(Source.CARRIED, number, successors[place])
             else:
                 sources[place] = BodyInput(Source.WHOLE, number)
-        targets: list[BodyOutput | None] = [None] * len(outer_outputs)
-        goes_on = None
         for entry in element.iterfind("port_map/output"):
             inner = _look_up(outputs, entry, "internal_layer_id", node)
             if entry.get("purpose") == "execution_condition":
@@ -132,8 +133,8 @@ class IrWiring(Dataflow):
                 number = outer_outputs[entry.id("external_port_id")]
                 targets[number] = BodyOutput(inner, _slice(entry, node))
         trips, condition = (0, 1) if has_trips else (None, None)
-        found = tuple(_complete(sources, node)), tuple(_complete(targets, node))
-        return Repeat(body, *found, trips, condition, goes_on)
+        ends = _complete(sources, len(body.inputs), node), _complete(targets, len(outer_outputs), node)
+        return Repeat(body, *ends, trips, condition, goes_on)
 
     def _numbers(self, node: Node, name: str) -> "tuple[IrWiring, _Numbers, _Numbers, _Numbers, _Numbers]":
         """Return a body, the numbers of its inputs and outputs by layer id, and the node's by port id."""
@@ -159,7 +160,7 @@ class IrWiring(Dataflow):
 
     def _output(self, layer: bytes) -> GraphOutput:
         source = next(iter(self._ir.body.producers(layer).values()), None)
-        if source is None or source[0] not in self._ir.body.layers:
+        if source is None or source[1] not in self._ir.output_ports(source[0]):
             raise _misfit(self._ir.node(layer), "nothing is connected to the Result")
         own = split_names(self._ir.element(layer).get("output_names"))
         names = own or self._ir.tensor_names(source[0]).get(source[1], [])
@@ -186,16 +187,15 @@ def _slice(entry: Element, node: Node) -> Slice | None:
 def _look_up(numbers: Mapping[bytes, int], entry: Element, attribute: str, node: Node) -> int:
     id = entry.id(attribute)
     if id not in numbers:
-        shown = id.decode("utf-8", "replace") or "''"
-        raise _misfit(node, f"the port map names {shown}, which is no such port or layer")
+        name = decoded(id) or "''"
+        raise _misfit(node, f"the port map names {name}, which is no such port or layer")
     return numbers[id]
 
 
-def _complete(entries: Sequence[_Entry | None], node: Node) -> Iterator[_Entry]:
-    for entry in entries:
-        if entry is None:
-            raise _misfit(node, "the port map leaves out a Parameter of the body or an output of the node")
-        yield entry
+def _complete(entries: Mapping[int, _Entry], count: int, node: Node) -> tuple[_Entry, ...]:
+    if any(number not in entries for number in range(count)):
+        raise _misfit(node, "the port map leaves out a Parameter of the body or an output of the node")
+    return tuple(entries[number] for number in range(count))
 
 
 def _misfit(node: Node, message: str) -> UnreadableModel:

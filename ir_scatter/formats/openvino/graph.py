@@ -13,10 +13,13 @@ from ir_scatter.core.tensors import Constant, Weights, few_numbers
 from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.openvino.index import Body
 from ir_scatter.formats.openvino.layers import LayerText, PortText, parse_layer, split_names
-from ir_scatter.formats.openvino.xml_text import Element, XmlText, parse_elements
+from ir_scatter.formats.openvino.xml_text import Element, XmlText, decoded, parse_elements
 
 CONST = b"const"
 PARAMETER = b"parameter"
+RESULT = b"result"
+_SINKS = frozenset({b"Result", b"Assign"})
+"""The types of layers that OpenVINO begins with, written like this."""
 
 Port: TypeAlias = tuple[bytes, bytes]
 """A layer's key and the id of its output port: what names a value."""
@@ -38,16 +41,16 @@ class IrFile:
 def _declared(type: bytes, shape: bytes | None) -> tuple[ElementType | None, Shape]:
     """Return what `<data>` of a Const or Parameter says; None for what is no type or no shape."""
     try:
-        parsed = None if shape is None else parse_shape(shape.decode("utf-8", "replace"))
+        parsed = None if shape is None else parse_shape(decoded(shape))
     except ValueError:
         parsed = None
     too_many = parsed is not None and len(parsed) > MAX_RANK
-    return from_element_type(type.decode("utf-8", "replace").strip()), None if too_many else parsed
+    return from_element_type(decoded(type).strip()), None if too_many else parsed
 
 
 def byte_range(layer: LayerText) -> tuple[int, int] | None:
     """Return offset and size of a Const, None unless both are numbers."""
-    offset, size = (layer.attributes.get(name, "").strip().removeprefix("+") for name in ("offset", "size"))
+    offset, size = (layer.attributes.get(name, "").lstrip().removeprefix("+") for name in ("offset", "size"))
     if not all(text.isascii() and text.isdigit() and len(text) < 20 for text in (offset, size)):
         return None
     return int(offset), int(size)
@@ -94,6 +97,26 @@ class IrGraph(Graph):
             inner = [body for key in graph.body.bodies for body in graph.graphs(key).values()]
             pending.extend(reversed(inner))
 
+    def is_dropped(self, node: Node) -> bool:
+        """Tell whether no Result or Assign depends on a layer; nothing is dropped where there is none."""
+        is_outer_dropped = self.owner is not None and self.owner.graph.is_dropped(self.owner)
+        return is_outer_dropped or node.handle not in self._needed
+
+    @cached_property
+    def _needed(self) -> Collection[bytes]:
+        pending = [
+            key for key, (type, _, _) in self.body.layers.items() if type in _SINKS and b"\0" not in key
+        ]
+        if not pending:
+            return self.body.layers
+        needed = {key for key in self.keys_of(PARAMETER) if b"\0" not in key}
+        while pending:
+            key = pending.pop()
+            if key not in needed:
+                needed.add(key)
+                pending.extend(edge[0] for edge in self.body.edges.get(key, ()))
+        return needed
+
     def _make_graphs(self, key: bytes) -> "dict[str, IrGraph]":
         bodies = self.body.bodies.get(key, {})
         return {name: IrGraph(self.file, body, self.node(key), self) for name, body in bodies.items()}
@@ -113,19 +136,22 @@ class IrGraph(Graph):
         """Return all that stands in a layer but its bodies."""
         return parse_elements(self.text_of(key)).children[0]
 
+    def is_scatter(self, key: bytes) -> bool:
+        return self.type_of(key) in self._scatters
+
     def type_of(self, key: bytes) -> bytes:
         """Return the type of a layer in lower case; b"" if there is no such layer."""
         span = self.body.layers.get(key)
         return b"" if span is None else span[0].lower()
 
     def _make_node(self, key: bytes) -> Node:
-        layer, type = self.layer(key), self.body.layers[key][0].decode("utf-8", "replace")
+        layer, type = self.layer(key), decoded(self.body.layers[key][0])
         return Node(self, OPENVINO, type, layer.version, layer.name or f"layer_{self.id_of(key)}", key)
 
     @staticmethod
     def id_of(key: bytes) -> str:
         """Return a layer's id as text."""
-        return key.partition(b"\0")[0].decode("utf-8", "replace")
+        return decoded(key.partition(b"\0")[0])
 
     def inputs_of(self, node: Node) -> tuple[Input, ...]:
         """Return the input ports; what feeds them is found through the edges."""
@@ -213,10 +239,8 @@ class IrGraph(Graph):
         if self.file.options.shapes:
             propagated = self.file.options.shapes.get(self.node(key).scope, ())
             shape = propagated[index] if index < len(propagated) else shape
-        return Value(
-            None, element_type, shape, node, index, constant, None, stored_type, stored_shape,
-            type.decode("utf-8", "replace"),
-        )  # fmt: skip
+        written = stored_type, stored_shape, decoded(type)
+        return Value(None, element_type, shape, node, index, constant, None, *written)
 
     def _parameter(self, node: Node, stored_type: ElementType | None, stored_shape: Shape) -> Value:
         options = self.file.options
@@ -225,28 +249,18 @@ class IrGraph(Graph):
         if self.owner is None and options.input_shapes:
             for name in self.parameter_names(node.handle) & options.input_shapes.keys():
                 shape = options.input_shapes[name]
-        fed = self._fed_from_outside(node.handle)
+        fed = self._invariant_inputs.get(node.handle.partition(b"\0")[0])
         constant, producer, output, is_input = None, node, 0, True
         if fed is not None and agree(fed.shape, shape):
             shape = narrow(fed.shape, shape)
             constant, output, is_input = fed.constant, fed.output, fed.is_input
             producer = fed.producer or node
-        return Value(
-            node.name, element_type, shape, producer, output, constant, None, stored_type, stored_shape,
-            is_input=is_input,
-        )  # fmt: skip
-
-    def _fed_from_outside(self, key: bytes) -> Value | None:
-        """Return the input of the owner that a Parameter is at every iteration."""
-        index = self._invariant_inputs.get(key.partition(b"\0")[0])
-        if index is None or self.owner is None:
-            return None
-        inputs = self.owner.inputs
-        return inputs[index].value if index < len(inputs) else None
+        found = node.name, element_type, shape, producer, output, constant
+        return Value(*found, None, stored_type, stored_shape, is_input=is_input)
 
     @cached_property
-    def _invariant_inputs(self) -> Mapping[bytes, int]:
-        """The number of the owner's input by the id of the Parameter that it feeds.
+    def _invariant_inputs(self) -> Mapping[bytes, Value | None]:
+        """The input of the owner that a Parameter is at every iteration, by the Parameter's id.
 
         An input is invariant if the body gets it whole, and the same at every iteration: it is not
         sliced along an axis, and no back edge replaces it.
@@ -254,8 +268,8 @@ class IrGraph(Graph):
         if self.owner is None or self.outer is None:
             return {}
         layer = self.outer.element(self.owner.handle)
-        numbered = reversed([*enumerate(self.outer.layer(self.owner.handle).inputs)])
-        ports = {port.id: number for number, port in numbered}
+        fed = zip(self.outer.layer(self.owner.handle).inputs, self.owner.inputs, strict=True)
+        ports = {port.id: input.value for port, input in reversed([*fed])}
         replaced = {edge.id("to-layer") for edge in layer.iterfind("back_edges/edge")}
         found = {}
         for entry in layer.iterfind(f"{self.body.name.removesuffix('body')}port_map/input"):

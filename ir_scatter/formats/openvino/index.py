@@ -26,9 +26,11 @@ Declaration: TypeAlias = tuple[bytes, bytes, bytes, bytes]
 """Element type, shape, offset and size of a Const as written."""
 
 _ID = rb'"(0|[1-9]\d*)"'
+OPSET = re.compile(rb"opset(?:[1-9]|1[0-7])")
 _NET = re.compile(rb"<net[^<>]*>\s*<layers>\s*(?=<layer |</layers>)")
 _HEAD = (
-    rb"<layer id=" + _ID + rb' name="[^"]*" type="([^"&\t\r\n]*)"(?: [\w:.-]+="[^"]*")*>'
+    rb"<layer id=" + _ID + rb' name="[^"]*" type="([^"&\t\r\n]*)" version="' + OPSET.pattern + b'"'
+    rb'(?: [\w:.-]+="[^"]*")*>'
     rb'(?:\s*<data element_type="([^"&\t\r\n]*)" shape="([^"&\t\r\n]*)"'
     rb' offset="(\d{1,19})" size="(\d{1,19})"\s*/>)?'
 )
@@ -58,12 +60,14 @@ class Body:
         name: the element's name, "then_body"; "net" for the net's own.
         start: its first byte.
         end: the end of its end tag; in the net's own body there may be space behind it.
-        layers: by key. A key is the id; where that is taken, the id, a zero byte and the first byte's offset.
+        layers: by key. A key is the id; of those with one id OpenVINO takes the last, and the key of the
+            others is the id, a zero byte and the first byte's offset.
         edges: by the layer they go to.
         edges_start: the end of the first `<edges>` tag, None if there is none.
         constants: of Consts written the usual way, by the layer's key.
         bodies: the bodies inside a layer, by the layer's key and the element's name.
-        repeated_layers: keys of layers whose id was taken.
+        repeated_layers: keys of layers whose id belongs to a later one.
+        unusual: keys of layers without a name, or whose version is none of OpenVINO's opsets.
     """
 
     name: str
@@ -74,6 +78,7 @@ class Body:
     constants: dict[bytes, Declaration] = field(default_factory=dict)
     bodies: dict[bytes, "dict[str, Body]"] = field(default_factory=dict)
     repeated_layers: list[bytes] = field(default_factory=list)
+    unusual: list[bytes] = field(default_factory=list)
     end: int = 0
     has_layers: bool = False
 
@@ -86,8 +91,18 @@ class Body:
         self.layers[key] = span
         return key
 
+    def give_ids_to_last(self) -> None:
+        """Give each id that several layers have to the last of them, when all are entered."""
+        last = {key.partition(b"\0")[0]: key for key in self.repeated_layers}
+        keys = {key: id for id, key in last.items()}
+        keys |= {id: b"%s\0%d" % (id, self.layers[id][1]) for id in last}
+        self.layers = {keys.get(key, key): span for key, span in self.layers.items()}
+        self.constants = {keys.get(key, key): declared for key, declared in self.constants.items()}
+        self.bodies = {keys.get(key, key): bodies for key, bodies in self.bodies.items()}
+        self.unusual = [keys.get(key, key) for key in self.unusual]
+        self.repeated_layers = [key for key in self.layers if b"\0" in key]
+
     def add_edges(self, edges: Iterable[Edge]) -> None:
-        """Enter edges."""
         for edge in edges:
             self.edges.setdefault(edge[2], []).append(edge)
 
@@ -140,16 +155,18 @@ def quick_index(data: bytes, root_start: int) -> Body | None:
         id, type, element_type = match.group(1, 2, 3)
         span = types.setdefault(type, type), start, last + len(_LAYER_END)
         if id in layers:
-            net.add_layer(id, span)
+            id = net.add_layer(id, span)
         else:
             layers[id] = span
-            if element_type is not None and type == b"Const":
-                constants[id] = (element_type, match[4], match[5], match[6])
+        if element_type is not None and type == b"Const":
+            constants[id] = (element_type, match[4], match[5], match[6])
         if after:
             match, start = after, after.start(1) - _BEFORE_ID
     end = _LAYERS_END.match(data, last) if last >= 0 else None
     if end is None or data.count(_LAYER_END) != len(layers):
         return None
+    if net.repeated_layers:
+        net.give_ids_to_last()
     if end[1]:
         return net
     net.edges_start = end.end()
@@ -184,11 +201,14 @@ def exact_index(data: bytes) -> Body:
             if data[end - 2] != _SLASH:
                 opened.append(closed)
                 continue
-        if closed.kind == "layer":
+        if closed.kind == "layers" and closed.body.repeated_layers:
+            closed.body.give_ids_to_last()
+        elif closed.kind == "layer":
             type, first, _ = closed.body.layers[closed.key]
             closed.body.layers[closed.key] = type, first, end
         elif closed.kind == "body":
             closed.body.end = end
+            closed.body.add_edges(place.edge for place in edge_places(data, closed.body))
     return closed.body
 
 
@@ -202,21 +222,19 @@ def _open(data: bytes, parent: _Open | None, name: bytes, start: int, end: int, 
         return _Open("layers", body)
     if kind == "body" and name == b"edges" and body.edges_start is None:
         body.edges_start = end
-        return _Open("edges", body)
-    if kind == "edges" and name == b"edge":
-        found = attributes(data, start, end)
-        origin, port, to, to_port = (shortest(found.get(name.encode(), b"")) for name in _ENDS)
-        body.add_edges([(origin, port, to, to_port)])
     elif kind == "layers" and name == b"layer":
         found = attributes(data, start, end)
         span = found.get(b"type", b""), start, end
-        return _Open("layer", body, body.add_layer(shortest(found.get(b"id", b"")), span), start)
+        key = body.add_layer(shortest(found.get(b"id", b"")), span)
+        if b"name" not in found or not OPSET.fullmatch(found.get(b"version", b"")):
+            body.unusual.append(key)
+        return _Open("layer", body, key, start)
     elif kind == "layer" and name == b"data" and first not in declared:
         declared.add(first)
         found = attributes(data, start, end)
         type, shape, offset, size = (found.get(attribute, b"") for attribute in _DECLARED)
         is_usual = {*_DECLARED} <= found.keys() and _PLACE.fullmatch(offset) and _PLACE.fullmatch(size)
-        if is_usual and body.layers[key][0] == b"Const" and b"\0" not in key:
+        if is_usual and body.layers[key][0] == b"Const":
             body.constants[key] = type, shape, offset, size
     elif kind == "layer" and b"body" in name:
         siblings = body.bodies.setdefault(key, {})

@@ -28,12 +28,13 @@ class PortText(NamedTuple):
     element_type: ElementType | None
     shape: Shape
     bad_dims: tuple[str, ...] = ()
+    precision: str = ""
 
 
 class LayerText(NamedTuple):
     """A layer as written, without its bodies."""
 
-    name: str
+    name: str | None
     version: str | None
     attributes: dict[str, str]
     inputs: tuple[PortText, ...]
@@ -48,7 +49,7 @@ def parse_layer(text: bytes) -> LayerText:
     head = _HEAD.match(text)
     if head is None:
         layer = parse_elements(text).children[0]
-        return LayerText(layer.get("name"), layer.attributes.get("version"), *_rest(layer))
+        return LayerText(layer.attributes.get("name"), layer.attributes.get("version"), *_rest(layer))
     behind = text[head.end() :]
     if b" names=" in behind:
         behind = _NAMES.sub(rb"\1", behind)
@@ -86,7 +87,8 @@ def _port(port: Element) -> PortText:
         except ValueError:
             bad.append(text)
     shape = tuple(dims) if dims and not bad and len(dims) <= MAX_RANK else None
-    return PortText(port.id("id"), from_precision(port.get("precision")), shape, tuple(bad))
+    precision = port.get("precision")
+    return PortText(port.id("id"), from_precision(precision), shape, tuple(bad), precision)
 
 
 def split_names(text: str) -> list[str]:

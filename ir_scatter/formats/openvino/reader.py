@@ -1,7 +1,6 @@
 """OpenVINO IR: `.xml` and `.bin` to a Model."""
 
 import re
-from functools import partial
 from pathlib import Path
 from threading import Thread
 
@@ -9,7 +8,7 @@ from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import OPENVINO, Model
 from ir_scatter.core.tensors import Weights
 from ir_scatter.formats.base import IR, ReadOptions
-from ir_scatter.formats.openvino.checks import find_defects
+from ir_scatter.formats.openvino.checks import Checks
 from ir_scatter.formats.openvino.graph import PARAMETER, IrFile, IrGraph
 from ir_scatter.formats.openvino.index import Body, exact_index, quick_index
 from ir_scatter.formats.openvino.xml_text import XmlText, attributes, decoded, shown
@@ -50,13 +49,15 @@ def read(path: str, raw: bytes, options: ReadOptions = _PLAINLY) -> Model:
         raise
     weights = Weights(Path(path).with_suffix(".bin")) if options.has_folder else None
     graph = IrGraph(IrFile(text, weights, options), net)
+    checks = Checks(graph)
     return Model(
         path=path,
         format=IR,
         domain=OPENVINO,
         graph=graph,
         inputs=tuple(map(graph.parameter_names, graph.keys_of(PARAMETER))),
-        find_defects=partial(find_defects, graph),
+        find_defects=checks.defects,
+        find_contradictions=checks.contradictions,
         source=text,
     )
 
@@ -64,31 +65,24 @@ def read(path: str, raw: bytes, options: ReadOptions = _PLAINLY) -> Model:
 def _check_and_index(text: XmlText, start: int) -> Body | None:
     """Demand well-formed XML, and index it if it is written the usual way.
 
-    libxml2 works without the interpreter's lock, so that it checks in a thread meanwhile. The quick index of
-    a file that is not well-formed is thrown away.
+    libxml2 works without the interpreter's lock, so that a thread makes the index meanwhile. That of a file
+    that is not well-formed is thrown away.
     """
-    problems: list[Exception] = []
-
-    def check() -> None:
-        try:
-            text.check_well_formed()
-        except Exception as error:  # raised again in the caller's thread
-            problems.append(error)
-
-    thread = Thread(target=check)
+    found: list[Body | None] = []
+    thread = Thread(target=lambda: found.append(quick_index(text.data, start)))
     thread.start()
-    net = quick_index(text.data, start)
-    thread.join()
-    for problem in problems:
-        raise problem
-    return None if text.has_asides else net
+    try:
+        text.check_well_formed()
+    finally:
+        thread.join()
+    return None if text.has_asides else found[0]
 
 
 def _version_problem(version: bytes | None) -> str | None:
     expected = " or ".join(map(str, VERSIONS))
     if version is None:
         return f"<net> has no version, expected {expected}"
-    text = version.decode("utf-8", "replace")
+    text = decoded(version)
     number = int(text) if _INTEGER.fullmatch(text) else None
     if number in VERSIONS:
         return None

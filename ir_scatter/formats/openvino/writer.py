@@ -51,7 +51,7 @@ def write_ir(model: Model, patches: Sequence[Patch]) -> Written:
         for patch in patches:
             assert isinstance(patch.node.graph, IrGraph)
             for problem in _problems(patch.node.graph, patch.node.handle):
-                raise NotEditable(f"{patch.node.scope} cannot be replaced: {problem}")
+                raise NotEditable(f"{patch.node.scope} cannot be replaced: {problem}", [patch.node])
             by_graph.setdefault(patch.node.graph, {})[patch.node.handle] = patch
         assert sum(map(len, by_graph.values())) == len(patches), "a node is replaced twice"
         for graph, found in by_graph.items():
@@ -61,7 +61,8 @@ def write_ir(model: Model, patches: Sequence[Patch]) -> Written:
         if appended and end > size:
             raise NotEditable(
                 f"{net.file.text.path}: its constants end at byte {end} of a .bin that has {size}: "
-                "there is no place for new ones"
+                "there is no place for new ones",
+                [patch.node for patch in patches if patch.fragment.constants],
             )
         xml = net.file.text.mark + apply_edits(net.file.text.data, writer.edits)
         return Written(xml, appended, tuple(writer.edits))
@@ -312,7 +313,10 @@ class _Writer:
         named = {*body.layers, *body.edges, *(edge[0] for fed in body.edges.values() for edge in fed)}
         next_id = max((int(id) for id in named if _is_id(id)), default=-1) + 1
         for key in sorted(patches, key=lambda key: body.layers[key][1]):
-            next_id += self._replace_one(graph, patches[key], edges[key], next_id)
+            try:
+                next_id += self._replace_one(graph, patches[key], edges[key], next_id)
+            except NotEditable as error:
+                raise NotEditable(str(error), [patches[key].node]) from None
 
     def _replace_one(self, graph: IrGraph, patch: Patch, edges: list[EdgePlace], next_id: int) -> int:
         """Enter the edits of one patch, and return how many layers are new."""

@@ -41,7 +41,7 @@ _NUMBER = rb"#(?:x0*([0-9A-Fa-f]{1,6})|0*([0-9]{1,7}))"
 _NO_CHARACTERS = {None, 0xFFFE, 0xFFFF, *range(1, 32)} - {*b"\t\n\r"}
 _FOREIGN = re.compile(rb"&" + _NUMBER + rb";|\xef\xbf[\xbe\xbf]")
 _SPECIAL = re.compile(rb"\r\n|[\t\r\n]|&(?:" + _NUMBER + rb"|(amp|lt|gt|quot|apos));")
-_ID = re.compile(rb"\s*\+?0*([0-9]+)\s*")
+_ID = re.compile(rb"\s*\+?0*([0-9]+)")
 _NAMED = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
 
 
@@ -83,8 +83,7 @@ class XmlText:
         if number > len(self._line_starts):
             return ""
         start = self._line_starts[number - 1]
-        text = self.data[start : start + _LINE_LIMIT].partition(b"\n")[0]
-        return text.decode("utf-8", "replace").rstrip("\r")
+        return decoded(self.data[start : start + _LINE_LIMIT].partition(b"\n")[0]).rstrip("\r")
 
     def root(self) -> re.Match[bytes] | None:
         """Return where `TOKEN` finds the tag of the root element, None if there is none.

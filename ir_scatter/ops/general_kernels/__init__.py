@@ -15,11 +15,12 @@ import numpy as np
 
 from ir_scatter.core.arrays import Array, in_own_dtype
 from ir_scatter.core.model import OPENVINO
+from ir_scatter.core.tensors import Constant
 from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.general import GeneralOp
-from ir_scatter.ops.general_kernels.base import Case, Kernel, UnsupportedCase
+from ir_scatter.ops.general_kernels.base import Case, Kernel, TooLarge, UnsupportedCase
 
-__all__ = ["UnsupportedCase", "compute"]
+__all__ = ["TooLarge", "UnsupportedCase", "compute"]
 
 _REFUSALS = (UnsupportedCase, ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 """Beside what kernels refuse, what NumPy does."""
@@ -37,21 +38,15 @@ def compute(
 ) -> tuple[Array, ...]:
     """Compute the outputs of an operator that has a kernel.
 
+    Inputs are in the order of the document, None for one that is left out; attributes as written: text
+    in an IR, Python values in ONNX, an array or a constant for a tensor. `element_limit` is for each output.
+
     Whole numbers wrap around in their own type. What a document calls undefined is refused, not
     guessed. Outputs have the element type of the data they are made of, in its own dtype; they
     may be read-only, and views of the inputs.
 
-    Args:
-        op: its row.
-        domain: "openvino", or that of an ONNX operator set.
-        inputs: in the order of the document; None for an optional one that was left out.
-        attributes: as written; text in an IR, Python values in ONNX, an array for a tensor.
-        opset: None if it is not known.
-        output_count: 0 if it is not known.
-        element_limit: the most elements that one output may have.
-
     Raises:
-        UnsupportedCase: the case is illegal, undefined, unknown or larger than the limit.
+        UnsupportedCase: the case is illegal, undefined, unknown or (TooLarge) beyond the limit.
     """
     try:
         with np.errstate(all="ignore"):
@@ -59,7 +54,9 @@ def compute(
             if unknown:
                 raise UnsupportedCase(f"attribute {unknown[0]} is not known")
             own = tuple(None if array is None else in_own_dtype(array) for array in inputs)
-            case = Case(own, Attributes(attributes), domain != OPENVINO, opset, output_count, element_limit)
+            case = Case(
+                own, Attributes(_loaded(attributes)), domain != OPENVINO, opset, output_count, element_limit
+            )
             if op.keeps_shape:
                 case.reserve(case.array(0).shape)
             found = _kernel(op.kernel_in(domain))(case)
@@ -68,7 +65,15 @@ def compute(
                 case.reserve(array.shape)
             return arrays
     except _REFUSALS as error:
-        raise UnsupportedCase(f"{op.type_in(domain)}: {error}") from error
+        refusal = TooLarge if isinstance(error, TooLarge) else UnsupportedCase
+        raise refusal(f"{op.type_in(domain)}: {error}") from error
+
+
+def _loaded(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    loaded = {name: one.load() for name, one in attributes.items() if isinstance(one, Constant)}
+    if any(array is None for array in loaded.values()):
+        raise UnsupportedCase("the values of a tensor are not there")
+    return {**attributes, **loaded} if loaded else attributes
 
 
 @cache

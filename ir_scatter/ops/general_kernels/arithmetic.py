@@ -1,4 +1,4 @@
-"""Operators that compute numbers: element by element, from one type to another, from nothing but bounds."""
+"""Operators that compute numbers: element by element, from one type to another, from bounds, along axes."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.core.arrays import Array, in_own_dtype, kind
+from ir_scatter.core.arrays import Array, extreme, in_own_dtype, kind
 from ir_scatter.core.element_types import ElementType, from_dtype
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.general_kernels.base import (
@@ -17,6 +17,8 @@ from ir_scatter.ops.general_kernels.base import (
     Kernel,
     UnsupportedCase,
     narrow,
+    normalize_axes,
+    normalize_axis,
     require_kind,
     require_same_type,
     widen,
@@ -322,3 +324,50 @@ def constant_of_shape(case: Case) -> Array:
     if not isinstance(value, np.ndarray) or value.size != 1:
         raise UnsupportedCase(f"value is {value}, expected a tensor of one element")
     return np.broadcast_to(in_own_dtype(value).reshape(()), case.integers(0))
+
+
+# Along axes.
+
+
+def reduction(function: np.ufunc) -> Kernel:
+    """Make a kernel that reduces along axes, attribute or input.
+
+    No axes change nothing in an IR, and mean all of them in ONNX unless `noop_with_empty_axes` is set.
+    """
+    is_extreme = function in (np.maximum, np.minimum)
+
+    def kernel(case: Case) -> Array:
+        data = case.array(0)
+        axes = case.integers(1, "axes", default=() if case.is_onnx else None, may_be_scalar=True)
+        if case.is_onnx and not axes and not case.attributes.boolean("noop_with_empty_axes", False):
+            axes = list(range(data.ndim))
+        gone = normalize_axes(axes, data.ndim)
+        word, default = ("keepdims", True) if case.is_onnx else ("keep_dims", False)
+        keeps_rank = case.attributes.boolean(word, default)
+        require_kind(NUMERIC | BOOLEAN if is_extreme else NUMERIC, data)
+        case.reserve([dim for axis, dim in enumerate(data.shape) if axis not in gone])
+        wide = widen(data)
+        options: dict[str, Any] = {"dtype": wide.dtype}
+        if is_extreme and any(data.shape[axis] == 0 for axis in gone):
+            if not case.is_onnx:
+                raise UnsupportedCase("the largest or smallest of no elements is undefined")
+            options["initial"] = extreme(data.dtype, is_lowest=function is np.maximum)
+        return narrow(function.reduce(wide, axis=gone, keepdims=keeps_rank, **options), data.dtype)
+
+    return kernel
+
+
+def cumulative_sum(case: Case) -> Array:
+    """Sum up along the axis of input 1, which an IR may leave out if it is 0."""
+    data = case.array(0)
+    require_kind(NUMERIC, data)
+    axis = normalize_axis(0 if not case.is_onnx and not case.has(1) else case.integer(1), data.ndim)
+    wide = widen(data)
+    order = np.s_[::-1] if case.attributes.boolean("reverse", False) else np.s_[:]
+    forward = np.moveaxis(wide, axis, 0)[order]
+    sums = np.zeros(forward.shape, wide.dtype)
+    if case.attributes.boolean("exclusive", False):
+        np.cumsum(forward[:-1], 0, out=sums[1:])
+    else:
+        np.cumsum(forward, 0, out=sums)
+    return narrow(np.moveaxis(sums[order], 0, axis), data.dtype)

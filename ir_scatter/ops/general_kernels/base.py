@@ -31,6 +31,10 @@ class UnsupportedCase(Error):
     """A kernel cannot or may not compute this: it is illegal, undefined or too large."""
 
 
+class TooLarge(UnsupportedCase):
+    """More elements than the caller allows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """Inputs and attributes of one node; an optional input that was left out is None."""
@@ -105,7 +109,7 @@ class Case:
         if min(wanted, default=0) < 0:
             raise UnsupportedCase(f"the output would have shape {show(wanted)}")
         if self.element_limit is not None and prod(wanted) > self.element_limit:
-            raise UnsupportedCase(
+            raise TooLarge(
                 f"the output would have shape {show(wanted)}, {counted(prod(wanted), 'element')}, "
                 f"expected at most {self.element_limit}"
             )

@@ -18,6 +18,7 @@ from ir_scatter.ops.general_kernels.base import (
     normalize_axis,
     require_same_type,
 )
+from ir_scatter.ops.general_shapes import clamped
 
 
 def identity(case: Case) -> Array:
@@ -229,15 +230,8 @@ def strided_slice(case: Case) -> Array:
 
 
 def _range(start: int, stop: int, step: int, size: int) -> slice:
-    """Clamp a range into a dimension, as ONNX's Slice and the IR's StridedSlice describe it."""
-    if step == 0:
-        raise UnsupportedCase("step is 0, expected any other number")
-    lowest, highest = (0, size) if step > 0 else (-1, size - 1)
-    first = min(max(start + size * (start < 0), 0), highest)
-    last = min(max(stop + size * (stop < 0), lowest), highest)
-    if (last - first) * step <= 0:
-        return slice(0, 0)
-    return slice(first, None if last < 0 else last, step)
+    found = clamped(start, stop, step, size)
+    return slice(found.start, None if found.stop < 0 else found.stop, step)
 
 
 def _masks(case: Case, length: int) -> list[set[str]]:

@@ -7,6 +7,7 @@ import numpy as np
 from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.shapes import counted, show
 from ir_scatter.ops.general_kernels.base import WHOLE, Case, UnsupportedCase, normalize_axis, require_kind
+from ir_scatter.ops.index_values import from_front, outside, whole_numbers
 
 
 def gather(case: Case) -> Array:
@@ -28,19 +29,19 @@ def gather(case: Case) -> Array:
     size = data.shape[axis]
     before, after = prod(data.shape[batch_rank:axis]), prod(data.shape[axis + 1 :])
     blocks = data.reshape(batch, before, size, after)
-    offsets = _offsets(indices).reshape(batch, prod(indices.shape[batch_rank:]))
+    indices = _whole(indices).reshape(batch, prod(indices.shape[batch_rank:]))
     wraps = case.is_onnx or case.is_since(8)
-    outside = (offsets < -size) | (offsets >= size)
-    fills = wraps and not case.is_onnx and bool(outside.any())
+    is_outside = (indices < -size) | (indices >= size)
+    fills = wraps and not case.is_onnx and bool(is_outside.any())
     if fills and (kind(data) == "string" or size == 0):
         raise UnsupportedCase(f"an index is out of range, expected -{size} to {size - 1}")
-    positions = _positions(np.where(outside, 0, offsets) if fills else offsets, size, wraps=wraps)
+    positions = _positions(np.where(is_outside, 0, indices) if fills else indices, size, wraps=wraps)
     if 0 in shape:
         return np.empty(shape, data.dtype)
     rows, columns = np.ogrid[:batch, :before]
     found = blocks[rows[..., None], columns[..., None], positions[:, None, :]]
     if fills:
-        found = np.where(outside[:, None, :, None], np.zeros((), data.dtype), found)
+        found = np.where(is_outside[:, None, :, None], np.zeros((), data.dtype), found)
     return found.reshape(shape)
 
 
@@ -61,7 +62,7 @@ def gather_nd(case: Case) -> Array:
         )
     shape = case.reserve(indices.shape[:-1] + data.shape[batch_rank + depth :])
     blocks = data.reshape((batch, *data.shape[batch_rank:]))
-    tuples = _offsets(indices).reshape(batch, prod(indices.shape[batch_rank:-1]), depth)
+    tuples = _whole(indices).reshape(batch, prod(indices.shape[batch_rank:-1]), depth)
     wraps = case.is_onnx or case.is_since(8)
     coordinates = [
         _positions(tuples[..., column], blocks.shape[1 + column], wraps=wraps) for column in range(depth)
@@ -86,7 +87,7 @@ def gather_elements(case: Case) -> Array:
     if indices.size == 0:
         return np.empty(indices.shape, data.dtype)
     places = list(np.ogrid[tuple(map(slice, indices.shape))])
-    places[axis] = _positions(_offsets(indices), data.shape[axis], wraps=case.is_onnx)
+    places[axis] = _positions(_whole(indices), data.shape[axis], wraps=case.is_onnx)
     return np.asarray(data[tuple(places)])
 
 
@@ -99,18 +100,14 @@ def _batch(data: Array, indices: Array, rank: int) -> int:
     return prod(data.shape[:rank])
 
 
-def _offsets(indices: Array) -> Array:
-    """Return indices as i64; what is beyond stays beyond every dimension."""
+def _whole(indices: Array) -> Array:
     require_kind(WHOLE, indices)
-    if indices.dtype == np.uint64:
-        indices = np.minimum(indices, np.uint64(2**63 - 1))
-    return indices.astype(np.int64)
+    return whole_numbers(indices)
 
 
-def _positions(offsets: Array, size: int, *, wraps: bool) -> Array:
+def _positions(indices: Array, size: int, *, wraps: bool) -> Array:
     """Return i64 indices counted from the front, all of them legal."""
-    lowest = -size if wraps else 0
-    illegal = (offsets < lowest) | (offsets >= size)
-    if illegal.any():
-        raise UnsupportedCase(f"an index is {offsets[illegal].flat[0]}, expected {lowest} to {size - 1}")
-    return np.where(offsets < 0, offsets + size, offsets)
+    bad = outside(indices, [(-size if wraps else 0, size - 1)])
+    if bad is not None:
+        raise UnsupportedCase(f"an index is {bad.value}, expected {bad.low} to {bad.high}")
+    return from_front(indices, size)

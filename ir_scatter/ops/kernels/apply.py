@@ -1,18 +1,57 @@
 """The kernel of the scatter family: targets of the layout, then arithmetic of the element type."""
 
+from collections.abc import Callable
+from functools import cache
 from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ir_scatter.core.arrays import Array
-from ir_scatter.ops.kernels.reduce import Arithmetic, arithmetic, as_items, reduce, reduce_widened
-from ir_scatter.ops.kernels.targets import BLOCK, Task, checked, find_targets, whole_numbers
+from ir_scatter.core.arrays import Array, extreme
+from ir_scatter.ops.index_values import whole_numbers
+from ir_scatter.ops.kernels.targets import BLOCK, Targets, Task, checked, find_targets
 from ir_scatter.ops.spec import Layout, Reduction
 
+DType = np.dtype[Any]
+
+_UFUNCS: dict[Reduction, np.ufunc] = {
+    Reduction.SUM: np.add,
+    Reduction.SUB: np.subtract,
+    Reduction.PROD: np.multiply,
+    Reduction.MIN: np.minimum,
+    Reduction.MAX: np.maximum,
+    Reduction.MEAN: np.add,
+}
+_LOW_BITS = 32
+_LOW_MASK = (1 << _LOW_BITS) - 1
+
+_NARROW = 16
+"""Rows of fewer elements are not worth gathering."""
+_FEW = 1 << 11
+"""Neither are fewer elements in all."""
+_LONG = 1 << 13
+"""Rows of more elements are joined one by one where they are."""
+_WIDENED = 1 << 17
+"""So many elements are held in a wider type at a time, or two for each row of updates."""
 _FEWEST = 64
 """Fewer columns at a time than this are not worth their calls."""
 _SPARSE = 4
 """With fewer than one index for so many elements it is quicker to copy data in one go."""
+
+
+class Arithmetic(NamedTuple):
+    """How one element type is reduced.
+
+    Attributes:
+        neutral: the value, in the type that is computed in, that changes no update.
+        widen: makes rows of the type that is computed in; None if that is the elements' own.
+        finish: makes of reduced rows, and the number of values in each, rows of elements.
+    """
+
+    ufunc: np.ufunc
+    neutral: Any
+    widen: Callable[[Array], Array] | None = None
+    finish: Callable[[Array, Array], Array] | None = None
 
 
 def scatter(task: Task, data: Array, indices: Array | None, updates: Array) -> Array:
@@ -23,7 +62,7 @@ def scatter(task: Task, data: Array, indices: Array | None, updates: Array) -> A
     Raises:
         IndexOutOfRange: an index is not legal.
     """
-    how = None if task.reduction is Reduction.NONE else arithmetic(data.dtype, task.reduction)
+    how = None if task.reduction is Reduction.NONE else _arithmetic(data.dtype, task.reduction)
     if task.layout is Layout.ELEMENTS and indices is not None and (how is None or how.widen is None):
         columns = BLOCK // 2 // max(data.shape[task.axis], indices.shape[task.axis], 1)
         if _goes_by_columns(data, indices, task.axis, columns):
@@ -37,7 +76,7 @@ def scatter(task: Task, data: Array, indices: Array | None, updates: Array) -> A
     rows = output.reshape(targets.rows, targets.width)
     source = updates.reshape(targets.count, targets.width)
     if how is None:
-        left, right = as_items(rows), as_items(source)
+        left, right = _as_items(rows), _as_items(source)
         if left.ndim != right.ndim:
             left, right = rows, source
         for part, hit in targets.blocks():
@@ -45,13 +84,13 @@ def scatter(task: Task, data: Array, indices: Array | None, updates: Array) -> A
         return output
     with np.errstate(all="ignore"):
         if how.widen is not None:
-            reduce_widened(rows, targets, source, how, keeps_initial=task.keeps_initial)
+            _reduce_widened(rows, targets, source, how, keeps_initial=task.keeps_initial)
             return output
         if not task.keeps_initial:
             for _, hit in targets.blocks():
                 rows[hit] = how.neutral
         for part, hit in targets.blocks():
-            reduce(rows, hit, source[part], how.ufunc)
+            _reduce(rows, hit, source[part], how.ufunc)
     return output
 
 
@@ -91,3 +130,159 @@ def _scatter_columns(
                     how.ufunc.at(local, flat, source)
             result[place] = local.reshape(size, width)
     return output
+
+
+# How an element type is reduced, and how updates join the rows of an output.
+
+
+@cache
+def _arithmetic(dtype: DType, reduction: Reduction) -> Arithmetic:
+    """Return how a reduction other than none is computed for a dtype."""
+    is_mean, is_floating = reduction is Reduction.MEAN, "float" in dtype.name
+    ufunc = _UFUNCS[reduction]
+    if dtype.kind == "b" and reduction is Reduction.SUB:
+        ufunc = np.logical_xor
+    if not is_mean and dtype.isbuiltin == 1 and dtype != np.float16:
+        return Arithmetic(ufunc, _neutral(dtype, reduction))
+    if is_mean and dtype.kind in "iu" and dtype.itemsize == 8:
+        return Arithmetic(ufunc, 0, _split, lambda rows, counts: _mean_of_halves(rows, counts, dtype))
+    wide = np.dtype(np.float64 if is_floating else np.int64)
+
+    def finish(rows: Array, counts: Array) -> Array:
+        if is_mean:
+            rows = rows / counts[:, None] if is_floating else rows // counts[:, None]
+        return round_once(rows, dtype) if is_floating else rows.astype(dtype)
+
+    return Arithmetic(ufunc, _neutral(wide, reduction), lambda rows: rows.astype(wide), finish)
+
+
+def _neutral(dtype: DType, reduction: Reduction) -> Any:
+    """Return the value that changes no update; it is never the result, since an update follows."""
+    if reduction in {Reduction.MIN, Reduction.MAX}:
+        return extreme(dtype, is_lowest=reduction is Reduction.MAX)
+    return int(reduction is Reduction.PROD)
+
+
+def round_once(values: Array, dtype: DType) -> Array:
+    """Round f64 to a narrower floating-point type, to nearest even.
+
+    NumPy rounds f64 to its own types once. ml_dtypes goes through f32, which rounds twice; so f32 is
+    made by rounding to odd first (what is not exact gets an odd last bit), which keeps every later
+    rounding right as long as the type has at least two bits less.
+    """
+    if dtype.isbuiltin == 1:
+        return values.astype(dtype)
+    nearest = values.astype(np.float32)
+    back = nearest.astype(np.float64)
+    is_inexact = (back != values) & ~np.isnan(values)
+    is_even = (nearest.view(np.int32) & 1) == 0
+    towards = np.where(back < values, np.float32(np.inf), np.float32(-np.inf))
+    odd = np.where(is_inexact & is_even, np.nextafter(nearest, towards), nearest)
+    return odd.astype(dtype)
+
+
+def _split(rows: Array) -> Array:
+    """Put the upper and the lower half of 64 bits side by side, so that their sums do not wrap."""
+    upper = (rows >> _LOW_BITS).astype(np.int64)
+    lower = (rows & rows.dtype.type(_LOW_MASK)).astype(np.int64)
+    return np.concatenate((upper, lower), axis=1)
+
+
+def _mean_of_halves(rows: Array, counts: Array, dtype: DType) -> Array:
+    """Divide the sum that two halves make, rounding towards minus infinity.
+
+    Every step fits 64 bits for up to 2^31 values of one target.
+    """
+    upper, lower = np.split(rows, 2, axis=1)
+    divisor = counts[:, None].astype(np.int64)
+    upper = upper + (lower >> _LOW_BITS)
+    quotient, remainder = np.divmod(upper, divisor)
+    rest = ((remainder << _LOW_BITS) + (lower & _LOW_MASK)) // divisor
+    mean: Array = (quotient.astype(dtype) << dtype.type(_LOW_BITS)) + rest.astype(dtype)
+    return mean
+
+
+def _reduce_widened(
+    output: Array, targets: Targets, updates: Array, how: Arithmetic, *, keeps_initial: bool
+) -> None:
+    """Join rows of updates to rows of the output in a wider type, and round each target once.
+
+    Only the rows that are targets are widened, some at a time. The old value counts as one, if it takes part.
+    """
+    assert how.widen is not None
+    assert how.finish is not None
+    hits = np.zeros(targets.rows, np.int32)
+    for _, rows in targets.blocks():
+        np.add.at(hits, rows, 1)
+    hit = np.flatnonzero(hits)
+    counts = hits[hit] + int(keeps_initial)
+    places = hits
+    places[hit] = np.arange(len(hit))
+    room = max(_WIDENED, 2 * targets.count)
+    for start in range(0, targets.width, BLOCK):
+        columns = slice(start, start + BLOCK)
+        step = max(1, room // min(targets.width, BLOCK))
+        for low in range(0, len(hit), step):
+            part = hit[low : low + step]
+            wide = np.ascontiguousarray(how.widen(output[part, columns]))
+            if not keeps_initial:
+                wide[...] = how.neutral
+            for source, rows in targets.blocks():
+                local = places[rows] - low
+                is_here = (local >= 0) & (local < len(part))
+                local, new = local[is_here], updates[source, columns][is_here]
+                count = max(1, BLOCK // wide.shape[1])
+                for first in range(0, len(local), count):
+                    few = slice(first, first + count)
+                    _reduce(wide, local[few], how.widen(new[few]), how.ufunc)
+            output[part, columns] = how.finish(wide, counts[low : low + step])
+
+
+def _as_items(rows: Array) -> Array:
+    """View rows as single items, which NumPy moves whole, where their memory allows it."""
+    if rows.shape[1] == 1:
+        return rows[:, 0]
+    if rows.dtype.kind in "OT" or not rows.flags.c_contiguous or not rows.size:
+        return rows
+    return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))[:, 0]
+
+
+def _reduce(output: Array, rows: Array, updates: Array, ufunc: np.ufunc) -> None:
+    """Join updates [count, width] to rows of the output [any, width], one after the other.
+
+    Wide rows are gathered some at a time, joined and written back. Where a target is there for the second
+    time, only its first update is joined that way; the others go element by element.
+    """
+    width = output.shape[1]
+    if width >= _LONG:
+        for row, update in zip(rows.tolist(), updates, strict=True):
+            ufunc(output[row], update, out=output[row])
+        return
+    if width < _NARROW or updates.size <= _FEW:
+        _reduce_elements(output, rows, updates, ufunc)
+        return
+    step = min(len(rows), max(1, BLOCK // 2 // width))
+    items, first_of, places = _as_items(output), np.empty(len(output), np.intp), np.arange(step)
+    buffer = np.empty((step, width), output.dtype)
+    for start in range(0, len(rows), step):
+        part, new = rows[start : start + step], updates[start : start + step]
+        joined = np.take(output, part, axis=0, mode="clip", out=buffer[: len(part)])
+        ufunc(joined, new, out=joined)
+        # In reverse order the last one written, which stays, is the first of its target.
+        reverse = part[::-1]
+        items[reverse] = _as_items(joined)[::-1]
+        first_of[reverse] = places[: len(part)][::-1]
+        later = np.flatnonzero(first_of[part] != places[: len(part)])
+        if len(later):
+            _reduce_elements(output, part[later], new[later], ufunc)
+
+
+def _reduce_elements(output: Array, rows: Array, updates: Array, ufunc: np.ufunc) -> None:
+    width, elements = output.shape[1], output.reshape(-1)
+    if width == 1:
+        ufunc.at(elements, rows, updates.reshape(-1))
+        return
+    columns, step = np.arange(width), max(1, BLOCK // width)
+    for start in range(0, len(rows), step):
+        places = rows[start : start + step, None] * width + columns
+        ufunc.at(elements, places.reshape(-1), updates[start : start + step].reshape(-1))

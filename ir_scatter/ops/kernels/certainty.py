@@ -26,7 +26,7 @@ import numpy as np
 
 from ir_scatter.core.arrays import Array
 from ir_scatter.ops.kernels.apply import scatter
-from ir_scatter.ops.kernels.targets import Task, find_targets
+from ir_scatter.ops.kernels.targets import Operation, Targets, Task, find_targets
 from ir_scatter.ops.spec import Reduction
 
 _SUMS = frozenset({Reduction.SUM, Reduction.SUB, Reduction.MEAN})
@@ -57,30 +57,30 @@ def count_hits(
     return np.repeat(counts, targets.width).reshape(data_shape)
 
 
-def find_candidates(
-    task: Task, shape: tuple[int, ...], indices: Array | None, updates: Array, position: tuple[int, ...]
-) -> Array:
+def _targets(one: Operation) -> Targets:
+    return find_targets(one.task, one.data.shape, one.indices, one.updates.shape, all_updates=True)
+
+
+def find_candidates(one: Operation, position: tuple[int, ...]) -> Array:
     """Return the updates that hit one element of data, in row-major order of legal indices."""
-    targets = find_targets(task, shape, indices, updates.shape, all_updates=True)
+    targets = _targets(one)
     if not targets.count:
-        return updates.reshape(-1)[:0].copy()
-    row, column = divmod(int(np.ravel_multi_index(position, shape)), targets.width)
-    values = updates.reshape(targets.count, targets.width)[:, column]
+        return one.updates.reshape(-1)[:0].copy()
+    row, column = divmod(int(np.ravel_multi_index(position, one.data.shape)), targets.width)
+    values = one.updates.reshape(targets.count, targets.width)[:, column]
     return np.concatenate([values[source][rows == row] for source, rows in targets.blocks()])
 
 
-def is_candidate(
-    task: Task, values: Array, indices: Array | None, updates: Array, absolute: float, relative: float
-) -> Array:
+def is_candidate(one: Operation, values: Array, absolute: float, relative: float) -> Array:
     """Tell for each element of an output, `values`, whether some update that hits it has its value.
 
     A number may be off by so much, and by so much in proportion to the update.
     """
-    targets = find_targets(task, values.shape, indices, updates.shape, all_updates=True)
+    targets = _targets(one)
     found = np.zeros((targets.rows, targets.width), np.bool_)
     if targets.count and targets.width:
         rows = np.ascontiguousarray(values).reshape(targets.rows, targets.width)
-        source = updates.reshape(targets.count, targets.width)
+        source = one.updates.reshape(targets.count, targets.width)
         for part, places in targets.blocks():
             same = is_near(source[part], rows[places], absolute, relative)
             np.logical_or.at(found, places, same)
@@ -97,22 +97,15 @@ def is_near(new: Array, old: Array, absolute: float, relative: float) -> Array:
     return same
 
 
-def contested_by_nan(
-    task: Task, data: Array, indices: Array | None, updates: Array, values: Array, hits: Array
-) -> Array:
+def contested_by_nan(one: Operation, values: Array) -> Array:
     """Tell into which elements of a min or max both NaN and numbers go.
 
     No document says what becomes of NaN there: what stays depends on the order of the operands. In
     `values`, what came out of it, every NaN that takes part goes on.
     """
-    nowhere = np.zeros(data.shape, np.bool_)
-    if task.reduction not in {Reduction.MIN, Reduction.MAX} or data.dtype.kind in "biu":
-        return nowhere
-    is_nan = (values != values) & (hits > 0)
-    if not is_nan.any():
-        return nowhere
-    every = replace(task, reduction=Reduction.SUM)
-    return np.asarray(is_nan & scatter(every, data == data, indices, updates == updates))
+    every = replace(one.task, reduction=Reduction.SUM)
+    is_number = scatter(every, one.data == one.data, one.indices, one.updates == one.updates)
+    return np.asarray((values != values) & is_number)
 
 
 class Rounding(NamedTuple):
@@ -122,18 +115,16 @@ class Rounding(NamedTuple):
     error: Array
 
 
-def rounding_bound(
-    task: Task, data: Array, indices: Array | None, updates: Array, values: Array, hits: Array
-) -> Rounding:
+def rounding_bound(one: Operation, values: Array, hits: Array) -> Rounding:
     """Bound the difference between the exact result and one computed in the element type.
 
     Never NaN: infinite where an order may overflow, 0 where nothing is rounded.
     """
-    operands = _operands(task, data, indices, updates, hits)
+    operands = _operands(one, hits)
     if operands is None:
-        return Rounding(np.zeros(data.shape), np.zeros(data.shape))
+        return Rounding(np.zeros(values.shape), np.zeros(values.shape))
     with np.errstate(all="ignore"):
-        bound, exact = (_sum if task.reduction in _SUMS else _product)(operands)
+        bound, exact = (_sum if one.task.reduction in _SUMS else _product)(operands)
         bound = np.where((hits == 0) | np.isnan(bound), 0.0, bound * _SAFETY)
         if operands.limits.digits == _F64_DIGITS:
             return Rounding(bound, bound)
@@ -144,27 +135,25 @@ def rounding_bound(
         return Rounding(np.where(bound > 0, np.maximum(bound, error), 0.0), error * (bound > 0))
 
 
-def counted_bound(
-    task: Task, data: Array, indices: Array | None, updates: Array, values: Array, hits: Array
-) -> Array:
+def counted_bound(one: Operation, values: Array, hits: Array) -> Array:
     """Bound the same difference by how many values there are, and how great.
 
     For a sum of n numbers it is n u / (1 - n u) times the sum of their magnitudes (Higham, Accuracy
     and Stability of Numerical Algorithms, 4.2), u being half the distance of 1 to the next number;
     for a product the same times its magnitude.
     """
-    operands = _operands(task, data, indices, updates, hits)
+    operands = _operands(one, hits)
     if operands is None:
-        return np.zeros(data.shape)
+        return np.zeros(values.shape)
     limits, counts = operands.limits, operands.counts
     with np.errstate(all="ignore"):
-        if task.reduction not in _SUMS:
+        if one.task.reduction not in _SUMS:
             bound = _counted_product(operands, _relative(counts, limits.unit * limits.factor))
         else:
             total = operands.reduced(Reduction.SUM, lambda part: _finite(np.abs(part), 0.0))
             bound = np.where(operands.has_other(), 0.0, _relative(counts, limits.unit) * total)
             bound[total > limits.largest] = np.inf
-        if task.reduction is Reduction.MEAN:
+        if one.task.reduction is Reduction.MEAN:
             magnitude = _finite(np.abs(_wide(values)), 0.0)
             bound = bound / np.maximum(counts, 1) + magnitude * limits.unit + limits.smallest
         return np.where((hits == 0) | np.isnan(bound), 0.0, bound * _SAFETY)
@@ -189,42 +178,36 @@ class _Limits:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Operands:
-    """What takes part in a reduction: old and new values in f64 or complex128."""
+class _Operands(Operation):
+    """What takes part in a reduction: data and updates in f64 or complex128."""
 
-    task: Task
-    old: Array
-    indices: Array | None
-    new: Array
     counts: Array
     limits: _Limits
 
     def reduced(self, reduction: Reduction, function: Callable[[Array], Array]) -> Array:
         """Reduce what a function makes of the operands."""
-        made, task = self.made(function), replace(self.task, reduction=reduction)
-        return scatter(task, made.old, self.indices, made.new)
+        task = replace(self.task, reduction=reduction)
+        return scatter(task, function(self.data), self.indices, function(self.updates))
 
     def has_other(self) -> Array:
         """Tell into which elements an infinity or a NaN goes."""
         return self.reduced(Reduction.SUM, lambda part: ~np.isfinite(part))
 
     def made(self, function: Callable[[Array], Array]) -> "_Operands":
-        return replace(self, old=function(self.old), new=function(self.new))
+        return replace(self, data=function(self.data), updates=function(self.updates))
 
 
-def _operands(
-    task: Task, data: Array, indices: Array | None, updates: Array, hits: Array
-) -> _Operands | None:
+def _operands(one: Operation, hits: Array) -> _Operands | None:
     """Return what takes part in a reduction that rounds, None if it does not."""
-    dtype = data.dtype
+    dtype, task = one.data.dtype, one.task
     is_floating = dtype.kind in "fc" if dtype.isbuiltin == 1 else "float" in dtype.name
     if not is_floating or task.reduction in {Reduction.NONE, Reduction.MIN, Reduction.MAX}:
         return None
     finfo: Any = np.finfo
     if dtype.isbuiltin != 1:
         from ml_dtypes import finfo
-    limits = _Limits(finfo(dtype), dtype.kind == "c")
-    return _Operands(task, _wide(data), indices, _wide(updates), hits + int(task.keeps_initial), limits)
+    limits, counts = _Limits(finfo(dtype), dtype.kind == "c"), hits + int(task.keeps_initial)
+    return _Operands(task, _wide(one.data), one.indices, _wide(one.updates), counts, limits)
 
 
 def _wide(array: Array) -> Array:
@@ -251,7 +234,7 @@ def _lowest_bits(array: Array) -> Array:
 
 def _sum(operands: _Operands) -> tuple[Array, Array]:
     """Bound a sum or mean, and return it as f64 makes it."""
-    if operands.new.dtype.kind != "c":
+    if operands.updates.dtype.kind != "c":
         bound, total = _real_sum(operands)
     else:
         (bound, total), (other, imaginary) = (
@@ -266,7 +249,7 @@ def _real_sum(operands: _Operands) -> tuple[Array, Array]:
     task, limits, counts = operands.task, operands.limits, operands.counts
     real = operands.made(lambda part: _finite(part, 0.0))
     if task.reduction is Reduction.SUB:
-        real = replace(real, new=-real.new)
+        real = replace(real, updates=-real.updates)
     above = real.reduced(Reduction.SUM, lambda part: np.maximum(part, 0.0))
     below = real.reduced(Reduction.SUM, lambda part: np.maximum(-part, 0.0))
     lowest = real.reduced(Reduction.MIN, _lowest_bits)
@@ -298,9 +281,7 @@ def _drift(operands: _Operands, chosen: Array, half: Array) -> Array:
 
     `half` is half the distance between numbers of the type where the greatest partial sum lies.
     """
-    targets = find_targets(
-        operands.task, chosen.shape, operands.indices, operands.new.shape, all_updates=True
-    )
+    targets = _targets(operands)
     numbers = np.empty(targets.count, np.int64)
     for source, hit in targets.blocks():
         numbers[source] = hit
@@ -310,7 +291,7 @@ def _drift(operands: _Operands, chosen: Array, half: Array) -> Array:
     places = places[np.argsort(numbers[places], kind="stable")]
     rows = numbers[places]
     starts = np.flatnonzero(np.diff(rows, prepend=-1))
-    updates, spacing = operands.new.reshape(targets.count, targets.width), 2 * half.reshape(form)
+    updates, spacing = operands.updates.reshape(targets.count, targets.width), 2 * half.reshape(form)
     found = np.zeros(form)
     step = max(1, _RUN // len(rows))
     for left in range(0, targets.width, step):

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ir_scatter.core.arrays import Array
-from ir_scatter.ops.index_values import BadIndices, outside
+from ir_scatter.ops.index_values import BadIndices, outside, whole_numbers
 from ir_scatter.ops.spec import Layout, Reduction
 
 Shape: TypeAlias = tuple[int, ...]
@@ -36,6 +36,16 @@ class Task:
     keeps_initial: bool = True
     wraps: bool = True
     is_circular: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operation:
+    """One use of an operator with its arrays, in own dtypes; without indices a cache begins at 0."""
+
+    task: Task
+    data: Array
+    indices: Array | None
+    updates: Array
 
 
 class IndexOutOfRange(Exception):
@@ -72,13 +82,6 @@ def find_targets(
     if task.layout is Layout.TUPLES:
         return _tuples(task, shape, numbers)
     return _slices(task, shape, numbers, only_last=task.reduction is Reduction.NONE and not all_updates)
-
-
-def whole_numbers(indices: Array) -> Array:
-    """Return indices in a type that NumPy itself computes with: ml_dtypes' i4 and the like become i64."""
-    if indices.dtype.isbuiltin == 1:
-        return indices
-    return indices.astype(np.uint64 if indices.dtype.kind == "u" else np.int64)
 
 
 def checked(numbers: Array, size: int, *, wraps: bool) -> Array:

@@ -1,36 +1,361 @@
-"""What a comparison found as a page with pictures: one file that needs neither a network nor a script."""
+"""What a comparison found as a page with pictures: one file that needs neither a network nor a script.
 
-from typing import TYPE_CHECKING
+Templates say it in the order in which they are filled in here.
+"""
 
+import importlib.util
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ir_scatter.compare.measure import Tolerance, Verdict
+from ir_scatter.compare.request import Done, Failure
+from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Outlier
 from ir_scatter.core.errors import UsageError
+from ir_scatter.core.shapes import counted
+from ir_scatter.report.characters import visible
+from ir_scatter.report.comparison_html.difference import (
+    describe,
+    group,
+    kind_of,
+    repeat_command,
+    size_text,
+    steps_text,
+)
+from ir_scatter.report.comparison_json import summary
+from ir_scatter.report.comparison_text import POLICY
+from ir_scatter.report.matrices import FEW_ROWS, VERDICTS, Column, by_tensor, tensor_of, worst_of
+from ir_scatter.runners.base import Availability, Outcome, Status
+from ir_scatter.runners.gpu_on_cpu.runner import FIDELITY, NAME
+from ir_scatter.version import versions
 
 if TYPE_CHECKING:
-    from ir_scatter.compare.request import Done
+    from jinja2 import Environment
+
+_Parts: TypeAlias = dict[str, Any]
+"""What a template fills in, by the names that it uses."""
+
+_ON_CPU = "@cpu"
+"""What the name of a runner ends with that runs another device's plugin on the CPU."""
+_STATES = ("differs", "illegal", "failed", "nothing", "agrees")
+"""How it may go; of many models the worst come first."""
+_NAMES = {NUMPY: "the evaluator of ir-scatter: what the documents say"}
+_MOST_DETAILED = 20
+"""Differences of a model that are shown in full."""
+_LEAST_OUTPUTS = 5
+"""Places among them that nodes do not take from outputs."""
+_MOST_ON_PAGE = 60
+_HEAD, _TAIL = 56, 28
+"""Letters of a long name that are shown."""
+_ILLEGAL, _NOT_TAPPED = "illegal", "not-tapped"
+_WORDS = {_ILLEGAL: "illegal indices", _NOT_TAPPED: "not tapped"}
+_ORDER = ["", Verdict.EQUAL.value, _NOT_TAPPED, *(one.value for one in VERDICTS[1:]), _ILLEGAL]
 
 
 def require_packages() -> None:
-    """Do nothing if the package is there that a report needs.
-
-    Raises:
-        UsageError: it is missing.
-    """
-    from importlib.util import find_spec
-
-    if find_spec("jinja2") is None:
+    """Raise UsageError if the package is missing that a report needs."""
+    if importlib.util.find_spec("jinja2") is None:
         raise UsageError(
             "an HTML report needs jinja2, which is not installed: pip install 'ir-scatter[report]'"
         )
 
 
-def render(done: "Done", *, inputs: str | None = None, against: str | None = None) -> str:
-    """The page; the same comparison always gives the same page.
+def render(done: Done, *, inputs: str | None = None, against: str | None = None) -> str:
+    """The page, always the same for a comparison.
 
     It names the file that inputs came from, or the folder with earlier results.
-
-    Raises:
-        UsageError: a package is missing.
     """
     require_packages()
-    from ir_scatter.report.comparison_html.page import fill, make_page
+    template = _environment().get_template("page.html.j2")
+    return template.render(page=_page(done, inputs, against), style=_text("style.css")) + "\n"
 
-    return fill(make_page(done, inputs, against))
+
+def _page(done: Done, inputs: str | None, against: str | None) -> _Parts:
+    differing = sum(one.differs for one in done.found)
+    share = max(1, min(_MOST_DETAILED, _MOST_ON_PAGE // max(differing, 1)))
+    ordered = sorted(done.found, key=lambda one: _STATES.index(_state(one)))
+    models = [
+        _model(one, f"m{number}", share if number < _MOST_ON_PAGE else 0, inputs, against)
+        for number, one in enumerate(ordered)
+    ]
+    if len(models) == 1 and not done.failures:
+        whole = {name: models[0][name] for name in ("counts", "headline", "state")}
+    else:
+        states = [*(model["state"] for model in models), *("failed" for _ in done.failures)]
+        whole = {
+            "counts": summary([comparison for one in done.found for comparison in one.comparisons]),
+            "headline": _headline_of_many(models, done.failures),
+            "state": min(states, key=_STATES.index, default="nothing"),
+        }
+    return {
+        **whole,
+        "models": models,
+        "versions": versions(),
+        "failures": done.failures,
+        "skipped": done.skipped,
+        "fidelity": list(dict.fromkeys(remark for model in models for remark in model["fidelity"])),
+        "illegal": sum(one.is_illegal for found in done.found for one in found.guarded),
+    }
+
+
+def _model(found: Compared, anchor: str, most: int, inputs: str | None, against: str | None) -> _Parts:
+    groups = group(found)
+    nodes = [one for one in groups if one[0].level is Level.NODE]
+    outputs = [one for one in groups if one[0].level is Level.MODEL]
+    places = min(len(outputs), max(most - len(nodes), min(_LEAST_OUTPUTS, most // 3)))
+    chosen = [*nodes[: most - places], *outputs[:places]]
+    differences = [
+        describe(found, alike, f"{anchor}d{number}", repeat_command(found, alike[0], inputs, against))
+        for number, alike in enumerate(chosen)
+    ]
+    compared = {one.node for one in found.comparisons}
+    return {
+        "anchor": anchor,
+        "found": found,
+        "counts": summary(found.comparisons),
+        "headline": _headline(found),
+        "state": _state(found),
+        "runners": [_runner(outcome, found.devices) for outcome in found.outcomes],
+        "fidelity": _fidelity(found),
+        "outputs": _matrix(found, Level.MODEL),
+        "nodes": _matrix(found, Level.NODE),
+        "differences": differences,
+        "anchors": {one["cell"]: one["anchor"] for one in differences},
+        "more": len(groups) - len(chosen),
+        "indices": _indices(found),
+        "blames": _blames(found),
+        "kernels": [
+            {"runner": runner, "facts": one}
+            for runner, facts in found.facts.items()
+            for one in facts
+            if not compared.isdisjoint(one.originals)
+        ],
+        "tolerances": _tolerances(found),
+        "feeds": [(name, kind_of(array)) for name, array in (found.feeds[0] if found.feeds else {}).items()],
+        "inputs": inputs,
+        "against": against,
+    }
+
+
+def _matrix(found: Compared, level: Level) -> _Parts:
+    """A row for each tensor of one level and a column for each runner: the worst rows first, the quiet apart.
+
+    A cell is a verdict, "illegal", "not-tapped", or "" where there is nothing to say.
+    """
+    chosen = [one for one in found.comparisons if one.level is level]
+    columns, rows = by_tensor(chosen)
+    operators = {one.node: one.operator for one in chosen}
+    others: dict[tuple[str, str], str] = {}
+    if level is Level.NODE:
+        for illegal in found.guarded:
+            if illegal.is_illegal:
+                operators.setdefault(illegal.node, illegal.operator)
+                others[illegal.node, illegal.runner] = _ILLEGAL
+        for hidden in found.not_tapped:
+            others.setdefault((hidden.node, hidden.runner), _NOT_TAPPED)
+    reference = columns[0][1] if columns else ""
+    known = {subject for subject, _ in columns}
+    columns += [
+        (runner, reference) for runner in dict.fromkeys(at[1] for at in others) if runner not in known
+    ]
+    made: list[_Parts] = []
+    for name in dict.fromkeys((*rows, *(at[0] for at in others))):
+        row = rows.get(name, {})
+        cells = [_cell(row.get(at, ()), at, others.get((name, at[0]))) for at in columns]
+        worst = max(1, *(_ORDER.index(cell["kind"]) for cell in cells))
+        made.append(
+            {
+                "name": name,
+                "operator": operators.get(name, ""),
+                "level": level,
+                "cells": cells,
+                "worst": worst,
+            }
+        )
+    made.sort(key=itemgetter("worst"), reverse=True)
+    loud = len(made) if len(made) <= FEW_ROWS else sum(row["worst"] > 1 for row in made)
+    references = list(dict.fromkeys(reference for _, reference in columns))
+    return {"columns": columns, "references": references, "rows": made[:loud], "quiet": made[loud:]}
+
+
+def _cell(found: Sequence[Comparison], column: Column, other: str | None) -> _Parts:
+    own = [one for one in found if one.subject == one.reference and column[0] != column[1]]
+    if other == _ILLEGAL or (other is not None and len(own) == len(found)):
+        return {"kind": other, "word": _WORDS[other], "note": ""}
+    if not found:
+        return {"kind": "", "note": ""}
+    verdict = worst_of(found)
+    alike = [one for one in found if one.measure.verdict is verdict]
+    total = len(own) if all(one in own for one in alike) else len(found) - len(own)
+    notes = [_note(verdict, alike, total)]
+    if own and not any(one in alike for one in own):
+        notes.append("changes from run to run")
+    return {"kind": verdict.value, "word": verdict.value, "note": ", ".join(filter(None, notes))}
+
+
+def _note(verdict: Verdict, alike: Sequence[Comparison], total: int) -> str:
+    if verdict is Verdict.EQUAL:
+        return ""
+    if total > 1 and len(alike) < total:
+        return f"in {len(alike)} of {total}"
+    measures = [one.measure for one in alike]
+    if any(measure.remark for measure in measures):
+        return "another shape or type" if all(one.got is not None for one in alike) else "missing"
+    if verdict is Verdict.CONTESTED:
+        count = max(measure.contested or measure.mismatched for measure in measures)
+    else:
+        count = max(measure.mismatched for measure in measures)
+    elements = max(measure.elements for measure in measures)
+    return f"{count:,} of {elements:,}" if count else ""
+
+
+def _runner(outcome: Outcome, devices: Mapping[str, Availability]) -> _Parts:
+    known = devices.get(outcome.runner)
+    device = known.full_name if known else _NAMES.get(outcome.runner, "")
+    if not device and outcome.runner.lower().endswith(_ON_CPU):
+        device = NAME
+    packages = outcome.versions or (known.versions if known else {})
+    shown = ", ".join(f"{name} {version}" for name, version in packages.items())
+    return {"outcome": outcome, "device": device, "versions": shown, "is_ok": outcome.status is Status.OK}
+
+
+def _fidelity(found: Compared) -> list[tuple[str, tuple[str, ...]]]:
+    """What must be known to judge the results of runners."""
+    notes = []
+    for outcome in found.outcomes:
+        known = found.devices.get(outcome.runner)
+        remarks = dict.fromkeys(known.remarks if known else ())
+        if outcome.runner.lower().endswith(_ON_CPU):
+            remarks |= dict.fromkeys(FIDELITY)
+        if remarks and outcome.status is not Status.UNAVAILABLE:
+            notes.append((outcome.runner, tuple(remarks)))
+    return notes
+
+
+def _indices(found: Compared) -> list[_Parts]:
+    groups: dict[tuple[bool, str, str, str], list[str]] = {}
+    for one in found.guarded:
+        key = (not one.is_illegal, one.node, one.runner, one.kind)
+        groups.setdefault(key, []).append(one.message)
+    return [
+        {
+            "node": node,
+            "runner": runner,
+            "kind": kind if is_legal else f"illegal: {kind}",
+            "message": messages[0],
+            "times": len(messages),
+        }
+        for (is_legal, node, runner, kind), messages in sorted(groups.items(), key=lambda item: item[0][0])
+    ]
+
+
+def _blames(found: Compared) -> list[_Parts]:
+    groups: dict[tuple[str, str, tuple[str, ...]], list[Outlier]] = {}
+    for one in found.outliers:
+        groups.setdefault((one.level, one.node or one.tensor, one.runners), []).append(one)
+    return [
+        {"subject": name, "message": alike[0].message, "cases": {one.case for one in alike}}
+        for (_, name, _), alike in sorted(groups.items(), key=lambda item: item[1][0].node is None)
+    ]
+
+
+def time_text(microseconds: float | None) -> str:
+    if microseconds is None:
+        return ""
+    return "< 1 µs" if microseconds < 1 else f"{microseconds:,.0f} µs"
+
+
+def _tolerances(found: Compared) -> list[tuple[str, str, Tolerance]]:
+    rows = dict.fromkeys(
+        (
+            "outputs" if one.node is None else "nodes",
+            kind_of(one.expected).split("[")[0],
+            one.measure.tolerance,
+        )
+        for one in found.comparisons
+        if one.expected is not None and not one.measure.remark and one.measure.verdict is not Verdict.EQUAL
+    )
+    return sorted(rows, key=lambda row: row[:2])
+
+
+def _state(found: Compared) -> str:
+    if any(one.measure.verdict.is_difference for one in found.comparisons):
+        return "differs"
+    if found.differs or found.failed:
+        return "illegal" if found.differs else "failed"
+    return "agrees" if found.comparisons else "nothing"
+
+
+def _headline(found: Compared) -> str:
+    if not found.differs:
+        failed = ", ".join(f"{one.runner} {one.status}" for one in found.failed)
+        if not found.comparisons:
+            return f"Nothing was compared: {failed}" if failed else "Nothing was compared"
+        return f"No difference, but {failed}" if failed else "No difference"
+    parts = []
+    for level, noun in ((Level.NODE, "node"), (Level.MODEL, "output")):
+        chosen = [one for one in found.comparisons if one.level is level]
+        wrong = {tensor_of(one) for one in chosen if one.measure.verdict.is_difference}
+        if wrong:
+            parts.append(f"{len(wrong)} of {counted(len(set(map(tensor_of, chosen))), noun)}")
+    illegal = len({one.node for one in found.guarded if one.is_illegal})
+    sentences = []
+    if parts:
+        is_one = len(parts) == 1 and parts[0].startswith("1 of")
+        sentences.append(f"{' and '.join(parts)} {'differs' if is_one else 'differ'}")
+    if illegal:
+        sentences.append(f"{'I' if not parts else 'i'}llegal indices at {counted(illegal, 'node')}")
+    return "; ".join(sentences)
+
+
+def _headline_of_many(models: Sequence[_Parts], failures: Sequence[Failure]) -> str:
+    total = counted(len(models), "model")
+    parts = []
+    differing = sum(model["state"] == "differs" for model in models)
+    illegal = sum(any(one.is_illegal for one in model["found"].guarded) for model in models)
+    if differing:
+        parts.append(f"{differing} of {total} {'differs' if differing == 1 else 'differ'}")
+    elif models:
+        parts.append(f"No difference in {total}")
+    if illegal:
+        parts.append(f"illegal indices in {illegal}")
+    if failures:
+        parts.append(f"{counted(len(failures), 'model')} could not be compared")
+    text = "; ".join(parts) or "There are no models"
+    return text[0].upper() + text[1:]
+
+
+@cache
+def _environment() -> "Environment":
+    """An environment in which no text of a model can become a tag or hide itself."""
+    from jinja2 import DictLoader, Environment, StrictUndefined
+
+    names = ("page.html.j2", "model.html.j2", "parts.html.j2", "pictures.html.j2")
+    environment = Environment(
+        autoescape=True,
+        finalize=_shown,
+        loader=DictLoader({name: _text(name) for name in names}),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {"short": short, "size": size_text, "steps": steps_text, "time": time_text}
+    environment.globals["policy"] = POLICY
+    return environment
+
+
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _shown(value: Any) -> Any:
+    """Spell out what cannot be seen, in every text that is not markup of our own."""
+    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def short(text: str) -> str:
+    """Return a name without its middle if it is long."""
+    text = visible(text)
+    return text if len(text) <= _HEAD + _TAIL + 1 else f"{text[:_HEAD]}…{text[-_TAIL:]}"

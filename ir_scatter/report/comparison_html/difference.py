@@ -3,22 +3,18 @@
 import shlex
 from collections.abc import Iterator, Sequence
 from math import isfinite, isnan
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ir_scatter.compare.measure import plain
-from ir_scatter.compare.result import SAVED, Compared, Comparison, Level, Settings, Verdict
-from ir_scatter.core.arrays import kind
+from ir_scatter.compare.measure import Verdict, distances, plain
+from ir_scatter.compare.result import SAVED, Compared, Comparison, Level, Settings
+from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.element_types import from_dtype
 from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.report.comparison_html.pictures import Slice, heat_map, histogram
 from ir_scatter.report.matrices import tensor_of
-
-if TYPE_CHECKING:
-    from ir_scatter.core.arrays import Array
-
 
 _SHORTEN = "openvino:"
 _KNOWN = Settings()
@@ -132,7 +128,7 @@ def describe(found: Compared, alike: Sequence[Comparison], anchor: str, command:
     return parts
 
 
-def kind_of(array: "Array") -> str:
+def kind_of(array: Array) -> str:
     known = from_dtype(array.dtype)
     return f"{array.dtype.name if known is None else known.name}{show(array.shape)}"
 
@@ -145,7 +141,7 @@ def _operands(one: Comparison) -> Iterator[dict[str, str]]:
         yield {"name": name, "kind": "left out" if array is None else kind_of(array), "listing": listing}
 
 
-def _listing(array: "Array") -> str:
+def _listing(array: Array) -> str:
     if array.ndim == 0:
         return _show_element(plain(array[()]), array.dtype.itemsize >= 8)
     return f"[{', '.join(_listing(part) for part in array)}]"
@@ -220,7 +216,7 @@ class Element(NamedTuple):
     difference: float
 
 
-def differences(one: "Comparison") -> "Array | None":
+def differences(one: Comparison) -> Array | None:
     """Got - expected as f64: 0.0 where they are the same, NaN where only one is finite.
 
     Of complex numbers it is the size of the difference, of strings 1.0 where they differ. None without
@@ -231,23 +227,15 @@ def differences(one: "Comparison") -> "Array | None":
         return None
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return None
-    what = kind(got)
-    if what == "string":
+    if kind(got) == "string":
         return np.asarray(got != expected).astype(np.float64)
     with np.errstate(all="ignore"):
-        if what in {"signed", "unsigned", "boolean"}:
-            whole = np.uint64 if got.dtype == np.uint64 else np.int64
-            left, right = got.astype(whole), expected.astype(whole)
-            size = np.maximum(left, right).astype(np.uint64) - np.minimum(left, right).astype(np.uint64)
-            return np.where(left < right, -1.0, 1.0) * size.astype(np.float64)
-        wide = np.complex128 if what == "complex" else np.float64
-        left, right = got.astype(wide), expected.astype(wide)
-        same = (left == right) | ((left != left) & (right != right))
-        found = np.abs(left - right) if what == "complex" else left - right
-        return np.where(same, 0.0, np.where(np.isfinite(found), found, np.nan))
+        size = distances(got, expected)
+        sign = 1.0 if kind(got) == "complex" else np.where(got < expected, -1.0, 1.0)
+        return np.where(np.isfinite(size), sign * size, np.nan)
 
 
-def worst_elements(one: "Comparison", found: "Array", most: int = 10) -> list[Element]:
+def worst_elements(one: Comparison, found: Array, most: int = 10) -> list[Element]:
     """Return the elements that are farthest off, the one that the comparison names first.
 
     Those within the tolerance are left out if others are not. Where the document leaves elements
@@ -259,9 +247,7 @@ def worst_elements(one: "Comparison", found: "Array", most: int = 10) -> list[El
     size = np.where(np.isnan(found), np.inf, np.abs(found))
     if measure.mismatched and kind(got) != "string":
         with np.errstate(all="ignore"):
-            wide = np.abs(expected.astype(np.complex128 if kind(got) == "complex" else np.float64))
-            relative = np.where(np.isfinite(wide), measure.tolerance.relative * wide, 0.0)
-        size[size <= measure.tolerance.absolute + relative] = 0.0
+            size[size <= measure.tolerance.limits(expected)] = 0.0
     if measure.contested:
         size[size > measure.max_abs] = 0.0
     flat = size.reshape(-1)
@@ -277,7 +263,7 @@ def worst_elements(one: "Comparison", found: "Array", most: int = 10) -> list[El
     return [Element(at, plain(got[at]), plain(expected[at]), float(found[at])) for at in indices]
 
 
-def worst_slice(one: "Comparison", found: "Array") -> Slice | None:
+def worst_slice(one: Comparison, found: Array) -> Slice | None:
     """Return the two dimensions around the worst element, pooled if they are large; None of a scalar."""
     worst = one.measure.worst
     if worst is None or found.size == 1:
@@ -294,7 +280,7 @@ def worst_slice(one: "Comparison", found: "Array") -> Slice | None:
     return Slice(_pooled(plane, spans), f"[{label}]", (down, across), spans, cell)
 
 
-def _line(found: "Array", axis: int, index: tuple[int, ...]) -> Slice:
+def _line(found: Array, axis: int, index: tuple[int, ...]) -> Slice:
     label = f"[{', '.join(':' if at == axis else '0' for at in range(len(index)))}]"
     span = -(-found.size // (_LINE * _LINE)) if found.size > _LINE else 1
     cells = _pooled(found[None], (1, span))[0]
@@ -305,7 +291,7 @@ def _line(found: "Array", axis: int, index: tuple[int, ...]) -> Slice:
     return Slice(rows, label, (None, axis), (across * span, span), worst, blank)
 
 
-def _pooled(values: "Array", spans: tuple[int, int]) -> "Array":
+def _pooled(values: Array, spans: tuple[int, int]) -> Array:
     """Return of each block of elements the difference that is largest, NaN before all."""
     down, across = spans
     padded = np.pad(values, [(0, -size % span) for size, span in zip(values.shape, spans, strict=True)])

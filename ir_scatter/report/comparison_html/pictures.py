@@ -7,19 +7,18 @@ import struct
 import zlib
 from base64 import b64encode
 from math import ceil, floor, log10
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from markupsafe import Markup
 
-if TYPE_CHECKING:
-    from ir_scatter.core.arrays import Array
+from ir_scatter.core.arrays import Array
 
 _WIDTH, _HEIGHT = 360.0, 194.0
 """In units of a picture; the page scales it."""
 _DIGIT, _BELOW = 5.0, 30.0
 """The width of a digit; the room for what is written below the axis across."""
 MINUS = "\N{MINUS SIGN}"
+_PNG = b"\x89PNG\r\n\x1a\n"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 _BINS = 30
@@ -32,7 +31,7 @@ _STEEP = 50
 """Where the highest bar is so many times the lowest, heights are logarithmic."""
 
 
-def histogram(sizes: "Array", allowed: float) -> dict[str, Any]:
+def histogram(sizes: Array, allowed: float) -> dict[str, Any]:
     """Bars and axes of a histogram of errors (above 0) on a logarithmic scale, and the absolute tolerance."""
     logarithms = np.log10(sizes)
     low, high = _range(logarithms, allowed)
@@ -79,7 +78,7 @@ def histogram(sizes: "Array", allowed: float) -> dict[str, Any]:
     }
 
 
-def _range(logarithms: "Array", allowed: float) -> tuple[int, int]:
+def _range(logarithms: Array, allowed: float) -> tuple[int, int]:
     """Return the powers of ten at both ends, at least two apart."""
     low, high = floor(logarithms.min()), floor(logarithms.max()) + 1
     if allowed > 0:
@@ -122,7 +121,7 @@ class Slice(NamedTuple):
         blank: cells at the end of the last row that stand for nothing.
     """
 
-    cells: "Array"
+    cells: Array
     label: str
     axes: tuple[int | None, int]
     spans: tuple[int, int]
@@ -173,7 +172,7 @@ def heat_map(found: Slice) -> dict[str, Any]:
     }
 
 
-def _steps(cells: "Array") -> tuple["Array", float]:
+def _steps(cells: Array) -> tuple[Array, float]:
     """Return cells from -1 to 1, and what 1 is.
 
     Where differences are of very different sizes the scale is logarithmic, but for the least.
@@ -189,7 +188,7 @@ def _steps(cells: "Array") -> tuple["Array", float]:
     return np.sign(cells) * grown, most
 
 
-def _colors(steps: "Array") -> "Array":
+def _colors(steps: Array) -> Array:
     """Return colours for -1 to 1 that grow out of nothing, so that they suit any paper; grey for NaN."""
     image = np.zeros((*steps.shape, 4), np.uint8)
     image[steps > 0, :3] = _OVER
@@ -200,7 +199,7 @@ def _colors(steps: "Array") -> "Array":
     return image
 
 
-def _png(pixels: "Array") -> Markup:
+def _png(pixels: Array) -> str:
     """Return an image as a link that holds it (PNG, 8 bits of red, green, blue and alpha)."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
@@ -210,7 +209,7 @@ def _png(pixels: "Array") -> Markup:
     header = struct.pack(">IIBBBBB", columns, rows, 8, 6, 0, 0, 0)
     lines = np.pad(pixels.reshape(rows, -1), ((0, 0), (1, 0)))  # each after the number of its filter
     data = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines.tobytes(), 9)) + chunk(b"IEND", b"")
-    return Markup("data:image/png;base64,") + b64encode(b"\x89PNG\r\n\x1a\n" + data).decode()
+    return f"data:image/png;base64,{b64encode(_PNG + data).decode()}"
 
 
 def _framed(place: int, count: int, start: float, size: float) -> tuple[float, float]:

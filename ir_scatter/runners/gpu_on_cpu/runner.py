@@ -1,48 +1,168 @@
-"""OpenVINO's GPU plugin on a machine without a GPU, as a runner."""
+"""A runner whose "GPU" is this device and no other one, a real GPU of the machine included."""
 
-from collections.abc import Callable, Mapping
+import ctypes
+import os
+import platform
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
 from typing import Any
 
-from ir_scatter.runners import gpu_on_cpu
-from ir_scatter.runners.base import Family
+from ir_scatter.core.errors import UsageError
+from ir_scatter.runners.base import Availability, Family
+from ir_scatter.runners.gpu_on_cpu.layer import build_layer
 from ir_scatter.runners.openvino.runner import PREFIX, OpenVinoRunner
 
-NAME = f"{PREFIX}GPU@cpu"
+NAME = "GPU plugin on the CPU OpenCL runtime"
+"""What reports call the device: never "GPU"."""
+
+FIDELITY = (
+    f"This is OpenVINO's {NAME}, not a GPU. The host code and the kernels are the plugin's own: a wrong "
+    "index, a skipped copy, a refused type or a lost reduction seen here is the plugin's.",
+    "The plugin is told of a device without subgroups, of which this runtime makes others than a GPU: matrix "
+    "multiplication, convolution and softmax run reference kernels of the plugin, not those that a GPU runs, "
+    "and what has no such kernel is refused. The kernels of scatter operators use no subgroups and are the "
+    "same.",
+    "Kernels that count on work-items running in step, which OpenCL does not promise, compute garbage here: "
+    "a transposition of [a, b, c] to [a, c, b] does. No kernel of a scatter operator does.",
+    "Races, the order of memory accesses, NaN in minimum and maximum, and floating-point numbers beyond the "
+    "range of the integer type they become follow the CPU. An access out of bounds may end the process.",
+    "Times measured here say nothing about a GPU.",
+)
+"""Sentences for every report that has a result of this runner."""
+
+_MACHINE = "Linux on x86_64"
+_LAYERS = "OPENCL_LAYERS"
+
+_MODELS_PER_PROCESS = 200
+"""After how many compiled models a child process should be replaced: each leaves some 3 MB behind."""
+
+_RUNTIME = "libintelocl.so"
+"""The driver that the OpenCL loader is told to use; the loader loads it."""
+
+_OPENVINO = (2026, 0)
+"""The first whose kernels this runtime compiles."""
+
+_INSTALL = 'pip install "ir-scatter[gpu-on-cpu]"'
+
+_PACKAGES: Mapping[str, tuple[str, ...]] = {
+    "tbb": ("libtbb.so.12",),
+    "intel-cmplr-lib-rt": ("libintlc.so.5", "libimf.so", "libirng.so", "libsvml.so"),
+    "intel-opencl-rt": ("libOpenCL.so.1", _RUNTIME),
+}
+"""The libraries by package, each after those that it needs.
+
+intel-opencl-rt does not name intel-cmplr-lib-rt as a dependency, and does not load without it.
+"""
 
 
 class GpuOnCpuRunner(OpenVinoRunner):
-    """The plugin as it is, on Intel's OpenCL runtime for processors."""
+    """The plugin as it is; what it computes is worth what `FIDELITY` says."""
 
     module = __name__
-    remarks = gpu_on_cpu.FIDELITY
-    questions_per_process = gpu_on_cpu.MODELS_PER_PROCESS
+    remarks = FIDELITY
+    questions_per_process = _MODELS_PER_PROCESS
 
     def __init__(self) -> None:
-        super().__init__("GPU", NAME)
+        super().__init__("GPU", f"{PREFIX}GPU@cpu")
 
-    def versions(self) -> Mapping[str, str]:
-        own = super().versions()
-        return {**own, **gpu_on_cpu.versions()} if own and not self.problem() else {}
-
-    def environment(self) -> Mapping[str, str]:
-        return gpu_on_cpu.environment()
-
+    @cached_property
     def problem(self) -> str:
-        return gpu_on_cpu.problem() or ""
+        """Why the plugin cannot run on this machine's CPU and what to install; "" if it can.
+
+        The first answer may take a moment: the OpenCL layer is compiled for it.
+        """
+        try:
+            self.environment()
+        except UsageError as error:
+            return str(error)
+        return ""
+
+    @cached_property
+    def versions(self) -> Mapping[str, str]:
+        found = {name: package.version for name, package in _installed(["openvino", *_PACKAGES]).items()}
+        return {} if self.problem else found
+
+    def environment(self) -> dict[str, str]:
+        machine = f"{platform.system()} on {platform.machine()}"
+        if machine != _MACHINE:
+            raise UsageError(f"this is {machine}, expected {_MACHINE}")
+        openvino = _installed(["openvino"]).get("openvino")
+        if openvino is None:
+            raise UsageError(f"openvino is not installed: {_INSTALL}")
+        year, release, *_ = [*openvino.version.split("."), "0"]
+        if year.isdecimal() and release.isdecimal() and (int(year), int(release)) < _OPENVINO:
+            wanted = ".".join(map(str, _OPENVINO))
+            found = f"openvino {openvino.version} is installed"
+            raise UsageError(f"{found}, expected {wanted} or later: {_INSTALL}")
+        runtime = _find_libraries()[_RUNTIME]
+        layer = build_layer()
+        return {
+            _LAYERS: str(layer),
+            "OCL_ICD_FILENAMES": str(runtime),
+            # where drivers and further layers are registered: a folder that has none
+            "OCL_ICD_VENDORS": str(layer.parent),
+            "OPENCL_LAYER_PATH": str(layer.parent),
+        }
 
     def remedy(self) -> str:
         return ""  # the reason says what to install
 
-    def full_name(self, told: str) -> str:
-        return f"{gpu_on_cpu.NAME} ({told.removesuffix(' (iGPU)')})" if told else ""
+    def availability(self) -> Availability:
+        found = super().availability()
+        name = f"{NAME} ({found.full_name.removesuffix(' (iGPU)')})" if found.full_name else ""
+        return replace(found, full_name=name)
 
 
 def handlers() -> dict[str, Callable[..., Any]]:
-    """Load what the plugin needs, before anything imports openvino, and return what answers questions."""
-    gpu_on_cpu.prepare()
+    """Load the OpenCL runtime, before anything imports openvino, and return what answers questions.
+
+    openvino brings an older oneTBB under the name of the one that the runtime needs. Whichever is loaded
+    first serves both; with the older one the runtime does not load. The OpenCL loader says nothing of a
+    library that it cannot load, but that there is no device: here it is said why.
+    """
+    for path in [*map(str, _find_libraries().values()), os.environ[_LAYERS]]:
+        try:
+            ctypes.CDLL(path)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be loaded: {error}") from error
     from ir_scatter.runners.openvino import child
 
     return child.handlers()
 
 
-FAMILIES = (Family.of_one(NAME, GpuOnCpuRunner, 15),)
+def _find_libraries() -> dict[str, Path]:
+    """Return the paths of the libraries by their names, in the order in which they must be loaded.
+
+    Raises:
+        UsageError: a package is not installed, or not whole.
+    """
+    installed = _installed(_PACKAGES)
+    missing = [name for name in _PACKAGES if name not in installed]
+    if missing:
+        listed = " and ".join(filter(None, [", ".join(missing[:-1]), missing[-1]]))
+        raise UsageError(f"{listed} {'is' if len(missing) == 1 else 'are'} not installed: {_INSTALL}")
+    found = {}
+    for name, package in installed.items():
+        for library in _PACKAGES[name]:
+            files = [package.locate_file(file) for file in package.files or () if file.name == library]
+            paths = [path for path in (Path(str(file)).resolve() for file in files) if path.is_file()]
+            if not paths:
+                wrong = f"{name} {package.version} is installed without its {library}"
+                raise UsageError(f"{wrong}: pip install --force-reinstall {name}")
+            found[library] = paths[0]
+    return found
+
+
+def _installed(names: Iterable[str]) -> dict[str, Distribution]:
+    found = {}
+    for name in names:
+        with suppress(PackageNotFoundError):
+            found[name] = distribution(name)
+    return found
+
+
+FAMILIES = (Family.of_one(f"{PREFIX}GPU@cpu", GpuOnCpuRunner, 15),)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.core.arrays import Array
-from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_onnx_number
+from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_dtype, from_onnx_number
 from ir_scatter.core.process import Failure, require, shortened
 from ir_scatter.core.shapes import Bounds, Shape
 from ir_scatter.core.tensors import decode
@@ -63,13 +63,11 @@ class _OnnxRuntime(OnnxEngine):
         return inputs, [output.name for output in session.get_outputs()]
 
     def compute(self, session: Any, names: Sequence[str]) -> list[Array]:
-        given = (*session.get_inputs(), *session.get_overridable_initializers())
-        types = {one.name: _type(one.type) for one in given}
         try:
             if any(array.dtype == object for array in self.feeds.values()):
                 # onnxruntime makes no value of its own kind of strings, and no array of bfloat16
                 return [np.asarray(found) for found in session.run(list(names), dict(self.feeds))]
-            values = {name: _value(array, types[name]) for name, array in self.feeds.items()}
+            values = {name: _value(array) for name, array in self.feeds.items()}
             outputs = session.run_with_ort_values(list(names), values)
         except Exception as error:  # whatever the runtime says is the answer
             raise _failure(error) from None
@@ -89,11 +87,13 @@ def _shape(input: Any) -> Shape:
     return tuple(dim if isinstance(dim, int) else Bounds(symbol=dim or None) for dim in input.shape)
 
 
-def _value(array: Array, type: str) -> Any:
+def _value(array: Array) -> Any:
     import onnxruntime
 
+    row = from_dtype(array.dtype)
+    assert row is not None
     make = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type
-    return make(np.ascontiguousarray(array).reshape(array.shape), ELEMENT_TYPES[type].onnx_number)
+    return make(np.ascontiguousarray(array).reshape(array.shape), row.onnx_number)
 
 
 def _array(value: Any, name: str) -> Array:

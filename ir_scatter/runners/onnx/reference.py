@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.core.arrays import Array
-from ir_scatter.core.element_types import from_onnx_number
 from ir_scatter.core.process import Failure, require, shortened
-from ir_scatter.core.shapes import Bounds, Shape
+from ir_scatter.formats.onnx.inference import declared
 from ir_scatter.runners.engine import Input, run
 from ir_scatter.runners.onnx.child import OnnxEngine, message_of
 
@@ -19,6 +18,8 @@ _UNSUPPORTED = (NotImplementedError, ImportError)
 _UNSUPPORTED_WORDS = re.compile("no (?:registered )?implementation", re.IGNORECASE)
 _TALK = re.compile(r", schema\.has_function.*", re.DOTALL)
 """What is said to the developers of onnx, with a list of all operators."""
+
+_OTHER = "no tensor of a known type"
 
 
 def handlers() -> dict[str, Callable[..., Any]]:
@@ -46,7 +47,10 @@ class _Reference(OnnxEngine):
     def ends(self, session: Any) -> tuple[list[Input], list[str]]:
         graph = session[0].graph
         defaults = {tensor.name for tensor in graph.initializer}
-        inputs = [Input((one.name,), _type(one), _shape(one), one.name in defaults) for one in graph.input]
+        inputs = []
+        for one in graph.input:
+            type, shape = declared(one)
+            inputs.append(Input((one.name,), type.name if type else _OTHER, shape, one.name in defaults))
         return inputs, [output.name for output in graph.output]
 
     def compute(self, session: Any, names: Sequence[str]) -> list[Array]:
@@ -65,22 +69,6 @@ def _array(output: Any, name: str) -> Array:
         raise Failure("unsupported", f"output {name} is no tensor")
     array = np.array(output)
     return array.astype(object) if array.dtype.kind in "UT" else array
-
-
-def _type(value: Any) -> str:
-    if value.type.WhichOneof("value") != "tensor_type":
-        return "no tensor"
-    row = from_onnx_number(value.type.tensor_type.elem_type)
-    return row.name if row else f"of element type {value.type.tensor_type.elem_type}"
-
-
-def _shape(value: Any) -> Shape:
-    if not value.type.tensor_type.HasField("shape"):
-        return None
-    return tuple(
-        dim.dim_value if dim.HasField("dim_value") else Bounds(symbol=dim.dim_param or None)
-        for dim in value.type.tensor_type.shape.dim
-    )
 
 
 def _failure(error: Exception) -> Failure:

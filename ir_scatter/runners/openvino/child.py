@@ -5,19 +5,19 @@ import tempfile
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from ir_scatter.core.arrays import Array
-from ir_scatter.core.process import Failure, require
+from ir_scatter.core.model import OPENVINO
+from ir_scatter.core.process import Failure, require, shortened
+from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.base import NodeFacts, RunRequest, Tap
-from ir_scatter.runners.engine import Engine, Loaded, loaded, run
+from ir_scatter.runners.engine import Answer, Engine, Loaded, run
 from ir_scatter.runners.openvino.inputs import feeds_by_parameter, output_names, to_array, to_tensor
-from ir_scatter.runners.openvino.messages import failure
-from ir_scatter.runners.openvino.questions import HANDLERS
-from ir_scatter.runners.openvino.taps import add_taps, shape_model
+from ir_scatter.runners.openvino.runner import FOLD
+from ir_scatter.runners.openvino.taps import add_taps, shape_model, walk
 
 _PROPERTIES = {
     "full_name": "FULL_DEVICE_NAME",
@@ -27,13 +27,37 @@ _PROPERTIES = {
 _VERSION_10 = re.compile(rb"(<net\b[^>]*?\bversion\s*=\s*[\"'])10(?=[\"'])")
 _HEAD = 4096
 _DEFAULT = "default"
+_CONSTANT = "Constant"
 _TIME, _NOT_RUN = "execTimeMcs", "not_executed"
+_LONGEST_REFUSAL = 500
+_NOISE = (
+    "FrontEnd API failed",
+    "Model wasn't fully converted",
+    "Summary:",
+    "-- Conversion is failed",
+)
+_PLACE = re.compile(r"Check '.*?' failed at \S+:\d+:?|Exception from \S+:\d+:?|\bat src/\S+:\d+:?")
+_NODE = re.compile(r"While validating node '\w+::(\w+) .*?' with friendly_name '[^']*':?")
+_ONNX_NODE = re.compile(r"While validating ONNX node '<Node\((\w+)\): (.*?)>':?")
+_DETAIL = re.compile(r"-- \S+ with a message:")
+_FOLDER = re.compile(r'"?(?:/[^/\s":]+)+/([^/\s":]+)"?')
+_UNSUPPORTED = re.compile(
+    r"No conversion rule found|^Cannot create \w+ layer|from unsupported opset|Not Implemented|"
+    r"doesn't contain the operation|Unable to read the model|Unsupported operation of type|"
+    r"is not supported yet|"
+    r"^Operation: .* of type .* is not supported",
+    re.MULTILINE,
+)
 
 
 def handlers() -> dict[str, Callable[..., Any]]:
     """Return what answers questions."""
     require("openvino.Core", "openvino.Tensor", "openvino.opset8")
-    return {"run": partial(run, DeviceEngine), "describe": _describe, "prepare": _prepare, **HANDLERS}
+    return {"run": _run, "describe": _describe, "export": _export, "propagate": _propagate}
+
+
+def _run(request: RunRequest, feeds: Mapping[str, Array]) -> Answer:
+    return run(FoldEngine if request.device == FOLD else DeviceEngine, request, feeds)
 
 
 class OpenVinoEngine(Engine):
@@ -134,8 +158,81 @@ class DeviceEngine(OpenVinoEngine):
                 if "NOT_RUN" not in str(one.status)
             }
         return tuple(
-            _facts(node, times) for node in nodes if node.get_type_name() not in {"Constant", "Result"}
+            _facts(node, times) for node in nodes if node.get_type_name() not in {_CONSTANT, "Result"}
         )
+
+
+class FoldEngine(OpenVinoEngine):
+    """What the pass computes when constants stand in the place of the inputs."""
+
+    def compute(self, model: Any) -> list[Array]:
+        return [_folded(source) for source in self._fold(model)]
+
+    def infer(self, loaded: Loaded, keys: Sequence[str]) -> list[Array]:
+        sources = self._fold(loaded.model.clone())
+        return [_folded(sources[number]) for number in (*range(len(self.names)), *map(int, keys))]
+
+    def _fold(self, model: Any) -> list[Any]:
+        """Return what the outputs come from when everything is folded."""
+        from openvino.op import Constant
+        from openvino.passes import ConstantFolding, Manager
+
+        try:
+            for parameter, tensor in zip(model.get_parameters(), self.tensors, strict=True):
+                _replace(parameter.output(0), Constant(tensor).output(0))
+            manager = Manager()
+            manager.register_pass(ConstantFolding())
+            is_changed = True
+            while is_changed:
+                model.validate_nodes_and_infer_types()
+                manager.run_passes(model)
+                is_changed = _inline_branches(model)
+        except Exception as error:  # whatever the runtime says is the answer
+            raise failure(error) from None
+        return [result.input_value(0).get_node() for result in model.get_results()]
+
+
+def _inline_branches(model: Any) -> bool:
+    """Put the branch that is taken in the place of each If, which the pass does not do."""
+    chosen = [
+        (node, condition.get_data().item())
+        for node in model.get_ordered_ops()
+        if hasattr(node, "get_then_body")
+        and (condition := node.input_value(0).get_node()).get_type_name() == _CONSTANT
+    ]
+    for node, truth in chosen:
+        number = 0 if truth else 1
+        body = (node.get_then_body() if truth else node.get_else_body()).clone()
+        for description in node.get_input_descriptions(number):
+            parameter = body.get_parameters()[description.body_parameter_index]
+            _replace(parameter.output(0), node.input_value(description.input_index))
+        for description in node.get_output_descriptions(number):
+            source = body.get_results()[description.body_value_index].input_value(0)
+            _replace(node.output(description.output_index), source)
+    return bool(chosen)
+
+
+def _replace(output: Any, source: Any) -> None:
+    for target in output.get_target_inputs():
+        target.replace_source_output(source)
+
+
+def _folded(node: Any) -> Array:
+    if node.get_type_name() != _CONSTANT:
+        culprit = _first_unfolded(node)
+        message = f"{culprit.get_type_name()} {culprit.get_friendly_name()} is not folded"
+        raise Failure("unsupported", message)
+    return to_array(node.get_tensor_view())
+
+
+def _first_unfolded(node: Any) -> Any:
+    """Return a node that was not folded although all of its inputs were."""
+    while True:
+        sources = (value.get_node() for value in node.input_values())
+        deeper = next((source for source in sources if source.get_type_name() != _CONSTANT), None)
+        if deeper is None or deeper.get_type_name() == "Parameter":
+            return node
+        node = deeper
 
 
 def _facts(node: Any, times: Mapping[str, float]) -> NodeFacts:
@@ -152,15 +249,10 @@ def _facts(node: Any, times: Mapping[str, float]) -> NodeFacts:
     )
 
 
-def _prepare(request: RunRequest) -> None:
-    started = perf_counter()
-    found = loaded(DeviceEngine, request.model)
-    _session(found, request)
-    found.seconds = perf_counter() - started
-
-
 def _describe(device: str) -> dict[str, Any]:
     """Compile the smallest model, and say what the device is."""
+    if device == FOLD:
+        return {"full_name": "ConstantFolding"}
     import openvino
     from openvino import opset8
 
@@ -219,3 +311,61 @@ def _is_there(device: str) -> bool:
     kinds = {one.partition(".")[0] for one in found}
     known = {"AUTO", "MULTI", "HETERO", "BATCH", *found, *kinds, *(f"{one}.0" for one in found)}
     return known.issuperset(wanted)
+
+
+def _export(source: str, target: str) -> None:
+    import openvino
+
+    try:
+        model = core().read_model(source)
+        openvino.save_model(model, target, compress_to_fp16=False)
+    except Exception as error:  # whatever the runtime says is the answer
+        raise Failure("refused", sentence(error)) from None
+
+
+def _propagate(path: str, shapes: Mapping[str, str]) -> tuple[dict[str, list[str]], str]:
+    """Ask every node on its own, so that one that refuses does not hide the shapes of the others."""
+    import openvino
+
+    try:
+        model = core().read_model(path)
+        for parameter in model.get_parameters():
+            names = {parameter.get_friendly_name(), *parameter.output(0).get_names()}
+            for name in names & shapes.keys():
+                parameter.set_partial_shape(openvino.PartialShape(shapes[name]))
+    except Exception as error:  # whatever the runtime says is the answer
+        raise Failure("refused", _last_lines(error)) from None
+    known, refusal = scatter_types(OPENVINO), ""
+    for node in model.get_ordered_ops():
+        try:
+            node.validate_and_infer_types()
+        except Exception as error:
+            reason = _last_lines(error)
+            if node.get_type_name() not in known and not any(f"::{name} " in reason for name in known):
+                refusal = refusal or reason
+    shapes_by_scope = {
+        scope: [str(output.get_partial_shape()) for output in place.node.outputs()]
+        for scope, place in walk(model)
+    }
+    return shapes_by_scope, refusal
+
+
+def _last_lines(error: BaseException) -> str:
+    """Return what matters of a message that names a node: its lines without places in OpenVINO's sources."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    kept = [line for line in lines if line and not line.startswith(("Exception from", "Check '"))]
+    return " ".join(kept)[:_LONGEST_REFUSAL]
+
+
+def failure(error: BaseException) -> Failure:
+    """Return what OpenVINO does not want, or does not know."""
+    return Failure("unsupported" if _UNSUPPORTED.search(str(error)) else "refused", sentence(error))
+
+
+def sentence(error: BaseException) -> str:
+    """Return what matters of a message: no places in OpenVINO's sources, no folders of this machine."""
+    text = _FOLDER.sub(r"\1", _PLACE.sub("", str(error)))
+    text = _NODE.sub(r"\1:", _ONNX_NODE.sub(r"\1 \2:", _DETAIL.sub("", text)))
+    lines = (line.strip() for line in text.splitlines())
+    kept = [line.removeprefix("-- ") for line in lines if line and not line.startswith(_NOISE)]
+    return shortened(" ".join(dict.fromkeys(kept))) or type(error).__name__

@@ -9,11 +9,11 @@ import numpy as np
 from ir_scatter.core.arrays import Array, pack
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_dtype
 from ir_scatter.core.process import Failure
+from ir_scatter.core.shapes import Bounds, Shape
 from ir_scatter.core.tensors import decode
 from ir_scatter.formats import format_of
 from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.runners.engine import Input, names_of_feeds
-from ir_scatter.runners.openvino.places import partial_shape
 
 _STRING = "string"
 _SINK = "/sink_port_0"
@@ -91,6 +91,14 @@ def _origin(name: str, before: Mapping[str, str]) -> str:
 def type_name(element_type: Any) -> str:
     """Return our name of an element type of OpenVINO."""
     return str(element_type.get_type_name())
+
+
+def partial_shape(shape: Any) -> Shape:
+    """Return a shape of OpenVINO as ours."""
+    if shape.rank.is_dynamic:
+        return None
+    bounds = [(dim.get_min_length(), dim.get_max_length()) for dim in shape]
+    return tuple(low if low == high else Bounds(low, high if high >= 0 else None) for low, high in bounds)
 
 
 def to_tensor(array: Array) -> Any:

@@ -1,10 +1,16 @@
 """Runners of OpenVINO: everything that `compile_model` takes for a device, and its constant folding."""
 
+import os
 import re
+from collections.abc import Mapping
 
+from ir_scatter.core.process import Failure
+from ir_scatter.core.shapes import Shape, parse_shape, show
 from ir_scatter.runners.base import Family, Runner
 
 PREFIX = "openvino:"
+FOLD = "fold"
+"""The device that is none, but the pass ConstantFolding."""
 
 _ONE = r"(?:CPU|GPU|NPU)(?:\.\w+)?"
 _WITH_COUNT = rf"-?{_ONE}(?:\(\d+\))?"
@@ -30,7 +36,7 @@ class OpenVinoRunner(Runner):
         self.name = name or PREFIX + device
 
     def remedy(self) -> str:
-        if not self.versions():
+        if not self.versions:
             return self.install
         return "; ".join(remedy for word, remedy in _REMEDIES.items() if word in self.device)
 
@@ -38,8 +44,9 @@ class OpenVinoRunner(Runner):
 class FoldRunner(Runner):
     """The second implementation of OpenVINO's operators: the pass ConstantFolding, fed with constants."""
 
-    name = f"{PREFIX}fold"
-    module = "ir_scatter.runners.openvino.fold"
+    name = PREFIX + FOLD
+    device = FOLD
+    module = "ir_scatter.runners.openvino.child"
     packages = ("openvino",)
     install = "pip install openvino"
     remarks = ("It computes in the types of the model, and not every operator.",)
@@ -48,6 +55,37 @@ class FoldRunner(Runner):
 def _make(name: str) -> Runner | None:
     """Return the runner of a device, by its long name."""
     return OpenVinoRunner(name[len(PREFIX) :].upper()) if _SHORT.fullmatch(name) else None
+
+
+_CPU = OpenVinoRunner("CPU")
+
+
+def export(source: str, target: str) -> str:
+    """Write an ONNX model as an IR with all of its precision; return why not, "" if that works."""
+    try:
+        _CPU.ask("export", source, target)
+    except Failure as failure:
+        return failure.message
+    return ""
+
+
+def propagate(path: str, input_shapes: Mapping[str, Shape]) -> tuple[dict[str, tuple[Shape, ...]], str]:
+    """Return the shapes of the outputs of every node by scope, and what went wrong.
+
+    Input shapes are given by the name of a Parameter or of its tensor. A scatter node that refuses its
+    inputs is nothing that went wrong: the rules say it better.
+    """
+    shapes = {name: show(_without_symbols(shape)) for name, shape in input_shapes.items()}
+    try:
+        (found, reason), _ = _CPU.ask("propagate", os.path.abspath(path), shapes)
+    except Failure as failure:
+        return {}, f"OpenVINO cannot propagate the shapes: {failure.message}"
+    problem = f"OpenVINO cannot propagate the shapes everywhere: {reason}" if reason else ""
+    return {scope: tuple(map(parse_shape, shown)) for scope, shown in found.items()}, problem
+
+
+def _without_symbols(shape: Shape) -> Shape:
+    return shape and tuple(dim if isinstance(dim, int) else dim._replace(symbol=None) for dim in shape)
 
 
 FAMILIES = (

@@ -23,7 +23,8 @@ from ir_scatter.convert.opset.move import plan_move
 from ir_scatter.core.model import Model
 from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.onnx import reader as onnx_model
-from tests.unit.runtimes import run_all
+from ir_scatter.formats.onnx.writer import write_onnx
+from tests.models.runtimes import run_all
 
 Array = npt.NDArray[Any]
 
@@ -113,9 +114,7 @@ def moved(proto: ModelProto, opset: int) -> ModelProto:
     model = read(proto)
     move = plan_move(model, opset)
     assert move.obstacles == ()
-    copy = ModelProto()
-    copy.CopyFrom(proto)
-    move.apply(copy)
+    copy: ModelProto = ModelProto.FromString(write_onnx(model, [], move))
     assert_sound(copy)
     return copy
 

@@ -1,0 +1,366 @@
+"""Shapes and element types that follow from inputs, constants and attributes, whatever a file stores.
+
+What an IR stores at ports is a memory: OpenVINO computes it anew. Asked for one value, the propagation goes
+back to the inputs of the model, without recursion, and forward again through the operators that
+`ops/general.py` describes, through scatter operators, and through bodies.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ir_scatter.core.dataflow import Call, Choice, Dataflow, Repeat, Slice, Source
+from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
+from ir_scatter.core.errors import UnreadableModel
+from ir_scatter.core.model import Model, Node, Value
+from ir_scatter.core.shapes import LARGEST_DIM, UNKNOWN_DIM, Dim, Shape, agree, claims_more, is_static, narrow
+from ir_scatter.formats import FORMATS
+from ir_scatter.ops.constraints import Meaning
+from ir_scatter.ops.general import WITH_BODIES, GeneralOp, find, output_shapes
+from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer, UnknownSize, reduction
+from ir_scatter.ops.lookup import find as find_scatter
+from ir_scatter.ops.lookup import opset_number
+from ir_scatter.ops.spec import Role
+
+if TYPE_CHECKING:
+    from ir_scatter.core.arrays import Array
+
+_NAMING = frozenset({Meaning.TARGET, Meaning.RESHAPED, Meaning.LENGTHS})
+"""An input of n numbers of these names an output of n dimensions."""
+
+_CUTTING = frozenset({Meaning.BEGIN, Meaning.PADS, Meaning.PADS_BEGIN})
+"""Operators with inputs of these keep the rank, unless they have masks."""
+
+
+class Known(NamedTuple):
+    """What follows for a value; it is `revised` if something in front of it, or it, is stored otherwise.
+
+    Where it is `vague`, a runtime may find out more of the shape: numbers that decide about it are not known.
+    """
+
+    shape: Shape = None
+    element_type: ElementType | None = None
+    revised: bool = False
+    vague: bool = False
+
+
+class _Part(NamedTuple):
+    """A value that another one is, or a slice of; carried ones change from one iteration to the next."""
+
+    value: Value | None
+    slice: Slice | None = None
+    is_carried: bool = False
+
+
+class Propagation:
+    """Finds out what follows for the values of one model, for each once.
+
+    Where nothing contradicts what is stored for a value, and `trusts_stored`, that counts as well.
+    `numbers` gives the array of a value that is constant in effect.
+    """
+
+    def __init__(
+        self, model: Model, numbers: "Callable[[Value], Array | None]", *, trusts_stored: bool
+    ) -> None:
+        self._model, self._numbers, self._trusts_stored = model, numbers, trusts_stored
+        self._known: dict[Value, Known] = {}
+        self._of_nodes: dict[Node, Sequence[Known]] = {}
+        self._inside: dict[Value, _Part] | None = None
+        self._behind: dict[tuple[Node, int], list[_Part]] = {}
+
+    def trust(self, value: Value) -> None:
+        self._known[value] = Known(value.shape, value.element_type)
+
+    def known(self, value: Value) -> Known:
+        pending, opened = [value], set[Value]()
+        while pending:
+            value = pending[-1]
+            if value in self._known:
+                pending.pop()
+                continue
+            missing = [source for source in self._sources(value) if source not in self._known]
+            if missing and value not in opened:
+                opened.add(value)
+                pending += missing
+                continue
+            pending.pop()
+            self._known[value] = Known()  # what a value that depends on itself is
+            self._known[value] = self._settled(value)
+        return self._known[value]
+
+    def _sources(self, value: Value) -> list[Value]:
+        """Return the values that must be known first."""
+        if value.constant is not None or is_static(_inferred(value)):
+            return []
+        parts = self._parts(value)
+        if parts is not None:
+            return [part.value for part in parts if part.value is not None]
+        return [] if value.producer is None else [port.value for port in value.producer.inputs if port.value]
+
+    def _parts(self, value: Value) -> list[_Part] | None:
+        """Return what an input of a body, or an output of a node with bodies, is; None for other values."""
+        if self._inside is None:
+            self._inside = {}
+            if any(True for _ in self._model.graph.walk(WITH_BODIES)):
+                self._bind(FORMATS[self._model.format].dataflow(self._model))
+        if value in self._inside:
+            return [self._inside[value]]
+        return None if value.producer is None else self._behind.get((value.producer, value.output))
+
+    def _bind(self, flow: Dataflow) -> None:
+        """Note what flows into bodies, and out of them."""
+        assert self._inside is not None
+        for node in flow.graph.walk(WITH_BODIES):
+            if node.graph is not flow.graph:
+                continue
+            try:
+                nested = flow.nested(node)
+            except UnreadableModel:
+                continue
+            outer = [port.value for port in node.inputs]
+            calls = list(nested.branches.values()) if isinstance(nested, Choice) else []
+            calls += [nested] if isinstance(nested, Call) else []
+            for call in calls:
+                for input, number in zip(call.body.inputs, call.inputs, strict=True):
+                    self._enter(call.body.value(input.key), None if number is None else outer[number])
+                for place, inner in enumerate(call.outputs):
+                    found = call.body.value(call.body.outputs[inner].key)
+                    self._behind.setdefault((node, place), []).append(_Part(found))
+            if isinstance(nested, Repeat):
+                self._bind_loop(node, nested, outer)
+            bodies = [call.body for call in calls] + ([nested.body] if isinstance(nested, Repeat) else [])
+            for body in bodies:
+                self._bind(body)
+
+    def _bind_loop(self, node: Node, loop: Repeat, outer: Sequence[Value | None]) -> None:
+        for input, inflow in zip(loop.body.inputs, loop.inputs, strict=True):
+            if inflow.source in {Source.WHOLE, Source.CARRIED, Source.PART} and inflow.outer is not None:
+                is_carried = inflow.source is Source.CARRIED
+                value = loop.body.value(input.key)
+                self._enter(value, outer[inflow.outer], inflow.slice, is_carried=is_carried)
+        for place, outflow in enumerate(loop.outputs):
+            value = loop.body.value(loop.body.outputs[outflow.inner].key)
+            parts = [_Part(value, outflow.slice)]
+            for inflow in loop.inputs:  # after no iteration it is what came in
+                if inflow.successor == outflow.inner and inflow.outer is not None and not outflow.slice:
+                    parts.append(_Part(outer[inflow.outer]))
+            self._behind[node, place] = parts
+
+    def _enter(
+        self, inner: Value | None, outer: Value | None, cut: Slice | None = None, *, is_carried: bool = False
+    ) -> None:
+        assert self._inside is not None
+        if inner is not None:
+            self._inside[inner] = _Part(outer, cut, is_carried)
+
+    def _settled(self, value: Value) -> Known:
+        """Return what follows, and where nothing speaks against it what is stored as well."""
+        found, inferred = self._derived(value), _inferred(value)
+        if agree(found.shape, inferred):
+            found = found._replace(shape=narrow(found.shape, inferred))
+        stored = value.shape if value.stored_shape is None else value.stored_shape
+        is_wrong = not agree(stored, found.shape) if found.vague else claims_more(stored, found.shape)
+        if value.is_input and found.shape is None and stored is not None and self._parts(value) is None:
+            is_wrong = True  # declared to have any rank
+        revised = found.revised or is_wrong or not _is_same(found.element_type, value.stored_type)
+        if not self._trusts_stored or revised:
+            return found._replace(revised=revised)
+        shape = value.shape if found.shape is None else narrow(found.shape, value.shape)
+        return Known(shape, found.element_type or value.element_type)
+
+    def _derived(self, value: Value) -> Known:
+        if value.constant is not None or is_static(_inferred(value)):
+            return Known(value.shape, value.element_type)
+        parts = self._parts(value)
+        node = value.producer
+        if parts is not None:
+            is_loop = node is not None and value not in (self._inside or ())
+            return _joined([self._of_part(part, is_put_together=is_loop) for part in parts])
+        if node is None or value.is_input:
+            return Known(value.shape, value.element_type)
+        if node not in self._of_nodes:
+            self._of_nodes[node] = self._of_node(node)
+        outputs = self._of_nodes[node]
+        return outputs[value.output] if value.output < len(outputs) else Known()
+
+    def _of_part(self, part: _Part, *, is_put_together: bool) -> Known:
+        if part.value is None:
+            return Known()
+        found, cut = self._known.get(part.value, Known()), part.slice
+        shape = found.shape
+        if shape is None or (cut is None and not part.is_carried):
+            return found
+        if cut is None:
+            return found._replace(shape=(UNKNOWN_DIM,) * len(shape), vague=True)
+        if is_put_together and not cut.keeps_axis:
+            axis = cut.axis % (len(shape) + 1)
+            return found._replace(shape=(*shape[:axis], UNKNOWN_DIM, *shape[axis:]), vague=True)
+        if not -len(shape) <= cut.axis < len(shape):
+            return found._replace(shape=None)
+        axis = cut.axis % len(shape)
+        size = () if not cut.keeps_axis else (UNKNOWN_DIM if is_put_together else cut.part,)
+        vague = found.vague or is_put_together
+        return found._replace(shape=(*shape[:axis], *size, *shape[axis + 1 :]), vague=vague)
+
+    def _of_node(self, node: Node) -> Sequence[Known]:
+        """Return what follows for the outputs of a node without bodies."""
+        inputs = [
+            None if port.value is None else self._known.get(port.value, Known()) for port in node.inputs
+        ]
+        revised = any(
+            known is not None and (known.revised or claims_more(port.stored_shape, known.shape))
+            for known, port in zip(inputs, node.inputs, strict=True)
+        )
+        vague = any(known is not None and (known.vague or known.shape is None) for known in inputs)
+        lookup = find_scatter(node.domain, node.type, node.opset)
+        if lookup is not None:
+            place = lookup.spec.port_index(Role.DATA) if lookup.spec else None
+            data = inputs[place] if place is not None and place < len(inputs) else None
+            return [Known() if data is None else data._replace(revised=revised)]
+        op = find(node.domain, node.type)
+        if op is None or node.bodies:
+            return [Known(revised=revised)] * len(node.outputs)
+        for need in op.constraints_in(node.domain):
+            value = node.inputs[need.port].value if need.port < len(inputs) else None
+            vague = vague or (need.decides_shape and value is not None and self._numbers(value) is None)
+        outputs = _OneNode(op, node, inputs, self._numbers).outputs()
+        return [known._replace(revised=revised, vague=vague or known.vague) for known in outputs]
+
+
+class _OneNode:
+    """One use of a general operator: its outputs, given what is known of its inputs."""
+
+    def __init__(
+        self,
+        op: GeneralOp,
+        node: Node,
+        inputs: Sequence[Known | None],
+        numbers: "Callable[[Value], Array | None]",
+    ) -> None:
+        self.op, self.node, self.inputs, self.count = op, node, inputs, len(node.outputs)
+        constraints = op.constraints_in(node.domain)
+        self.constraints = [need for need in constraints if need.port < len(inputs)]
+        self._numbers = numbers
+
+    def outputs(self) -> list[Known]:
+        rank = self._rank()
+        least: Shape = None if rank is None else (UNKNOWN_DIM,) * rank
+        said = self._shapes()
+        shapes = [least if shape is None else shape for shape in said]
+        return [
+            Known(shape, type, vague=rule is None)
+            for rule, shape, type in zip(said, shapes, self._types(), strict=True)
+        ]
+
+    def _integers(self, port: int) -> list[int] | None:
+        value = self.node.inputs[port].value if port < len(self.node.inputs) else None
+        array = None if value is None else self._numbers(value)
+        return array.reshape(-1).tolist() if array is not None and array.dtype.kind in "iu" else None
+
+    def _shapes(self) -> list[Shape]:
+        """Return what the shape rule says, which takes unknown sizes as well."""
+        none: list[Shape] = [None] * self.count
+        if any(known is not None and known.shape is None for known in self.inputs):
+            return none
+        if self.op.reads_shapes_only:
+            arrays = self._computed(float_is=True)
+            return none if arrays is None else [(*arrays[0].shape,)]
+        sizes = [None if known is None else _sizes(known.shape) for known in self.inputs]
+        case = ShapeCase(sizes, self._integers, self.node.attributes, self.count)
+        try:
+            found = output_shapes(self.node.domain, self.node.type, case) or []
+        except ShapesDiffer:
+            return none
+        return [*[None if shape is None else _dims(shape) for shape in found], *none][: self.count]
+
+    def _rank(self) -> int | None:
+        """Return the rank of the output where no more can be said of its shape."""
+        if self.op.rank is not None:
+            return self.op.rank
+        for need in self.constraints:
+            named, data = self.inputs[need.port], self.inputs[need.of]
+            if need.meaning in _NAMING and need.first == 0 and named and is_static(named.shape):
+                ranks = [named.shape[0]] if len(named.shape) == 1 else []
+                if need.meaning is Meaning.TARGET and data:  # the output has the larger rank in any mode
+                    ranks.append(-1 if data.shape is None else len(data.shape))
+                return None if not ranks or min(ranks) < 0 else max(ranks)
+            if need.meaning in _CUTTING and "begin_mask" not in self.node.attributes and data is not None:
+                return None if data.shape is None else len(data.shape)
+        return None
+
+    def _types(self) -> list[ElementType | None]:
+        op, none = self.op, list[ElementType | None]([None] * self.count)
+        types = [None if known is None else known.element_type for known in self.inputs]
+        if (op.moves != () and not op.copies) or op.shape is reduction:
+            place = op.moves[0] if op.moves else 0
+            return [types[place]] * self.count if place < len(types) else none
+        if op.kernel_in(self.node.domain):
+            outputs = [self._computed(float_is=float_is) for float_is in (True, False)]
+            pairs = zip(*[[] if arrays is None else arrays for arrays in outputs], strict=False)
+            made = [from_dtype(left.dtype) if left.dtype == right.dtype else None for left, right in pairs]
+            return [*made, *none][: self.count]
+        if op.makes in ELEMENT_TYPES:
+            return [ELEMENT_TYPES[op.makes]] * self.count
+        return [types[0], *none[1:]] if op.shape is not None and not op.makes and types else none
+
+    def _computed(self, *, float_is: bool) -> "Sequence[Array] | None":
+        """Run the kernel on one element for each input, of a float type or not where none is known."""
+        import numpy
+
+        from ir_scatter.ops import general_kernels
+
+        unknown = numpy.dtype(numpy.float32 if float_is else numpy.int64)
+        axes = {need.port for need in self.constraints if need.meaning is Meaning.DIMENSION}
+        arrays: list[Array | None] = []
+        for port, known in enumerate(self.inputs):
+            type = None if known is None or known.element_type is None else dtype(known.element_type)
+            number = numpy.full((), port not in axes, type or unknown)
+            rank = 0 if known is None or known.shape is None else len(known.shape)
+            arrays.append(None if known is None else number.reshape((1,) * rank))
+        try:
+            return general_kernels.compute(
+                self.op, self.node.domain, arrays, self.node.attributes,
+                opset=opset_number(self.node), output_count=self.count,
+            )  # fmt: skip
+        except general_kernels.UnsupportedCase:
+            return None
+
+
+def _sizes(shape: Shape) -> tuple[int, ...]:
+    """Return a shape of known rank as rules take it."""
+    found = []
+    for dim in shape or ():
+        size = dim if isinstance(dim, int) else UnknownSize()
+        if isinstance(size, UnknownSize):
+            size.dim = dim
+        found.append(size)
+    return tuple(found)
+
+
+def _dims(sizes: Sequence[int]) -> Shape:
+    return tuple(
+        [
+            size.dim if isinstance(size, UnknownSize) else size if size <= LARGEST_DIM else UNKNOWN_DIM
+            for size in sizes
+        ]
+    )
+
+
+def _joined(found: Sequence[Known]) -> Known:
+    """Return what holds for a value that is one of several."""
+    revised, types = any(known.revised for known in found), {known.element_type for known in found}
+    vague = any(known.vague or known.shape is None for known in found)
+    type = types.pop() if len(types) == 1 else None
+    shapes = [known.shape for known in found]
+    if any(shape is None or len(shape) != len(shapes[0] or ()) for shape in shapes):
+        return Known(None, type, revised)
+    columns = zip(*[shape for shape in shapes if shape is not None], strict=True)
+    dims: list[Dim] = [column[0] if len({*column}) == 1 else UNKNOWN_DIM for column in columns]
+    return Known(tuple(dims), type, revised, vague)
+
+
+def _inferred(value: Value) -> Shape:
+    return None if value.producer is None else value.producer.graph.inferred_shape(value)
+
+
+def _is_same(found: ElementType | None, stored: ElementType | None) -> bool:
+    return found is None or stored is None or found is stored

@@ -1,0 +1,95 @@
+"""Whether bodies fit the If, Loop or TensorIterator that holds them, as OpenVINO's reader asks."""
+
+import re
+from collections.abc import Collection, Iterator
+
+from ir_scatter.formats.openvino.graph import PARAMETER, RESULT, IrGraph
+from ir_scatter.formats.openvino.xml_text import Element, shown
+
+BODIES = {b"if": ("then_", "else_"), b"loop": ("",), b"tensoriterator": ("",)}
+"""By the type of a layer: what the names of the elements begin with that belong to one of its bodies."""
+
+_MISMATCH, _DANGLING = "body-mismatch", "dangling-edge"
+_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
+_CUT = ("axis", "start", "end", "stride", "part_size")
+
+
+def port_map_defects(graph: IrGraph, key: bytes) -> Iterator[tuple[str, str]]:
+    """Yield the kind of each defect in the port maps and back edges of a layer, and what is wrong.
+
+    An If need not hand out its inputs. Outputs are taken in the order of the numbers that are named for them,
+    whatever these are: there must be enough.
+    """
+    type, layer, element = graph.type_of(key), graph.layer(key), graph.element(key)
+    ports, targets = ({port.id for port in side} for side in (layer.inputs, layer.outputs))
+    for prefix in BODIES[type]:
+        body, found = graph.graphs(key).get(f"{prefix}body"), element.find(f"{prefix}port_map")
+        if body is None or not body.body.has_layers:
+            yield _MISMATCH, f"there is no <{prefix}body> with <layers>, expected one"
+            continue
+        parameters, results = _ids(body, PARAMETER), _ids(body, RESULT)
+        port_map = found or Element("")
+        inputs, outputs = [*port_map.iterfind("input")], [*port_map.iterfind("output")]
+        for entry in inputs:
+            yield from _names(entry, "external_port_id", ports, "input port of the layer")
+            yield from _names(entry, "internal_layer_id", parameters, "Parameter of the body")
+            yield from _cut(entry)
+        for entry in outputs:
+            yield from _names(entry, "external_port_id", targets, "output port of the layer", dangles=True)
+            yield from _names(entry, "internal_layer_id", results, "Result of the body")
+            yield from _cut(entry)
+        if type != b"if":
+            first = 2 if type == b"loop" else 0  # its trip count and its condition
+            needed = [port.id for port in layer.inputs][first:]
+            yield from _left_out(needed, inputs, f"input of <{prefix}port_map>")
+        if len({entry.id("external_port_id") for entry in outputs if not _is_negative(entry)}) < len(targets):
+            yield from _left_out(
+                [port.id for port in layer.outputs], outputs, f"output of <{prefix}port_map>"
+            )
+        if type == b"loop" and all(entry.get("purpose") != "execution_condition" for entry in outputs):
+            yield _MISMATCH, "no output of <port_map> has purpose='execution_condition', expected one"
+        for edge in element.iterfind("back_edges/edge"):
+            yield from _names(edge, "from-layer", results, "Result of the body")
+            yield from _names(edge, "to-layer", parameters, "Parameter of the body", dangles=True)
+
+
+def _ids(body: IrGraph, type: bytes) -> set[bytes]:
+    return {key.partition(b"\0")[0] for key in body.keys_of(type)}
+
+
+def _is_negative(entry: Element) -> bool:
+    """Tell whether an entry names no port of the layer, as that of the iteration's number."""
+    text = entry.get("external_port_id")
+    return text.strip().startswith("-") and _INTEGER.fullmatch(text) is not None
+
+
+def _names(
+    entry: Element, attribute: str, known: Collection[bytes], what: str, *, dangles: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Yield whether an entry names what does not exist, which leaves it dangling or breaks the layer."""
+    id = entry.id(attribute)
+    if id not in known and not (attribute == "external_port_id" and _is_negative(entry)):
+        kind = _DANGLING if dangles and id.isdigit() else _MISMATCH
+        text = entry.attributes.get(attribute)
+        is_ = "is missing" if text is None else f"is {shown(text)!r}"
+        place = "a back edge" if entry.name == "edge" else f"an {entry.name} of a port map"
+        expected = f"expected the id of {'an' if what[0] in 'io' else 'a'} {what}"
+        yield kind, f"{attribute} of {place} {is_}, {expected}"
+
+
+def _cut(entry: Element) -> Iterator[tuple[str, str]]:
+    for word in _CUT if "axis" in entry.attributes else ():
+        text = entry.get(word, "1")
+        is_part = word == "part_size" and entry.name == "input"
+        if not _INTEGER.fullmatch(text) or (is_part and int(text) == 0):
+            expected = "a number other than 0" if is_part else "a number"
+            place = f"{word} of an {entry.name} of a port map"
+            yield _MISMATCH, f"{place} is {shown(text)!r}, expected {expected}"
+
+
+def _left_out(ids: list[bytes], entries: list[Element], what: str) -> Iterator[tuple[str, str]]:
+    named = {entry.id("external_port_id") for entry in entries}
+    for id in ids:
+        if id not in named:
+            name = id.decode() if id.isdigit() else repr(shown(id.decode("utf-8", "replace")))
+            yield _MISMATCH, f"no {what} names port {name}, expected one"

@@ -1,0 +1,46 @@
+"""The shape and the value of an axis."""
+
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
+from ir_scatter.core.shapes import agree, show
+from ir_scatter.ops.spec import Role
+from ir_scatter.rules.base import Finding, Findings, Rule
+
+
+@Rule("SCT212", "axis-shape", reads={Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES})
+def axis_shape(scatter: ScatterNode) -> Findings:
+    """The axis input is neither a scalar nor of shape [1].
+
+    Why: the operator has one axis.
+    Applies to: operators whose axis is an input (ScatterUpdate, ScatterElementsUpdate).
+    Runtimes: OpenVINO refuses most; an axis constant of shape [0] ends the process of the CPU plugin.
+    Example: an axis of shape [2].
+    Fix: make the axis one number.
+    """
+    operand = scatter.operand(Role.AXIS)
+    if operand is None or agree(operand.shape, ()) or agree(operand.shape, (1,)):
+        return
+    yield Finding(f"axis is {show(operand.shape)}, expected [] or [1]", role=Role.AXIS)
+
+
+@Rule("SCT301", "axis-out-of-range", reads={Fact.OPERATOR, Fact.AXIS, Fact.SHAPES})
+def axis_out_of_range(scatter: ScatterNode) -> Findings:
+    """The axis is no dimension of data.
+
+    Why: the runtime refuses the model, or counts on a dimension that was not meant.
+    Applies to: every operator with an axis: from -r to r-1 for data of rank r. For TensorScatter it
+    cannot be 0, the batch.
+    Runtimes: OpenVINO: "Axis ... out of the tensor rank range". onnx.checker does not look.
+    Example: axis 2 with data [4, 5].
+    Fix: count the axis in the data that arrives here; a squeeze or a layout change upstream moves it.
+    """
+    axis, data, source = scatter.written_axis, scatter.data_shape, scatter.spec.axis
+    if axis is None or data is None or source is None:
+        return
+    rank = len(data)
+    role = Role.AXIS if source.attribute is None else None
+    if not -rank <= axis < rank:
+        legal = f"{-rank} to {rank - 1}" if rank else "data of rank 1 at least"
+        yield Finding(f"axis is {axis}, expected {legal} for data {show(data)}", role=role)
+    elif axis % rank in source.excluded:
+        yield Finding(f"axis is {axis}, the batch of data {show(data)}, expected another", role=role)

@@ -1,0 +1,127 @@
+"""Which element types inputs have."""
+
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
+from ir_scatter.ops.spec import Role
+from ir_scatter.rules.base import Finding, Findings, Rule
+
+
+def wrong_type(scatter: ScatterNode, role: Role) -> Findings:
+    operand = scatter.operand(role)
+    if operand is None or operand.element_type is None:
+        return
+    if operand.element_type.name not in operand.port.element_types:
+        shown = scatter.spec.show_type(operand.element_type)
+        allowed = scatter.spec.show_types(operand.port)
+        yield Finding(f"{operand.port.name} is {shown}, expected {allowed}", role=role)
+
+
+@Rule("SCT201", "element-type", reads={Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
+def element_type(scatter: ScatterNode) -> Findings:
+    """The element type of data or updates is none that the document allows.
+
+    Why: runtimes refuse the model, or fail when they look for a kernel.
+    Applies to: data and updates of every operator, and to any input of an ONNX node that is no tensor: a
+    sequence, an optional, a map or a sparse tensor. Boolean data has a rule of its own, SCT214.
+    Runtimes: OpenVINO refuses most at reading; strings end the process of the CPU plugin.
+    onnxruntime: "Type Error: Type 'tensor(...)' of input parameter is invalid".
+    Example: ScatterElements with bfloat16 data at opset 11, which came with version 13.
+    Fix: convert to an allowed type before the node and back after it, or raise the opset.
+    """
+    data = scatter.data.element_type if scatter.data else None
+    for operand in (scatter.data, scatter.updates):
+        if operand is None or operand.element_type is None or operand.element_type.kind == "boolean":
+            continue
+        if operand is scatter.updates and operand.element_type == data:
+            continue
+        yield from wrong_type(scatter, operand.port.role)
+
+
+@Rule("SCT202", "type-mismatch", reads={Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
+def type_mismatch(scatter: ScatterNode) -> Findings:
+    """Data and updates have different element types.
+
+    Why: there is one type T for both and for the output; runtimes refuse the model.
+    Applies to: every operator.
+    Runtimes: OpenVINO: "Element types for input data and updates do not match". onnxruntime: "Type
+    parameter (T) bound to different types".
+    Example: data f32, updates f16.
+    Fix: convert updates to the type of data.
+    """
+    data, updates = scatter.data, scatter.updates
+    if data is None or updates is None or data.element_type is None or updates.element_type is None:
+        return
+    if data.element_type != updates.element_type:
+        show = scatter.spec.show_type
+        message = (
+            f"{updates.port.name} is {show(updates.element_type)}, "
+            f"expected {show(data.element_type)} like {data.port.name}"
+        )
+        yield Finding(message, role=Role.UPDATES)
+
+
+@Rule("SCT204", "index-type", reads={Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
+def index_type(scatter: ScatterNode) -> Findings:
+    """The element type of indices is none that the document allows.
+
+    Why: runtimes refuse the model; those that convert may cut large values.
+    Applies to: indices of every operator: any integer for ScatterUpdate and ScatterElementsUpdate,
+    i32 and i64 for ScatterNDUpdate, int32 and int64 for ScatterElements, int64 only for ScatterND and
+    TensorScatter.
+    Runtimes: onnxruntime refuses int32 indices of ScatterND; OpenVINO's frontend takes them.
+    Example: ScatterND with int32 indices.
+    Fix: convert the indices to i64.
+    """
+    yield from wrong_type(scatter, Role.INDICES)
+
+
+@Rule("SCT205", "axis-type", reads={Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
+def axis_type(scatter: ScatterNode) -> Findings:
+    """The element type of the axis input is no integer.
+
+    Why: runtimes refuse the model.
+    Applies to: operators whose axis is an input (ScatterUpdate, ScatterElementsUpdate).
+    Runtimes: OpenVINO: "Axis element type must be integer".
+    Example: an axis Const of type f32.
+    Fix: make the axis an i64 constant.
+    """
+    yield from wrong_type(scatter, Role.AXIS)
+
+
+@Rule("SCT213", "reduction-type", reads={Fact.OPERATOR, Fact.ATTRIBUTES, Fact.INPUTS, Fact.TYPES})
+def reduction_type(scatter: ScatterNode) -> Findings:
+    """The reduction is not defined for the element type of data.
+
+    Why: there is no mean of booleans, no sum of strings and no greater of two complex numbers.
+    Applies to: operators with a reduction. On booleans sum is OR, prod is AND, sub is XOR; mean is
+    refused.
+    Runtimes: OpenVINO refuses mean on boolean; onnxruntime has no reductions of strings.
+    Example: ScatterElementsUpdate-12 with boolean data and reduction="mean".
+    Fix: convert data to a number type first, or choose the reduction that was meant (max is OR).
+    """
+    reduction = scatter.reduction
+    if scatter.data is None or scatter.data.element_type is None or reduction is None:
+        return
+    if scatter.data.element_type.name in scatter.spec.reduction_excludes.get(reduction, ()):
+        shown = scatter.spec.show_type(scatter.data.element_type)
+        written = scatter.attribute("reduction")
+        yield Finding(f"reduction is {written} on {shown} data, expected another type", role=Role.DATA)
+
+
+@Rule("SCT214", "boolean-data", reads={Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
+def boolean_data(scatter: ScatterNode) -> Findings:
+    """Data is boolean where the document says numeric.
+
+    Why: the text of this version promises nothing for it. A warning, as runtimes take it as meant.
+    Applies to: ScatterUpdate-3, ScatterElementsUpdate-3 and ScatterNDUpdate-3.
+    Runtimes: OpenVINO's CPU plugin computes it; the GPU plugin has no ScatterElementsUpdate on
+    boolean.
+    Example: ScatterNDUpdate-3 on a boolean mask.
+    Fix: use ScatterElementsUpdate-12 or ScatterNDUpdate-15, whose text allows boolean, or convert to
+    u8.
+    """
+    data = scatter.data
+    if data is None or data.element_type is None or data.element_type.kind != "boolean":
+        return
+    if data.element_type.name not in data.port.element_types:
+        yield Finding(f"{data.port.name} is boolean, expected a numeric type", role=Role.DATA)

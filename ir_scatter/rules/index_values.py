@@ -1,0 +1,160 @@
+"""What constant indices name, and how many there are."""
+
+from ir_scatter.analysis.conditions import index_count, position_count
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
+from ir_scatter.core.diagnostics import Related, Severity
+from ir_scatter.core.shapes import LARGEST_DIM, counted
+from ir_scatter.ops.index_values import BadIndices, negative
+from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, Reduction, Role
+from ir_scatter.rules.base import Finding, Findings, Rule
+
+_OF_FAULTS = frozenset(
+    {Fact.OPERATOR, Fact.ATTRIBUTES, Fact.AXIS, Fact.INPUTS, Fact.SHAPES, Fact.INDEX_FAULTS}
+)
+"""What it takes to find faults of constant indices."""
+
+
+def _constant_note(scatter: ScatterNode, role: Role, bad: BadIndices | None = None) -> tuple[Related, ...]:
+    """Name the constant that an input comes from, if there is one, and where a bad index stands."""
+    operand = scatter.operand(role)
+    constant = scatter.facts.origin(operand.value) if operand else None
+    if operand is None or constant is None:
+        return ()
+    detail = ""
+    if bad is not None and constant.shape == scatter.indices_shape:
+        detail = f": {bad.value} at {list(bad.position)}, {bad.count} in all"
+    elif bad is not None and (array := constant.load()) is not None:
+        import numpy
+
+        for position in numpy.argwhere(array == bad.value)[:1].tolist():
+            detail = f": {bad.value} at {position}, {bad.count} in all"
+    kind = "Const" if scatter.spec.drops_attributes else "constant"
+    message = f'{operand.port.name} comes from {kind} "{constant.name}"{detail}'
+    return (Related(message, constant.location),)
+
+
+def _bad_indices(scatter: ScatterNode, bad: BadIndices, expected: str) -> Finding:
+    name = scatter.indices.port.name if scatter.indices else "indices"
+    where = f"{name}{list(bad.position)}" if bad.position else name
+    more = "" if bad.count == 1 else f" ({bad.count} such values)"
+    related = _constant_note(scatter, Role.INDICES, bad)
+    return Finding(f"{where} is {bad.value}, {expected}{more}", role=Role.INDICES, related=related)
+
+
+@Rule("SCT302", "index-out-of-range", reads=_OF_FAULTS)
+def index_out_of_range(scatter: ScatterNode) -> Findings:
+    """A constant index names a position that data does not have.
+
+    Why: runtimes refuse it at best; some write outside of their memory.
+    Applies to: every operator, wherever indices are constant or constant in effect. On a dimension of
+    size s an index outside of [-s, s-1] is illegal in every version. For TensorScatter in linear mode
+    the whole run of updates must fit.
+    Runtimes: OpenVINO's CPU plugin ends the process or writes silently outside for ScatterUpdate on
+    small integer data and for ScatterElementsUpdate below -s; onnxruntime refuses it at inference.
+    Example: index 7 on a dimension of size 5.
+    Fix: look at the producer of the indices: off by one, counted on another axis, or a padding value.
+    """
+    bad = scatter.out_of_range
+    if bad is not None:
+        size = bad.size or 0
+        low = -size if scatter.wraps else 0
+        expected = f"{low} to {size - 1}" if size else "none: the dimension is empty"
+        yield _bad_indices(scatter, bad, f"expected {expected}")
+
+
+@Rule("SCT303", "negative-index", reads=_OF_FAULTS)
+def negative_index(scatter: ScatterNode) -> Findings:
+    """A constant index is negative where the version forbids it.
+
+    Why: counting from the end came with later versions; here the text says error.
+    Applies to: ScatterUpdate-3, ScatterNDUpdate-3, and TensorScatter in linear mode. A warning for
+    ScatterElementsUpdate-3, where runtimes count from the end as meant.
+    Runtimes: ScatterUpdate: CPU refuses it or writes outside its memory, GPU writes elsewhere.
+    ScatterNDUpdate-3: CPU counts from the end, GPU writes elsewhere. ScatterElementsUpdate-3: both
+    count from the end.
+    Example: index -1 of ScatterUpdate on a dimension of size 5: write 4.
+    Fix: add the size of the dimension to negative indices, or use ScatterNDUpdate-15 or
+    ScatterElementsUpdate-12, which allow them.
+    """
+    if scatter.spec.index_range is not IndexRange.NON_NEGATIVE:
+        return
+    if scatter.index_array is None or scatter.limits is None:
+        return
+    bad = negative(scatter.index_array, scatter.limits)
+    if bad is not None:
+        high = "" if bad.size is None else f" to {bad.size - 1}"
+        yield _bad_indices(scatter, bad, f"expected 0{high or ' at least'} in {scatter.spec.key}")
+
+
+@Rule("SCT304", "repeated-targets", Severity.WARNING, reads=_OF_FAULTS)
+def repeated_targets(scatter: ScatterNode) -> Findings:
+    """Constant indices name the same target more than once, and there is no reduction.
+
+    Why: the document leaves the order of writing open, so the result may differ from run to run and
+    from device to device.
+    Applies to: every operator with reduction none.
+    Runtimes: OpenVINO's CPU plugin gives different results from run to run for ScatterUpdate and
+    ScatterNDUpdate; ScatterElementsUpdate was last-wins wherever it was measured.
+    Example: indices [3, 1, 3] of ScatterUpdate.
+    Fix: remove the repetition, or name the reduction that was meant.
+    """
+    if scatter.reduction is not Reduction.NONE or scatter.out_of_range is not None:
+        return
+    found = scatter.repeats
+    if found is None:
+        return
+    what = "tuples" if scatter.spec.layout is Layout.TUPLES else "indices"
+    message = (
+        f"{found.count} of {found.total} {what} repeat a target, first at {list(found.first)} that of "
+        f"{list(found.earlier)}, expected different ones: with reduction none the order is undefined"
+    )
+    yield Finding(message, role=Role.INDICES, related=_constant_note(scatter, Role.INDICES))
+
+
+@Rule(
+    "SCT306",
+    "more-indices-than-positions",
+    Severity.NOTE,
+    reads={Fact.OPERATOR, Fact.ATTRIBUTES, Fact.AXIS, Fact.SHAPES, Fact.CONSTANCY},
+)
+def more_indices_than_positions(scatter: ScatterNode) -> Findings:
+    """There are more indices than positions they could name, and there is no reduction.
+
+    Why: some target must be named more than once, and then the order of writing is undefined.
+    Applies to: every operator with reduction none whose indices are not constant.
+    Runtimes: see SCT304.
+    Example: 7 indices of ScatterUpdate on a dimension of size 5.
+    Fix: name the reduction that was meant, or give fewer indices.
+    """
+    if scatter.reduction is not Reduction.NONE or scatter.has_constant_indices:
+        return
+    if scatter.spec.indices_limit is IndicesLimit.EVERYWHERE or not scatter.indices_shape:
+        return
+    count, positions = index_count(scatter), position_count(scatter)
+    if count is not None and positions is not None and positions < count <= LARGEST_DIM:
+        message = f"{count} indices for {counted(positions, 'position')}: some are named more than once"
+        yield Finding(message, role=Role.INDICES)
+
+
+@Rule(
+    "SCT307", "indices-not-checked", Severity.NOTE, reads={Fact.INPUTS, Fact.CONSTANCY, Fact.UNREAD_INDICES}
+)
+def indices_not_checked(scatter: ScatterNode) -> Findings:
+    """Constant indices were not looked at because there are too many.
+
+    Why: silence would look like success.
+    Applies to: constant indices with more elements than --max-index-elements.
+    Runtimes: none is concerned.
+    Example: a constant of 100 million indices.
+    Fix: raise --max-index-elements.
+    """
+    if scatter.indices is None or scatter.has_constant_indices or not scatter.facts.skipped:
+        return
+    constant = scatter.facts.origin(scatter.indices.value)
+    if constant is not None and constant in scatter.facts.skipped:
+        message = (
+            f"the values of {scatter.indices.port.name} were not checked: more than "
+            f"{counted(scatter.facts.max_elements, 'element')}"
+        )
+        yield Finding(message, role=Role.INDICES)

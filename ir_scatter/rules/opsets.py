@@ -1,0 +1,62 @@
+"""Which opsets hold an operator."""
+
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
+from ir_scatter.rules.base import Finding, Findings, Rule
+
+
+@Rule("SCT401", "deprecated-operator", reads={Fact.OPERATOR}, is_legality=False, mended_by="")
+def deprecated_operator(scatter: ScatterNode) -> Findings:
+    """The operator is deprecated.
+
+    Why: a deprecated operator is refused by runtimes sooner or later, Scatter from opset 11 on.
+    Applies to: ONNX Scatter: a warning at opset 9 and 10, where it is legal; an error from 11 on.
+    Runtimes: onnx.checker and onnxruntime refuse it at opset 11 and above; OpenVINO takes it at any
+    opset.
+    Example: Scatter in a model of opset 13.
+    Fix: replace it by ScatterElements, which means the same, as `ir-scatter convert` does.
+    """
+    successor = scatter.spec.deprecated_by
+    if successor is None:
+        return
+    key = scatter.spec.key
+    if scatter.spec.is_removed:
+        message = f"{key.type} is deprecated at opset {scatter.node.opset}, expected {successor.type}"
+    else:
+        message = f"{key.type} is deprecated from opset {successor.version} on, use {successor.type} there"
+    yield Finding(message)
+
+
+@Rule("SCT402", "not-in-opset", reads={Fact.OPERATOR}, is_legality=False, needs_row=False)
+def not_in_opset(scatter: ScatterNode) -> Findings:
+    """The opset does not contain the operator.
+
+    Why: the runtime does not find the operator and refuses the model.
+    Applies to: every operator. ScatterNDUpdate came with opset4, not opset3; opset17 holds newly
+    added operators only.
+    Runtimes: OpenVINO: "Opset opset3 doesn't contain the operation with type: ScatterNDUpdate".
+    onnxruntime: "is not a registered function/op".
+    Example: <layer type="ScatterNDUpdate" version="opset3">.
+    Fix: write an opset that contains the operator.
+    """
+    if scatter.lookup.spec is None and scatter.lookup.is_known_opset:
+        opset = scatter.node.opset if isinstance(scatter.node.opset, str) else f"opset {scatter.node.opset}"
+        yield Finding(f"{scatter.lookup.type} is not in {opset}, expected {scatter.lookup.show_opsets()}")
+
+
+@Rule("SCT403", "unknown-opset", reads={Fact.OPERATOR}, is_legality=False, needs_row=False)
+def unknown_opset(scatter: ScatterNode) -> Findings:
+    """The opset of a scatter operator is no opset.
+
+    Why: the runtime does not know where to look for the operator and refuses the model.
+    Applies to: the version word of scatter layers in an IR (other layers may carry any word,
+    "extension" among them) and the imported opset of ONNX models.
+    Runtimes: OpenVINO: "Cannot create ScatterUpdate layer from unsupported opset".
+    Example: <layer type="ScatterUpdate" version="extension">.
+    Fix: write the opset, "opset3" to "opset16" in an IR.
+    """
+    if scatter.lookup.spec is None and not scatter.lookup.is_known_opset:
+        opset = scatter.node.opset
+        found = "missing" if opset is None else f"{opset!r}"
+        message = f"the opset of {scatter.lookup.type} is {found}, expected {scatter.lookup.show_opsets()}"
+        yield Finding(message)

@@ -1,0 +1,154 @@
+"""Sizes that only a stored port gives: taken when the model runs, or said to be what the new form rests on."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ir_scatter import convert, runners
+from ir_scatter.convert.conversion import Conversion, Done
+from ir_scatter.convert.on_devices import verify_on
+from ir_scatter.inputs.model import make_feeds
+from ir_scatter.report import conversion_json, conversion_text
+from ir_scatter.runners.base import Runner, Status
+from tests.rules.ir_text import Dims, IrText, Output
+
+OPAQUE = "ShuffleChannels"
+"""A layer that OpenVINO has and `ops/general.py` does not; with one group it changes nothing."""
+
+RESTS = "rests-on-stored-shape"
+SIZE = 8
+"""What a port remembers of the first dimension of data, which is dynamic."""
+
+TYPES: Mapping[str, tuple[str, npt.ArrayLike]] = {
+    "ScatterUpdate": ("opset3", [1, 5]),
+    "ScatterElementsUpdate": ("opset12", [[-1] * 3, [2] * 3]),
+    "ScatterNDUpdate": ("opset15", [[-1], [2]]),
+}
+TARGETS = ("ScatterUpdate", "ScatterElementsUpdate-3", "ScatterElementsUpdate", "ScatterNDUpdate-3")
+
+
+def through(ir: IrText, type: str, source: Output, dims: tuple[int, ...]) -> Output:
+    data = {"axis": "0", "group": "1"} if type == OPAQUE else {}
+    return ir.add(f"{type}_{ir.count}", type, "opset1", [source], [(source.precision, dims)], data)
+
+
+def model(
+    folder: Path,
+    type: str,
+    between: str,
+    indices: npt.ArrayLike,
+    index_type: str = "i64",
+    *,
+    data: Dims = ("?", 3),
+    updates: Dims = (2, 3),
+) -> str:
+    """Write a scatter node on dynamic data, behind a layer whose output is stored as [8, 3]."""
+    ir = IrText()
+    behind = through(ir, between, ir.parameter("data", "f32", data), (SIZE, 3))
+    inputs = [behind, ir.const("indices", index_type, indices), ir.parameter("updates", "f32", updates)]
+    if "ND" not in type:
+        inputs.append(ir.const("axis", "i64", 0))
+    found = ir.add("scatter", type, TYPES[type][0], inputs, [("f32", (SIZE, 3))], {}, ports=' names="out"')
+    ir.add("result", "Result", "opset1", [found], [])
+    return ir.write(folder)
+
+
+def pairs(folder: Path, between: str) -> str:
+    """Write a node whose tuples count on both dimensions, which flat data has to be numbered by."""
+    return model(folder, "ScatterNDUpdate", between, [[-1, 1], [0, 1]], data=("?", "?"), updates=(2,))
+
+
+@pytest.fixture(scope="module")
+def cpu() -> Iterator[Runner]:
+    pytest.importorskip("openvino")
+    found = runners.find("CPU")
+    yield found
+    found.close()
+
+
+def demand_same(cpu: Runner, before: str, after: Path, feeds: Mapping[str, npt.NDArray[Any]]) -> None:
+    found = [cpu.run(one, feeds, timeout=60) for one in (before, after)]
+    assert [one.status for one in found] == [Status.OK] * 2, [one.message for one in found]
+    for name, array in found[0].outputs.items():
+        np.testing.assert_array_equal(found[1].outputs[name], array)
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize("index_type", ["i32", "i64"])
+@pytest.mark.parametrize("between", ["Relu", OPAQUE])
+@pytest.mark.parametrize("type", TYPES)
+def test_sizes_are_taken_when_the_model_runs(
+    type: str, between: str, index_type: str, tmp_path: Path, cpu: Runner
+) -> None:
+    path, new = model(tmp_path, type, between, TYPES[type][1], index_type), tmp_path / "new.xml"
+    converted = 0
+    for target in TARGETS:
+        found = convert(path, target, assume=["full-indices"])
+        assert found.refused == ()
+        if found.is_empty:
+            continue
+        converted += 1
+        assert [RESTS in one.assumptions for one in found.converted] == [False]
+        found.write(new, overwrite=True)
+        for size in (SIZE, 13):
+            demand_same(cpu, path, new, drawn((size, 3), (2, 3)))
+    assert converted >= 3
+
+
+def drawn(data: tuple[int, ...], updates: tuple[int, ...]) -> dict[str, npt.NDArray[Any]]:
+    random = np.random.default_rng(0)
+    return {
+        "data": random.normal(size=data).astype("f"),
+        "updates": random.normal(size=updates).astype("f"),
+    }
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize("target", ["ScatterUpdate", "ScatterElementsUpdate"])
+def test_what_follows_from_inputs_rests_on_nothing(target: str, tmp_path: Path, cpu: Runner) -> None:
+    """Behind a layer that keeps the shape the stored one is wrong, whatever the new form costs."""
+    path, new = pairs(tmp_path, "Relu"), tmp_path / "new.xml"
+    found = convert(path, target)
+    assert [one.assumptions for one in found.converted] == [()]
+    found.write(new)
+    demand_same(cpu, path, new, drawn((5, 4), (2,)))
+
+
+def test_a_promise_that_only_a_stale_size_keeps_is_asked_for(tmp_path: Path) -> None:
+    indices = np.repeat(np.arange(2), 3).reshape(2, 3)
+    for between, codes in (("Relu", ["CVT105"]), (OPAQUE, [])):
+        path = model(tmp_path, "ScatterElementsUpdate", between, indices, data=("?", "?"))
+        assert [one.code for one in convert(path, "ScatterUpdate").refused] == codes
+
+
+def resting(folder: Path) -> Conversion:
+    found = convert(pairs(folder, OPAQUE), "ScatterUpdate")
+    assert [one.assumptions for one in found.converted] == [(RESTS,)]
+    assert not found.converted[0].is_safe
+    assert found.is_whole
+    return found
+
+
+def test_a_form_that_rests_on_a_stored_shape_says_so(tmp_path: Path) -> None:
+    done = Done(resting(tmp_path))
+    assert f"assumed: {RESTS}" in conversion_text.render(done)
+    (one,) = json.loads(conversion_json.render(done))["converted"]
+    assert (one["applicability"], one["assumptions"]) == ("assumed", [RESTS])
+
+
+@pytest.mark.openvino
+def test_a_device_shows_what_rests_on_a_wrong_size(tmp_path: Path) -> None:
+    pytest.importorskip("openvino")
+    (refused,) = verify_on(Done(resting(tmp_path)), ["CPU"]).conversion.refused
+    assert (refused.code, refused.message[:30]) == ("CVT109", "openvino:CPU: the converted mo")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sizes_that_are_drawn_are_not_those_that_are_stored(seed: int, tmp_path: Path) -> None:
+    data = make_feeds(pairs(tmp_path, OPAQUE), seed)["data"]
+    assert not {SIZE, 3} & {*data.shape}

@@ -1,0 +1,152 @@
+"""What onnxruntime or OpenVINO refuses in an ONNX file, and names that are legal."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from onnx import ModelProto, NodeProto, TypeProto, helper, parser
+
+from ir_scatter.core.diagnostics import Severity
+from ir_scatter.reading import read
+from ir_scatter.validate import validate
+
+PUT = "ScatterElements <axis = 0> (data, i, u)"
+INPUTS = "bool c, int64 n, float[5, 3] data, int64[2, 3] i, float[2, 3] u"
+IF = "<then_branch = t () => (float[5, 3] {0}) {{ {0} = PUT }}, else_branch = e () => (b) {{ b = Neg (data) }}>"
+IF = IF.replace("PUT", PUT)
+LOOP = "<body = s (int64 {0}, bool go, float[5, 3] s) => (on, t) {{ on = Identity (go) t = Relu (s) }}>"
+REFUSES = """
+import sys
+import onnxruntime, openvino
+onnxruntime.set_default_logger_severity(4)
+for path in sys.argv[1:]:
+    words = []
+    for load in (onnxruntime.InferenceSession, openvino.Core().read_model):
+        try:
+            load(path)
+        except Exception:
+            words.append("refused")
+        else:
+            words.append("taken")
+    print(*words)
+"""
+
+
+def graph(nodes: str) -> ModelProto:
+    return parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 18]> m ({INPUTS}) => (float[5, 3] y) {{ {nodes} }}'
+    )
+
+
+def edited(nodes: str, edit: Callable[[NodeProto], object]) -> ModelProto:
+    """Return a graph whose first node was edited."""
+    model = graph(nodes)
+    edit(model.graph.node[0])
+    return model
+
+
+def of_type(kind: str) -> ModelProto:
+    """Return a graph whose data is no tensor."""
+    model, made = graph(f"y = {PUT}"), TypeProto()
+    old = model.graph.input[2].type
+    if kind == "map":
+        made.map_type.key_type = 7
+        made.map_type.value_type.CopyFrom(old)
+    elif kind == "sparse_tensor":
+        made.sparse_tensor_type.elem_type = 1
+        made.sparse_tensor_type.shape.CopyFrom(old.tensor_type.shape)
+    else:
+        getattr(made, f"{kind}_type").elem_type.CopyFrom(old)
+    old.CopyFrom(made)
+    return model
+
+
+def twice(node: NodeProto) -> None:
+    node.attribute.append(helper.make_attribute("axis", 1))
+
+
+def untyped(node: NodeProto) -> None:
+    node.attribute[0].type = 0
+
+
+def nameless(node: NodeProto) -> None:
+    node.output[-1] = ""
+
+
+def ir_1(model: ModelProto) -> ModelProto:
+    model.ir_version = 1
+    return model
+
+
+REFUSED = {
+    "SCT920 attribute 'axis' is written 2 times, expected once": [
+        edited(f"y = {PUT}", twice),
+        edited(f"z = Softmax <axis = 0> (data) y = {PUT}", twice),
+    ],
+    "SCT935 attribute 'axis' has no type, expected one": [
+        edited(f"y = {PUT}", untyped),
+        edited(f"z = Softmax <axis = 0> (data) y = {PUT}", untyped),
+    ],
+    "SCT935 output 0 has no name, expected one": [
+        edited(f"q = {PUT} y = Identity ()", nameless),
+        edited(f"q = Relu (data) y = {PUT}", nameless),
+    ],
+    "SCT935 output 1 has no name, expected one": [edited(f"k, j = TopK (data, n) y = {PUT}", nameless)],
+    "SCT920 'a' is the name of more than one value, expected one": [
+        graph("a = Relu (data) y = If (c) " + IF.format("a")),
+        graph("a = Relu (data) y = Loop (n, c, data) " + LOOP.format("a")),
+    ],
+    "SCT920 'n' is the name of more than one value, expected one": [
+        graph("y = Loop (n, c, data) " + LOOP.format("n")),
+    ],
+    "SCT201 input 0 is a sequence, expected a tensor": [
+        of_type("sequence"),
+        graph("s = SequenceConstruct (data) y = ScatterElements <axis = 0> (s, i, u)"),
+    ],
+    "SCT201 input 0 is an optional, expected a tensor": [of_type("optional")],
+    "SCT201 input 0 is a map, expected a tensor": [of_type("map")],
+    "SCT201 input 0 is a sparse tensor, expected a tensor": [of_type("sparse_tensor")],
+}
+LEGAL = [
+    graph(f"y = {PUT}"),
+    graph("y = If (c) " + IF.format("y")),
+    graph("y = If (c) " + IF.format("a") + " a = Relu (data)"),
+    graph("x = If (c) " + IF.format("a") + " y = If (c) " + IF.format("a")),
+    edited(f"q, m = Dropout (data) y = {PUT}", nameless),
+]
+
+
+def errors(model: ModelProto, path: Path) -> list[str]:
+    path.write_bytes(model.SerializeToString())
+    found = [one for one in validate(read(path)) if one.severity is Severity.ERROR]
+    return [f"{one.code} {one.message}" for one in found]
+
+
+@pytest.mark.parametrize("expected", REFUSED)
+def test_what_a_runtime_refuses_is_an_error(expected: str, tmp_path: Path) -> None:
+    for model in REFUSED[expected]:
+        assert expected in errors(model, tmp_path / "m.onnx")
+
+
+def test_what_is_legal_is_not(tmp_path: Path) -> None:
+    for model in (*LEGAL, ir_1(edited(f"y = {PUT}", untyped))):
+        assert errors(model, tmp_path / "m.onnx") == []
+
+
+def test_runtimes_say_so(tmp_path: Path) -> None:
+    refused = [model for models in REFUSED.values() for model in models]
+    paths = [tmp_path / f"{number}.onnx" for number in range(len(refused) + len(LEGAL))]
+    for path, model in zip(paths, (*refused, *LEGAL), strict=True):
+        path.write_bytes(model.SerializeToString())
+    done = subprocess.run(
+        [sys.executable, "-c", REFUSES, *map(str, paths)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    words = [line.split() for line in done.stdout.splitlines()]
+    assert all("refused" in both for both in words[: len(refused)])
+    assert words[len(refused) :] == [["taken", "taken"]] * len(LEGAL)
