@@ -1,11 +1,15 @@
-"""The commands of every README do what it says. UPDATE_README=1 writes what they do now.
+"""The commands of every README and page do what it says.
 
-A README shows commands in ```console blocks: `$ ` begins a command, `> ` continues it, the lines
+`UPDATE_README=1 pytest tests/samples` writes what they do now.
+
+A page shows commands in ```console blocks: `$ ` begins a command, `> ` continues it, the lines
 after it are what it prints, on both streams. A line `...` stands for any lines. A command that
 fails is followed by `$ echo $?`. `<!-- file: NAME -->` before a block of any other kind says that
-the block is the file NAME, which is written before the commands after it are run.
+the block is the file NAME, which is written before the commands after it are run. Commands of a
+README run in its folder, those of ir_scatter/docs at the root.
 """
 
+import difflib
 import os
 import re
 import shutil
@@ -16,7 +20,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-READMES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("samples/**/README.md"))]
+DOCS = "ir_scatter/docs"
+PAGES = [
+    "README.md",
+    *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("samples/**/README.md")),
+    *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob(f"{DOCS}/**/*.md")),
+]
 BLOCK = re.compile(r"^(?:<!-- file: (\S+) -->\n+)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*(?:\n> .*)*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 ELISION, MARK = "...\n", "\x1e"
@@ -59,12 +68,33 @@ def matches(expected: str, output: str) -> bool:
     return re.fullmatch(pattern, output) is not None
 
 
+def likeness(text: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, text, other, autojunk=False).ratio()
+
+
+def renewed(expected: str, output: str) -> str:
+    """Return what a page shall show of an output: as much of its begin and end as before, and what is
+    most like the lines between two elisions."""
+    if matches(expected, output) or ELISION not in expected.splitlines(keepends=True):
+        return expected if matches(expected, output) else output
+    parts = [part.splitlines(keepends=True) for part in re.split(r"(?m)^\.\.\.\n", expected)]
+    lines = output.splitlines(keepends=True)
+    first, *between, last = parts
+    shown = ["".join(lines[: len(first)])]
+    for part in between:
+        wanted = "".join(part)
+        windows = ["".join(lines[at : at + len(part)]) for at in range(len(lines) - len(part) + 1)]
+        shown.append(max(windows, key=lambda window: likeness(window, wanted), default=""))
+    shown.append("".join(lines[len(lines) - len(last) :]))
+    return ELISION.join(shown)
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-@pytest.mark.parametrize("name", READMES)
-def test_commands_do_what_the_readme_says(name: str, copy: Path) -> None:
+@pytest.mark.parametrize("name", [name for name in PAGES if "```console" in (ROOT / name).read_text("utf-8")])
+def test_commands_do_what_the_page_says(name: str, copy: Path) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
-    folder = (copy / name).parent
-    wrong, edits, count = [], [], 0
+    folder = copy if name.startswith(DOCS) else (copy / name).parent
+    wrong, edits, is_update = [], [], "UPDATE_README" in os.environ
     for block in BLOCK.finditer(text):
         if block[1]:
             target = folder / block[1]
@@ -77,19 +107,16 @@ def test_commands_do_what_the_readme_says(name: str, copy: Path) -> None:
         ran = run([command[1].replace("\n> ", "\n") for command in commands], folder)
         texts = [*(command[1] for command in commands[1:]), ""]
         for command, (output, status), following in zip(commands, ran, texts, strict=True):
-            if not matches(command[2], output):
+            if not matches(command[2], output) and not is_update:
                 wrong.append(f"$ {command[1]}\n--- expected\n{command[2]}--- printed\n{output}")
             if status and following != "echo $?":
                 wrong.append(f"$ {command[1]}\nends with {status}, expected `$ echo $?` next")
-            if ELISION not in command[2].splitlines(keepends=True):
-                edits.append((command.span(2), output))
-        count += len(commands)
-    if os.environ.get("UPDATE_README"):
+            edits.append((command.span(2), renewed(command[2], output)))
+    if is_update:
         for (start, end), output in reversed(edits):
             text = text[:start] + output + text[end:]
         (ROOT / name).write_text(text, encoding="utf-8")
     assert not wrong, "\n\n".join(wrong)
-    assert count
 
 
 def test_every_sample_folder_has_a_readme() -> None:
@@ -103,3 +130,12 @@ def test_an_elision_stands_for_any_lines() -> None:
     assert matches("...\n", "")
     assert not matches("a\n...\nc\n", "a\nb\n")
     assert not matches("a\n", "a\nb\n")
+
+
+def test_what_a_page_shows_is_renewed() -> None:
+    assert renewed("a\n", "b\nc\n") == "b\nc\n"
+    assert renewed("a\n...\n", "a\nb\n") == "a\n...\n"
+    assert renewed("one 1\n...\ntwo 1\n...\nend\n", "one 2\nx\ntwo 2\ny\nend\n") == (
+        "one 2\n...\ntwo 2\n...\nend\n"
+    )
+    assert renewed("...\nend 1\n", "a\nend 2\n") == "...\nend 2\n"

@@ -113,6 +113,6 @@ def test_pre_commit_has_the_commands_of_continuous_integration() -> None:
 
 
 def test_every_link_leads_to_a_file() -> None:
-    for readme in [README, *ROOT.glob("samples/*/README.md")]:
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", readme.read_text(encoding="utf-8")):
-            assert (readme.parent / target).exists(), f"{readme}: {target}"
+    for page in [README, *ROOT.glob("samples/*/README.md"), *ROOT.glob("ir_scatter/docs/**/*.md")]:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page}: {target}"
