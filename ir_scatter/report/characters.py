@@ -60,21 +60,38 @@ def fields_of(one: object, names: str) -> dict[str, Any]:
 
 
 class Cell(NamedTuple):
-    """A cell with a colour of its own."""
+    """A cell with a colour of its own, and what stands in it where there is no room for all of its text."""
 
     text: str
     style: str = ""
+    narrow: str | None = None
 
 
 class Table(NamedTuple):
-    header: tuple[str, ...]
+    header: tuple[str | Cell, ...]
     rows: Sequence[tuple[object, ...]]
     keeps_empty: bool = False
     """Whether columns without any text are drawn."""
 
 
+_LEAST_NAME = 24
+"""A column of names gets no narrower than this by leaving out what is in the middle of them."""
+
+
+def without_middle(text: str, width: int | None, head: float = 0.4) -> str:
+    """Return a name that is no wider; as a rule its end tells more than its start."""
+    if width is None or len(text) <= width:
+        return text
+    first = int(max(width - 1, 0) * head)
+    return f"{text[:first]}…{text[len(text) - (width - 1 - first) :]}"
+
+
 def table_text(table: Table, *, color: bool, width: int | None) -> str:
-    """A table as text, in which names cannot send terminal escapes."""
+    """A table as text, in which names cannot send terminal escapes.
+
+    Where it is wider than the terminal, cells say less if they can; then names in the first column lose
+    their middle, if that keeps them apart; then cells have several lines.
+    """
     import io
 
     from rich import box
@@ -82,13 +99,43 @@ def table_text(table: Table, *, color: bool, width: int | None) -> str:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    rows = [[cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row] for row in table.rows]
-    drawn = RichTable(box=box.SIMPLE_HEAD if color else None, pad_edge=False)
-    shown = [at for at in range(len(table.header)) if table.keeps_empty or any(row[at].text for row in rows)]
-    for column in shown:
-        drawn.add_column(table.header[column], overflow="fold")
-    for row in rows:
-        drawn.add_row(*(Text(visible(row[column].text), style=row[column].style) for column in shown))
+    lines = [[cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row] for row in table.rows]
+    header = [cell if isinstance(cell, Cell) else Cell(cell) for cell in table.header]
+    shown = [at for at in range(len(header)) if table.keeps_empty or any(line[at].text for line in lines)]
+    lines = [[line[at] for at in shown] for line in (header, *lines)]
     buffer = io.StringIO()
-    Console(file=buffer, width=width or 10_000, force_terminal=color).print(drawn)
+    console = Console(file=buffer, width=width or 10_000, force_terminal=color)
+
+    def drawn(texts: Sequence[Sequence[str]]) -> RichTable:
+        made = RichTable(
+            box=box.SIMPLE_HEAD if color else None,
+            pad_edge=False,
+            show_edge=False,
+            padding=(0, 1, 0, 0) if color else (0, 1),
+        )
+        for text in texts[0]:
+            made.add_column(text, overflow="fold")
+        for line, row in zip(lines[1:], texts[1:], strict=True):
+            made.add_row(*(Text(text, cell.style) for cell, text in zip(line, row, strict=True)))
+        return made
+
+    def excess(made: RichTable) -> int:
+        unlimited = console.options.update(max_width=10_000)
+        return console.measure(made, options=unlimited).maximum - (width or 10_000)
+
+    texts = [[visible(cell.text) for cell in line] for line in lines]
+    found = drawn(texts)
+    if shown and excess(found) > 0:
+        texts = [
+            [visible(cell.text if cell.narrow is None else cell.narrow) for cell in line] for line in lines
+        ]
+        found = drawn(texts)
+        names = [row[0] for row in texts]
+        least = max(max(map(len, names)) - max(excess(found), 0), _LEAST_NAME)
+        for head in (0.4, 0.6):
+            fitting = [without_middle(name, least, head) for name in names]
+            if len(set(fitting)) == len(set(names)):
+                found = drawn([[name, *row[1:]] for name, row in zip(fitting, texts, strict=True)])
+                break
+    console.print(found)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"

@@ -10,6 +10,7 @@ from ir_scatter.core.shapes import counted
 from ir_scatter.report.characters import Cell, Table
 from ir_scatter.report.comparison_json import conversion
 from ir_scatter.runners.base import OTHER_FORMAT, Status
+from ir_scatter.runners.openvino.runner import PREFIX
 
 _COLORS = {
     Verdict.EQUAL: "green",
@@ -72,7 +73,10 @@ def verdict_matrix(found: Sequence[Comparison], noun: str, most: int) -> Table:
     loud = sum(worst_of(_all(row)) is not Verdict.EQUAL for row in rows)
     shown = min(max(loud, FEW_ROWS), most)
     drawn: list[tuple[object, ...]] = [
-        (name_of(_all(row)[0]), *(_worst_cell(row.get(column, ())) for column in columns))
+        (
+            Cell(name_of(_all(row)[0]), narrow=tensor_of(_all(row)[0])),
+            *(_worst_cell(row.get(column, ())) for column in columns),
+        )
         for row in rows[:shown]
     ]
     rest = rows[shown:]
@@ -87,7 +91,12 @@ def verdict_matrix(found: Sequence[Comparison], noun: str, most: int) -> Table:
             noun += f", against {references.pop()}"
         else:
             names = [f"{subject} against {reference}" for subject, reference in columns]
-    return Table((noun, *names), drawn)
+    return Table((noun, *map(_runner_cell, names)), drawn)
+
+
+def _runner_cell(name: str) -> Cell:
+    """Return the header of a runner's column; in a narrow one its short name, which `--on` takes as well."""
+    return Cell(name, narrow=name.replace(PREFIX, ""))
 
 
 def _all(row: Row) -> list[Comparison]:
@@ -99,8 +108,10 @@ def _worst_cell(found: Sequence[Comparison], *, counts: bool = True) -> Cell:
         return Cell("")
     verdict = worst_of(found)
     same = sum(one.measure.verdict is verdict for one in found)
-    text = f"{verdict} ({same} of {len(found)})" if counts and same < len(found) else verdict.value
-    return Cell(text, _COLORS[verdict])
+    text, narrow = verdict.value, verdict.value
+    if counts and same < len(found):
+        text, narrow = f"{verdict} ({same} of {len(found)})", f"{verdict} {same}/{len(found)}"
+    return Cell(text, _COLORS[verdict], narrow)
 
 
 def operator_matrix(found: Sequence[Compared]) -> Table:
@@ -133,7 +144,7 @@ def operator_matrix(found: Sequence[Compared]) -> Table:
         (name, *(_counts(counts.get((name, runner), {})) for runner in runners))
         for name in sorted({operator for operator, _ in counts})
     ]
-    return Table(("operator", *runners), rows)
+    return Table(("operator", *map(_runner_cell, runners)), rows)
 
 
 def _counts(counts: Mapping[str, int]) -> str:

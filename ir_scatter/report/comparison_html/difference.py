@@ -15,8 +15,8 @@ from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.report.comparison_html.pictures import Slice, heat_map, histogram
 from ir_scatter.report.matrices import tensor_of
+from ir_scatter.runners.openvino.runner import PREFIX
 
-_SHORTEN = "openvino:"
 _KNOWN = Settings()
 
 
@@ -28,7 +28,7 @@ def repeat_command(
     words = ["ir-scatter", "compare", *(_path(path) for path in (found.model, found.other) if path)]
     for runner in dict.fromkeys((one.reference, one.subject)):
         if not runner.startswith(SAVED):
-            words += ["--on", runner.removeprefix(_SHORTEN)]
+            words += ["--on", runner.removeprefix(PREFIX)]
     if against is not None:
         words += ["--against", _path(against)]
     elif inputs is not None and one.case == 0:

@@ -1,0 +1,53 @@
+"""Tables as text: nothing is cut in a pipe, and nothing is wider than a terminal."""
+
+import pytest
+
+from ir_scatter.report.characters import Cell, Table, table_text, without_middle
+
+LONG = [f"model.layers.{number}.self_attn/aten::index_put_/ScatterNDUpdate" for number in (3, 5)]
+TABLE = Table(
+    ("node", Cell("openvino:CPU", narrow="CPU"), "onnxruntime"),
+    [(Cell(f"{name} (ScatterNDUpdate-15)", narrow=name), Cell("mismatch (2 of 3)", "red", "mismatch 2/3"), "equal")
+     for name in LONG],
+)  # fmt: skip
+
+
+def rows(width: int | None, table: Table = TABLE, *, color: bool = False) -> list[str]:
+    return table_text(table, color=color, width=width).splitlines()
+
+
+def test_a_pipe_gets_every_letter() -> None:
+    assert rows(None) == [
+        f"{'node':<80}openvino:CPU       onnxruntime",
+        *(f"{name} (ScatterNDUpdate-15)  mismatch (2 of 3)  equal" for name in LONG),
+    ]
+
+
+def test_narrow_cells_come_before_names_without_middle() -> None:
+    short = [f"{name}  mismatch 2/3  equal" for name in LONG]
+    assert rows(100)[1:] == short
+    assert rows(80)[1:] == [
+        f"model.layers.{number}.self_…aten::index_put_/ScatterNDUpdate  mismatch 2/3  equal"
+        for number in (3, 5)
+    ]
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 80, 100])
+@pytest.mark.parametrize("color", [False, True])
+def test_no_line_is_wider_than_the_terminal(width: int, color: bool) -> None:
+    lines = rows(width, color=color)
+    bare = [line.replace("\x1b[1m", "").replace("\x1b[31m", "").replace("\x1b[0m", "") for line in lines]
+    assert max(map(len, bare)) <= width
+    assert rows(1000, color=color) == rows(None, color=color)
+
+
+def test_names_that_only_their_middle_tells_apart_are_folded() -> None:
+    table = Table(("node",), [(f"{'a' * 30}{number}{'b' * 30}",) for number in range(3)])
+    assert [line[0] for line in rows(40, table)] == ["n", "a", "b", "a", "b", "a", "b"]
+    assert "…" not in "".join(rows(40, table))
+
+
+def test_without_middle() -> None:
+    assert without_middle("abcdefghij", 6) == "ab…hij"
+    assert without_middle("abcdef", 6) == "abcdef"
+    assert without_middle("abcdefghij", None) == "abcdefghij"
