@@ -52,7 +52,8 @@ _TIMEOUT_HELP = "Per run.  [default: 600]"
     help="How far apart is close; a node's name will do, none means all.",
 )
 @click.option("--precision", type=click.Choice(_PRECISIONS), default="f32", help=_PRECISION_HELP)
-@click.option("--pairwise", is_flag=True, help="Compare every pair of runners, not all with NumPy.")
+@click.option("--pairwise", is_flag=True, help="Compare every pair of runners, too.")
+@click.option("--no-reference", is_flag=True, help="Do without NumPy as the reference unless it is named.")
 @click.option("--timeout", type=Seconds(min=0.001), default=600.0, metavar="SECONDS", help=_TIMEOUT_HELP)
 @number_option(
     "--tap-memory",
@@ -72,7 +73,8 @@ def command(**options: Any) -> int:
     """Run a model on several runtimes and say which node, which element, which side is wrong.
 
     MODEL is a .xml or .onnx file; of two models the outputs are compared with each other. Without
-    --on that is NumPy and every device found; `ir-scatter devices` lists them.
+    --on that is NumPy and every device found; `ir-scatter devices` lists them. Named or not, NumPy is
+    the reference of every model that it computes: it says what the documents say.
 
     Exit codes: 0 agreement; 1 a difference, a result that changes, or illegal indices; 2 wrong usage;
     3 a file cannot be read or written; 4 a runner that was named could not run, or nothing was compared
@@ -114,6 +116,7 @@ def _job(options: dict[str, Any]) -> "Job":
         tolerances=Tolerances(options["tolerance"]),
         precision=options["precision"],
         pairwise=options["pairwise"],
+        reference=not options["no_reference"],
         timeout=options["timeout"],
         tap_memory=options["tap_memory"],
         describes=bool(options["report"] or options["save"]),

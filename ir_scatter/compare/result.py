@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.compare.measure import Measure, Tolerances
+from ir_scatter.compare.measure import Measure, Tolerances, Verdict
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.errors import IllegalCase, IllegalIndex
 from ir_scatter.core.shapes import Shape, counted
@@ -31,6 +31,21 @@ class Level(StrEnum):
 
     MODEL = "model"
     NODE = "node"
+
+
+class Relation(StrEnum):
+    """What a tensor is held against, and so who may be called wrong."""
+
+    DOCUMENT = "document"
+    """What NumPy computes as the document says: it is what is expected."""
+    RUNNERS = "runners"
+    """What another runtime computes: the two differ, and none of them is right before the other."""
+    REPEAT = "repeat"
+    """Another run of the same runner."""
+    MODELS = "models"
+    """What the runner makes of the first of two models."""
+    EARLIER = "earlier"
+    """What was saved of the runner."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +78,40 @@ class Comparison:
     """Whether one of two runs of the same runner had taps."""
     wrong_runs: tuple[int, int] | None = None
     """In how many runs a node was wrong, of how many; None if it was the same each time."""
+
+    @property
+    def relation(self) -> Relation:
+        if self.subject_model != self.reference_model:
+            return Relation.MODELS
+        if self.subject == self.reference:
+            return Relation.REPEAT
+        if self.reference.removeprefix(SAVED) == self.subject.removeprefix(SAVED):
+            return Relation.EARLIER
+        return Relation.DOCUMENT if self.reference.endswith(NUMPY) else Relation.RUNNERS
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """Where the two are from, "on openvino:CPU" and "on onnxruntime"; or "got" and "expected"."""
+        match self.relation:
+            case Relation.DOCUMENT:
+                return "got", "expected"
+            case Relation.MODELS:
+                return f"in {self.subject_model}", f"in {self.reference_model}"
+            case Relation.RUNNERS:
+                return f"on {self.subject}", f"on {self.reference}"
+            case Relation.EARLIER:
+                return "now", "before"
+            case Relation.REPEAT if not self.tapped:
+                return "in another run", "in the first"
+        sides = "with taps", "without"
+        return sides if self.measure.verdict is Verdict.NONDETERMINISTIC else sides[::-1]
+
+    def both(self, got: object, expected: object) -> str:
+        """Say two things of the two sides: "2, expected 3", or "2 on openvino:CPU, 3 on onnxruntime"."""
+        first, second = self.sides
+        if self.relation is Relation.DOCUMENT:
+            return f"{got}, expected {expected}"
+        return f"{got} {first}, {expected} {second}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +185,8 @@ class Settings:
     precision: str = "f32"
     pairwise: bool = False
     """Whether every pair of runners is compared at level model."""
+    reference: bool = True
+    """Whether NumPy computes the model as the reference though nobody named it."""
     timeout: float = 600.0
     """In seconds, for each run."""
     tap_memory: int = 1 << 30
@@ -193,12 +244,13 @@ class Compared:
 
     @property
     def failed(self) -> tuple[Outcome, ...]:
-        """Those that could not run; NumPy need not know each operator, nor a runtime each file format."""
+        """Those named that could not run; NumPy need not know each operator, nor a runtime each format."""
         return tuple(
             one
             for one in self.outcomes
             if one.status is not Status.OK
             and one.reason != OTHER_FORMAT
+            and not one.implicit
             and not one.runner.startswith(SAVED)
             and not (one.runner == NUMPY and one.status is Status.UNSUPPORTED)
         )
@@ -211,7 +263,9 @@ def has_failed(found: Sequence[Compared]) -> bool:
     nothing was compared at all although there was something to compare.
     """
     for one in found:
-        named = [outcome for outcome in one.outcomes if not outcome.runner.startswith(SAVED)]
+        named = [
+            outcome for outcome in one.outcomes if not (outcome.implicit or outcome.runner.startswith(SAVED))
+        ]
         if one.failed or (named and all(outcome.reason == OTHER_FORMAT for outcome in named)):
             return True
     is_nothing = not any(one.comparisons for one in found)

@@ -39,6 +39,7 @@ from ir_scatter.compare.result import (
     Level,
     NotTapped,
     Outlier,
+    Relation,
     Runs,
     Settings,
 )
@@ -53,7 +54,6 @@ from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.reading import read
 from ir_scatter.runners.base import (
-    OTHER_FORMAT,
     Availability,
     Execution,
     NodeFacts,
@@ -95,6 +95,7 @@ def compare(
 ) -> Compared:
     """Run a model on NumPy and on runners, compare outputs, and every scatter node for itself.
 
+    Where NumPy computes the model it is the reference, `with_numpy` or without, if settings do not forbid it.
     The inputs of the first case may be given; those of the others are generated.
     """
     known = model if isinstance(model, Model) else read(model)
@@ -293,7 +294,12 @@ def _of_output(
     tapped: bool = False,
 ) -> Comparison:
     one = Comparison(Level.MODEL, None, name, case, subject, reference, found, tapped=tapped)
-    return one if found.verdict is Verdict.EQUAL else replace(one, got=got, expected=expected)
+    if found.verdict is Verdict.EQUAL:
+        return one
+    if one.relation is not Relation.DOCUMENT:  # then neither of the two is what is expected
+        remark = found.remark.replace(", expected ", ", the other ")
+        found = replace(found, remark=remark)
+    return replace(one, measure=found, got=got, expected=expected)
 
 
 # Scatter nodes, on the inputs that their runner gave them.
@@ -479,20 +485,6 @@ class _Case:
         is_equal = found.verdict is Verdict.EQUAL
         yield one if is_equal else replace(one, got=got, expected=expected.values, inputs=execution.inputs)
 
-    @property
-    def lacks_numpy(self) -> bool:
-        """Tell whether NumPy must look though nobody named it.
-
-        It must where taps changed an output by more than rounding, and at indices that runners did not show.
-        """
-        for one in self.outcomes:
-            if one.status not in {Status.OK, Status.UNAVAILABLE} and one.reason != OTHER_FORMAT:
-                return True
-        if any(one.reason != NEVER for one in of_kind(NotTapped, self.findings)):
-            return True
-        found = (self._measured(one, one.tapped, one.without) for one in self.changes)
-        return any(one.verdict is Verdict.MISMATCH for one in found)
-
     @cached_property
     def open(self) -> Mapping[str, Open]:
         """The outputs of which the document leaves something open, by name."""
@@ -642,6 +634,7 @@ class _Session:
         self, model: Model, runners: Sequence[Runner], settings: Settings, *, with_numpy: bool
     ) -> None:
         self.path, self.runners, self.settings, self.with_numpy = model.path, runners, settings, with_numpy
+        self.has_reference = with_numpy or (settings.reference and bool(runners))
         self.reference, self.nodes = Reference(model), nodes_by_tap(model)
         self.outcomes: dict[str, Outcome] = {}
         self.findings: list[Finding] = []
@@ -697,7 +690,7 @@ class _Session:
     def run_case(self, number: int, feeds: Feeds) -> _Case:
         """Run all on one set of inputs; NumPy computes while the others run."""
         case = _Case(self, number, feeds)
-        finish = self.reference.start(feeds) if self.with_numpy else None
+        finish = self.reference.start(feeds) if self.has_reference else None
         for runner in self.runners:
             plain = self.run(runner, case, profile=True)
             self.findings += [f"{plain.runner}: {remark}" for remark in plain.remarks]
@@ -715,13 +708,11 @@ class _Session:
             times = self.settings.repeat if plain.status is Status.OK else 0
             case.take(plain, self.run_with_taps(runner, case, times))
         numpy = None
-        if finish is None and case.lacks_numpy:
-            finish = self.reference.start(feeds)
         if finish is not None:
             numpy, case.sight = finish(self.settings.timeout)
+            numpy = replace(numpy, implicit=not self.with_numpy)
             case.findings[:0] = [replace(one, case=number) for one in case.sight.seen.values()]
-            if self.with_numpy:
-                case.runs.insert(0, Runs(numpy))
+            case.runs.insert(0, Runs(numpy))
         case.compare_all()
         self._enter(case, numpy)
         return case
@@ -797,9 +788,11 @@ def _explained(found: Compared) -> Compared:
     if found.comparisons:
         return found
     reason = "no runner ran the model"
-    if len(found.ran) == 1:
-        reason = f"{found.ran[0]} alone ran the model, and no scatter node of it could be held against NumPy"
-    elif found.ran:
+    ran = [one.runner for one in found.outcomes if one.status is Status.OK]
+    named = [one.runner for one in found.outcomes if one.status is Status.OK and not one.implicit]
+    if len(ran) == 1 and named:
+        reason = f"{named[0]} alone ran the model, and no scatter node of it could be held against NumPy"
+    elif named:
         reason = "the model has no outputs and no scatter nodes"
     return replace(found, remarks=(*found.remarks, f"nothing was compared: {reason}"))
 

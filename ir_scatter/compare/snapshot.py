@@ -108,7 +108,7 @@ def load(folder: "str | Path") -> Compared:
 
 # What JSON says of the runs of one runner: those with taps one after the other.
 
-_PLAIN = ("runner", "status", "reason", "remarks", "message", "precision", "seconds", "versions")
+_PLAIN = ("runner", "status", "reason", "implicit", "remarks", "message", "precision", "seconds", "versions")
 
 
 def _entry_of(runs: Runs) -> dict[str, Any]:
@@ -147,6 +147,7 @@ def _runs(entry: Entry, shelf: "ArrayShelf") -> Runs:
         versions={str(name): str(word) for name, word in entry["versions"].items()},
         reason=None if entry.get("reason") is None else str(entry["reason"]),
         remarks=tuple(map(str, entry.get("remarks", ()))),
+        implicit=entry.get("implicit") is True,
     )
     repetitions: list[list[Tapped]] = []  # of each node the first answer, the second, and so on
     seen = Counter[Tap]()

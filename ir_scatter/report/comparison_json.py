@@ -42,7 +42,8 @@ def document(found: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dict[s
         cases=len(found.feeds),
         precision=found.settings.precision,
         outcomes=[
-            fields_of(one, "runner status reason message precision") | {"seconds": round(one.seconds, 6)}
+            fields_of(one, "runner status reason message precision implicit")
+            | {"seconds": round(one.seconds, 6)}
             for one in found.outcomes
         ],
         comparisons=[_comparison(one) for one in found.comparisons],
@@ -69,7 +70,7 @@ def _comparison(one: Comparison) -> dict[str, Any]:
     found, worst, excuse = one.measure, one.measure.worst, one.measure.excuse
     required = {"abs": _size(found.max_abs), "rel": _size(found.max_rel)}
     document: dict[str, Any] = {
-        **fields_of(one, "level node tensor case subject reference"),
+        **fields_of(one, "level node tensor case subject reference relation"),
         **fields_of(found, "verdict elements mismatched contested"),
         "max_abs": required["abs"],
         "max_rel": required["rel"],

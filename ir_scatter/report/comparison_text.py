@@ -6,16 +6,24 @@ from collections.abc import Iterator, Sequence
 
 from ir_scatter.compare.measure import Excuse, Verdict
 from ir_scatter.compare.request import Done
-from ir_scatter.compare.result import Compared, Comparison, Guarded, Level, NotTapped
+from ir_scatter.compare.result import Compared, Comparison, Guarded, Level, NotTapped, Relation
 from ir_scatter.compare.run import shown
 from ir_scatter.core.shapes import counted
 from ir_scatter.report.characters import Cell, Table, table_text, visible
 from ir_scatter.report.comparison_json import summary
-from ir_scatter.report.matrices import kernel_table, name_of, operator_matrix, verdict_matrix
-from ir_scatter.runners.base import Status
+from ir_scatter.report.matrices import (
+    NOT_APPLICABLE,
+    kernel_table,
+    name_of,
+    operator_matrix,
+    verdict_matrix,
+)
+from ir_scatter.runners.base import OTHER_FORMAT, Status
 
 _MOST_ROWS = 40
 """Rows of a table, and lines of a list; more are counted."""
+
+IMPLICIT = "the reference: what the documents say; --no-reference leaves it out"
 
 POLICY = "NaN equals NaN; 0.0 and -0.0 are close, not equal"
 
@@ -52,9 +60,11 @@ def _tables(found: Compared) -> Iterator[Table]:
     rows: list[tuple[object, ...]] = []
     for one in found.outcomes:
         is_ok = one.status is Status.OK
-        status = Cell(one.status.value, "green" if is_ok else "red")
+        word = NOT_APPLICABLE if one.reason == OTHER_FORMAT else one.status.value
+        status = Cell(word, "green" if is_ok else "" if one.implicit or word == NOT_APPLICABLE else "red")
         seconds = f"{one.seconds:.2f} s" if is_ok else ""
-        rows.append((one.runner, status, one.precision if is_ok else "", seconds, one.message))
+        message = one.message or (IMPLICIT if one.implicit else "")
+        rows.append((one.runner, status, one.precision if is_ok else "", seconds, message))
     yield Table(("runner", "status", "precision", "time", "message"), rows)
     for level, noun in ((Level.MODEL, "output"), (Level.NODE, "node")):
         chosen = [one for one in found.comparisons if one.level is level]
@@ -81,7 +91,9 @@ def _differences(found: Compared) -> Iterator[str]:
 
 def _who(one: Comparison) -> str:
     parts = [one.subject]
-    if one.subject != one.reference or one.subject_model != one.reference_model:
+    if one.relation is Relation.MODELS:
+        parts.append(f"between {one.reference_model} and {one.subject_model}")
+    elif one.subject != one.reference:
         parts.append(f"against {one.reference}")
     elif one.measure.verdict is Verdict.MISMATCH:
         parts.append(f"against {one.subject} with taps")
@@ -113,12 +125,12 @@ def _how(one: Comparison) -> str:
         parts.append(f"in {one.wrong_runs[0]} of {one.wrong_runs[1]} runs")
     if found.worst is not None:
         element = f"{list(found.worst.index)} is" if found.worst.index else "it is"
-        parts.append(f"{element} {shown(found.worst.got)}, expected {shown(found.worst.expected)}")
+        parts.append(f"{element} {one.both(shown(found.worst.got), shown(found.worst.expected))}")
     if found.max_ulp and math.isfinite(found.max_abs):
         parts.append(f"needs abs {found.max_abs:.3g}, rel {found.max_rel:.3g} ({found.max_ulp} ulp)")
     for noun, (got, expected) in (("NaN", found.nans), ("infinities", found.infinities)):
         if got != expected:
-            parts.append(f"{got} {noun}, expected {expected}")
+            parts.append(one.both(f"{got} {noun}", expected))
     return "; ".join(parts)
 
 

@@ -141,6 +141,7 @@ class Outcome:
         seconds: what reading, compiling and the first run took in the runtime's process.
         precision: what was asked for, "f32"; "model" where a runtime computes in the model's types.
         reason: `OTHER_FORMAT` or None.
+        implicit: whether nobody named the runner.
     """
 
     runner: str
@@ -154,6 +155,7 @@ class Outcome:
     versions: Mapping[str, str] = field(default_factory=dict)
     reason: str | None = None
     remarks: tuple[str, ...] = ()
+    implicit: bool = False
 
     @property
     def outputs(self) -> "Mapping[str, Array]":

@@ -54,7 +54,9 @@ def run(
         if missing:
             pytest.skip(f"{runner.name}: {missing}")
     try:
-        return compare(path, made, Settings(**settings), with_numpy=with_numpy, feeds=feeds)
+        return compare(
+            path, made, Settings(reference=with_numpy, **settings), with_numpy=with_numpy, feeds=feeds
+        )
     finally:
         for runner in made:
             runner.close()

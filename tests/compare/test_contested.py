@@ -46,7 +46,9 @@ def write(folder: Path, shape: str, *lines: str, signature: str = SIGNATURE) -> 
 def compared(
     path: Path, *runners: Planted, feeds: Any = None, numpy: bool = True, **settings: Any
 ) -> Compared:
-    return compare(path, runners, Settings(**settings), with_numpy=numpy, feeds=feeds or FEEDS)
+    return compare(
+        path, runners, Settings(reference=numpy, **settings), with_numpy=numpy, feeds=feeds or FEEDS
+    )
 
 
 def of_outputs(found: Compared, subject: str = "planted") -> list[Comparison]:

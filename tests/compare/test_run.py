@@ -10,10 +10,11 @@ import pytest
 
 from ir_scatter.compare.guard import Reference
 from ir_scatter.compare.measure import Tolerances, Verdict
-from ir_scatter.compare.result import Compared, Guarded, Level, Settings
+from ir_scatter.compare.result import Compared, Guarded, Level, Relation, Settings
 from ir_scatter.compare.run import compare, computed_in, facts_about
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.reading import read
+from ir_scatter.report import comparison_text
 from ir_scatter.runners.base import NodeFacts, Outcome, Status
 from tests.compare.models import Array, Inputs, floats, only, write_node
 from tests.compare.planted import FakeRunner, wrong_at
@@ -32,7 +33,9 @@ def model(tmp_path: Path) -> Model:
 
 def compared(model: Model, *runners: FakeRunner, with_numpy: bool = True, **settings: Any) -> Compared:
     path, feeds = model
-    return compare(path, runners, Settings(**settings), with_numpy=with_numpy, feeds=feeds)
+    return compare(
+        path, runners, Settings(reference=with_numpy, **settings), with_numpy=with_numpy, feeds=feeds
+    )
 
 
 def test_both_levels_and_the_references(model: Model) -> None:
@@ -83,6 +86,42 @@ def test_without_numpy_the_first_is_the_reference_of_outputs_only(model: Model) 
     assert pairs == {("b", "a"), ("c", "a")}
     assert {one.reference for one in found.comparisons if one.level is Level.NODE} == {"numpy"}
     assert found.outliers[0].message == "c departs from what a and b say"
+
+
+def test_numpy_is_the_reference_though_nobody_named_it(model: Model) -> None:
+    found = compare(model[0], [FakeRunner("a"), FakeRunner("b", wrong_at(5))], Settings(), with_numpy=False)
+    assert [(one.runner, one.implicit) for one in found.outcomes] == [
+        ("numpy", True), ("a", False), ("b", False),
+    ]  # fmt: skip
+    assert {(one.subject, one.reference, one.relation) for one in found.comparisons} == {
+        (name, "numpy", Relation.DOCUMENT) for name in "ab"
+    }
+
+
+@pytest.mark.parametrize("ending", ["unknown", "slow"])
+def test_two_runtimes_where_numpy_cannot_tell(
+    tmp_path: Path, model: Model, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They differ, and nobody says what would be right; that NumPy fails is no failure, as nobody named it."""
+
+    def compute(self: Reference, feeds: Inputs, sight: object) -> Outcome:
+        if ending == "slow":
+            time.sleep(2)
+        return Outcome("numpy", Status.UNSUPPORTED, "NumPy does not compute Einsum at somewhere")
+
+    monkeypatch.setattr(Reference, "_compute", compute)
+    runners = [FakeRunner("a"), FakeRunner("b", wrong_at(5))]
+    found = compare(model[0], runners, Settings(timeout=0.2), with_numpy=False, feeds=model[1])
+    assert found.outcomes[0].implicit
+    assert found.failed == ()
+    one = only(found, Level.MODEL, "b")
+    assert (one.reference, one.relation, one.sides) == ("a", Relation.RUNNERS, ("on b", "on a"))
+    shown = next(
+        line for line in comparison_text.text(found).splitlines() if line.startswith("mismatch: output on b")
+    )
+    assert "[1, 1] is 2.5 on b, 1.5 on a" in shown
+    assert "expected" not in shown
+    assert {one.level for one in found.outliers} == {Level.NODE}  # of a node NumPy can tell
 
 
 def test_every_pair_if_it_is_asked_for(model: Model) -> None:
@@ -242,9 +281,11 @@ def test_illegal_indices_and_a_process_that_may_be_damaged(tmp_path: Path) -> No
     compared((model[0], {**model[1], "indices": np.array([1])}), legal)
     assert legal.closed == 0
     crashing = FakeRunner("a", ending=Status.CRASHED, message="the process crashed (SIGSEGV)")
-    untapped = compared((model[0], {**model[1], "indices": np.array([-1])}), crashing, with_numpy=False)
+    bad = {**model[1], "indices": np.array([-1])}
+    untapped = compare(model[0], [crashing], Settings(), with_numpy=False, feeds=bad)
     assert [(one.runner, one.kind) for one in untapped.guarded] == [("numpy", "negative")]
-    assert [one.runner for one in untapped.outcomes] == ["a"]
+    assert [(one.runner, one.implicit) for one in untapped.outcomes] == [("numpy", True), ("a", False)]
+    assert compared((model[0], bad), crashing, with_numpy=False).guarded == ()
 
 
 def test_numpy_has_a_time_limit_too(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,9 @@ def saved(folder: Path, *runners: FakeRunner, **settings: Any) -> tuple[Path, Co
 
 
 def again(folder: Path, path: Path, *runners: FakeRunner, numpy: bool = False, **settings: Any) -> Compared:
-    return compare_against(folder / "results", read(path), runners, Settings(**settings), with_numpy=numpy)
+    return compare_against(
+        folder / "results", read(path), runners, Settings(reference=numpy, **settings), with_numpy=numpy
+    )
 
 
 def test_what_is_saved_comes_back(tmp_path: Path) -> None:

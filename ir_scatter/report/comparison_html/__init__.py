@@ -25,7 +25,7 @@ from ir_scatter.report.comparison_html.difference import (
     steps_text,
 )
 from ir_scatter.report.comparison_json import summary
-from ir_scatter.report.comparison_text import POLICY
+from ir_scatter.report.comparison_text import IMPLICIT, POLICY
 from ir_scatter.report.matrices import FEW_ROWS, VERDICTS, Column, by_tensor, tensor_of, worst_of
 from ir_scatter.runners.base import Availability, Outcome, Status
 from ir_scatter.runners.gpu_on_cpu.runner import FIDELITY, NAME
@@ -342,7 +342,7 @@ def _environment() -> "Environment":
         undefined=StrictUndefined,
     )
     environment.filters |= {"short": short, "size": size_text, "steps": steps_text, "time": time_text}
-    environment.globals["policy"] = POLICY
+    environment.globals |= {"policy": POLICY, "implicit": IMPLICIT}
     return environment
 
 
