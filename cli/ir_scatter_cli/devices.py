@@ -9,10 +9,14 @@ from ir_scatter_cli.output import report
 
 @click.command("devices", cls=Command)
 @format_option("devices", "How to write the list.")
+@click.option("-v", "--verbose", is_flag=True, help="Say all there is to know of each.")
 @output_option
-def command(format: str, output: str | None) -> int:
-    """List what can run here: each runner with its device and versions, and why others cannot."""
+def command(format: str, verbose: bool, output: str | None) -> int:
+    """List what can run here, and what the others need.
+
+    The precision is what a device computes in if nobody asks for another one.
+    """
     from ir_scatter.compare.request import survey
 
-    report("devices", format, survey(), output)
+    report("devices", format, survey(), output, verbose=verbose)
     return exits.OK

@@ -86,6 +86,15 @@ def without_middle(text: str, width: int | None, head: float = 0.4) -> str:
     return f"{text[:first]}…{text[len(text) - (width - 1 - first) :]}"
 
 
+def wrapped(line: str, width: int | None, indent: str = "") -> str:
+    """Return a line as several that fit the terminal; all but the first are indented."""
+    if width is None or len(line) <= width:
+        return line
+    import textwrap
+
+    return textwrap.fill(line, max(width, 20), subsequent_indent=indent, break_on_hyphens=False)
+
+
 def table_text(table: Table, *, color: bool, width: int | None) -> str:
     """A table as text, in which names cannot send terminal escapes.
 

@@ -174,7 +174,7 @@ def _notes(found: Compared) -> Iterator[str]:
         yield f"not compared on {runner}: {names}{more}: {reason}"
     yield from found.remarks
     for runner, remarks in found.about.items():
-        more = "; `ir-scatter devices` says more" if len(remarks) > 1 else ""
+        more = "; `ir-scatter devices -v` says more" if len(remarks) > 1 else ""
         yield f"{runner}: {remarks[0].removesuffix('.')}{more}"
     cases = counted(len(found.feeds), "case")
     precision = found.settings.precision

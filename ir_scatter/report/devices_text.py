@@ -1,28 +1,41 @@
-"""What can run here: a table of runners, and what is to be known of each."""
+"""What can run here: first what does, then what the others need; `verbose` says all that is known of each."""
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 
-from ir_scatter.report.characters import Cell, Table, table_text, visible
-from ir_scatter.runners.base import Availability
+from ir_scatter.report.characters import Table, table_text, visible, wrapped
+from ir_scatter.runners.base import MODEL_PRECISION, Availability
+
+_MORE = "`ir-scatter devices -v` says more of each, and why others do not run"
 
 
-def render(found: Sequence[Availability], *, color: bool = False, width: int | None = None) -> str:
-    rows: list[tuple[object, ...]] = [
-        (
-            one.runner,
-            Cell("yes", "green") if one.is_available else Cell("no", "yellow"),
-            one.full_name,
-            one.default_precision,
-            " ".join(one.capabilities),
-            ", ".join(f"{name} {version}" for name, version in one.versions.items()),
-        )
-        for one in found
-    ]
-    header = ("runner", "runs here", "device", "default precision", "capabilities", "versions")
-    lines = []
-    for one in found:
-        if not one.is_available:
-            lines.append(f"{one.runner}: {one.reason}" + (f"; {one.remedy}" if one.remedy else ""))
-        lines += [f"{one.runner}: {remark}" for remark in one.remarks]
-    notes = "".join(f"{visible(line)}\n" for line in lines)
-    return table_text(Table(header, rows), color=color, width=width) + ("\n" + notes if notes else "")
+def render(
+    found: Sequence[Availability], *, color: bool = False, width: int | None = None, verbose: bool = False
+) -> str:
+    here = [one for one in found if one.is_available]
+    others = [one for one in found if not one.is_available]
+    tables = (
+        Table(
+            ("runs here", "device", "precision"),
+            [(one.runner, one.full_name, one.default_precision or MODEL_PRECISION) for one in here],
+        ),
+        Table(("does not", "needs"), [(one.runner, one.remedy or one.reason) for one in others]),
+    )
+    parts = [table_text(table, color=color, width=width) for table in tables if table.rows]
+    if verbose:
+        parts += ["".join(_details(one, width)) for one in found]
+    else:
+        versions = dict(pair for one in here for pair in list(one.versions.items())[:1])
+        shown = ", ".join(f"{name} {version}" for name, version in versions.items())
+        parts.append("".join(f"{wrapped(visible(line), width)}\n" for line in (shown, _MORE) if line))
+    return "\n".join(parts)
+
+
+def _details(one: Availability, width: int | None) -> Iterator[str]:
+    """Yield lines: the runner, and below it what is known of it."""
+    lines = [] if one.is_available else [f"does not run here: {one.reason}", one.remedy]
+    lines.append(", ".join(f"{name} {version}" for name, version in one.versions.items()))
+    lines.append(" ".join(one.capabilities))
+    yield f"{visible(one.runner)}\n"
+    for line in filter(None, (*lines, *one.remarks)):
+        yield f"{textwrap.indent(wrapped(visible(line), None if width is None else width - 2), '  ')}\n"

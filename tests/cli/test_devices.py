@@ -1,26 +1,46 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from ir_scatter import runners
-from ir_scatter.runners.base import Status
+from ir_scatter.report.registry import render
+from ir_scatter.runners.base import Availability, Status
 from tests.cli.conftest import Cli
 from tests.compare.planted import FakeRunner
+
+HERE = Availability("here", True, capabilities=("FP7",), remarks=("a long remark",))
 
 
 @pytest.fixture
 def two(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = FakeRunner("here")
     gone = FakeRunner("gone", ending=Status.UNAVAILABLE, message="no driver\x1b[31m")
-    monkeypatch.setattr(runners, "survey", lambda: [here.availability(), gone.availability()])
+    monkeypatch.setattr(runners, "survey", lambda: [HERE, gone.availability()])
 
 
 def test_text(cli: Cli, two: None) -> None:
     done = cli("devices")
     assert (done.code, done.err) == (0, "")
-    lines = done.out.splitlines()
-    assert [line.split()[:2] for line in lines[1:4]] == [["numpy", "yes"], ["here", "yes"], ["gone", "no"]]
-    assert "gone: no driver\\x1b[31m; pip install it" in lines
+    lines = [line.split() for line in done.out.splitlines()]
+    assert [line[:1] for line in lines[:3]] == [["runs"], ["numpy"], ["here"]]
+    assert lines[4:6] == [["does", "not", "needs"], ["gone", "pip", "install", "it"]]
+    assert "no driver" not in done.out
+    assert "a long remark" not in done.out
+    assert "devices -v" in done.out
+    more = cli("devices", "-v").out
+    assert more.startswith(done.out.partition("\n\nir-scatter")[0])
+    assert "\ngone\n  does not run here: no driver\\x1b[31m\n  pip install it\n" in more
+    assert "\nhere\n  FP7\n  a long remark\n" in more
+
+
+def test_text_fits_a_terminal(two: None) -> None:
+    remedy = "an Intel GPU and a driver for it, which is not easily had everywhere, and a lot of patience"
+    name = "A very fine device with a name that is much longer than that of most others"
+    told = [HERE, replace(HERE, full_name=name), replace(HERE, is_available=False, remedy=remedy)]
+    for verbose in (False, True):
+        shown = render("devices", "text", told, width=80, verbose=verbose)
+        assert max(map(len, shown.splitlines())) <= 80
+        assert name in render("devices", "text", told, verbose=verbose)
 
 
 def test_json(cli: Cli, two: None) -> None:

@@ -17,9 +17,8 @@ _WITH_COUNT = rf"-?{_ONE}(?:\(\d+\))?"
 _VIRTUAL = rf"(?:AUTO|MULTI|HETERO|BATCH)(?::{_WITH_COUNT}(?:,{_WITH_COUNT})*)?"
 _SHORT = re.compile(rf"{PREFIX}(?:{_ONE}|{_VIRTUAL})", re.IGNORECASE)
 _REMEDIES = {
-    "GPU": "Intel's compute runtime for GPUs with the OpenCL loader (Debian, Ubuntu: intel-opencl-icd); "
-    "without an Intel GPU: openvino:GPU@cpu",
-    "NPU": "Intel's driver for NPUs (linux-npu-driver)",
+    "GPU": "an Intel GPU and intel-opencl-icd; without: openvino:GPU@cpu",
+    "NPU": "an Intel NPU and linux-npu-driver",
 }
 
 
