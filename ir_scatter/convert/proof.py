@@ -12,8 +12,9 @@ from ir_scatter.core.errors import Error, NoInputs
 from ir_scatter.core.fragment import Fragment, NewConstant
 from ir_scatter.core.model import Node, Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, counted, show_numbers
-from ir_scatter.evaluate import evaluate_detailed
+from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import compute_node
+from ir_scatter.evaluate.operator import make_case
 from ir_scatter.inputs.constraints import IndexConstraint
 from ir_scatter.inputs.node import MOST_ELEMENTS, Given, Misfit, TooLarge, draw_inputs
 from ir_scatter.ops import index_values
@@ -103,7 +104,7 @@ def _with_unknown_sizes(scatter: ScatterNode) -> Fragment:
 def _difference(fragment: Fragment, scatter: ScatterNode, given: Given, promises: Promises) -> str:
     """Return how the new form differs from the old one, "" if it does not."""
     try:
-        expected = evaluate_detailed(str(scatter.spec.key), **given.arguments)
+        expected = detail(make_case(str(scatter.spec.key), **given.arguments)).settled()
         found = run_fragment(fragment, given.inputs, wraps=promises.keeps_negative)
     except Error as error:
         return f"could not be computed: {error}"

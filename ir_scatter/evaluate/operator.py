@@ -20,7 +20,7 @@ from ir_scatter.core.model import OpKey, Value
 from ir_scatter.core.shapes import show_numbers, with_article
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.ops.kernels.targets import IndexOutOfRange, Operation, Task, find_illegal
-from ir_scatter.ops.lookup import SPECS, by_text, find
+from ir_scatter.ops.lookup import SPECS, by_text, find, newest
 from ir_scatter.ops.spec import IndexRange, Kind, OpSpec, Role
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.base import Findings
@@ -153,7 +153,7 @@ def make_case(
         UsageError: the operator or an argument does not exist, or one is missing or no array.
         IllegalCase: types, ranks, shapes, axis or attributes break the document.
     """
-    spec = by_text(operator) if isinstance(operator, str) else None
+    spec = by_text(operator) or newest(operator) if isinstance(operator, str) else None
     if spec is None:
         raise UsageError(f"operator is {operator!r}, expected one of {', '.join(map(str, SPECS))}")
     present = {Role.DATA: data, Role.INDICES: indices, Role.UPDATES: updates, Role.AXIS: axis}

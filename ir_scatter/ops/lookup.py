@@ -77,6 +77,12 @@ def by_text(text: str) -> OpSpec | None:
     return next((spec for key, spec in SPECS.items() if str(key).lower() == text.lower()), None)
 
 
+def newest(type: str) -> OpSpec | None:
+    """Find the newest row of a type, in any case; None if there is no such scatter operator."""
+    rows = [spec for key, spec in SPECS.items() if key.type.lower() == type.lower()]
+    return max(rows, key=lambda spec: spec.key.version, default=None)
+
+
 def opset_number(node: Node) -> int | None:
     if isinstance(node.opset, str):
         digits = node.opset.removeprefix("opset")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ir_scatter import evaluate
+from ir_scatter.ops.names import OperatorName
 
 Array = Any
 Work = Callable[[], object]
@@ -27,7 +28,7 @@ class Entry:
     """
 
     label: str
-    operator: str
+    operator: OperatorName
     inputs: dict[str, Array]
     attributes: dict[str, Any] = field(default_factory=dict)
     bare: Callable[[dict[str, Array]], object] | None = None

@@ -60,7 +60,7 @@ def drawn(chance: random.Random, spec: OpSpec) -> dict[str, Any]:
 
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid")
 def test_operators(figures: Counter[str]) -> None:
-    names = sorted(ROWS)
+    names: list[Any] = sorted(ROWS)
     for number in cases(3000):
         chance = generator("strange operators", number)
         name = names[number % len(names)]

@@ -106,7 +106,7 @@ def test_an_unknown_keyword_is_refused_whatever_its_value() -> None:
     given: dict[str, Any] = {"data": [1, 2], "indices": [0], "updates": [3], "axis": 0}
     for value in (None, 1, "a"):
         with pytest.raises(IllegalCase, match="attribute frobnicate is not documented"):
-            evaluate("ScatterElementsUpdate-12", **given, frobnicate=value)
+            evaluate("ScatterElementsUpdate-12", **given, frobnicate=value)  # type: ignore[arg-type]
     assert evaluate("ScatterElementsUpdate-12", **given, reduction=None, use_init_val=None).tolist() == [3, 2]
 
 
@@ -142,4 +142,4 @@ def test_places_and_values_of_another_kind_are_refused() -> None:
     found.allows(found.values)[:] = True
     assert not found.contested.any()
     with pytest.raises(UsageError, match=r"axis has shape \[1, 1\], expected \[\] or \[1\]"):
-        evaluate("ScatterElements-13", data=[1.0, 2.0], indices=[0], updates=[3.0], axis=[[0]])
+        evaluate("ScatterElements-13", data=[1.0, 2.0], indices=[0], updates=[3.0], axis=[[0]])  # type: ignore[list-item]

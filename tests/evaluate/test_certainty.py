@@ -143,7 +143,7 @@ def test_a_bound_is_never_nan(reduction: str, odd: float) -> None:
     for kind in (np.float64, np.float32, np.float16, np.complex64):
         if (reduction, kind) == ("mean", np.complex64):
             continue
-        operator = "ScatterElementsUpdate-12" if kind is not np.complex64 else "ScatterElements-18"
+        operator: Any = "ScatterElementsUpdate-12" if kind is not np.complex64 else "ScatterElements-18"
         word = {"sum": "add", "prod": "mul"}.get(reduction, reduction) if kind is np.complex64 else reduction
         found = evaluate_detailed(
             operator,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ir_scatter.core.model import ONNX
 from ir_scatter.formats.base import IR, ONNX_FORMAT, OneInput, OneNode
 from ir_scatter.inputs.constraints import by_lane, lanes_of
 from ir_scatter.inputs.numbers import clip_to_type, random_array
+from ir_scatter.ops.names import OperatorName
 from ir_scatter.ops.spec import (
     NEGATIVE_INDEX,
     Attribute,
@@ -68,9 +69,9 @@ class Case:
     broken: str | None = None
 
     @property
-    def operator(self) -> str:
+    def operator(self) -> OperatorName:
         """Return type and version."""
-        return str(self.spec.key)
+        return cast(OperatorName, str(self.spec.key))
 
     @property
     def axis_from_front(self) -> int:

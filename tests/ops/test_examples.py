@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ir_scatter import IllegalCase, evaluate
+from ir_scatter.ops.names import OperatorName
 
 _CUBE = [
     [[1, 2, 3, 4], [5, 6, 7, 8], [8, 7, 6, 5], [4, 3, 2, 1]],
@@ -90,7 +91,7 @@ EXAMPLES: list[tuple[str, str, dict[str, Any], Any]] = [
 
 @pytest.mark.parametrize(("operator", "example", "arguments", "expected"), EXAMPLES)
 def test_an_example_gives_what_the_document_prints(
-    operator: str, example: str, arguments: dict[str, Any], expected: Any
+    operator: OperatorName, example: str, arguments: dict[str, Any], expected: Any
 ) -> None:
     assert np.array_equal(evaluate(operator, **arguments), expected)
 
@@ -113,7 +114,7 @@ def test_indices_of_the_printed_shape_are_refused() -> None:
     ],
 )
 def test_examples_without_numbers_are_legal(
-    operator: str, data: Any, indices: Any, updates: Any, axis: int | None
+    operator: OperatorName, data: Any, indices: Any, updates: Any, axis: int | None
 ) -> None:
     """Their shapes are the document's, but for a first dimension of 1000 made 100 to save memory."""
     generator = np.random.default_rng(3)

@@ -105,7 +105,7 @@ def test_slices_of_which_the_last_counts(axis: int, count: int) -> None:
 )
 @pytest.mark.parametrize("kind", [np.float32, np.float16])
 def test_memory_is_the_output_and_two_and_a_half_times_indices(
-    operator: str, shape: Any, indices: Any, updates: Any, attributes: dict[str, Any], kind: Any
+    operator: Any, shape: Any, indices: Any, updates: Any, attributes: dict[str, Any], kind: Any
 ) -> None:
     given: dict[str, Any] = {
         "data": np.ones(shape, kind),

@@ -26,6 +26,7 @@ def test_backend_cases() -> None:
         ports = [PORTS.get(port.name, port.name) for port in schema.inputs]
         (inputs, outputs), *_ = case.data_sets
         given = dict(zip(ports, inputs, strict=False))
-        result = evaluate(f"{node.op_type}-{schema.since_version}", **given, **attributes | words)
+        operator: Any = f"{node.op_type}-{schema.since_version}"
+        result = evaluate(operator, **given, **attributes | words)
         assert result.dtype == outputs[0].dtype, case.name
         assert np.array_equal(result, outputs[0]), case.name

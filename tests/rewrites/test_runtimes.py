@@ -265,13 +265,13 @@ def test_unknown_ranks(tmp_path: Path, opset: int, type: str, attributes: str, o
     demand_same(onnxruntime, path, written(path, target), feeds)
 
 
-def demand_documented(runner: Runner, path: str, target: str, operator: str, **attributes: Any) -> None:
+def demand_documented(runner: Runner, path: str, target: str, operator: Any, **attributes: Any) -> None:
     """Demand what the document says of the node, where CPU gives something else before the conversion."""
     after = written(path, target)
     for seed in SEEDS:
         feeds = draw_feeds(path, seed).feeds
         (output,) = run(runner, after, feeds).outputs.values()
-        np.testing.assert_array_equal(output, evaluate(operator, **feeds, **attributes))
+        np.testing.assert_array_equal(output, evaluate(operator, **{**feeds, **attributes}))
 
 
 @pytest.mark.openvino

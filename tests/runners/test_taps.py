@@ -49,9 +49,8 @@ def assert_true(node: Node, execution: Execution) -> None:
     attributes = dict(node.attributes)
     if node.domain and rest and rest[0] is not None:
         attributes["axis"] = int(rest[0].item())
-    expected = ir_scatter.evaluate(
-        str(lookup.spec.key), data=data, indices=indices, updates=updates, **attributes
-    )
+    operator: Any = str(lookup.spec.key)
+    expected = ir_scatter.evaluate(operator, data=data, indices=indices, updates=updates, **attributes)
     assert execution.output.dtype == expected.dtype
     assert np.array_equal(execution.output, expected)
 
