@@ -1,15 +1,48 @@
 """A rule or an operator in words."""
 
-import difflib
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import UsageError
+from ir_scatter.core.suggestions import close_words
 from ir_scatter.ops.lookup import SPECS, by_text
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.rules import all_rules, by_code, by_name
-from ir_scatter.rules.base import Rule
+from ir_scatter.rules.base import Rule, first_sentence
+
+REFUSAL = "refusal"
+"""What stands for the severity of a reason why `convert` leaves a node as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A rule, or a reason to refuse a conversion; for the operators of `warns_for` an error is a warning."""
+
+    code: str
+    name: str
+    severity: str
+    summary: str
+    warns_for: tuple[str, ...] = ()
+
+    @property
+    def severities(self) -> str:
+        return f"{self.severity} or {Severity.WARNING}" if self.warns_for else self.severity
+
+
+def catalogue() -> tuple[Entry, ...]:
+    """Return everything that has a code, rules first."""
+    rules = [
+        Entry(rule.code, rule.name, rule.severity, rule.summary, _warns_for(rule)) for rule in all_rules()
+    ]
+    return (*rules, *(Entry(one, one.rule, REFUSAL, first_sentence(one.meaning)) for one in Reason))
+
+
+def _warns_for(rule: Rule) -> tuple[str, ...]:
+    if rule.severity is not Severity.ERROR:
+        return ()
+    return tuple([str(spec.key) for spec in SPECS.values() if rule.code in spec.tolerated])
 
 
 def explain(topic: str) -> str:
@@ -24,10 +57,9 @@ def explain(topic: str) -> str:
     rule = by_code().get(text.upper()) or by_name().get(text.lower())
     if rule is not None:
         return _rule(rule)
-    if text.upper() in set(Reason):
-        reason = Reason(text.upper())
-        name = reason.name.lower().replace("_", "-")
-        return f"{reason} {name} (refused conversion)\n\n{reason.meaning}\n"
+    for reason in Reason:
+        if text.lower() in {reason.lower(), reason.rule}:
+            return f"{reason} {reason.rule} (refused conversion)\n\n{reason.meaning}\n"
     spec = by_text(text)
     specs = [spec] if spec else [row for row in SPECS.values() if row.key.type.lower() == text.lower()]
     if not specs:
@@ -36,20 +68,15 @@ def explain(topic: str) -> str:
 
 
 def _unknown(text: str) -> str:
-    names = [rule.code for rule in all_rules()] + [rule.name for rule in all_rules()]
-    names += [str(key) for key in SPECS] + list(Reason)
-    lowered = {name.lower(): name for name in names}
-    swapped = [name for name in names if sorted(name.lower()) == sorted(text.lower())]
-    close = [lowered[name] for name in difflib.get_close_matches(text.lower(), lowered, 3)]
-    near = list(dict.fromkeys(swapped + close))[:3]
+    names = [word for entry in catalogue() for word in (entry.code, entry.name)]
+    near = close_words(text, [*names, *map(str, SPECS)])
     hint = f"did you mean {', '.join(near)}?" if near else "expected SCT203 or ScatterNDUpdate-15"
     return f"there is no rule and no operator {text!r}; {hint}"
 
 
 def _rule(rule: Rule) -> str:
     text = f"{rule.code} {rule.name} ({rule.severity})\n\n{rule.documentation}\n"
-    lowered = [str(spec.key) for spec in SPECS.values() if rule.code in spec.tolerated]
-    if rule.severity is Severity.ERROR and lowered:
+    if lowered := _warns_for(rule):
         text += f"\nA warning for {', '.join(lowered)}, where runtimes take it as meant.\n"
     return text
 

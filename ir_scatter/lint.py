@@ -14,15 +14,14 @@ from ir_scatter import formats
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.errors import UnreadableModel, UsageError
-from ir_scatter.core.files import STANDARD_INPUT, Source, is_excluded
+from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source, is_excluded
 from ir_scatter.core.shapes import Shape
+from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats.base import IR, ONNX_FORMAT, ReadOptions
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.reading import read
+from ir_scatter.rules import by_name
 from ir_scatter.validate import file_diagnostic, validate
-
-STDIN_NAME = "<stdin>"
-"""What standard input is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,14 +246,17 @@ def read_baseline(path: str) -> Baseline:
         if document["schema"] != _SCHEMA or document["schema"] is True:
             raise UsageError(f"{path}: the baseline's schema is not {_SCHEMA}")
         for entry in document["findings"]:
-            key = entry["code"], entry["path"], entry["scope"], entry["node"]
+            named = by_name().get(entry["code"])  # who writes one by hand may know the name
+            key = named.code if named else entry["code"], entry["path"], entry["scope"], entry["node"]
             count = entry.get("count", 1)
             is_count = isinstance(count, int) and not isinstance(count, bool) and count >= 0
             if not is_count or not all(isinstance(part, str) for part in key):
                 raise ValueError
             known[key] += count
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {(error.strerror or '').lower()}") from None
+        is_missing = isinstance(error, FileNotFoundError)
+        reason = why_missing(path) if is_missing else (error.strerror or "").lower()
+        raise UsageError(f"{path}: cannot be read: {reason}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UsageError(f"{path}: is no baseline of ir-scatter") from None
     return Baseline(path, known)

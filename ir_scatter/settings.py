@@ -1,12 +1,15 @@
 """Defaults from `[tool.ir-scatter]` of the nearest pyproject.toml."""
 
 import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ir_scatter.core.errors import UsageError
+from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.lint import NodeIgnore
-from ir_scatter.validate import check_codes
+from ir_scatter.rules import code_prefixes
 
 _TABLE = "ir-scatter"
 _IGNORES = "node-ignores"
@@ -18,7 +21,21 @@ _EXPECTED = {
 }
 
 
-def load(folder: Path | None = None) -> tuple[dict[str, Any], tuple[NodeIgnore, ...]]:
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The defaults of options by their names ("input_shape"), and what to ignore for some nodes."""
+
+    path: Path | None = None
+    """The file that says so."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    node_ignores: tuple[NodeIgnore, ...] = ()
+
+    def named(self, option: str) -> str:
+        """Return the file and the key that an option has its default from."""
+        return f"{self.path}: [tool.{_TABLE}] {option.replace('_', '-')}"
+
+
+def load(folder: Path | None = None) -> Settings:
     """Return the defaults of options, and what to ignore for some nodes.
 
     The nearest file that has the table counts, from the current folder upwards.
@@ -27,7 +44,9 @@ def load(folder: Path | None = None) -> tuple[dict[str, Any], tuple[NodeIgnore, 
         UsageError: the table has a key or a value that means nothing.
     """
     path, table = find_settings(folder)
-    return ({}, ()) if path is None else (_options(path, table), _ignores(path, table.get(_IGNORES, [])))
+    if path is None:
+        return Settings()
+    return Settings(path, _options(path, table), _ignores(path, table.get(_IGNORES, [])))
 
 
 def find_settings(folder: Path | None = None) -> tuple[Path | None, dict[str, Any]]:
@@ -63,10 +82,11 @@ def _options(path: Path, table: dict[str, Any]) -> dict[str, Any]:
         if key == _IGNORES:
             continue
         if key not in _EXPECTED:
-            known = ", ".join(sorted({*_EXPECTED, _IGNORES}))
-            raise UsageError(f"{path}: [tool.{_TABLE}] has {key!r}, expected one of {known}")
+            keys = sorted({*_EXPECTED, _IGNORES})
+            guess, known = did_you_mean(key, keys), ", ".join(keys)
+            raise UsageError(f"{path}: [tool.{_TABLE}] has {key!r}{guess}, expected one of {known}")
         if not _is_meant(value, _EXPECTED[key]):
-            raise UsageError(f"{path}: {key} is {value!r}, expected {_EXPECTED[key]}")
+            raise UsageError(f"{path}: [tool.{_TABLE}] {key} is {value!r}, expected {_EXPECTED[key]}")
         found[key.replace("-", "_")] = value
     if "baseline" in found:
         found["baseline"] = str(path.parent / str(found["baseline"]))
@@ -96,12 +116,10 @@ def _ignores(path: Path, entries: Any) -> tuple[NodeIgnore, ...]:
         for key, value in (("file", file), ("node", node)):
             if not isinstance(value, str):
                 raise UsageError(f"{shown}: {key} is {value!r}, expected a string")
-        codes = tuple(code.upper() for code in codes)
         try:
-            check_codes(codes)
+            found.append(NodeIgnore(file, node, code_prefixes(codes)))
         except UsageError as error:
-            raise UsageError(f"{shown}: {error}") from None
-        found.append(NodeIgnore(file, node, codes))
+            raise UsageError(f"{shown}: codes: {error}") from None
     return tuple(found)
 
 

@@ -74,12 +74,18 @@ def test_what_is_looked_for(options: dict[str, object], expected: list[str], mod
     assert codes(model, **options) == expected
 
 
-@pytest.mark.parametrize("prefix", ["", "SCT9999", "sct2", "E501", "SCT204 "])
+@pytest.mark.parametrize("prefix", ["", " , ", "SCT9999", "E501", "index-out-of-rage"])
 def test_codes_that_are_none(prefix: str, model: str) -> None:
-    with pytest.raises(UsageError, match="no rule's code begins with"):
+    with pytest.raises(UsageError, match=f"there is no rule {prefix.strip(' ,')!r}"):
         validate(read(model), select=[prefix])
-    with pytest.raises(UsageError, match="expected one of SCT101 to"):
+    with pytest.raises(UsageError, match="expected the beginning of SCT101 to"):
         validate(read(model), ignore=[prefix])
+
+
+def test_rules_go_by_their_names_too(model: str) -> None:
+    for select in (["updates-shape-mismatch"], "Updates_Shape_Mismatch,SCT4", ["sct2", "SCT4 "]):
+        assert [found.code for found in validate(read(model), select=select)] == ["SCT203"], select
+    assert codes(model, select=("updates-shape-mismatch",), ignore=("SCT203",)) == []
 
 
 def test_no_option_hides_an_unreadable_file(tmp_path: Path) -> None:

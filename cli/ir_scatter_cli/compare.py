@@ -10,8 +10,19 @@ import click
 from ir_scatter.core.files import find_files
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
-from ir_scatter_cli.files import demand_apart, demand_apart_from_folders
-from ir_scatter_cli.options import Command, format_option, input_shape_option, number_option, output_option
+from ir_scatter_cli.files import demand_apart, demand_apart_from_folders, demand_free_folder
+from ir_scatter_cli.options import (
+    Command,
+    Size,
+    choice_option,
+    file_option,
+    format_option,
+    input_shape_option,
+    models_argument,
+    number_option,
+    output_option,
+    words_option,
+)
 from ir_scatter_cli.output import progress, report, say, write
 
 if TYPE_CHECKING:
@@ -35,15 +46,31 @@ _PRECISION_HELP = "What runtimes compute in.  [default: f32]"
 _TIMEOUT_HELP = "Per run.  [default: 600]"
 
 
-@click.command("compare", cls=Command)
-@click.argument("models", nargs=-1, required=True, metavar="MODEL...")
-@click.option("--on", "names", multiple=True, metavar="RUNNER", help="Who computes; repeatable.")
+_EXAMPLES = {
+    "NumPy and every device that is here": "ir-scatter compare model.xml",
+    "who is wrong, with a page of pictures": "ir-scatter compare model.onnx --on CPU --on onnxruntime "
+    "--report page.html",
+    "a model of each node that differs": "ir-scatter compare model.xml --on CPU --extract wrong",
+    "this machine with another one": "ir-scatter compare model.xml --on numpy --save there",
+    "every model of a folder": "ir-scatter compare models --each --on CPU",
+}
+_SECTIONS = {
+    "Who computes": "--on --precision --timeout --tap-memory --skip-missing",
+    "On which inputs": "--inputs --seed --cases --values --input-shape --repeat",
+    "What is compared": "--each --pairwise --no-reference --tolerance --against",
+    "What is written": "--format --output --report --save --extract --overwrite",
+}
+
+
+@click.command("compare", cls=Command, examples=_EXAMPLES, sections=_SECTIONS)
+@models_argument("models", "MODEL...", several=True)
+@words_option("--on", "names", kind="runners", metavar="RUNNER", help="Who computes; repeatable.")
 @click.option("--each", is_flag=True, help="Compare every model for itself; folders are searched.")
-@click.option("--inputs", metavar="FILE.npz", help="The inputs of the first case, by their names.")
+@file_option("--inputs", metavar="FILE.npz", help="The inputs of the first case, by their names.")
 @number_option("--seed", default=0, least=0, shown=False, help="For generated inputs.  [default: 0]")
 @number_option("--cases", default=1, shown=False, help="So many inputs; those of --inputs are the first.")
 @number_option("--repeat", default=1, shown=False, help="Run each so often.")
-@click.option("--values", type=click.Choice(_VALUES), default="plain", help=_VALUES_HELP)
+@choice_option("--values", _VALUES, _VALUES_HELP, "plain", shown=False)
 @input_shape_option("Draw this input in this shape.")
 @click.option(
     "--tolerance",
@@ -51,22 +78,19 @@ _TIMEOUT_HELP = "Per run.  [default: 600]"
     metavar="OUTPUT=ABS,REL",
     help="How far apart is close; a node's name will do, none means all.",
 )
-@click.option("--precision", type=click.Choice(_PRECISIONS), default="f32", help=_PRECISION_HELP)
+@choice_option("--precision", _PRECISIONS, _PRECISION_HELP, "f32", shown=False)
 @click.option("--pairwise", is_flag=True, help="Compare every pair of runners, too.")
 @click.option("--no-reference", is_flag=True, help="Do without NumPy as the reference unless it is named.")
 @click.option("--timeout", type=Seconds(min=0.001), default=600.0, metavar="SECONDS", help=_TIMEOUT_HELP)
-@number_option(
-    "--tap-memory",
-    default=1 << 30,
-    metavar="BYTES",
-    shown=False,
-    help="Tapped values held at once.  [default: 1 GiB]",
+@click.option(
+    "--tap-memory", type=Size(), default="1GiB", help="Tapped values held at once.  [default: 1GiB]"
 )
 @click.option("--skip-missing", is_flag=True, help="Pass over runners that cannot run here.")
-@click.option("--report", metavar="FILE.html", help="Write a report with pictures.")
-@click.option("--save", metavar="DIR", help="Save inputs, outputs and tapped values.")
-@click.option("--against", metavar="DIR", help="Compare with what was saved there.")
-@click.option("--extract", metavar="DIR", help="Write a model of each node that differs.")
+@file_option("--report", metavar="FILE.html", help="Write a report with pictures.")
+@file_option("--save", metavar="DIR", help="Save inputs, outputs and tapped values.")
+@file_option("--against", metavar="DIR", help="Compare with what was saved there.")
+@file_option("--extract", metavar="DIR", help="Write a model of each node that differs.")
+@click.option("--overwrite", is_flag=True, help="Replace what was saved in that folder.")
 @format_option("comparison", "How to report.", leave_out=["html"])
 @output_option
 def command(**options: Any) -> int:
@@ -89,6 +113,7 @@ def command(**options: Any) -> int:
     job = _job(options)
     models = [source.path for source in find_files(job.models, ()).sources] if job.each else [*job.models]
     _demand_apart(models, options)
+    demand_free_folder("--save", options["save"], each=job.each, overwrite=options["overwrite"])
     with progress(len(models) if job.each else 1, is_wanted=job.each) as seen:
         done = run_job(job, seen)
     report("comparison", options["format"], done, options["output"], each=options["each"])

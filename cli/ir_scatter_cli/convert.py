@@ -8,31 +8,61 @@ import click
 from ir_scatter.report.characters import visible
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
-from ir_scatter_cli.options import Command, format_option, number_option
+from ir_scatter_cli.options import (
+    Command,
+    file_option,
+    format_option,
+    models_argument,
+    number_option,
+    overwrite_option,
+    words_option,
+)
 from ir_scatter_cli.output import report, use_color, write
 
 _COLORS = {"+": "32", "-": "31", "@": "36"}
 
 
-@click.command("convert", cls=Command)
-@click.argument("path", metavar="MODEL")
-@click.option("-o", "--output", metavar="FILE", help="The new model; its weights are written beside it.")
-@click.option("--to", metavar="OPERATOR", help="What to convert to; see `ir-scatter routes`.")
-@click.option("--from", "sources", multiple=True, metavar="OPERATOR", help="Only nodes of it; repeatable.")
-@click.option("--node", "nodes", multiple=True, metavar="NAME", help="Only this node, or a glob; repeatable.")
+_EXAMPLES = {
+    "deprecated operators become their successors": "ir-scatter convert model.onnx -o new.onnx",
+    "only some nodes; look at it first": "ir-scatter convert model.xml --to ScatterNDUpdate "
+    "--node 'cache*' --diff",
+    "with a promise of what the file does not tell": "ir-scatter convert model.xml --to ScatterUpdate "
+    "--assume equal-indices --diff",
+    "an ONNX model as an IR, and both on a device": "ir-scatter convert model.onnx "
+    "-o model.xml --verify-on CPU",
+}
+_SECTIONS = {
+    "What is converted": "--to --from --node --opset --assume --keep-negative-indices --partial",
+    "How it is proven": "--verify --verify-on --seed",
+    "What is written": "--output --in-place --overwrite --dry-run --diff --format",
+}
+
+
+@click.command("convert", cls=Command, examples=_EXAMPLES, sections=_SECTIONS)
+@models_argument()
+@file_option("-o", "--output", metavar="FILE", help="The new model; its weights are written beside it.")
+@words_option(
+    "--to",
+    kind="targets",
+    metavar="OPERATOR",
+    help="What to convert to; see `ir-scatter routes`.",
+    multiple=False,
+)
+@words_option("--from", "sources", kind="operators", metavar="OPERATOR", help="Only nodes of it; repeatable.")
+@words_option("--node", "nodes", kind="nodes", metavar="NAME", help="Only this node, or a glob; repeatable.")
 @click.option("--opset", type=int, metavar="N", help="The opset an ONNX model moves to.")
-@click.option("--assume", multiple=True, metavar="CONDITION", help="Promise what the file does not tell.")
+@words_option("--assume", kind="conditions", metavar="CONDITION", help="Promise what the file does not tell.")
 @click.option("--keep-negative-indices", is_flag=True, help="Leave them where the target forbids them.")
 @number_option(
     "--verify", default=8, least=0, help="Compare old and new form of each node on N generated inputs."
 )
-@click.option("--verify-on", multiple=True, metavar="DEVICE", help="Compare both models there, too.")
+@words_option("--verify-on", kind="devices", metavar="DEVICE", help="Compare both models there, too.")
 @number_option("--seed", default=0, least=0, shown=False, help="For the generated inputs.")
 @click.option("--diff", is_flag=True, help="Show the changes; write only with -o or --in-place.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
 @click.option("--partial", is_flag=True, help="Write although a node is refused.")
 @click.option("--in-place", is_flag=True, help="Replace the model itself.")
-@click.option("--overwrite", is_flag=True, help="Replace files that exist.")
+@overwrite_option
 @format_option("conversion", "How to report.")
 def command(**options: Any) -> int:
     """Rewrite scatter operators into equal forms, and nothing else.
@@ -65,7 +95,8 @@ def command(**options: Any) -> int:
     done = run_job(job)
     is_text = options["format"] == "text"
     if done.diff is not None and is_text:
-        write(_shown(done.diff, use_color()) if sys.stdout.isatty() else done.diff)
+        color = use_color()
+        write(_shown(done.diff, color) if color or sys.stdout.isatty() else done.diff)
     if options["diff"] and is_text:
         click.echo(render("conversion", "text", done), nl=False, err=True)
     else:

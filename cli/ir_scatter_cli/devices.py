@@ -6,8 +6,13 @@ from ir_scatter_cli import exits
 from ir_scatter_cli.options import Command, format_option, output_option
 from ir_scatter_cli.output import report
 
+_EXAMPLES = {
+    "what `ir-scatter compare --on` can name here": "ir-scatter devices",
+    "for programs": "ir-scatter devices --format json",
+}
 
-@click.command("devices", cls=Command)
+
+@click.command("devices", cls=Command, examples=_EXAMPLES)
 @format_option("devices", "How to write the list.")
 @click.option("-v", "--verbose", is_flag=True, help="Say all there is to know of each.")
 @output_option

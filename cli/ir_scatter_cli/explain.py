@@ -3,12 +3,18 @@
 import click
 
 from ir_scatter.explain import explain
-from ir_scatter_cli.options import Command
+from ir_scatter_cli.options import Command, offer
 from ir_scatter_cli.output import write
 
+_EXAMPLES = {
+    "a rule, by its code or its name": "ir-scatter explain SCT203",
+    "why a node is not converted": "ir-scatter explain CVT105",
+    "an operator, in one version or in all": "ir-scatter explain ScatterNDUpdate-15",
+}
 
-@click.command("explain", cls=Command)
-@click.argument("topic", metavar="CODE|OPERATOR")
+
+@click.command("explain", cls=Command, examples=_EXAMPLES)
+@click.argument("topic", metavar="CODE|OPERATOR", shell_complete=offer("topics"))
 def command(topic: str) -> None:
-    """Explain a rule (SCT203) or an operator (ScatterNDUpdate-15)."""
+    """Explain a rule (SCT203) or an operator (ScatterNDUpdate-15); `ir-scatter rules` lists the rules."""
     write(explain(topic))

@@ -3,6 +3,7 @@
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import combinations
@@ -10,18 +11,70 @@ from pathlib import Path
 
 import click
 
-from ir_scatter.core.errors import UsageError
-from ir_scatter.core.files import STANDARD_INPUT, Source, find_files
-from ir_scatter.reading import files_beside
+from ir_scatter.core.errors import CannotWrite, UsageError
+from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source, find_files
+from ir_scatter.core.model import Model
+from ir_scatter.core.suggestions import why_missing
+from ir_scatter.reading import files_beside, read
 from ir_scatter.settings import find_settings
 
 
 def find_sources(paths: Sequence[str], exclude: Sequence[str] = ()) -> tuple[Source, ...]:
-    """Find the models that paths name, and say which folders have none."""
+    """Find the models that paths name, and say which folders have none.
+
+    Raises:
+        UsageError: standard input is mixed with others.
+    """
+    if STANDARD_INPUT in paths and len(paths) > 1:
+        raise UsageError(f"{STANDARD_INPUT} cannot be mixed with other paths")
     found = find_files(tuple(paths), tuple(exclude))
     for folder in found.empty_folders:
         click.echo(f"ir-scatter: {folder}: no .xml or .onnx file in this folder", err=True)
     return found.sources
+
+
+STDIN_FORMATS = {"ir": "openvino-ir", "onnx": "onnx"}
+
+
+def read_model(path: str, stdin_format: str | None) -> Model:
+    """Read a model from a file or, for "-", from standard input, in a format of `STDIN_FORMATS`."""
+    if path != STANDARD_INPUT:
+        return read(path)
+    format = None if stdin_format is None else STDIN_FORMATS[stdin_format]
+    return read(STDIN_NAME, sys.stdin.buffer.read(), format=format)
+
+
+def _demand_place(option: str, path: str) -> None:
+    """Demand that there can be a file of this name, before any work is done for it."""
+    if not path or path.endswith(os.sep) or os.path.isdir(path):
+        raise UsageError(f"{option}: {path!r} is a folder, expected the name of a file")
+    if not Path(path).parent.is_dir():
+        raise CannotWrite(f"{path} cannot be written: {why_missing(path)}")
+
+
+def demand_free(option: str, path: str | None, *, overwrite: bool) -> None:
+    """Demand that nothing is replaced unasked; a device is there to be written.
+
+    Raises:
+        UsageError: the file exists.
+    """
+    if path is not None and os.path.isfile(path) and not overwrite:
+        raise UsageError(f"{option}: {path} exists, expected a path that is free or --overwrite")
+
+
+def demand_free_folder(option: str, folder: str | None, *, each: bool, overwrite: bool) -> None:
+    """Demand that a folder has no results of `compare`, nor with `each` a folder in it.
+
+    Raises:
+        UsageError: it has.
+    """
+    if folder is None:
+        return
+    from ir_scatter.compare.snapshot import MANIFEST
+
+    found = next(Path(folder).glob(f"*/{MANIFEST}" if each else MANIFEST), None)
+    if found is not None and not overwrite:
+        raise UsageError(f"{option}: {found} exists, expected a folder without results or --overwrite")
 
 
 def demand_apart(
@@ -30,8 +83,12 @@ def demand_apart(
     """Demand that no file that is to be written, by option, is one that is read, however it is spelled.
 
     Raises:
-        UsageError: one is, or two options name one file.
+        UsageError: one is, or two options name one file, or one a folder.
+        CannotWrite: there is no folder to write one into.
     """
+    for option, path in outputs.items():
+        if path is not None:
+            _demand_place(option, path)
     wanted = {option: (path, _identities(path)) for option, path in outputs.items() if path is not None}
     for (option, (path, one)), (other, (_, two)) in combinations(wanted.items(), 2):
         if one & two:

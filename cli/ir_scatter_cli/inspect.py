@@ -1,47 +1,66 @@
 """`ir-scatter inspect`."""
 
+from typing import Any
+
 import click
 
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.files import Source
+from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source
 from ir_scatter.inspect import Inspection, inspect
-from ir_scatter.reading import read
 from ir_scatter_cli import exits
-from ir_scatter_cli.files import demand_apart, find_sources
-from ir_scatter_cli.options import Command, exclude_option, format_option, output_option
+from ir_scatter_cli.files import demand_apart, find_sources, read_model
+from ir_scatter_cli.options import (
+    Command,
+    exclude_option,
+    format_option,
+    models_argument,
+    output_option,
+    stdin_format_option,
+)
 from ir_scatter_cli.output import report
 
+_EXAMPLES = {
+    "the scatter nodes of a model": "ir-scatter inspect model.xml",
+    "of all models of a folder, for programs": "ir-scatter inspect models --format json",
+    "of what another program writes": "ir-scatter inspect - < model.onnx",
+}
+_SECTIONS = {
+    "What is looked at": "--exclude --stdin-format",
+    "How it is written": "--format --output --verbose",
+}
 
-@click.command("inspect", cls=Command)
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+
+@click.command("inspect", cls=Command, examples=_EXAMPLES, sections=_SECTIONS)
+@models_argument("paths", "PATH...", several=True)
 @format_option("inspection", "How to write the list.")
 @output_option
 @exclude_option
+@stdin_format_option
 @click.option("-v", "--verbose", is_flag=True, help="Say what was passed over.")
-def command(
-    paths: tuple[str, ...], format: str, output: str | None, exclude: tuple[str, ...], verbose: bool
-) -> int:
+def command(**given: Any) -> int:
     """List the scatter nodes of models: operator, shapes, types, axis, reduction, indices.
 
-    PATH is a file (.xml or .onnx, told by its content), a folder or a glob.
+    PATH is a file (.xml or .onnx, told by its content), a folder, a glob, or - for standard input.
     """
-    sources = find_sources(paths, exclude)
-    demand_apart({"-o": output}, [source.path for source in sources])
-    inspections = [one for source in sources if (one := _inspect(source, verbose)) is not None]
-    report("inspection", format, inspections, output)
+    sources = find_sources(given["paths"], given["exclude"])
+    demand_apart({"-o": given["output"]}, [source.path for source in sources])
+    tried = [_inspect(source, given["stdin_format"], given["verbose"]) for source in sources]
+    inspections = [one for one in tried if one is not None]
+    report("inspection", given["format"], inspections, given["output"])
     for one in inspections:
         if one.error:
             click.echo(f"ir-scatter: {one.path}: {one.error}", err=True)
     return exits.UNREADABLE if any(one.error for one in inspections) else exits.OK
 
 
-def _inspect(source: Source, verbose: bool) -> Inspection | None:
+def _inspect(source: Source, stdin_format: str | None, verbose: bool) -> Inspection | None:
+    path = STDIN_NAME if source.path == STANDARD_INPUT else source.path
     try:
-        model = read(source.path)
+        model = read_model(source.path, stdin_format)
     except UnreadableModel as error:
         if source.is_named or error.is_model:
-            return Inspection(source.path, None, (), error.message)
+            return Inspection(path, None, (), error.message)
         if verbose:
-            click.echo(f"ir-scatter: {source.path}: passed over: {error.message}", err=True)
+            click.echo(f"ir-scatter: {path}: passed over: {error.message}", err=True)
         return None
-    return Inspection(source.path, model.format, tuple(inspect(model)))
+    return Inspection(path, model.format, tuple(inspect(model)))

@@ -10,16 +10,31 @@ import click
 
 from ir_scatter_cli import exits
 
-_COMMANDS = {
-    "validate": "Hold the scatter operators of models against their documents.",
-    "inspect": "List the scatter nodes of models.",
-    "explain": "Explain a rule or an operator.",
-    "run": "Compute a model with NumPy.",
-    "convert": "Rewrite scatter operators into equal forms.",
-    "routes": "List the rewrites that convert knows.",
-    "compare": "Run a model on several runtimes and compare.",
-    "devices": "List what can run here.",
+_SECTIONS = {
+    "What is in a model, and what is wrong": {
+        "validate": "Hold the scatter operators of models against their documents.",
+        "inspect": "List the scatter nodes of models.",
+        "explain": "Explain a rule or an operator.",
+        "rules": "List all rules with their codes and names.",
+    },
+    "What it computes, and who is wrong": {
+        "run": "Compute a model with NumPy.",
+        "compare": "Run a model on several runtimes and compare.",
+        "devices": "List what can run here.",
+    },
+    "A model that a runtime takes": {
+        "convert": "Rewrite scatter operators into equal forms.",
+        "routes": "List the rewrites that convert knows.",
+    },
 }
+_COMMANDS = [name for section in _SECTIONS.values() for name in section]
+_COMPLETION = "_IR_SCATTER_COMPLETE"
+_EXAMPLES = (
+    "ir-scatter validate model.xml",
+    "ir-scatter explain SCT203",
+    "ir-scatter compare model.onnx --on CPU --on onnxruntime",
+    "ir-scatter convert model.onnx --to ScatterND -o new.onnx",
+)
 _ALLOCATIONS = 200_000
 _REPORT = (
     "ir-scatter: this is a bug in ir-scatter, not in your input: {reason}\n"
@@ -41,9 +56,34 @@ class _LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the sub-command, or say which one was meant; what is a file was meant to be validated."""
+        name = args[0]
+        if name not in _COMMANDS and not ctx.resilient_parsing and not name.startswith("-"):
+            from ir_scatter.core.suggestions import did_you_mean
+
+            is_file = os.path.exists(name) or name.lower().endswith((".xml", ".onnx"))
+            guess = (
+                f" (did you mean ir-scatter validate {name}?)" if is_file else did_you_mean(name, _COMMANDS)
+            )
+            raise exits.WrongUsage(f"there is no command {name!r}{guess}, expected {', '.join(_COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands first."""
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+        width = max(map(len, _COMMANDS))
+        for title, commands in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), what) for name, what in commands.items()])
+        with formatter.section("Examples"):
+            for line in _EXAMPLES:
+                formatter.write(f"  {line}\n")
 
 
 def _show_versions(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -66,11 +106,35 @@ def _show_versions(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     help="Show the versions of ir-scatter and of the packages it reads models with.",
 )
 def group() -> None:
-    """Find, validate and explain the scatter operators of OpenVINO IR and ONNX models.
+    r"""Find, validate, convert and compare the scatter operators of OpenVINO IR and ONNX models.
 
-    Exit codes: 0 clean; 1 findings; 2 wrong usage; 3 some input could not be read; 4 a runtime
-    failed or is missing; 70 a bug in ir-scatter.
+    Every COMMAND has examples in its --help.
+
+    \b
+    Exit codes: 0 clean; 1 findings; 2 wrong usage; 3 some input could not be read;
+    4 a runtime failed or is missing; 70 a bug in ir-scatter; 130 interrupted.
+
+    \b
+    Completion in bash, and likewise in zsh:
+    eval "$(_IR_SCATTER_COMPLETE=bash_source ir-scatter)"
+    In fish: _IR_SCATTER_COMPLETE=fish_source ir-scatter | source
     """
+
+
+def _show(error: click.ClickException) -> None:
+    """Say first what is wrong; of the usage only where it is to be read."""
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
+        error.show()
+        return
+    from ir_scatter.report.characters import visible
+
+    context = getattr(error, "ctx", None)
+    message = visible(error.format_message().rstrip("."))
+    if isinstance(error, click.NoSuchOption) and context is not None and context.parent is None:
+        message += "; options of a command stand behind its name"
+    click.echo(f"Error: {message}", err=True)
+    if context is not None:
+        click.echo(f"Try '{context.command_path} --help'.", err=True)
 
 
 def _leave_stdout() -> None:
@@ -85,13 +149,16 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    is_completing = _COMPLETION in os.environ
+    if is_completing:
+        import ir_scatter_cli.completion  # noqa: F401  # has a completion for bash of its own
     try:
         code = group.main(standalone_mode=False, prog_name="ir-scatter")
         sys.stdout.flush()
     except click.exceptions.Abort:
         sys.exit(exits.INTERRUPTED)
     except click.ClickException as error:
-        error.show()
+        _show(error)
         sys.exit(error.exit_code)
     except (BrokenPipeError, exits.ReaderGone):
         _leave_stdout()
@@ -103,6 +170,8 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("IR_SCATTER_DEBUG"):
             raise
+        if is_completing:  # a shell prints whatever is said
+            sys.exit(exits.OK)
         click.echo(_REPORT.format(reason=f"{type(error).__name__}: {error}"), err=True)
         sys.exit(exits.BUG)
     sys.exit(code if isinstance(code, int) else exits.OK)

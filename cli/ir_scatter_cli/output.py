@@ -26,13 +26,19 @@ def say(line: object) -> None:
 def report(result: str, format: str, found: object, output: str | None = None, **options: object) -> None:
     """Write a result in a format; coloured and as wide as the terminal if that is where it goes."""
     color = use_color(is_file=output is not None)
-    width = shutil.get_terminal_size().columns if color else None
+    width = shutil.get_terminal_size().columns if output is None and sys.stdout.isatty() else None
     write(render(result, format, found, color=color, width=width, **options), output)
 
 
 def use_color(*, is_file: bool = False) -> bool:
-    """Tell whether to colour standard output: on a terminal, unless NO_COLOR says otherwise."""
-    return not is_file and not os.environ.get("NO_COLOR") and sys.stdout.isatty()
+    """Tell whether to colour standard output: on a terminal, or if FORCE_COLOR asks for it.
+
+    NO_COLOR counts more, and TERM=dumb less; no file is coloured.
+    """
+    if is_file or os.environ.get("NO_COLOR"):
+        return False
+    is_smart = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    return bool(os.environ.get("FORCE_COLOR")) or is_smart
 
 
 def write(text: str, output: str | None = None) -> None:

@@ -6,8 +6,13 @@ from ir_scatter_cli import exits
 from ir_scatter_cli.options import Command, format_option, output_option
 from ir_scatter_cli.output import report
 
+_EXAMPLES = {
+    "what can become what": "ir-scatter routes",
+    "for programs": "ir-scatter routes --format json -o routes.json",
+}
 
-@click.command("routes", cls=Command)
+
+@click.command("routes", cls=Command, examples=_EXAMPLES)
 @format_option("routes", "How to write the table.")
 @output_option
 def command(format: str, output: str | None) -> int:

@@ -6,24 +6,44 @@ import click
 
 from ir_scatter.core.errors import BadFeed, BrokenModel, EvaluationFailed, NoInputs, UnknownOperator
 from ir_scatter_cli import exits
-from ir_scatter_cli.files import demand_apart
-from ir_scatter_cli.options import Command, format_option, input_shape_option
+from ir_scatter_cli.files import demand_apart, demand_free, read_model
+from ir_scatter_cli.options import (
+    Command,
+    file_option,
+    format_option,
+    input_shape_option,
+    models_argument,
+    overwrite_option,
+    stdin_format_option,
+)
 from ir_scatter_cli.output import report, say, write_file
 
+_EXAMPLES = {
+    "on drawn inputs, and say what comes out": "ir-scatter run model.onnx --seed 1",
+    "on inputs of your own": "ir-scatter run model.onnx --inputs inputs.npz -o outputs.npz",
+    "where the file leaves shapes open": "ir-scatter run model.onnx --input-shape data=4,5",
+}
+_SECTIONS = {
+    "Inputs": "--inputs --seed --input-shape --stdin-format",
+    "Outputs": "--output --overwrite --format",
+}
 
-@click.command("run", cls=Command)
-@click.argument("path", metavar="MODEL")
-@click.option("--inputs", metavar="FILE.npz", help="The inputs, by their names.")
+
+@click.command("run", cls=Command, examples=_EXAMPLES, sections=_SECTIONS)
+@models_argument()
+@file_option("--inputs", metavar="FILE.npz", help="The inputs, by their names.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Draw other inputs.  [default: 0]")
 @input_shape_option("Draw this input in this shape; repeatable.")
-@click.option("-o", "--output", metavar="FILE.npz", help="Write the outputs instead of a summary.")
+@stdin_format_option
+@file_option("-o", "--output", metavar="FILE.npz", help="Write the outputs instead of a summary.")
+@overwrite_option
 @format_option("outputs", "How to write the summary.")
 def command(**given: Any) -> int:
     """Compute a model with NumPy.
 
-    MODEL is a .xml or .onnx file made of scatter operators and of those around them: data movement,
-    arithmetic, If, loops, functions. Without --inputs legal ones are drawn: indices are in range, and
-    differ where that matters and is possible.
+    MODEL is a .xml or .onnx file, or - for standard input, made of scatter operators and of those
+    around them: data movement, arithmetic, If, loops, functions. Without --inputs legal ones are
+    drawn: indices are in range, and differ where that matters and is possible.
 
     FILE.npz holds no pickles. In it strings are fixed-width text; bf16, f8 and other short
     floating-point types are float32, whole numbers of 4 bits and less are int8 or uint8.
@@ -35,6 +55,7 @@ def command(**given: Any) -> int:
     if inputs is not None and (given["seed"] is not None or given["input_shape"]):
         raise click.UsageError("--inputs goes without --seed and --input-shape")
     demand_apart({"-o": given["output"]}, [path], [inputs])
+    demand_free("-o", given["output"], overwrite=given["overwrite"])
     try:
         return _run(given)
     except BrokenModel as error:
@@ -56,7 +77,8 @@ def _run(given: dict[str, Any]) -> int:
     from ir_scatter.evaluate import archive
     from ir_scatter.evaluate.model import prepare
 
-    program, inputs, output = prepare(given["path"]), given["inputs"], given["output"]
+    inputs, output = given["inputs"], given["output"]
+    program = prepare(read_model(given["path"], given["stdin_format"]))
     if inputs is None:
         from ir_scatter.inputs.model import draw_feeds
 

@@ -1,13 +1,14 @@
 """`ir-scatter validate`."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ir_scatter.core.diagnostics import Severity
+from ir_scatter.core.errors import UsageError
+from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.lint import (
     FileResult,
-    NodeIgnore,
     Options,
     Report,
     baseline_text,
@@ -16,67 +17,89 @@ from ir_scatter.lint import (
     read_baseline,
 )
 from ir_scatter_cli import exits
-from ir_scatter_cli.files import demand_apart, find_sources
+from ir_scatter_cli.files import STDIN_FORMATS, demand_apart, find_sources
 from ir_scatter_cli.options import (
-    Codes,
     SettingsCommand,
     choice_option,
+    codes_option,
     exclude_option,
+    file_option,
     flatten,
     format_option,
     input_shape_option,
+    models_argument,
     number_option,
     output_option,
+    stdin_format_option,
+    where_from,
 )
 from ir_scatter_cli.output import progress, report, write
 
-_STDIN_FORMATS = {"ir": "openvino-ir", "onnx": "onnx"}
+if TYPE_CHECKING:
+    from ir_scatter.settings import Settings
+
+_EXAMPLES = {
+    "every defect of a model, with its place": "ir-scatter validate model.xml",
+    "of a folder, for code scanning": "ir-scatter validate models --format sarif -o findings.sarif",
+    "one rule by its name, one group of rules less": "ir-scatter validate model.onnx "
+    "--select index-out-of-range --ignore SCT5",
+    "with shapes that the file leaves open": "ir-scatter validate model.onnx --input-shape data=4,5",
+    "only what is new from today on": "ir-scatter validate models --write-baseline known.json",
+}
+_SECTIONS = {
+    "What is reported": "--select --ignore --min-severity --baseline --write-baseline --strict",
+    "What is looked at": "--exclude --input-shape --stdin-format --max-index-elements --jobs",
+    "How it is written": "--format --output --statistics --quiet --verbose",
+}
 
 
-@click.command("validate", cls=SettingsCommand)
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.command("validate", cls=SettingsCommand, examples=_EXAMPLES, sections=_SECTIONS)
+@models_argument("paths", "PATH...", several=True)
 @format_option("findings", "How to write the findings.")
 @output_option
-@click.option("--select", multiple=True, type=Codes(), help="Only codes that begin with these.")
-@click.option("--ignore", multiple=True, type=Codes(), help="No codes that begin with these.")
+@codes_option("--select", "Only these rules: names, or beginnings of codes.")
+@codes_option("--ignore", "None of these rules.")
 @exclude_option
 @choice_option("--min-severity", [one.value for one in Severity], "Nothing below this.", Severity.NOTE.value)
 @click.option("--strict", is_flag=True, help="Warnings fail too.")
 @click.option("--statistics", is_flag=True, help="Count the findings by code.")
 @click.option("-q", "--quiet", is_flag=True, help="Findings only, no summary.")
 @click.option("-v", "--verbose", is_flag=True, help="Say what was passed over.")
-@click.option("--baseline", metavar="FILE", help="Do not report what is known in FILE.")
-@click.option("--write-baseline", metavar="FILE", help="Write what is found to FILE, as known.")
+@file_option("--baseline", metavar="FILE", help="Do not report what is known in FILE.")
+@file_option("--write-baseline", metavar="FILE", help="Write what is found to FILE, as known.")
 @input_shape_option("Propagate this shape of an input first; repeatable.")
-@choice_option("--stdin-format", _STDIN_FORMATS, "What - is.")
+@stdin_format_option
 @number_option(
     "--max-index-elements",
     default=Options().max_index_elements,
     least=0,
-    metavar=None,
     help="Do not read constants with more elements.",
 )
 @number_option("-j", "--jobs", default=1, help="Check so many files at a time.")
-@click.pass_obj
-def command(node_ignores: tuple[NodeIgnore, ...] | None, /, **given: Any) -> int:
+@click.pass_context
+def command(context: click.Context, /, **given: Any) -> int:
     """Hold the scatter operators of models against their documents.
 
     PATH is a file (.xml or .onnx, told by its content), a folder, a glob, or - for standard input.
     Defaults come from [tool.ir-scatter] of the nearest pyproject.toml.
     """
+    settings: Settings | None = context.obj
     options = Options(
         flatten(given["select"]),
         flatten(given["ignore"]),
-        node_ignores or (),
+        settings.node_ignores if settings else (),
         Severity(given["min_severity"]),
         given["max_index_elements"],
         dict(given["input_shape"]),
-        _STDIN_FORMATS.get(given["stdin_format"] or ""),
+        STDIN_FORMATS.get(given["stdin_format"] or ""),
     )
     paths, output, new = given["paths"], given["output"], given["write_baseline"]
-    known = read_baseline(given["baseline"]) if given["baseline"] and not new else None
-    if paths.count("-") and len(paths) > 1:
-        raise click.UsageError("- cannot be mixed with other paths")
+    known = None
+    if given["baseline"] and not new:
+        try:
+            known = read_baseline(given["baseline"])
+        except UsageError as error:
+            raise UsageError(f"{where_from(context, 'baseline')}: {error}") from None
     sources = find_sources(paths, given["exclude"])
     demand_apart({"-o": output, "--write-baseline": new}, [source.path for source in sources])
     demand_apart({"-o": output}, (), [given["baseline"]])  # which may be brought up to date
@@ -86,7 +109,7 @@ def command(node_ignores: tuple[NodeIgnore, ...] | None, /, **given: Any) -> int
         if given["verbose"] and one.passed_over:
             click.echo(f"ir-scatter: {one.path}: passed over: {one.passed_over}", err=True)
     found = make_report(checked)
-    _demand_inputs(checked, found, options)
+    _demand_inputs(checked, found, options, where_from(context, "input_shape"))
     if new:
         write(baseline_text(found, new), new)
         known = read_baseline(new)
@@ -97,12 +120,12 @@ def command(node_ignores: tuple[NodeIgnore, ...] | None, /, **given: Any) -> int
     return _exit_code(found, checked, given["strict"])
 
 
-def _demand_inputs(checked: list[FileResult], found: Report, options: Options) -> None:
+def _demand_inputs(checked: list[FileResult], found: Report, options: Options, option: str) -> None:
     inputs = {name for one in checked for name in one.inputs}
     for name in options.input_shapes:
         if name not in inputs and any(file.is_readable for file in found.files):
-            known = ", ".join(sorted(inputs)) or "none"
-            raise click.UsageError(f"--input-shape: no model has an input {name!r}, expected one of {known}")
+            guess, known = did_you_mean(name, inputs), ", ".join(sorted(inputs)) or "none"
+            raise UsageError(f"{option}: no model has an input {name!r}{guess}, expected one of {known}")
 
 
 def _exit_code(report: Report, checked: list[FileResult], strict: bool) -> int:

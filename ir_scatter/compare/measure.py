@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from ir_scatter.core.arrays import INEXACT, Array, are_equal, in_own_dtype, kind, native, same_bits
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.shapes import show
+from ir_scatter.core.suggestions import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,7 @@ class Tolerances:
         """Raise UsageError if a tolerance is for something that does not exist."""
         for name in self.named:
             if name and name not in names:
-                close = get_close_matches(name, names, 1)
-                guess = f" (did you mean {close[0]}?)" if close else ""
+                guess = did_you_mean(name, names)
                 raise UsageError(f"--tolerance: there is no output and no scatter node {name!r}{guess}")
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.errors import CannotWrite, UsageError
 from ir_scatter.core.model import Model
+from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import IR
 
@@ -113,7 +114,7 @@ def demand_destination(model: Model, output: str, *, is_ir: bool, overwrite: boo
         if os.path.lexists(written) and not overwrite:
             raise UsageError(f"{written} exists, expected a path that is free or --overwrite")
     if not path.parent.is_dir():
-        raise CannotWrite(f"{path} cannot be written: there is no folder {path.parent}")
+        raise CannotWrite(f"{path} cannot be written: {why_missing(path)}")
 
 
 def _is_same(left: Path, right: Path) -> bool:

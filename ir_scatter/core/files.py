@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 SUFFIXES = (".xml", ".onnx")
 STANDARD_INPUT = "-"
+STDIN_NAME = "<stdin>"
+"""What standard input is called in what is found in it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from ir_scatter.core.arrays import Array, in_own_dtype, kind
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.element_types import dtype, from_dtype
 from ir_scatter.core.errors import BadFeed
+from ir_scatter.core.suggestions import why_missing
 
 _HEADS = frozenset({b"P", b"\x93", b"\x80"})
 """How an npz, an npy and a pickle begin; NumPy takes anything else for a pickle."""
@@ -44,6 +45,8 @@ def read_arrays(path: "str | Path") -> dict[str, Array]:
             if not isinstance(found, np.lib.npyio.NpzFile):
                 raise BadFeed(f"{path}: one array without a name, expected an npz file")
             return {name: _entry(found, name, path) for name in found.files}
+    except FileNotFoundError:
+        raise BadFeed(f"{path}: {why_missing(path, ['.npz'])}") from None
     except OSError as error:
         raise BadFeed(f"{path}: {(error.strerror or 'not an npz file').lower()}") from None
 

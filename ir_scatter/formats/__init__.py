@@ -12,6 +12,7 @@ from ir_scatter.core.atomic_write import half_replaced, identity
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model, collector_paused
+from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats.base import Format, ReadOptions
 
 _FOLDERS = (
@@ -84,6 +85,7 @@ def _read_file(path: str) -> bytes:
             raise OSError(0, "is a device")
         return Path(path).read_bytes()
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        message = f"cannot be read: {reason.lower()}"
-        raise UnreadableModel("unreadable-file", message, Location(path)) from None
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            reason = why_missing(path, [format.suffix for format in FORMATS.values()])
+        raise UnreadableModel("unreadable-file", f"cannot be read: {reason}", Location(path)) from None

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 _LONGEST, _HEAD, _TAIL = 2000, 1500, 200
 _UNSAFE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -113,7 +113,15 @@ def table_text(table: Table, *, color: bool, width: int | None) -> str:
     shown = [at for at in range(len(header)) if table.keeps_empty or any(line[at].text for line in lines)]
     lines = [[line[at] for at in shown] for line in (header, *lines)]
     buffer = io.StringIO()
-    console = Console(file=buffer, width=width or 10_000, force_terminal=color)
+    system: Literal["standard"] | None = "standard" if color else None  # whatever TERM says
+    console = Console(
+        file=buffer,
+        width=width or 10_000,
+        height=25,
+        force_terminal=color,
+        color_system=system,
+        no_color=not color,
+    )
 
     def drawn(texts: Sequence[Sequence[str]]) -> RichTable:
         made = RichTable(

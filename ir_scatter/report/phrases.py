@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from ir_scatter.core.diagnostics import Diagnostic, Location, Related, Severity
+from ir_scatter.core.files import STDIN_NAME
 from ir_scatter.core.shapes import counted
-from ir_scatter.lint import STDIN_NAME, Report
+from ir_scatter.lint import Report
 from ir_scatter.report.characters import visible
 
 

@@ -15,6 +15,11 @@ class Reason(StrEnum):
         made.meaning = f"{what}\n\nWhy: {why}" + (f"\n\nWhat to do: {to_do}" if to_do else "")
         return made
 
+    @property
+    def rule(self) -> str:
+        """Its name as that of a rule is written: "breaks-rules"."""
+        return self.name.lower().replace("_", "-")
+
     BREAKS_RULES = (
         "CVT101",
         "The node breaks a rule of its operator.",

@@ -31,6 +31,11 @@ class Finding:
 Findings: TypeAlias = Iterator[Finding]
 
 
+def first_sentence(text: str) -> str:
+    paragraph = " ".join(text.strip().split("\n\n")[0].split())
+    return paragraph.partition(". ")[0].removesuffix(".") + "."
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rule: one code. A check of scatter nodes that it decorates becomes it.
@@ -61,6 +66,11 @@ class Rule:
 
     def __call__(self, check: Callable[[ScatterNode], Findings]) -> "Rule":
         return replace(self, check=check, text=cleandoc(check.__doc__ or ""), reads=frozenset(self.reads))
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of what documents it."""
+        return first_sentence(self.text)
 
     @property
     def documentation(self) -> str:

@@ -34,20 +34,22 @@ def find(name: str, also: "Sequence[str]" = ()) -> "Runner":
             runner = _RUNNERS.get(long) or family.make(long)
             if runner is not None:
                 return _RUNNERS.setdefault(runner.name, runner)
-    from difflib import get_close_matches
-
     from ir_scatter.core.errors import UsageError
+    from ir_scatter.core.suggestions import did_you_mean
 
     names = [*also, *known()]
-    words = {word.lower(): word for long in names for word in (long, long.removeprefix(_PREFIX))}
-    close = get_close_matches(name.lower(), words, 1)
-    guess = f" (did you mean {words[close[0]]}?)" if close else ""
+    guess = did_you_mean(name, [word for long in names for word in (long, short(long))])
     raise UsageError(f"there is no runner {name!r}{guess}, expected {', '.join(names)} or {_PREFIX}DEVICE")
 
 
 def known() -> "list[str]":
     """Return the long names of the runners that a user may want to hear of."""
     return [name for family in _families() for name in family.names]
+
+
+def short(name: str) -> str:
+    """Return the name of a runner as users write it: "CPU"."""
+    return name.removeprefix(_PREFIX)
 
 
 def survey() -> "list[Availability]":

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ir_scatter.core.diagnostics import Severity
+from ir_scatter.explain import REFUSAL, catalogue
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 from ir_scatter.ops.spec import Attribute, OpSpec
-from ir_scatter.rules import all_rules
-from ir_scatter.rules.base import Rule
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -51,18 +49,9 @@ def _opsets(spec: OpSpec) -> str:
 def rules() -> Iterator[str]:
     yield "| code | name | severity | what is wrong |"
     yield "|---|---|---|---|"
-    for rule in all_rules():
-        yield f"| {rule.code} | {rule.name} | {_severity(rule)} | {_first_sentence(rule.documentation)} |"
-
-
-def _severity(rule: Rule) -> str:
-    is_lowered = any(rule.code in spec.tolerated for spec in SPECS.values())
-    return "error or warning" if rule.severity is Severity.ERROR and is_lowered else str(rule.severity)
-
-
-def _first_sentence(text: str) -> str:
-    paragraph = " ".join(text.split("\n\n")[0].split())
-    return paragraph.partition(". ")[0].removesuffix(".") + "."
+    for one in catalogue():
+        if one.severity != REFUSAL:
+            yield f"| {one.code} | {one.name} | {one.severities} | {one.summary} |"
 
 
 def _between(text: str, name: str) -> str:

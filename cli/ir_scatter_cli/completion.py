@@ -1,0 +1,150 @@
+"""What a shell offers for values of options; it waits for them, so a large model is not looked at."""
+
+import os
+from collections.abc import Iterable, Iterator
+
+import click
+from click.shell_completion import BashComplete, CompletionItem, add_completion_class, split_arg_string
+
+from ir_scatter.core.files import SUFFIXES
+
+_LARGEST_MODEL = 1 << 25
+"""Bytes of a model file that may be read while somebody waits for a word."""
+_MOST_NODES = 200
+
+_Items = list[CompletionItem[str]]
+
+
+def files(_: click.Context, incomplete: str) -> _Items:
+    return [CompletionItem(incomplete, type="file")]
+
+
+def folders(_: click.Context, incomplete: str) -> _Items:
+    return [CompletionItem(incomplete, type="dir")]
+
+
+def codes(_: click.Context, incomplete: str) -> _Items:
+    """Codes of rules, and names for who begins to write one; the last of several."""
+    from ir_scatter.explain import REFUSAL, catalogue
+
+    entries = [entry for entry in catalogue() if entry.severity != REFUSAL]
+    done, comma, word = incomplete.rpartition(",")
+    found = _matching([(entry.code, entry.name) for entry in entries], word)
+    found += _matching([(entry.name, entry.code) for entry in entries], word) if word else []
+    return [CompletionItem(f"{done}{comma}{one.value}", help=one.help) for one in found]
+
+
+def topics(_: click.Context, incomplete: str) -> _Items:
+    from ir_scatter.explain import catalogue
+
+    rules = [pair for one in catalogue() for pair in ((one.code, one.name), (one.name, one.code))]
+    return _matching([*rules, *((name, "") for name in _operators(None))], incomplete)
+
+
+def operators(_: click.Context, incomplete: str) -> _Items:
+    return _matching(((name, "") for name in _operators(_domain())), incomplete)
+
+
+def targets(_: click.Context, incomplete: str) -> _Items:
+    """Operators that some rewrite leads to, in the model's dialect where it is known."""
+    from ir_scatter.rewrites import all_rewrites
+
+    known = {str(rewrite.target.key) for rewrite in all_rewrites()}
+    known |= {name.rpartition("-")[0] for name in known}
+    return _matching(((name, "") for name in _operators(_domain()) if name in known), incomplete)
+
+
+def conditions(_: click.Context, incomplete: str) -> _Items:
+    from ir_scatter.analysis.conditions import Condition
+
+    return _matching(((one, "") for one in Condition), incomplete)
+
+
+def runners(_: click.Context, incomplete: str) -> _Items:
+    """Names of runners, numpy among them; the short ones where they begin so."""
+    from ir_scatter import runners
+
+    long = ["numpy", *runners.known()]
+    return _matching(
+        ((name, "") for one in long for name in dict.fromkeys((one, runners.short(one)))), incomplete
+    )
+
+
+def devices(context: click.Context, incomplete: str) -> _Items:
+    return [one for one in runners(context, incomplete) if one.value != "numpy"]
+
+
+def nodes(_: click.Context, incomplete: str) -> _Items:
+    """Scatter nodes of the model on the line."""
+    from ir_scatter.analysis.constants import Facts
+    from ir_scatter.analysis.scatter_node import scatter_nodes
+    from ir_scatter.reading import read
+
+    path = _model()
+    if path is None or os.path.getsize(path) > _LARGEST_MODEL:
+        return []
+    model = read(path)
+    named = ((one.node.scope, one.lookup.type) for one in scatter_nodes(model, Facts(0, model)))
+    return _matching(dict(named).items(), incomplete)[:_MOST_NODES]
+
+
+def _matching(words: Iterable[tuple[str, str]], incomplete: str) -> _Items:
+    """Return words that begin so, in any case, with what is said of them."""
+    begin = incomplete.lower()
+    return [CompletionItem(word, help=what or None) for word, what in words if word.lower().startswith(begin)]
+
+
+def _operators(domain: str | None) -> Iterator[str]:
+    """Yield the names of scatter operators, without and with their versions."""
+    from ir_scatter.ops.lookup import SPECS
+
+    keys = [key for key in SPECS if domain is None or key.domain == domain]
+    yield from dict.fromkeys(name for key in keys for name in (key.type, str(key)))
+
+
+def _model() -> str | None:
+    """Return the model that the line names, before or behind the cursor."""
+    words = split_arg_string(os.environ.get("COMP_WORDS", ""))
+    paths = (os.path.expanduser(word) for word in words if word.lower().endswith(SUFFIXES))
+    return next(filter(os.path.isfile, paths), None)
+
+
+def _domain() -> str | None:
+    """Return the dialect of the model on the line; None if there is none."""
+    from ir_scatter import formats
+    from ir_scatter.core.model import ONNX, OPENVINO
+    from ir_scatter.formats.base import IR
+
+    path = _model()
+    return None if path is None else OPENVINO if formats.format_of(path) == IR else ONNX
+
+
+@add_completion_class
+class Bash(BashComplete):
+    """Completes words with colons, where bash begins new ones, and quotes what it must."""
+
+    source_template = """\
+%(complete_func)s() {
+    local before=${COMP_LINE:0:COMP_POINT} type value word prefix=
+    word=${before##*[[:space:]]}
+    [[ $COMP_WORDBREAKS == *:* ]] && prefix=${word%%"${word##*:}"}
+    while IFS=, read -r type value; do
+        case $type in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            plain) printf -v value '%%q' "$value"; COMPREPLY+=("${value#"$prefix"}") ;;
+        esac
+    done < <(env COMP_WORDS="$COMP_LINE" COMP_CWORD="$before" %(complete_var)s=bash_complete "$1")
+}
+
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """Return the words before the cursor, and the one that it stands in."""
+        before = os.environ["COMP_CWORD"]
+        if before.isdigit():  # an older script
+            return super().get_completion_args()
+        words = split_arg_string(before)
+        incomplete = words.pop() if len(words) > 1 and not before[-1:].isspace() else ""
+        return words[1:], incomplete

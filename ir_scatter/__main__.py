@@ -1,0 +1,6 @@
+"""`python -m ir_scatter`: the command line, which no other module of the library knows."""
+
+from ir_scatter_cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""What somebody may have meant who wrote a word that is none."""
+
+import os
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+
+_MOST_FILES = 5000
+"""A folder with more files is not searched to the end."""
+
+
+def close_words(word: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """Return known words like this one, in any case: those with letters swapped first."""
+    from difflib import get_close_matches
+
+    lowered = {one.lower(): one for one in known}
+    swapped = [one for low, one in lowered.items() if sorted(low) == sorted(word.lower())]
+    close = [lowered[low] for low in get_close_matches(word.lower(), lowered, most)]
+    return list(dict.fromkeys(swapped + close))[:most]
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return " (did you mean X?)", "" if no known word is like this one."""
+    near = close_words(word, known, 1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def why_missing(path: str | Path, suffixes: Sequence[str] = ()) -> str:
+    """Return why there is no such file, and which one may have been meant, of these suffixes if any.
+
+    What is missing may be a folder on the way there.
+    """
+    import glob
+
+    if glob.has_magic(str(path)):
+        return "no file matches this pattern"
+    missing = Path(path)
+    while not os.path.lexists(missing.parent):
+        missing = missing.parent
+    is_folder = missing != Path(path)
+    try:
+        with os.scandir(missing.parent) as entries:
+            found = list(islice(entries, _MOST_FILES))
+        names = [
+            one.name
+            for one in found
+            if (one.is_dir() if is_folder else one.name.endswith(tuple(suffixes) or ""))
+        ]
+    except OSError:
+        names = []
+    guesses = close_words(missing.name, names, 1)
+    guess = f" (did you mean {missing.parent / guesses[0]}?)" if guesses else ""
+    return f"there is no folder {missing}{guess}" if is_folder else f"no such file or directory{guess}"

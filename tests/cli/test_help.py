@@ -1,0 +1,49 @@
+"""Every command explains itself: what it does, examples that run, options in groups."""
+
+import re
+import shlex
+
+import click
+import pytest
+
+from ir_scatter_cli.main import group
+from ir_scatter_cli.options import Command
+from tests.cli.conftest import Cli
+
+NAMES = group.list_commands(click.Context(group))
+
+
+def commands() -> dict[str, Command]:
+    found = {name: group.get_command(click.Context(group), name) for name in NAMES}
+    assert all(isinstance(one, Command) for one in found.values())
+    return found  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("name", ["", *NAMES])
+def test_help_fits_a_terminal(cli: Cli, name: str) -> None:
+    result = cli(*name.split(), "--help")
+    assert (result.code, result.err) == (0, "")
+    assert max(map(len, result.out.splitlines())) <= 80
+    assert "\nExamples:\n" in result.out
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_option_is_in_one_group(cli: Cli, name: str) -> None:
+    command = commands()[name]
+    grouped = [option for names in command.sections.values() for option in names.split()]
+    assert len(grouped) == len(set(grouped))
+    out = cli(name, "--help").out
+    titles = re.findall(r"^(\w.*):$", out, re.MULTILINE)
+    assert titles == ["Examples", *command.sections] if grouped else ["Examples", "Options"]
+    for option in (option for option in command.params if isinstance(option, click.Option)):
+        assert len(re.findall(rf"^  (?:-\w, )?{option.opts[-1]}\b(?!-)", out, re.MULTILINE)) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_example_is_one(name: str) -> None:
+    command = commands()[name]
+    assert command.examples
+    for line in command.examples.values():
+        program, called, *arguments = shlex.split(line.partition(" <")[0])
+        assert (program, called) == ("ir-scatter", name)
+        command.make_context(name, arguments)
