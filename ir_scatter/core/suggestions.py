@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -35,19 +36,15 @@ def why_missing(path: str | Path, suffixes: Sequence[str] = ()) -> str:
     if glob.has_magic(str(path)):
         return "no file matches this pattern"
     missing = Path(path)
-    while not os.path.lexists(missing.parent):
+    while not missing.parent.is_dir():
         missing = missing.parent
     is_folder = missing != Path(path)
-    try:
-        with os.scandir(missing.parent) as entries:
-            found = list(islice(entries, _MOST_FILES))
-        names = [
-            one.name
-            for one in found
-            if (one.is_dir() if is_folder else one.name.endswith(tuple(suffixes) or ""))
-        ]
-    except OSError:
-        names = []
-    guesses = close_words(missing.name, names, 1)
-    guess = f" (did you mean {missing.parent / guesses[0]}?)" if guesses else ""
+    names: list[str] = []
+    with suppress(OSError), os.scandir(missing.parent) as entries:
+        found = [] if os.path.lexists(missing) else islice(entries, _MOST_FILES)
+        names = [one.name for one in found if not is_folder or one.is_dir()]
+    if not is_folder:
+        names = [name for name in names if name.endswith(tuple(suffixes) or "")]
+    near = close_words(missing.name, names, 1)
+    guess = f" (did you mean {missing.parent / near[0]}?)" if near else ""
     return f"there is no folder {missing}{guess}" if is_folder else f"no such file or directory{guess}"

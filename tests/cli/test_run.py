@@ -193,7 +193,7 @@ def test_numbers_that_numpy_does_not_compute(cli: Cli, elsewhere: Path) -> None:
 def test_a_folder_that_cannot_be_written(cli: Cli, pair: Path) -> None:
     result = cli("run", pair, "-o", "missing/out.npz")
     assert (result.code, result.out) == (3, "")
-    assert result.err == "ir-scatter: missing/out.npz: cannot be written: no such file or directory\n"
+    assert result.err == "ir-scatter: missing/out.npz: cannot be written: there is no folder missing\n"
 
 
 def _identities(folder: Path, types: list[str]) -> str:

@@ -29,6 +29,7 @@ def test_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("models/decoder", [".npz"], "no such file or directory"),
         ("modles/decoder.xml", [], "there is no folder modles (did you mean models?)"),
         ("zzz/deep/decoder.xml", [], "there is no folder zzz"),
+        ("models/decoder.xml/deeper", [], "there is no folder models/decoder.xml"),
         ("models/*.onnx", [], "no file matches this pattern"),
         (str(tmp_path / "model"), [], f"no such file or directory (did you mean {tmp_path / 'models'}?)"),
     ):
