@@ -160,6 +160,8 @@ class Outlier:
     case: int
     runners: tuple[str, ...]
     message: str
+    tapped: bool = False
+    """Whether a runner contradicts itself when nodes are tapped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +233,8 @@ class Compared:
     devices: Mapping[str, Availability] = field(default_factory=dict)
     about: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What must be known to judge the results of a runner."""
+    is_one_node: bool = False
+    """Whether the model is a scatter node and what feeds it: its output is that of the node."""
 
     @property
     def differs(self) -> bool:

@@ -47,6 +47,7 @@ from ir_scatter.compare.snapshot import load
 from ir_scatter.core.arrays import Array, are_equal
 from ir_scatter.core.errors import BadFeed, Error, IllegalCase
 from ir_scatter.core.model import Model
+from ir_scatter.core.shapes import listed
 from ir_scatter.evaluate.certainty import DetailedResult, detail
 from ir_scatter.evaluate.model import case_of_node, check_feeds
 from ir_scatter.inputs.model import make_feeds
@@ -305,6 +306,18 @@ def _of_output(
 # Scatter nodes, on the inputs that their runner gave them.
 
 
+def is_one_node(model: Model) -> bool:
+    """Tell whether a model is a scatter node and what feeds it, and nothing else."""
+    with suppress(Error):
+        flow = dataflow_of(model)
+        links = [flow.link(output.key) for output in flow.outputs]
+        if len(links) != 1 or links[0] is None or links[0].node.type not in scatter_types(model.domain):
+            return False
+        inputs = [key for key in links[0].inputs if key is not None]
+        return all(flow.link(key) is None or flow.constant(key) is not None for key in inputs)
+    return False
+
+
 def nodes_by_tap(model: Model) -> dict[Tap, ScatterNode]:
     """Return the scatter nodes whose opset contains them, bodies included, by what asks for them."""
     facts, found = Facts(), {}
@@ -548,10 +561,10 @@ class _Case:
         precision = coarser(*(one.precision for one in ran)) if ran else ""
         arrays = [one.outputs[first.tensor] for one in ran]
         among = (_measured(first.tensor, one, arrays[0], precision, tolerances) for one in arrays[1:])
-        runners, names = tuple(wrong), _listed(wrong)
+        runners, names = tuple(wrong), listed(wrong)
         if right:
             verb = "departs" if len(wrong) == 1 else "depart"
-            message = f"{names} {verb} from what {_listed([reference, *right])} say"
+            message = f"{names} {verb} from what {listed([reference, *right])} say"
         elif first.level is Level.NODE:
             message = f"{names} all differ from {reference}"
         elif len(ran) == len(wrong) and all(one.verdict is not Verdict.MISMATCH for one in among):
@@ -623,7 +636,7 @@ class _Case:
             is_named = any(
                 (one.node, one.tensor) == (None, name) and runner in one.runners for one in outliers
             )
-            outlier = Outlier(Level.MODEL, None, name, self.number, (runner,), message)
+            outlier = Outlier(Level.MODEL, None, name, self.number, (runner,), message, tapped=True)
             self.findings.append(message if is_named else outlier)
 
 
@@ -636,6 +649,7 @@ class _Session:
         self.path, self.runners, self.settings, self.with_numpy = model.path, runners, settings, with_numpy
         self.has_reference = with_numpy or (settings.reference and bool(runners))
         self.reference, self.nodes = Reference(model), nodes_by_tap(model)
+        self.is_one_node = is_one_node(model)
         self.outcomes: dict[str, Outcome] = {}
         self.findings: list[Finding] = []
         self.facts: dict[str, tuple[NodeFacts, ...]] = {}
@@ -772,6 +786,7 @@ class _Session:
                 operators={scope: str(scatter.spec.key) for scope, scatter in scatters.items()},
                 devices=self.devices,
                 about=self.about,
+                is_one_node=self.is_one_node,
             )
         )
 
@@ -853,10 +868,6 @@ def facts_about(facts: Sequence[NodeFacts], scopes: Mapping[str, str]) -> tuple[
     for scope, (_, number) in best.items():
         chosen.setdefault(number, []).append(scope)
     return tuple(replace(facts[number], originals=tuple(chosen[number])) for number in sorted(chosen))
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
 def of_kind(kind: type[_Kind], findings: Iterable[object]) -> list[_Kind]:

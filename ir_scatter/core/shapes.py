@@ -210,6 +210,11 @@ def counted(number: float, noun: str, plural: str = "") -> str:
     return f"{shown} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def listed(words: Sequence[str]) -> str:
+    """Return "a", "a and b", "a, b and c"."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
 def with_article(word: str) -> str:
     """Return "an int", "a list", "a uint8"."""
     is_spoken_with_y = word.startswith("uint")

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ir_scatter.compare.headline import headline, headline_of_many
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.request import Done
 from ir_scatter.compare.result import Compared, Comparison
@@ -26,7 +27,9 @@ def render(done: Done, *, each: bool = False) -> str:
         for one in done.failures
     ]
     total = summary([comparison for one in done.found for comparison in one.comparisons])
-    return dumps(as_document(reports=reports, failures=failures, summary=total))
+    verdict = headline_of_many(done)
+    told = {"headline": verdict.sentence, "state": verdict.state}
+    return dumps(as_document(**told, reports=reports, failures=failures, summary=total))
 
 
 def document(found: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
@@ -35,7 +38,10 @@ def document(found: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dict[s
     Numbers that JSON has no word for are null where a size is meant, and words ("nan", "inf",
     "-inf") where they are elements.
     """
+    verdict = headline(found)
     document = as_document(
+        headline=verdict.sentence,
+        state=verdict.state,
         model=found.model,
         other=found.other or None,
         seed=found.settings.seed,

@@ -1,21 +1,22 @@
-"""A comparison for people: tables of runners, of outputs and of nodes, and what stands out."""
+"""A comparison for people: the verdict in one sentence, tables, and what stands out."""
 
 import math
-import textwrap
 from collections.abc import Iterator, Sequence
 
+from ir_scatter.compare.headline import NOTHING, Headline, State, headline, headline_of_many
 from ir_scatter.compare.measure import Excuse, Verdict
 from ir_scatter.compare.request import Done
 from ir_scatter.compare.result import Compared, Comparison, Guarded, Level, NotTapped, Relation
 from ir_scatter.compare.run import shown
 from ir_scatter.core.shapes import counted
-from ir_scatter.report.characters import Cell, Table, table_text, visible
+from ir_scatter.report.characters import Cell, Table, table_text, visible, without_middle, wrapped
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.matrices import (
     NOT_APPLICABLE,
     kernel_table,
     name_of,
     operator_matrix,
+    outputs_are_nodes,
     verdict_matrix,
 )
 from ir_scatter.runners.base import OTHER_FORMAT, Status
@@ -28,32 +29,79 @@ IMPLICIT = "the reference: what the documents say; --no-reference leaves it out"
 POLICY = "NaN equals NaN; 0.0 and -0.0 are close, not equal"
 
 
+_COLORS = {
+    State.DIFFERS: "red",
+    State.ILLEGAL: "red",
+    State.FAILED: "yellow",
+    State.NOTHING: "yellow",
+    State.AGREES: "green",
+}
+_SEQUENCES = {"red": "31", "yellow": "33", "green": "32"}
+
+
 def render(done: Done, *, each: bool = False, color: bool = False, width: int | None = None) -> str:
-    """One part for each model; with `each` a table of operators by runners ends the text.
+    """The verdict in one sentence, then tables, then details; nothing is wider than the terminal.
 
-    Tables and lines are as wide as the terminal, or as they are if there is none.
+    With `each` a table of operators by runners follows the verdict on all models, then that on each, and
+    then what there is to say of those that do not agree.
     """
-    parts = [text(one, color=color, width=width) for one in done.found]
-    if each:
-        parts.append(table_text(operator_matrix(done.found), color=color, width=width))
-    return "\n".join(parts)
-
-
-def text(found: Compared, *, color: bool = False, width: int | None = None) -> str:
-    parts = [visible(f"{found.other} against {found.model}" if found.other else found.model)]
-    parts += [table_text(table, color=color, width=width) for table in _tables(found)]
-    for lines in (_differences(found), _indices(found.guarded), _outliers(found)):
-        parts.append("\n".join(_wrapped(visible(line), width) for line in lines))
-    parts.append(table_text(kernel_table(found, _MOST_ROWS), color=color, width=width))
-    parts.append("\n".join(_wrapped(visible(line), width) for line in _notes(found)))
-    parts.append(last_line(found))
+    operators = operator_matrix(done.found)
+    if len(done.found) == 1 and not done.failures:
+        found = text(done.found[0], color=color, width=width)
+        return f"{found}\n{table_text(operators, color=color, width=width)}" if each else found
+    heads = [headline(one) for one in done.found]
+    rows = [
+        (
+            without_middle(visible(name_of_model(one)), width),
+            Cell(head.sentence, _COLORS[head.state]),
+        )
+        for one, head in zip(done.found, heads, strict=True)
+    ]
+    whole = headline_of_many(done)
+    parts = [_first_line(whole, color=color, width=width)]
+    parts += [
+        table_text(table, color=color, width=width)
+        for table in (operators, Table(("model", "result"), rows))
+        if table.rows
+    ]
+    for one, head in zip(done.found, heads, strict=True):
+        if head.state in {State.DIFFERS, State.ILLEGAL} or len(one.failed) > 1:
+            parts.append("\n\n".join([_model_line(one, width), *_body(one, head, color=color, width=width)]))
     return "\n\n".join(part.rstrip("\n") for part in parts if part.strip()) + "\n"
 
 
-def _wrapped(line: str, width: int | None) -> str:
-    if width is None or len(line) <= width:
-        return line
-    return textwrap.fill(line, max(width, 20), subsequent_indent="    ", break_on_hyphens=False)
+def text(found: Compared, *, color: bool = False, width: int | None = None) -> str:
+    """What there is to say of one model."""
+    head = headline(found)
+    first = f"{_first_line(head, color=color, width=width)}\n{_model_line(found, width)}"
+    return "\n\n".join([first, *_body(found, head, color=color, width=width)]) + "\n"
+
+
+def _first_line(head: Headline, *, color: bool, width: int | None) -> str:
+    line = wrapped(visible(head.sentence), width)
+    return f"\x1b[1;{_SEQUENCES[_COLORS[head.state]]}m{line}\x1b[0m" if color else line
+
+
+def _model_line(found: Compared, width: int | None) -> str:
+    return without_middle(visible(name_of_model(found)), width)
+
+
+def name_of_model(found: Compared) -> str:
+    return f"{found.other} against {found.model}" if found.other else found.model
+
+
+def _body(found: Compared, head: Headline, *, color: bool, width: int | None) -> list[str]:
+    """Return tables, then details."""
+    parts = [table_text(table, color=color, width=width) for table in _tables(found)]
+    for lines in (
+        _differences(found, head),
+        _indices(found.guarded, head),
+        _outliers(found, head),
+        _notes(found, head),
+    ):
+        parts.append("\n".join(wrapped(visible(line), width, "    ") for line in lines))
+    parts.append(last_line(found))
+    return [part.rstrip("\n") for part in parts if part.strip()]
 
 
 def _tables(found: Compared) -> Iterator[Table]:
@@ -63,28 +111,31 @@ def _tables(found: Compared) -> Iterator[Table]:
         word = NOT_APPLICABLE if one.reason == OTHER_FORMAT else one.status.value
         status = Cell(word, "green" if is_ok else "" if one.implicit or word == NOT_APPLICABLE else "red")
         seconds = f"{one.seconds:.2f} s" if is_ok else ""
-        message = one.message or (IMPLICIT if one.implicit else "")
-        rows.append((one.runner, status, one.precision if is_ok else "", seconds, message))
-    yield Table(("runner", "status", "precision", "time", "message"), rows)
-    for level, noun in ((Level.MODEL, "output"), (Level.NODE, "node")):
+        rows.append((one.runner, status, one.precision if is_ok else "", seconds))
+    yield Table(("runner", "status", "precision", "time"), rows)
+    for level, noun in ((Level.NODE, "node"), (Level.MODEL, "output")):
         chosen = [one for one in found.comparisons if one.level is level]
-        if chosen:
+        if chosen and not (level is Level.MODEL and outputs_are_nodes(found)):
             yield verdict_matrix(chosen, noun, _MOST_ROWS)
+    yield kernel_table(found, _MOST_ROWS)
 
 
-def _differences(found: Compared) -> Iterator[str]:
+def _differences(found: Compared, head: Headline) -> Iterator[str]:
     """Yield a line for each tensor of each runner that is not equal: its worst case."""
     worst: dict[tuple[object, ...], Comparison] = {}
     for one in found.comparisons:
-        if one.measure.verdict is Verdict.EQUAL:
+        is_twice = one.level is Level.MODEL and outputs_are_nodes(found)
+        if one.measure.verdict is Verdict.EQUAL or is_twice:
             continue
         key = (one.node, one.tensor, one.subject, one.reference, one.measure.verdict)
         known = worst.get(key)
-        if known is None or one.measure.mismatched > known.measure.mismatched:
+        is_worse = known is not None and one.measure.mismatched > known.measure.mismatched
+        if known is None or (is_worse and known is not head.subject):
             worst[key] = one
-    ordered = sorted(worst.values(), key=lambda one: list(Verdict).index(one.measure.verdict), reverse=True)
+    order = list(Verdict)[::-1]
+    ordered = sorted(worst.values(), key=lambda one: (order.index(one.measure.verdict), one.node is None))
     for one in ordered[:_MOST_ROWS]:
-        yield f"{one.measure.verdict}: {name_of(one)} on {_who(one)}: {_how(one)}"
+        yield f"{one.measure.verdict}: {name_of(one)} on {_who(one)}: {_how(one, one is head.subject)}"
     if len(ordered) > _MOST_ROWS:
         yield f"and {len(ordered) - _MOST_ROWS} more that are not equal"
 
@@ -106,7 +157,8 @@ def _who(one: Comparison) -> str:
     return " ".join(parts)
 
 
-def _how(one: Comparison) -> str:
+def _how(one: Comparison, is_told: bool) -> str:
+    """Say how a tensor differs; the worst element only if the first line does not."""
     found = one.measure
     if found.remark:
         return f"{found.remark}; {excuse_text(found.excuse)}" if found.excuse else found.remark
@@ -123,11 +175,12 @@ def _how(one: Comparison) -> str:
         parts.append("an upstream node leaves the result open")
     if one.wrong_runs is not None:
         parts.append(f"in {one.wrong_runs[0]} of {one.wrong_runs[1]} runs")
-    if found.worst is not None:
+    if found.worst is not None and not is_told:
         element = f"{list(found.worst.index)} is" if found.worst.index else "it is"
         parts.append(f"{element} {one.both(shown(found.worst.got), shown(found.worst.expected))}")
     if found.max_ulp and math.isfinite(found.max_abs):
-        parts.append(f"needs abs {found.max_abs:.3g}, rel {found.max_rel:.3g} ({found.max_ulp} ulp)")
+        relative = f", rel {found.max_rel:.3g}" if math.isfinite(found.max_rel) else ""
+        parts.append(f"needs abs {found.max_abs:.3g}{relative} ({found.max_ulp} ulp)")
     for noun, (got, expected) in (("NaN", found.nans), ("infinities", found.infinities)):
         if got != expected:
             parts.append(one.both(f"{got} {noun}", expected))
@@ -142,29 +195,48 @@ def excuse_text(excuse: Excuse) -> str:
     return f"{where}: {excuse.why}" if excuse.is_whole else where
 
 
-def _indices(guarded: Sequence[Guarded]) -> Iterator[str]:
+def _indices(guarded: Sequence[Guarded], head: Headline) -> Iterator[str]:
     """Yield what is to be said of indices: once for all runners and cases that have the same."""
+    subject = head.subject
     same: dict[tuple[str, str, str], list[Guarded]] = {}
     for one in guarded:
         same.setdefault((one.kind, one.node, one.message), []).append(one)
     groups = sorted(same.items(), key=lambda item: not item[1][0].is_illegal)
     for (kind, node, message), members in groups[:_MOST_ROWS]:
-        head = {"illegal": "not legal", "nan": "left open"}.get(kind, f"{kind} indices")
+        what = {"illegal": "not legal", "nan": "left open"}.get(kind, f"{kind} indices")
         runners = ", ".join(dict.fromkeys(one.runner for one in members))
-        yield f"{head}: {node} ({members[0].operator}): {message} (seen by {runners})"
+        told = "" if subject in members else f": {message}"
+        yield f"{what}: {node} ({members[0].operator}){told} (seen by {runners})"
     if len(groups) > _MOST_ROWS:
         yield f"and {counted(len(groups) - _MOST_ROWS, 'more node')} with such indices"
 
 
-def _outliers(found: Compared) -> Iterator[str]:
-    for one in found.outliers[:_MOST_ROWS]:
+def _outliers(found: Compared, head: Headline) -> Iterator[str]:
+    """Yield who is wrong where verdicts alone do not tell."""
+    wrong = {
+        (one.node, one.tensor, one.case, one.subject)
+        for one in found.comparisons
+        if one.measure.verdict.is_difference and one.subject != one.reference
+    }
+    told = [
+        one
+        for one in found.outliers
+        if one.message not in head.sentence
+        and (one.tapped or not {(one.node, one.tensor, one.case, name) for name in one.runners} <= wrong)
+    ]
+    for one in told[:_MOST_ROWS]:
         where = one.node if one.node is not None else one.tensor
         yield f"who is wrong: {where}: {one.message}"
-    if len(found.outliers) > _MOST_ROWS:
-        yield f"and {len(found.outliers) - _MOST_ROWS} more"
+    if len(told) > _MOST_ROWS:
+        yield f"and {len(told) - _MOST_ROWS} more"
 
 
-def _notes(found: Compared) -> Iterator[str]:
+def _notes(found: Compared, head: Headline) -> Iterator[str]:
+    for outcome in found.outcomes:
+        if outcome.message and not (outcome is head.subject and outcome.message in head.sentence):
+            yield f"{outcome.runner}: {outcome.message}"
+        elif outcome.implicit and outcome.status is Status.OK:
+            yield f"{outcome.runner} is {IMPLICIT}"
     same: dict[tuple[str, str], list[NotTapped]] = {}
     for one in found.not_tapped:
         same.setdefault((one.runner, one.reason), []).append(one)
@@ -172,17 +244,18 @@ def _notes(found: Compared) -> Iterator[str]:
         names = ", ".join(one.node for one in members[:_MOST_ROWS])
         more = f" and {len(members) - _MOST_ROWS} more" if len(members) > _MOST_ROWS else ""
         yield f"not compared on {runner}: {names}{more}: {reason}"
-    yield from found.remarks
+    yield from (remark for remark in found.remarks if not remark.startswith(NOTHING))
     for runner, remarks in found.about.items():
-        more = "; `ir-scatter devices -v` says more" if len(remarks) > 1 else ""
-        yield f"{runner}: {remarks[0].removesuffix('.')}{more}"
+        more = "; `ir-scatter devices -v` says more" if len(" ".join(remarks).split(". ")) > 1 else ""
+        yield f"{runner}: {remarks[0].partition('. ')[0].removesuffix('.')}{more}"
     cases = counted(len(found.feeds), "case")
     precision = found.settings.precision
     yield f"seed {found.settings.seed}, {cases}, precision {precision}; {POLICY}"
 
 
 def last_line(found: Compared) -> str:
-    counts = summary(found.comparisons)
+    shown = [one for one in found.comparisons if one.level is Level.NODE or not outputs_are_nodes(found)]
+    counts = summary(shown)
     words = ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) or "nothing compared"
     illegal = len({one.node for one in found.guarded if one.is_illegal})
     return words + (f", {counted(illegal, 'illegal node')}" if illegal else "")

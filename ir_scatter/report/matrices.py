@@ -42,6 +42,14 @@ def name_of(one: Comparison) -> str:
     return one.tensor if one.node is None else f"{one.node} ({one.operator})"
 
 
+def outputs_are_nodes(found: Compared) -> bool:
+    """Tell whether a model is one node, and each verdict on its output is one on the node as well."""
+    verdicts: dict[Level, set[tuple[int, str, Verdict]]] = {Level.MODEL: set(), Level.NODE: set()}
+    for one in found.comparisons:
+        verdicts[one.level].add((one.case, one.subject, one.measure.verdict))
+    return found.is_one_node and verdicts[Level.MODEL] <= verdicts[Level.NODE]
+
+
 def by_tensor(found: Sequence[Comparison]) -> tuple[list[Column], dict[str, Row]]:
     """Put comparisons of one level into columns, and rows by tensor.
 

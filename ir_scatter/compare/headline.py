@@ -1,0 +1,311 @@
+"""What came of a comparison in one sentence, the same in every report."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import PurePath
+
+from ir_scatter.compare.measure import Verdict
+from ir_scatter.compare.request import Done
+from ir_scatter.compare.result import NUMPY, SAVED, Compared, Comparison, Guarded, Level, Relation
+from ir_scatter.compare.run import shown
+from ir_scatter.core.shapes import counted, listed
+from ir_scatter.runners.base import Outcome, Status
+
+_FEW = 3
+"""So many runners are named, of more their number is."""
+_LONGEST = 120
+"""Letters of a runtime's own words that a sentence holds."""
+NOTHING = "nothing was compared"
+"""What a remark begins with that says why."""
+
+_FAILURES = {
+    Status.REFUSED: ("refuses the model", "refuse the model"),
+    Status.UNSUPPORTED: ("does not know all of the model", "do not know all of the model"),
+    Status.UNAVAILABLE: ("does not run here", "do not run here"),
+    Status.CRASHED: ("crashed", "crashed"),
+    Status.TIMEOUT: ("took too long", "took too long"),
+}
+
+
+class State(StrEnum):
+    """How it went, the worst first."""
+
+    DIFFERS = "differs"
+    ILLEGAL = "illegal"
+    """Nodes get indices that their documents forbid."""
+    FAILED = "failed"
+    """Nothing differs, and a runner that was named did not run the model."""
+    NOTHING = "nothing"
+    """Nothing was compared."""
+    AGREES = "agrees"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Headline:
+    """The sentence, and what it is about, so that nobody needs to say that again."""
+
+    state: State
+    sentence: str
+    subject: Comparison | Guarded | Outcome | None = None
+
+
+def headline(found: Compared) -> Headline:
+    """Word what came of a model: what is wrong and where, who failed, or who agrees on what."""
+    differing = [one for one in found.comparisons if one.measure.verdict.is_difference]
+    illegal = [one for one in found.guarded if one.is_illegal]
+    more = _failures([one for one in found.failed if not (illegal and one.runner == NUMPY)])
+    order = list(found.operators)
+    nodes = [one for one in differing if one.level is Level.NODE]
+    nodes.sort(key=lambda one: order.index(one.node) if one.node in order else len(order))
+    if nodes:
+        wrong = [one for one in nodes if one.relation is Relation.DOCUMENT] or nodes
+        if illegal:
+            more = [f"{counted(len({one.node for one in illegal}), 'node')} with illegal indices", *more]
+        return Headline(State.DIFFERS, _joined(_of_node(wrong, found), *more), wrong[0])
+    if illegal:
+        return Headline(State.ILLEGAL, _joined(_of_illegal(illegal, found), *more), illegal[0])
+    if differing:
+        return Headline(State.DIFFERS, _joined(_of_output(differing, found), *more), differing[0])
+    if found.failed:
+        rest = _agreement(found) if found.comparisons else NOTHING
+        if len(found.failed) == 1:
+            words = " ".join(found.failed[0].message.split())
+            short = words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"
+            more = [": ".join(filter(None, (*more, short)))]
+        return Headline(State.FAILED, _joined(*more, rest), found.failed[0])
+    if not found.comparisons:
+        reasons = (remark for remark in found.remarks if remark.startswith(NOTHING))
+        return Headline(State.NOTHING, next(reasons, NOTHING))
+    return Headline(State.AGREES, _agreement(found))
+
+
+def headline_of_many(done: Done) -> Headline:
+    """Word what came of models that were each compared for themselves; of a single one what came of it."""
+    if len(done.found) == 1 and not done.failures:
+        return headline(done.found[0])
+    states = [*(headline(one).state for one in done.found), *(State.FAILED for _ in done.failures)]
+    parts = []
+    wrong = [_subjects(filter(_is_wrong, found.comparisons)) for found in done.found]
+    if differing := states.count(State.DIFFERS):
+        verb = "differs" if differing == 1 else "differ"
+        runners = dict.fromkeys(runner for each in wrong for runner in each)
+        counts = [f"{runner} in {sum(runner in each for each in wrong)}" for runner in runners]
+        parts.append(f"{differing} of {_models(len(done.found))} {verb}: {listed(counts)}")
+    if illegal := sum(any(one.is_illegal for one in found.guarded) for found in done.found):
+        parts.append(f"{_models(illegal)} with illegal indices")
+    if failed := states.count(State.FAILED) - len(done.failures):
+        parts.append(f"{_models(failed)} not run by every runner that was named")
+    if nothing := states.count(State.NOTHING):
+        parts.append(f"{_models(nothing)} with nothing to compare")
+    agreeing = states.count(State.AGREES)
+    if agreeing:
+        parts.append(f"no difference in {_models(agreeing)}")
+    if done.failures:
+        parts.append(f"{_models(len(done.failures))} could not be compared")
+    order = list(State)
+    return Headline(
+        min(states, key=order.index, default=State.NOTHING), _joined(*parts) or "there are no models"
+    )
+
+
+def _models(count: int) -> str:
+    return counted(count, "model")
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(filter(None, parts))
+
+
+def _is_wrong(one: Comparison) -> bool:
+    return one.measure.verdict.is_difference
+
+
+def _names(runners: Sequence[str]) -> str:
+    return listed(runners) if len(runners) <= _FEW else f"{len(runners)} runners"
+
+
+def _are(runners: Sequence[str]) -> str:
+    return f"{_names(runners)} {'is' if len(runners) == 1 else 'are'}"
+
+
+def _subjects(found: Iterable[Comparison]) -> list[str]:
+    return list(dict.fromkeys(one.subject for one in found))
+
+
+def _of_node(wrong: Sequence[Comparison], found: Compared) -> str:
+    """Word what is wrong at the first node, and at how many others."""
+    first = wrong[0]
+    runners = {one.node: _subjects(other for other in wrong if other.node == one.node) for one in wrong}
+    here = runners[first.node]
+    if first.relation is Relation.DOCUMENT:
+        known = "NumPy computes" if _is_nan(first) else "the document says"
+        start = f"{_are(here)} wrong at {first.node}{_how_often(first, found)}"
+        sentence = f"{start}: {_element(first, here, known)}"
+    else:
+        sentence = f"{_changes(here)} at {first.node}: {_element(first, here)}"
+    if len(runners) == 1:
+        return sentence
+    total = len({one.node for one in found.comparisons if one.level is Level.NODE})
+    verb = "are wrong" if first.relation is Relation.DOCUMENT else "change"
+    others = "" if all(each == here for each in runners.values()) else " on one runner or another"
+    return f"{sentence}; {len(runners)} of {counted(total, 'node')} {verb}{others}"
+
+
+def _how_often(one: Comparison, found: Compared) -> str:
+    parts = []
+    if one.wrong_runs is not None:
+        parts.append(f" in {one.wrong_runs[0]} of {one.wrong_runs[1]} runs")
+    same = [
+        other
+        for other in found.comparisons
+        if (other.level, other.node, other.tensor, other.subject, other.reference)
+        == (one.level, one.node, one.tensor, one.subject, one.reference)
+    ]
+    cases = {other.case for other in same}
+    wrong = {other.case for other in same if _is_wrong(other)}
+    if len(wrong) < len(cases):
+        parts.append(f" in {len(wrong)} of {len(cases)} cases")
+    return "".join(parts)
+
+
+def _is_nan(one: Comparison) -> bool:
+    worst = one.measure.worst
+    return worst is not None and bool(worst.expected != worst.expected)
+
+
+def _element(one: Comparison, runners: Sequence[str] = (), known: str = "") -> str:
+    """Word the worst element: what it is, and what it is by others."""
+    found = one.measure
+    if found.remark:
+        return f"the output {found.remark}"
+    if found.worst is None:
+        return f"{found.mismatched} of {counted(found.elements, 'element')} differ"
+    place = f"{list(found.worst.index)} is" if found.worst.index else "it is"
+    got, expected = shown(found.worst.got), shown(found.worst.expected)
+    if known:
+        on = f" on {one.subject}" if len(runners) > 1 else ""
+        return f"{place} {got}{on}, {known} {expected}"
+    return f"{place} {one.both(got, expected)}"
+
+
+def _changes(runners: Sequence[str]) -> str:
+    return f"{_names(runners)} {'changes' if len(runners) == 1 else 'change'} from run to run"
+
+
+def _of_illegal(illegal: Sequence[Guarded], found: Compared) -> str:
+    first = illegal[0]
+    nodes = {one.node for one in illegal}
+    runners = list(dict.fromkeys(one.runner for one in illegal if one.node == first.node))
+    on = "" if set(runners) >= {*found.ran} else f" on {_names(runners)}"
+    what = "inputs" if first.kind == "illegal" else "indices"
+    others = f"; {counted(len(nodes), 'node')} in all" if len(nodes) > 1 else ""
+    return f"{first.node} gets illegal {what}{on}: {first.message}{others}"
+
+
+def _of_output(differing: list[Comparison], found: Compared) -> str:
+    """Word what differs at the first output, where every node is right or could not be looked at."""
+    order = list(Relation)
+    differing.sort(key=lambda one: order.index(one.relation))
+    first = differing[0]
+    same = [one for one in differing if (one.tensor, one.relation) == (first.tensor, first.relation)]
+    here, where = _subjects(same), f"at output {first.tensor}"
+    outputs = len({one.tensor for one in differing})
+    total = len({one.tensor for one in found.comparisons if one.level is Level.MODEL})
+    parts = [f"{outputs} of {counted(total, 'output')} differ"] if outputs > 1 else []
+    blamed = next(
+        (one.runners for one in found.outliers if (one.node, one.tensor) == (None, first.tensor)), None
+    )
+    often = _how_often(first, found)
+    match first.relation:
+        case Relation.DOCUMENT if blamed is not None and blamed[0].removeprefix(SAVED) == NUMPY:
+            start = f"{_names(here)} agree with each other against NumPy {where}{often}"
+            sentence = f"{start}: {_element(first, (), 'NumPy computes')}"
+        case Relation.DOCUMENT:
+            sentence = f"{_are(here)} wrong {where}{often}: {_element(first, here, 'NumPy computes')}"
+            nodes = [
+                one for one in found.comparisons if one.level is Level.NODE and one.subject == first.subject
+            ]
+            if nodes and not any(one.runner == first.subject for one in found.not_tapped):
+                parts.append("every scatter node is right")
+        case Relation.RUNNERS:
+            others = [first.reference, *_right(found, first, here)]
+            verb = "differs" if len(here) == 1 else "differ"
+            sentence = f"{_names(here)} {verb} from {_names(others)} {where}{often}: {_element(first)}"
+            parts.append("NumPy does not say who is right")
+        case Relation.MODELS:
+            paths = first.subject_model, first.reference_model
+            after, before = map(PurePath, paths)
+            names = (after.name, before.name) if after.name != before.name else paths
+            worst = first.measure.worst
+            how = _element(first)
+            if worst is not None and not first.measure.remark:
+                place = f"{list(worst.index)} is" if worst.index else "it is"
+                how = f"{place} {shown(worst.got)}, not {shown(worst.expected)}"
+            sentence = f"{names[0]} departs from {names[1]} on {_names(here)} {where}{often}: {how}"
+        case Relation.EARLIER:
+            was = "is not what it was" if len(here) == 1 else "are not what they were"
+            sentence = f"{_names(here)} {was} {where}{often}: {_element(first)}"
+        case Relation.REPEAT if not first.tapped:
+            sentence = f"{_changes(here)} {where}: {_element(first)}"
+        case Relation.REPEAT:
+            told = (one.message for one in found.outliers if one.tapped and one.tensor == first.tensor)
+            message = next(told, f"{first.subject} changes when nodes are tapped: {_element(first)}")
+            sentence = f"output {first.tensor}: {message}"
+    return _joined(sentence, *parts)
+
+
+def _right(found: Compared, first: Comparison, wrong: Sequence[str]) -> list[str]:
+    """Return the other runners that agree with the reference of a comparison."""
+    return [
+        one.subject
+        for one in found.comparisons
+        if (one.level, one.tensor, one.case, one.reference)
+        == (first.level, first.tensor, first.case, first.reference)
+        and one.subject not in (*wrong, first.reference)
+    ]
+
+
+def _failures(failed: Sequence[Outcome]) -> list[str]:
+    """Word who did not run the model, those together that ended alike."""
+    groups: dict[Status, list[str]] = {}
+    for one in failed:
+        groups.setdefault(one.status, []).append(one.runner)
+    return [f"{_names(names)} {_FAILURES[status][len(names) > 1]}" for status, names in groups.items()]
+
+
+def _agreement(found: Compared) -> str:
+    """Word who agrees on what, and on how many cases that rests."""
+    levels = {
+        level: [one for one in found.comparisons if one.level is level] for level in (Level.NODE, Level.MODEL)
+    }
+    outputs, nodes = levels[Level.MODEL], levels[Level.NODE]
+    cases = counted(len(found.feeds), "case")
+    what = []
+    if nodes:
+        what.append(counted(len({one.node for one in nodes}), "node"))
+    if outputs and not found.is_one_node:
+        what.append(counted(len({one.tensor for one in outputs}), "output"))
+    parts = []
+    if contested := {one.node or one.tensor for one in found.comparisons if _is_open(one)}:
+        parts.append(f"the document leaves {len(contested)} of them open")
+    if hidden := {one.node for one in found.not_tapped} - {one.node for one in nodes}:
+        parts.append(f"{counted(len(hidden), 'node')} could not be looked at")
+    if outputs and outputs[0].relation is Relation.MODELS:
+        runners = _subjects(outputs)
+        verb = "computes" if len(runners) == 1 else "compute"
+        names = [PurePath(path).name for path in (found.model, found.other)]
+        models = f"{names[0]} and {names[1]}" if names[0] != names[1] else "both models"
+        return _joined(f"{_names(runners)} {verb} the same for {models}: {what[-1]}, {cases}", *parts)
+    runners = list(dict.fromkeys(name for one in outputs for name in (one.reference, one.subject)))
+    runners = [one.runner for one in found.outcomes if one.runner in runners]
+    if len(runners) > 1:
+        who = f"{len(runners)} runners agree" if len(runners) > 2 else f"{_names(runners)} agree"
+    else:
+        runners = _subjects(nodes or outputs)
+        who = f"{_names(runners)} {'agrees' if len(runners) == 1 else 'agree'} with the documents"
+    return _joined(f"{who} on {listed(what)}, {cases}", *parts)
+
+
+def _is_open(one: Comparison) -> bool:
+    return one.measure.verdict is Verdict.CONTESTED
