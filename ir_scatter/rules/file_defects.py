@@ -203,6 +203,17 @@ Runtimes: OpenVINO: "unordered_map::at", "node index is out of range", "TensorIt
 Example: <input external_port_id="2" internal_layer_id="99"/> where the body has no layer 99.
 Fix: name the Parameter, Result or port that was meant, or export the model again.
 """),
+    _defect("SCT937", "misused-operator", """
+An operator that a scatter node depends on is used in a way that its document forbids.
+Why: a runtime refuses the model, whatever the scatter node itself is like.
+Applies to: operators other than scatter operators, of those in front of scatter nodes and of those that hold
+them: types that no opset has or only another one, the number of inputs and outputs, attributes, element types
+and shapes that do not fit each other. Operators of custom domains are not looked at.
+Runtimes: onnxruntime: "No Op registered for", "has input size 3 not in range", "Unrecognized attribute",
+"Incompatible dimensions".
+Example: an Add of [6, 5] and [3, 4].
+Fix: export the model again, or use the operator as it is documented.
+"""),
     _defect("SCT940", "shapes-not-propagated", """
 The shapes given with --input-shape could not be propagated.
 Why: the rules saw the shapes that the file stores.

@@ -9,11 +9,11 @@ import onnx
 
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType
-from ir_scatter.core.model import Defect, Node
+from ir_scatter.core.model import Defect
 from ir_scatter.core.shapes import Shape, show, with_article
 from ir_scatter.formats.cycles import find_cycles
 from ir_scatter.formats.onnx.graph import OnnxGraph
-from ir_scatter.formats.onnx.index import Definitions, GraphIndex, text
+from ir_scatter.formats.onnx.index import Definitions, GraphIndex, Usage, schema_of, text
 from ir_scatter.formats.onnx.inference import tensor_message
 
 _NODES_NAMED = 5
@@ -71,27 +71,13 @@ def _shadowing(index: GraphIndex, around: _Around) -> Iterator[tuple[str, int | 
 def _nodes(graph: OnnxGraph) -> Iterator[Defect]:
     """Yield attributes that are written twice or have no type, outputs without name, inputs no tensors."""
     has_types = graph.shared.ir_version >= _WITH_TYPES
-    for position, proto in enumerate(graph.index.nodes):
-        attributes = proto.attribute
-        names = [one.name for one in attributes]
-        has_all = not has_types or 0 not in [one.type for one in attributes]
-        if has_all and (len(names) < 2 or len({*names}) == len(names)) and "" not in proto.output:
-            continue
-        node = graph.node(position)
-        for name, count in Counter(names).items():
-            if count > 1:
-                message = f"attribute {text(name)!r} is written {count} times, expected once"
-                yield Defect("duplicate-id", message, node.location, node)
-        for one in () if has_all else attributes:
-            if not one.type and not one.ref_attr_name:
-                message = f"attribute {text(one.name)!r} has no type, expected one"
-                yield Defect("missing-attribute", message, node.location, node)
-        for number, name in enumerate(proto.output):
-            if not name and _needs_name(node, number):
-                message = f"output {number} has no name, expected one"
-                yield Defect("missing-attribute", message, node.location, node)
-    places = [graph.index.by_type.get(type, ()) for type in graph.shared.options.scatter_types]
-    for position in sorted(chain(*places)) if graph.no_tensors else ():
+    for usage, places in graph.index.usages.items():
+        problems = [*_of_usage(graph, usage, has_types=has_types)]
+        for node in map(graph.node, places) if problems else ():
+            for kind, message in problems:
+                yield Defect(kind, message, node.location, node)
+    scatters = [graph.index.by_type.get(type, ()) for type in graph.shared.options.scatter_types]
+    for position in sorted(chain(*scatters)) if graph.no_tensors else ():
         for number, name in enumerate(graph.index.nodes[position].input):
             if name in graph.no_tensors:
                 message = f"input {number} is {with_article(graph.no_tensors[name])}, expected a tensor"
@@ -120,12 +106,20 @@ def _shown(element_type: ElementType | None, shape: Shape) -> str:
     return show(shape) if element_type is None else f"{element_type.onnx_name}{show(shape)}"
 
 
-def _needs_name(node: Node, output: int) -> bool:
-    """Tell whether an output of a node may not be left out."""
-    if not isinstance(node.opset, int) or not onnx.defs.has(node.type, node.opset, node.domain):
-        return False
-    outputs = onnx.defs.get_schema(node.type, node.opset, node.domain).outputs
-    return output < len(outputs) and outputs[output].option == onnx.defs.OpSchema.FormalParameterOption.Single
+def _of_usage(graph: OnnxGraph, usage: Usage, *, has_types: bool) -> Iterator[tuple[str, str]]:
+    for name, count in Counter(name for name, _, _ in usage.attributes).items():
+        if count > 1:
+            yield "duplicate-id", f"attribute {text(name)!r} is written {count} times, expected once"
+    for name, kind, is_set in usage.attributes if has_types else ():
+        if not kind and not is_set:
+            yield "missing-attribute", f"attribute {text(name)!r} has no type, expected one"
+    if isinstance(usage.outputs, int):
+        return
+    schema = schema_of(usage.domain, usage.type, graph.shared.opsets)
+    formal = () if schema is None else schema.outputs
+    for number, (is_named, output) in enumerate(zip(usage.outputs, formal, strict=False)):
+        if not is_named and output.option == onnx.defs.OpSchema.FormalParameterOption.Single:
+            yield "missing-attribute", f"output {number} has no name, expected one"
 
 
 def _unknown_values(graph: OnnxGraph, unknown: set[str]) -> Iterator[Defect]:

@@ -6,10 +6,11 @@ keys all the same, and `text` makes them printable.
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
 from graphlib import CycleError, TopologicalSorter
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+import onnx
 from onnx import (
     AttributeProto,
     FunctionProto,
@@ -21,14 +22,35 @@ from onnx import (
     TensorProto,
     ValueInfoProto,
 )
+from onnx.defs import OpSchema
 
 from ir_scatter.formats.cycles import find_cycles
+
+_LARGEST_OPSET = (1 << 31) - 1
 
 _Key = TypeVar("_Key")
 _Declaration = TypeVar("_Declaration")
 
 FunctionKey = tuple[str, str, str]
 """Domain, name, overload."""
+
+Named: TypeAlias = "int | tuple[bool, ...]"
+"""How many inputs or outputs a node has; where names are left out, which ones it has."""
+
+
+class Usage(NamedTuple):
+    """What a node is but for names and numbers; `attributes` have a name, a type, and whether they are set.
+
+    An attribute is set by the field that its type names, or by an attribute of the function around it; one
+    without a type is not.
+    """
+
+    domain: str
+    type: str
+    inputs: Named
+    outputs: Named
+    attributes: tuple[tuple[str, int, bool], ...]
+
 
 Bindings = Mapping[str, AttributeProto]
 """What a call gives for the attributes of a function, by name."""
@@ -41,6 +63,8 @@ FIELDS: Mapping[int, str] = {
     AttributeProto.GRAPHS: "graphs",
 }  # fmt: skip
 """By the type of an attribute, the field that holds it."""
+
+_SINGLE = {kind: field for kind, field in FIELDS.items() if not field.endswith("s") or field == "s"}
 
 _CONSTANTS = {
     "value": ("t", 0, ""),
@@ -113,6 +137,18 @@ def function_key(proto: NodeProto | FunctionProto) -> FunctionKey:
     return normal_domain(proto.domain), name, proto.overload
 
 
+def schema_of(domain: str, type: str, opsets: Mapping[str, int]) -> OpSchema | None:
+    """Return what onnx documents of an operator in the opset of its domain, 1 if none is imported."""
+    known = normal_domain(domain)
+    return _schema(text(known), text(type), min(opsets.get(known, 1), _LARGEST_OPSET))
+
+
+@lru_cache(1 << 12)
+def _schema(domain: str, type: str, opset: int) -> OpSchema | None:
+    is_known = opset > 0 and onnx.defs.has(type, opset, domain)
+    return onnx.defs.get_schema(type, opset, domain) if is_known else None
+
+
 def opsets_of(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
     """Return the versions by domain; both spellings of the default domain are ""."""
     return {normal_domain(entry.domain): entry.version for entry in imports}
@@ -128,6 +164,7 @@ class GraphIndex:
             node that repeats it (None: an input or initializer).
         producers: by name, the position of the node and the number of its output.
         by_type: the nodes of the default domain.
+        usages: the nodes that differ in names and numbers only.
         calls: the nodes that call a function of the model.
         tensors: what Constant nodes hold.
         early: uses before the node that produces the name.
@@ -155,6 +192,7 @@ class GraphIndex:
             self.stored.update((one.name, one) for one in declared)
         self.producers: dict[str, tuple[int, int]] = {}
         self.by_type: dict[str, list[int]] = {}
+        usages: dict[tuple[Any, ...], list[int]] = {}
         self.domains = {node.domain for node in self.nodes}
         self.bodies: dict[int, dict[str, GraphIndex]] = {}
         self.calls: list[int] = []
@@ -162,13 +200,19 @@ class GraphIndex:
         uses: list[tuple[int, str]] = []
         seen = {"", *self.inputs, *self.initializers, *self.sparse_initializers}
         for position, node in enumerate(self.nodes):
-            type = node.op_type if node.domain in DEFAULT_DOMAINS else None
+            domain, operator, inputs, outputs = node.domain, node.op_type, node.input[:], node.output[:]
+            type = operator if domain in DEFAULT_DOMAINS else None
             if type is not None:
                 self.by_type.setdefault(type, []).append(position)
             if functions and function_key(node) in functions:
                 self.calls.append(position)
+            attributes = []
             for attribute in node.attribute:
-                if attribute.ref_attr_name:
+                kind, is_reference = attribute.type, bool(attribute.ref_attr_name)
+                field = _SINGLE.get(kind)
+                is_set = is_reference or (attribute.HasField(field) if field else kind != 0)
+                attributes.append((attribute.name, kind, is_set))
+                if is_reference:
                     continue
                 if is_graph(attribute):
                     for name, graph in graphs_of(attribute):
@@ -177,15 +221,18 @@ class GraphIndex:
                     tensor = constant_tensor(attribute.name, attribute)
                     if tensor is not None:
                         self.tensors[position] = tensor
-            uses.extend([(position, name) for name in node.input if name not in seen])
+            named = _named(inputs), _named(outputs)
+            usages.setdefault((domain, operator, *named, tuple(attributes)), []).append(position)
+            uses.extend([(position, name) for name in inputs if name not in seen])
             for body in self.bodies.get(position, {}).values():
                 uses.extend((position, name) for name in sorted(body.captured - seen, key=repr))
-            for number, name in enumerate(node.output):
+            for number, name in enumerate(outputs):
                 if name and name in seen:
                     self.duplicates.append((name, position))
                 elif name:
                     self.producers[name] = (position, number)
                     seen.add(name)
+        self.usages = {Usage(*key): positions for key, positions in usages.items()}
         self.early = [use for use in uses if use[1] in self.producers]
         self.missing = [use for use in uses if use[1] not in self.producers]
         self.captured: set[str] = {name for _, name in self.missing} | (set(self.outputs) - seen)
@@ -223,6 +270,10 @@ class GraphIndex:
         """Return the nodes, producers first; nodes on a cycle, and what needs them, come last."""
         every = range(len(self.nodes))
         return [*dict.fromkeys([*_sources_first(self.predecessors()), *every])] if self.early else every
+
+
+def _named(names: list[str]) -> Named:
+    return len(names) if "" not in names else tuple(map(bool, names))
 
 
 def _sources_first(predecessors: Mapping[_Key, Collection[_Key]]) -> list[_Key]:

@@ -1,5 +1,6 @@
 """Types and shapes that the file does not say, or says wrongly: onnx's shape inference, kept at a distance.
 
+It also tells which nodes have inputs that their operator does not take, as runtimes infer in the same way.
 It is native code: files exist that end the process (an assertion in Slice), that ask for all memory
 (Concat of a shape with itself, again and again) or for years (functions that call functions twice).
 So it is given copies without stored shapes and weights, in a forked process with limits. That process
@@ -14,7 +15,7 @@ import re
 import signal
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from math import prod
 from typing import Any, NamedTuple
@@ -34,6 +35,7 @@ from ir_scatter.formats.onnx.index import (
     graphs_of,
     is_graph,
     normal_domain,
+    schema_of,
     text,
 )
 from ir_scatter.formats.onnx.tensors import held_type, shape_of
@@ -64,6 +66,16 @@ _SEEN = 256
 
 _IR_VERSION = 10
 """Of what is inferred: initializers need not be inputs, functions may have overloads."""
+
+_NUMBERED = "ir_scatter:"
+_STAND_IN = "ir_scatter: unknown"
+_REFUSAL = re.compile(
+    rf"[^\n]*?, node name: ({_NUMBERED}\d+)\): (?:\[\w+Error\] )*+(?!Inference error)(.*)", re.DOTALL
+)
+"""What strict inference says of one node, where it is about that node and not about those in it."""
+
+_OF_NO_TYPE = "null"
+"""How a sentence ends that says no more than that the type of an input is not known."""
 
 _INVENTED_SYMBOL = re.compile(r"unk__\d+")
 
@@ -126,13 +138,19 @@ def tensor_message(type: TypeProto) -> TypeProto.Tensor | None:
 
 
 class Inferred(NamedTuple):
-    """What shape inference found out about a graph, and about the graphs in nodes by position and name."""
+    """What shape inference found out about a graph, and about the graphs in nodes by position and name.
+
+    `refusals` is what onnx says of nodes whose inputs or attributes contradict each other, by position.
+    Where all `is_sound`, it refuses nothing, nor the element type of any input.
+    """
 
     types: Mapping[str, TypeProto]
     bodies: Mapping[tuple[int, str], "Inferred"]
+    refusals: Mapping[int, str]
+    is_sound: bool
 
 
-NOTHING = Inferred({}, {})
+NOTHING = Inferred({}, {}, {}, True)
 
 
 class Inference:
@@ -185,7 +203,7 @@ class Inference:
                 else:
                     number = value.element_type.onnx_number if value.element_type is not None else None
                     inputs[name] = _typed(name, number, value.shape)
-            self._fill(model.graph, index, inputs, constants, bindings or {})
+            self._fill(model.graph, index, opsets, inputs, constants, bindings or {})
             _import(model, opsets, index)
             are_too_many = self._definitions.count_calls(index) > MOST_CALLS
             for definition in () if are_too_many else self._definitions.needed_by(index):
@@ -193,13 +211,15 @@ class Inference:
             result, is_late = self._run(model.SerializeToString())
             self.count += 1
             self.cut_short += is_late or are_too_many
-            return NOTHING if result is None else _read_back(result, index)
+            if result is None:
+                return NOTHING
+            return _read_back(result.graph, index, _refusals(result.doc_string), not result.doc_string)
         except Exception:
             # Names that are not UTF-8, more than protobuf can hold: the stored types remain.
             return NOTHING
 
-    def _run(self, request: bytes) -> tuple[GraphProto | None, bool]:
-        """Return the graph with inferred types, None if inference fails; and whether time was up.
+    def _run(self, request: bytes) -> tuple[ModelProto | None, bool]:
+        """Return the model with inferred types, None if inference fails; and whether time was up.
 
         Where it fails with data propagation, it is tried without; once that has used up its time, all
         others are tried without at once.
@@ -216,7 +236,7 @@ class Inference:
             took = time.monotonic() - start
             if answer:
                 self._left -= took
-                return GraphProto.FromString(answer), False
+                return ModelProto.FromString(answer), False
             is_late = took >= min(limit, self._left) * 0.9
             self._left -= took
             self._propagates = self._propagates and not is_late
@@ -226,6 +246,7 @@ class Inference:
         self,
         target: GraphProto,
         index: GraphIndex,
+        opsets: Mapping[str, int],
         inputs: Mapping[str, ValueInfoProto | None],
         around: Mapping[str, TensorProto],
         bindings: Bindings,
@@ -237,11 +258,19 @@ class Inference:
         `around` come along, as inference does not look for them there.
         """
         types, constants = dict[str, ValueInfoProto](), dict(around)
-        known = {at for type, places in index.by_type.items() if onnx.defs.has(text(type)) for at in places}
-        known.update(index.calls)
-        for name, stored in index.stored.items():
-            if name in index.producers and index.producers[name][0] not in known:
-                types[name] = stored
+        calls = {*index.calls}
+        unknown = [
+            at
+            for usage, places in index.usages.items()
+            if schema_of(usage.domain, usage.type, opsets) is None
+            for at in places
+            if at not in calls
+        ]
+        copies = {at: _stand_in(index.nodes[at]) for at in unknown}
+        for at in unknown:
+            types.update(
+                (name, index.stored[name]) for name in index.nodes[at].output if name in index.stored
+            )
         held = [
             (name, tensor)
             for name, tensor in index.initializers.items()
@@ -268,12 +297,13 @@ class Inference:
                 if default is not None and (one is None or not one.HasField("type")):
                     one = _typed(name, default.data_type, shape_of(default))
                 target.input.append(ValueInfoProto(name=name) if one is None else one)
-        copies = dict[int, NodeProto]()
         for position, node in enumerate(index.nodes):
+            if position in copies:
+                continue  # inference would tell of nothing behind a node that it does not know
             if position in index.bodies or any(one.ref_attr_name for one in node.attribute):
-                copies[position] = self._bound(index, position, constants, bindings)
+                copies[position] = self._bound(index, position, opsets, constants, bindings)
             elif position in index.tensors and not constants.keys() >= {*node.output}:
-                copies[position] = NodeProto(op_type="Constant", output=node.output)
+                copies[position] = _stand_in(node)
         target.node.extend([copies.get(at, index.nodes[at]) for at in index.sorted_positions()])
         for name in index.outputs:
             one = types.pop(name, None)
@@ -290,7 +320,12 @@ class Inference:
                     dim.ClearField("dim_value")
 
     def _bound(
-        self, index: GraphIndex, position: int, constants: Mapping[str, TensorProto], bindings: Bindings
+        self,
+        index: GraphIndex,
+        position: int,
+        opsets: Mapping[str, int],
+        constants: Mapping[str, TensorProto],
+        bindings: Bindings,
     ) -> NodeProto:
         node, bodies = index.nodes[position], index.bodies.get(position, {})
         copy = NodeProto(op_type=node.op_type, domain=node.domain, name=node.name, overload=node.overload)
@@ -309,7 +344,7 @@ class Inference:
                     body.name = graph.name
                     taken = sorted(inner.captured & constants.keys(), key=repr)
                     small = {one: constants[one] for one in taken}
-                    self._fill(body, inner, inner.inputs, small, bindings)
+                    self._fill(body, inner, opsets, inner.inputs, small, bindings)
         return copy
 
 
@@ -333,19 +368,33 @@ def _prepared(definition: Definition) -> FunctionProto:
     return copy
 
 
-def _read_back(graph: GraphProto, index: GraphIndex) -> Inferred:
+def _stand_in(node: NodeProto) -> NodeProto:
+    """Return a node of which inference learns nothing about the outputs."""
+    return NodeProto(op_type="Constant", output=node.output, doc_string=_STAND_IN)
+
+
+def _refusals(said: str) -> dict[str, str]:
+    """Return what inference says of single nodes, by the name that `_answer` gave them."""
+    parts = [_REFUSAL.match(part) for part in said.split("(op_type:")]
+    found = {part[1]: " ".join(part[2].split()) for part in reversed(parts) if part is not None}
+    return {name: words for name, words in found.items() if not words.endswith(_OF_NO_TYPE)}
+
+
+def _read_back(graph: GraphProto, index: GraphIndex, refusals: Mapping[str, str], is_sound: bool) -> Inferred:
     """Collect what inference wrote into a graph and into the bodies of its nodes."""
     types: dict[str, TypeProto] = {}
     for group in (graph.input, graph.output, graph.value_info):
         types.update((known.name, known.type) for known in group if known.HasField("type"))
-    bodies = {}
-    for copied, position in enumerate(index.sorted_positions() if index.bodies else ()):
+    bodies, refused = {}, {}
+    for copied, position in enumerate(index.sorted_positions() if index.bodies or refusals else ()):
         inside = index.bodies.get(position, {})
         for attribute in graph.node[copied].attribute if inside else ():
             for name, body in graphs_of(attribute):
                 if name in inside:
-                    bodies[position, name] = _read_back(body, inside[name])
-    return Inferred(types, bodies)
+                    bodies[position, name] = _read_back(body, inside[name], refusals, is_sound)
+        if refusals and graph.node[copied].name in refusals and graph.node[copied].doc_string != _STAND_IN:
+            refused[position] = refusals[graph.node[copied].name]
+    return Inferred(types, bodies, refused, is_sound)
 
 
 def _typed(name: str, onnx_number: int | None, shape: Shape) -> ValueInfoProto:
@@ -465,12 +514,36 @@ def _serve(connection: Any) -> None:
 
 
 def _answer(request: bytes, propagate: bool) -> bytes:
+    """Return the model with inferred types; if nodes are refused, they have numbers, and it says why."""
     try:
-        graph = onnx.shape_inference.infer_shapes(
-            request, check_type=False, strict_mode=False, data_prop=propagate
-        ).graph
-        del graph.initializer[:]  # the types are asked for
-        return bytes(graph.SerializeToString())
+        try:
+            model = _inferred(request, propagate, check_type=True, strict_mode=True)
+        except onnx.shape_inference.InferenceError as error:
+            named, said = ModelProto.FromString(request), str(error)
+            for number, node in enumerate(_all_nodes(named.graph)):
+                node.name = f"{_NUMBERED}{number}"
+            request = named.SerializeToString()
+            try:  # an element type that is refused ends it, shapes are gathered
+                _inferred(request, propagate, strict_mode=True)
+            except onnx.shape_inference.InferenceError as refused:
+                said = str(refused)
+            model = _inferred(request, propagate)
+            model.doc_string = said
+        del model.graph.initializer[:]  # the types are asked for
+        del model.functions[:]
+        return bytes(model.SerializeToString())
     except Exception:
         # Whatever it is that native code does not like: the stored shapes remain.
         return b""
+
+
+def _inferred(request: bytes, propagate: bool, **checks: bool) -> ModelProto:
+    return onnx.shape_inference.infer_shapes(request, data_prop=propagate, **checks)
+
+
+def _all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for _, body in graphs_of(attribute):
+                yield from _all_nodes(body)

@@ -29,6 +29,7 @@ from ir_scatter.formats.onnx.index import (
     text,
 )
 from ir_scatter.formats.onnx.inference import Inference
+from ir_scatter.formats.onnx.operators import misuses
 from ir_scatter.formats.onnx.tensors import Tensors
 
 INSTANCES = 1024
@@ -274,4 +275,5 @@ def _defects(graph: OnnxGraph, functions: tuple[Function, ...]) -> Iterator[Defe
         assert isinstance(function.definition, OnnxGraph)
         yield from find_defects(function.definition)
     yield from function_defects(graph.shared.definitions, graph.shared.path)
+    yield from misuses(graph, functions)
     yield from graph.shared.tensors.defects()

@@ -1,0 +1,315 @@
+"""Whether general operators are used as their documents say: those that scatter nodes depend on.
+
+Runtimes refuse a model for any one of them. What onnx documents of operators is asked of its schemas, and
+whether element types and shapes fit of its inference.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import TypeAlias
+
+import onnx
+from onnx import AttributeProto, NodeProto, TensorProto
+from onnx.defs import OpSchema
+
+from ir_scatter.core.dataflow import Repeat, Source
+from ir_scatter.core.element_types import ELEMENT_TYPES
+from ir_scatter.core.errors import UnreadableModel
+from ir_scatter.core.model import Defect, Function, Graph
+from ir_scatter.core.shapes import agree, counted, show, with_article
+from ir_scatter.formats.onnx.dataflow import OnnxWiring
+from ir_scatter.formats.onnx.graph import OnnxGraph
+from ir_scatter.formats.onnx.index import (
+    FIELDS,
+    Definitions,
+    FunctionKey,
+    GraphIndex,
+    Usage,
+    function_key,
+    normal_domain,
+    schema_of,
+    text,
+)
+
+_Problem: TypeAlias = tuple[str, int | None]
+"""A sentence, and the number of the input that it is about."""
+
+_MISUSED, _MISFIT = "misused-operator", "body-mismatch"
+_DOMAINS = frozenset({"", "ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.training"})
+_MADE = {Source.ITERATION: "i64", Source.CONDITION: "boolean"}
+"""The types of what a loop makes itself for its body."""
+
+_GONE = frozenset({"Upsample"})
+"""Deprecated operators that runtimes do not know any more; others they still take."""
+
+_FEW_TYPES = 4
+_LISTS = frozenset({"floats", "ints", "strings", "tensors", "graphs"})
+"""Fields of attributes that say the same, set or not, where they are empty."""
+
+_NUMBERS = frozenset(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}
+_HOLDING = frozenset({*FIELDS.values(), "sparse_tensor", "tp", "sparse_tensors", "type_protos"})
+_SINGLE, _VARIADIC = OpSchema.FormalParameterOption.Single, OpSchema.FormalParameterOption.Variadic
+
+
+def misuses(graph: OnnxGraph, functions: Iterable[Function]) -> Iterator[Defect]:
+    """Yield where operators that scatter nodes depend on are used in a way that runtimes refuse."""
+    is_sound = graph.inferred.is_sound  # functions that the graph calls are inferred with it
+    uses = [[graph], *[function.instances for function in functions]]
+    graphs = [[inner for one in group for inner in _with_bodies(one)] for group in uses]
+    suspects = {one: _suspects(one, is_sound=is_sound) for group in graphs for one in group}
+    if not any(suspects.values()):
+        return
+    places = _Places(graph)
+    for group in graphs:
+        told = set[tuple[str, str]]()
+        for one in group:
+            for defect in _of_nodes(one, sorted(suspects[one] & places[one.index])):
+                if (defect.location.scope, defect.message) not in told:
+                    told.add((defect.location.scope, defect.message))
+                    yield defect
+
+
+def _with_bodies(graph: Graph) -> Iterator[OnnxGraph]:
+    assert isinstance(graph, OnnxGraph)
+    yield graph
+    for at in sorted(graph.index.bodies):
+        for body in graph.bodies_at(at).values():
+            yield from _with_bodies(body)
+
+
+def _suspects(graph: OnnxGraph, *, is_sound: bool) -> set[int]:
+    """Return the nodes of a graph that something may be wrong with, without looking at each."""
+    index = graph.index
+    if not is_sound and not graph.inferred.is_sound:
+        return {*range(len(index.nodes))}
+    found, calls = set[int](), {*index.calls}
+    for usage, places in index.usages.items():
+        is_scatter = _is_scatter(graph, usage)
+        if is_scatter or not all(is_set for _, _, is_set in usage.attributes):
+            found.update(at for at in places if any(_fields(index.nodes[at])))
+        if not is_scatter and not calls.issuperset(places) and any(_of_usage(graph, usage)):
+            found.update(places)
+    return found
+
+
+class _Places(dict[GraphIndex, set[int]]):
+    """The nodes that scatter nodes depend on, scatter nodes included, by position in their graphs."""
+
+    def __init__(self, graph: OnnxGraph) -> None:
+        super().__init__()
+        self._definitions = graph.shared.definitions
+        self._types = graph.shared.options.scatter_types
+        self._holding = _holding(self._definitions, self._types)
+        waiting = [*self._add(graph.index, is_needed=False)]
+        for definition in self._definitions.values():
+            waiting += self._add(definition.index, is_needed=False)
+        needed = set[FunctionKey]()
+        while waiting:
+            key = waiting.pop()
+            if key not in needed:
+                needed.add(key)
+                waiting += self._add(self._definitions[key].index, is_needed=True)
+
+    def _add(self, index: GraphIndex, *, is_needed: bool) -> Iterator[FunctionKey]:
+        """Note the nodes of a graph and of its bodies, all that is needed; yield the functions they call."""
+        calls, bodies = {*index.calls}, index.bodies
+        roots = {at for type in self._types for at in index.by_type.get(type, ())}
+        roots.update(at for at in calls if function_key(index.nodes[at]) in self._holding)
+        roots.update(at for at in bodies if any(map(self._holds, bodies[at].values())))
+        feeding = {*range(len(index.nodes))} if is_needed else _feeding(index, roots)
+        self[index] = roots | feeding
+        for at, inner in bodies.items():
+            for body in inner.values():
+                yield from self._add(body, is_needed=at in feeding)
+        yield from (function_key(index.nodes[at]) for at in calls & feeding)
+
+    def _holds(self, index: GraphIndex) -> bool:
+        return index.has_any(self._types) or not self._holding.isdisjoint(index.called())
+
+
+def _holding(definitions: Definitions, types: frozenset[str]) -> set[FunctionKey]:
+    """Return the functions with scatter nodes in them, or in functions that they call."""
+    found = {key for key, definition in definitions.items() if definition.index.has_any(types)}
+    is_growing = bool(found)
+    while is_growing:
+        more = {key for key, one in definitions.items() if not found.isdisjoint(one.index.called())} - found
+        found, is_growing = found | more, bool(more)
+    return found
+
+
+def _feeding(index: GraphIndex, roots: Iterable[int]) -> set[int]:
+    """Return the nodes that lead to others."""
+    found, waiting = set[int](), [*roots]
+    while waiting:
+        at = waiting.pop()
+        bodies = index.bodies.get(at, {}).values()
+        names = set(index.nodes[at].input).union(*[body.captured for body in bodies])
+        new = {index.producers[name][0] for name in names if name in index.producers} - found
+        found |= new
+        waiting += new
+    return found
+
+
+def _of_nodes(graph: OnnxGraph, places: Sequence[int]) -> Iterator[Defect]:
+    """Yield what is wrong with nodes; what a scatter node is like is for rules to say."""
+    usages = {at: usage for usage, found in graph.index.usages.items() for at in found} if places else {}
+    for at in places:
+        usage, proto, node = usages[at], graph.index.nodes[at], graph.node(at)
+        problems, is_scatter = [*_fields(proto)], _is_scatter(graph, usage)
+        if not is_scatter and at not in graph.index.calls:
+            problems += _of_usage(graph, usage)
+            schema = schema_of(usage.domain, usage.type, graph.shared.opsets)
+            problems += () if problems or schema is None else _of_types(graph, proto, schema)
+        for message, port in problems:
+            yield Defect(_MISUSED, message, node.location, node, port)
+        if not is_scatter and not problems and at in graph.inferred.refusals:
+            yield _refused(graph, at)
+
+
+def _is_scatter(graph: OnnxGraph, usage: Usage) -> bool:
+    return usage.type in graph.shared.options.scatter_types and not normal_domain(usage.domain)
+
+
+def _fields(proto: NodeProto) -> Iterator[_Problem]:
+    """Yield the attributes of which another field is set than the one that their type names."""
+    for one in proto.attribute:
+        wanted = FIELDS.get(one.type) if not one.ref_attr_name else None
+        held = [field.name for field, _ in one.ListFields() if field.name in _HOLDING]
+        if wanted is not None and held != [wanted] and (held or wanted not in _LISTS):
+            found = " and ".join(held) if held else "nothing"
+            yield (
+                f"the field that attribute {text(one.name)!r} holds is {found}, its type names {wanted}",
+                None,
+            )
+
+
+def _of_usage(graph: OnnxGraph, usage: Usage) -> Iterator[_Problem]:
+    """Yield what is wrong with the use of a general operator, but nothing of domains of others."""
+    domain, type = normal_domain(usage.domain), text(usage.type)
+    opset, schema = graph.shared.opsets.get(domain), schema_of(usage.domain, usage.type, graph.shared.opsets)
+    if opset is None and domain:
+        yield f"the model imports no opset of the domain {text(domain)!r}, which {type} is of", None
+    if opset is None or domain not in _DOMAINS:
+        return
+    if schema is None:
+        since = _versions().get((domain, type))
+        expected = f"which has it from {since} on" if since else "which has no such operator in any version"
+        yield f"{type} is not in opset {opset} of {domain or 'ai.onnx'!r}, {expected}", None
+    elif schema.deprecated and type in _GONE:
+        yield f"{type} is deprecated in opset {opset}", None
+    else:
+        yield from _of_count(usage, schema)
+        yield from _of_attributes(usage, schema, opset)
+
+
+def _of_count(usage: Usage, schema: OpSchema) -> Iterator[_Problem]:
+    for word, named, low, high in (
+        ("input", usage.inputs, schema.min_input, schema.max_input),
+        ("output", usage.outputs, schema.min_output, schema.max_output),
+    ):
+        found = named if isinstance(named, int) else len(named)
+        if not low <= found <= high:
+            expected = f"{low}" if low == high else f"{low} or more" if found < low else f"{high} at most"
+            yield f"{text(usage.type)} has {counted(found, word)}, expected {expected}", None
+    given = () if isinstance(usage.inputs, int) else usage.inputs
+    for port, (is_given, formal) in enumerate(zip(given, schema.inputs, strict=False)):
+        if not is_given and formal.option == _SINGLE:
+            yield f"input {port} of {text(usage.type)} ({formal.name}) is left out, expected a value", port
+
+
+def _of_attributes(usage: Usage, schema: OpSchema, opset: int) -> Iterator[_Problem]:
+    known, kinds = schema.attributes, AttributeProto.AttributeType
+    for name, kind, _ in usage.attributes:
+        found = kinds.Name(kind).lower() if kind in kinds.values() else f"type {kind}"
+        wanted = str(known[name].type).rpartition(".")[2].lower() if name in known else ""
+        if not wanted:
+            yield f"{text(usage.type)} has no attribute {text(name)!r} in opset {opset}", None
+        elif kind and found != wanted:
+            yield f"attribute {name!r} is {with_article(found)}, expected {with_article(wanted)}", None
+    given = {name for name, _, _ in usage.attributes}
+    for name in sorted(known):
+        if known[name].required and name not in given:
+            yield f"{text(usage.type)} has no attribute {name!r}, expected one", None
+
+
+def _of_types(graph: OnnxGraph, node: NodeProto, schema: OpSchema) -> Iterator[_Problem]:
+    """Yield the inputs of an element type that the operator does not take, there or beside another one."""
+    first: dict[str, tuple[int, str]] = {}
+    for port, name in enumerate(node.input):
+        is_more = port >= len(schema.inputs)
+        formal = schema.inputs[-1 if is_more else port] if schema.inputs else None
+        number = _type_of(graph, name) if name else 0
+        if formal is None or number not in _NUMBERS or (is_more and formal.option != _VARIADIC):
+            continue
+        found, place = TensorProto.DataType.Name(number).lower(), port
+        taken = sorted(one[7:-1] for one in formal.types if one.startswith("tensor("))
+        expected = " or ".join(taken) if len(taken) <= _FEW_TYPES else f"one of {len(taken)} other types"
+        if found in taken and formal.is_homogeneous:
+            place, expected = first.setdefault(formal.type_str, (port, found))
+        if found != expected and (found not in taken or formal.is_homogeneous):
+            like = "" if place == port else f" like input {place}"
+            yield f"input {port} of {schema.name} ({formal.name}) is {found}, expected {expected}{like}", port
+
+
+def _type_of(graph: OnnxGraph | None, name: str) -> int:
+    """Return the number of a value's element type, 0 if it is not known."""
+    if graph is None:
+        return 0
+    if name in graph.index.initializers:
+        return graph.index.initializers[name].data_type
+    found = graph.inferred.types.get(name)
+    if found is not None:
+        return found.tensor_type.elem_type
+    if name in graph.arguments:
+        value = graph.arguments[name]
+        type = None if value is None else value.element_type
+        return 0 if type is None else type.onnx_number or 0
+    is_own = name in graph.index.producers or name in graph.index.inputs
+    return 0 if is_own else _type_of(graph.parent, name)
+
+
+def _refused(graph: OnnxGraph, at: int) -> Defect:
+    """Make a defect of what inference says of a node."""
+    node, said = graph.node(at), graph.inferred.refusals[at]
+    shapes = [show(port.value.shape) if port.value else "nothing" for port in node.inputs]
+    message = f"{node.type} does not take its inputs of shapes {', '.join(shapes)}: {said}"
+    if not graph.bodies_at(at):
+        return Defect(_MISUSED, message, node.location, node)
+    return Defect(_MISFIT, next(_misfits(graph, at), message), node.location, node)
+
+
+def _misfits(graph: OnnxGraph, at: int) -> Iterator[str]:
+    """Yield where the inputs of a loop's body declare something else than what flows in."""
+    node = graph.node(at)
+    try:
+        nested = OnnxWiring(graph).nested(node)
+    except UnreadableModel:  # inputs that are no pairs
+        return
+    if not isinstance(nested, Repeat):
+        return
+    for place, (input, inflow) in enumerate(zip(nested.body.inputs, nested.inputs, strict=True)):
+        value = None if inflow.outer is None else node.inputs[inflow.outer].value
+        type, shape = (None, None) if value is None else (value.element_type, value.shape)
+        if inflow.source in _MADE:
+            type = ELEMENT_TYPES[_MADE[inflow.source]]
+        if node.type == "Loop":  # which carries other shapes in every iteration, if it likes
+            shape = None
+        elif inflow.slice is not None and shape and -len(shape) <= inflow.slice.axis < len(shape):
+            axis = inflow.slice.axis % len(shape)
+            shape = (*shape[:axis], *shape[axis + 1 :])
+        found, flows = show(input.shape), show(shape)
+        if type is not None and input.element_type is not None and type is not input.element_type:
+            found, flows = str(input.element_type.onnx_name), str(type.onnx_name)
+        elif agree(shape, input.shape):
+            continue
+        yield f"input {place} of the body ({input.names[-1]!r}) is {found}, what flows in is {flows}"
+
+
+@cache
+def _versions() -> Mapping[tuple[str, str], int]:
+    """Return the first version of every operator, by domain and type."""
+    found: dict[tuple[str, str], int] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        key = schema.domain, schema.name
+        found[key] = min(schema.since_version, found.get(key, schema.since_version))
+    return found
