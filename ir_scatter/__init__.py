@@ -1,6 +1,22 @@
-"""Find, validate, explain, convert and compute the scatter operators of OpenVINO IR and ONNX models."""
+"""Scatter operators in OpenVINO IR and ONNX models.
 
-from ir_scatter.convert import Conversion, convert
+import ir_scatter as irs
+irs.read("model.xml")               bytes, onnx.ModelProto, openvino.Model
+irs.inspect(model)                  scatter nodes: operator, shapes, indices
+irs.validate(model, select="SCT3")  where it breaks the documents
+irs.explain("SCT302")               a rule or an operator in words
+irs.convert(model, "ScatterND")     equal nodes of other operators
+irs.evaluate("ScatterND", data=..)  an operator in NumPy; evaluate_detailed
+irs.evaluate_model(model, feeds)    a model in NumPy
+irs.compare(model, on=["CPU"])      which runtime computes something else
+irs.devices()                       the runtimes that are here
+
+A model is what irs.read gives, or anything that it takes. For more, with
+examples: help(irs.validate). Exceptions are subclasses of irs.Error.
+"""
+
+from typing import TYPE_CHECKING
+
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
 from ir_scatter.core.errors import (
     BadFeed,
@@ -10,41 +26,81 @@ from ir_scatter.core.errors import (
     EvaluationFailed,
     IllegalCase,
     IllegalIndex,
+    NoInputs,
     NotEditable,
     UnknownOperator,
     UnreadableModel,
     UsageError,
 )
-from ir_scatter.core.model import Model
-from ir_scatter.evaluate import evaluate, evaluate_detailed, evaluate_model
-from ir_scatter.reading import read
-from ir_scatter.validate import validate
+from ir_scatter.evaluate import evaluate, evaluate_detailed
+from ir_scatter.inspect import IndexSummary, NodeSummary
+
+# `notebook` imports every module that has the name of a function before the functions take these names,
+# so that no later import gives them to the modules again.
+from ir_scatter.notebook import (
+    ComparisonResult,
+    Conversion,
+    Devices,
+    Explanation,
+    Findings,
+    Model,
+    Outputs,
+    ScatterNodes,
+    compare,
+    convert,
+    devices,
+    evaluate_model,
+    explain,
+    inspect,
+    read,
+    validate,
+)
+from ir_scatter.ops.names import OperatorName
 from ir_scatter.version import __version__
 
-__all__ = [
-    "BadFeed",
-    "BrokenModel",
-    "CannotWrite",
-    "Conversion",
-    "Diagnostic",
-    "Error",
-    "EvaluationFailed",
-    "IllegalCase",
-    "IllegalIndex",
-    "Location",
-    "Model",
-    "NodeRef",
-    "NotEditable",
-    "Related",
-    "Severity",
-    "UnknownOperator",
-    "UnreadableModel",
-    "UsageError",
-    "__version__",
-    "convert",
-    "evaluate",
-    "evaluate_detailed",
-    "evaluate_model",
-    "read",
-    "validate",
-]
+if TYPE_CHECKING:
+    __all__ = [
+        "BadFeed",
+        "BrokenModel",
+        "CannotWrite",
+        "ComparisonResult",
+        "Conversion",
+        "Devices",
+        "Diagnostic",
+        "Error",
+        "EvaluationFailed",
+        "Explanation",
+        "Findings",
+        "IllegalCase",
+        "IllegalIndex",
+        "IndexSummary",
+        "Location",
+        "Model",
+        "NoInputs",
+        "NodeRef",
+        "NodeSummary",
+        "NotEditable",
+        "OperatorName",
+        "Outputs",
+        "Related",
+        "ScatterNodes",
+        "Severity",
+        "UnknownOperator",
+        "UnreadableModel",
+        "UsageError",
+        "__version__",
+        "compare",
+        "convert",
+        "devices",
+        "evaluate",
+        "evaluate_detailed",
+        "evaluate_model",
+        "explain",
+        "inspect",
+        "read",
+        "validate",
+    ]
+else:
+    # `help` prints all that is listed here, hundreds of lines before the ones above could be found again;
+    # and `from ir_scatter import *` would hide other people's `compare`, `inspect` and `read`.
+    __all__ = []

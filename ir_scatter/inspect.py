@@ -1,14 +1,17 @@
 """What is known of each scatter node of a model."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
 
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS, Facts
 from ir_scatter.analysis.scatter_node import Operand, ScatterNode, scatter_nodes
 from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.display import brief, record_html, record_repr, short_repr
 from ir_scatter.core.model import Model
-from ir_scatter.core.shapes import show
+from ir_scatter.core.shapes import Shape, show
+from ir_scatter.ops.names import OperatorName
 
 UNKNOWN = "?"
 
@@ -19,6 +22,8 @@ class IndexSummary:
 
     None is what is not known, and the least and the greatest of no indices.
     """
+
+    __repr__, _repr_html_ = record_repr, record_html
 
     is_constant: bool
     low: int | None = None
@@ -43,20 +48,38 @@ class NodeSummary:
         inputs: type and shape of each input by the documented name, "f32[2, ?]".
         axis: as written; None if the operator has none, "?" if it is not constant.
         reduction: as written or by default; None if the operator has none.
+        shapes: of each input by the documented name, and of the output; None for an unknown rank. An input
+            that was left out is missing.
+        attributes: those that the document lists, as written or by default.
     """
 
     location: Location
     name: str
-    operator: str
+    operator: OperatorName
     inputs: dict[str, str]
     axis: int | str | None
     reduction: str | None
     indices: IndexSummary
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    attributes: Mapping[str, int | str | bool | None] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{name} {shown}" for name, shown in self.inputs.items() if shown)
+        return short_repr(self, f"{self.operator} {brief(self.scope, 60)}: {inputs}; indices {self.indices}")
+
+    _repr_html_ = record_html
+
+    @property
+    def scope(self) -> str:
+        """The path to the node inside the model, "If_23:then_body/scatter"."""
+        return self.location.scope
 
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
     """The scatter nodes of one file; no format, and why, if it cannot be read."""
+
+    __repr__, _repr_html_ = record_repr, record_html
 
     path: str
     format: str | None
@@ -77,17 +100,29 @@ def totals(nodes: Sequence[NodeSummary]) -> dict[str, int]:
 def _summary(scatter: ScatterNode) -> NodeSummary:
     node, spec = scatter.node, scatter.lookup.spec
     if spec is None:
-        return NodeSummary(node.location, node.name, scatter.lookup.type, {}, None, None, IndexSummary(False))
+        type = cast(OperatorName, scatter.lookup.type)
+        return NodeSummary(node.location, node.name, type, {}, None, None, IndexSummary(False))
     axis = UNKNOWN if scatter.written_axis is None else scatter.written_axis
     return NodeSummary(
         node.location,
         node.name,
-        str(spec.key),
+        cast(OperatorName, str(spec.key)),
         {port.name: _show(scatter, scatter.operand(port.role)) for port in spec.ports},
         axis if spec.axis else None,
         None if spec.attribute("reduction") is None else str(scatter.attribute("reduction")),
         _indices(scatter),
+        _shapes(scatter),
+        {row.name: scatter.attribute(row.name) for row in spec.attributes},
     )
+
+
+def _shapes(scatter: ScatterNode) -> dict[str, Shape]:
+    found = {}
+    for port in scatter.spec.ports:
+        operand = scatter.operand(port.role)
+        if operand is not None:
+            found[port.name] = scatter.indices_shape if operand is scatter.indices else operand.shape
+    return {**found, scatter.spec.output: scatter.data_shape}
 
 
 def _show(scatter: ScatterNode, operand: Operand | None) -> str:

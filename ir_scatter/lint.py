@@ -15,6 +15,7 @@ from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source, is_excluded
+from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import Shape
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats.base import IR, ONNX_FORMAT, ReadOptions
@@ -144,8 +145,7 @@ def check_file(source: Source, options: Options) -> FileResult:
     except UnreadableModel as error:
         if not source.is_named and not error.is_model:
             return FileResult(name, None, False, 0, (), passed_over=error.message)
-        found = file_diagnostic(error.defect, error.message, error.location)
-        return FileResult(name, error.format, False, 0, (found,), error.lines)
+        return unreadable(error, name)
     except Exception as error:  # our own bug: the other files are still reported
         if os.environ.get("IR_SCATTER_DEBUG"):
             raise
@@ -184,10 +184,22 @@ def _check(name: str, source: Source, options: Options) -> FileResult:
         if diagnostic.severity.rank <= options.min_severity.rank
         and not _is_ignored(diagnostic, options.node_ignores)
     ]
+    return file_result(model, kept)
+
+
+def file_result(model: Model, found: Sequence[Diagnostic]) -> FileResult:
+    """Return what was found in a model as one file of a report."""
+    inputs = frozenset(name for names in model.inputs for name in names)
     count = sum(1 for _ in model.definitions(scatter_types(model.domain)))
-    numbers = {diagnostic.location.line for diagnostic in kept if model.format == IR}
+    numbers = {diagnostic.location.line for diagnostic in found if model.format == IR}
     lines = {number: model.source.line(number)[:_LINE_LIMIT] for number in numbers if number}
-    return FileResult(name, model.format, True, count, tuple(kept), lines, inputs)
+    return FileResult(model.path, model.format, True, count, tuple(found), lines, inputs)
+
+
+def unreadable(error: UnreadableModel, path: str) -> FileResult:
+    """Return why a file was not read as one file of a report."""
+    found = file_diagnostic(error.defect, error.message, error.location)
+    return FileResult(path, error.format, False, 0, (found,), error.lines)
 
 
 def _is_ignored(found: Diagnostic, ignores: Iterable[NodeIgnore]) -> bool:

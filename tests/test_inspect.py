@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from onnx import parser
@@ -110,6 +111,6 @@ def test_bodies_and_functions(tmp_path: Path) -> None:
 
 def test_totals_are_sorted(tmp_path: Path) -> None:
     node = one(UPDATE, legal(UPDATE), tmp_path)
-    names = ["b", "a", "c", "c", "b", "a", "c"]
+    names: list[Any] = ["b", "a", "c", "c", "b", "a", "c"]
     counted = totals([replace(node, operator=name) for name in names])
     assert list(counted.items()) == [("c", 3), ("a", 2), ("b", 2)]

@@ -10,6 +10,7 @@ from ir_scatter.compare.extract import extract, unused_name
 from ir_scatter.compare.result import NUMPY, Compared, Settings
 from ir_scatter.compare.run import compare, compare_against, compare_two, nodes_by_tap, tolerance_names
 from ir_scatter.compare.snapshot import save
+from ir_scatter.core.display import record_html, record_repr
 from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError
 from ir_scatter.core.files import find_files
 from ir_scatter.core.model import Model
@@ -93,6 +94,8 @@ class Job:
 class Failure:
     """A model that was not compared, and why."""
 
+    __repr__, _repr_html_ = record_repr, record_html
+
     model: str
     message: str
     is_unreadable: bool
@@ -101,6 +104,8 @@ class Failure:
 @dataclass(frozen=True, slots=True, eq=False)
 class Done:
     """What came of it: of each model one that was `found`, or with `each` a failure."""
+
+    __repr__, _repr_html_ = record_repr, record_html
 
     found: tuple[Compared, ...]
     failures: tuple[Failure, ...] = ()

@@ -10,6 +10,7 @@ import numpy as np
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.compare.measure import Measure, Tolerances, Verdict
 from ir_scatter.core.arrays import Array
+from ir_scatter.core.display import record_html, record_repr
 from ir_scatter.core.errors import IllegalCase, IllegalIndex
 from ir_scatter.core.shapes import Shape, counted
 from ir_scatter.evaluate.certainty import DetailedResult
@@ -54,6 +55,8 @@ class Comparison:
 
     `got`, `expected` and the `inputs` of a node are for reports, and not there if the tensors are equal.
     """
+
+    __repr__, _repr_html_ = record_repr, record_html
 
     level: Level
     node: str | None
@@ -118,6 +121,8 @@ class Comparison:
 class Guarded:
     """Indices that a node got and that its rules say something about."""
 
+    __repr__, _repr_html_ = record_repr, record_html
+
     runner: str
     node: str
     operator: str
@@ -154,6 +159,8 @@ class Guarded:
 class Outlier:
     """Of three or more runners the one or more that say something else; or one that contradicts itself."""
 
+    __repr__, _repr_html_ = record_repr, record_html
+
     level: Level
     node: str | None
     tensor: str
@@ -167,6 +174,8 @@ class Outlier:
 @dataclass(frozen=True, slots=True)
 class NotTapped:
     """A node whose inputs could not be had on a runner, and why."""
+
+    __repr__, _repr_html_ = record_repr, record_html
 
     runner: str
     node: str
@@ -210,6 +219,8 @@ class Runs:
 @dataclass(frozen=True, slots=True, eq=False)
 class Compared:
     """What came of the comparison of one model, or of two, whose paths are `model` and `other`."""
+
+    __repr__, _repr_html_ = record_repr, record_html
 
     model: str
     settings: Settings

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.display import record_html, record_repr
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.fragment import Fragment, Patch
 from ir_scatter.core.model import Model, Node, OpKey, collector_paused
@@ -33,6 +34,12 @@ class Converted(NamedTuple):
     assumptions: tuple[str, ...] = ()
     fragment: Fragment | None = None
 
+    def __repr__(self) -> str:
+        return record_repr(self)
+
+    def _repr_html_(self) -> str:
+        return record_html(self)
+
     @property
     def name(self) -> str:
         return self.node.name
@@ -55,6 +62,8 @@ class Refused:
         type: what the file says that it is, "ScatterUpdate"; "" for the model.
     """
 
+    __repr__, _repr_html_ = record_repr, record_html
+
     code: str
     message: str
     name: str
@@ -69,6 +78,12 @@ class Verified(NamedTuple):
 
     node: Node
     cases: int
+
+    def __repr__(self) -> str:
+        return record_repr(self)
+
+    def _repr_html_(self) -> str:
+        return record_html(self)
 
     @property
     def name(self) -> str:
@@ -129,7 +144,7 @@ class Conversion:
         if self.move is not None and self.move.obstacles:
             scope, _, reason = self.move.obstacles[0]
             raise UsageError(f"the model cannot move to opset {self.move.opset}: {scope}: {reason}")
-        if self.is_empty:
+        if self.is_empty and self.model.identity is not None:  # else there is no file to copy
             return make_files(self.model, None, b"", path)
         with collector_paused():
             written = FORMATS[self.model.format].write(self.model, self.patches, self.move)
@@ -187,6 +202,8 @@ class Done:
         devices: on how many inputs both models gave the same there.
         failed_devices: runners that could not tell, and why.
     """
+
+    __repr__, _repr_html_ = record_repr, record_html
 
     conversion: Conversion
     written: str | None = None

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ir_scatter.core.display import LONGEST_MESSAGE, brief, record_html, record_repr, short_repr
+
 
 class Severity(StrEnum):
     """How much a finding matters, the worst first."""
@@ -21,6 +23,8 @@ class Severity(StrEnum):
 class Location:
     """A place in a file, whose path is as the caller named it."""
 
+    __repr__, _repr_html_ = record_repr, record_html
+
     path: str
     line: int | None = None
     """From 1, as the column, which counts characters; None where the format has no lines (ONNX)."""
@@ -33,6 +37,8 @@ class Location:
 class NodeRef:
     """The node of a finding: its name, or that of its first output if it has none."""
 
+    __repr__, _repr_html_ = record_repr, record_html
+
     name: str
     type: str
     version: int | None
@@ -42,6 +48,8 @@ class NodeRef:
 @dataclass(frozen=True, slots=True)
 class Related:
     """A second place that a finding speaks of."""
+
+    __repr__, _repr_html_ = record_repr, record_html
 
     message: str
     location: Location
@@ -70,3 +78,12 @@ class Diagnostic:
     port_index: int | None = None
     related: tuple[Related, ...] = ()
     mended_by: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", brief(self.message, LONGEST_MESSAGE))
+
+    def __repr__(self) -> str:
+        place = ":".join(str(part) for part in (self.location.path, self.location.line) if part is not None)
+        return short_repr(self, f"{self.severity} {self.code} {brief(place, 80)}: {self.message}")
+
+    _repr_html_ = record_html

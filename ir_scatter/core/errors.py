@@ -3,12 +3,17 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from ir_scatter.core.display import LONGEST_MESSAGE, brief
+
 if TYPE_CHECKING:
     from ir_scatter.core.diagnostics import Diagnostic, Location
 
 
 class Error(Exception):
     """Base of every exception that this library raises on purpose."""
+
+    def __str__(self) -> str:
+        return brief(super().__str__(), LONGEST_MESSAGE)
 
 
 class UsageError(Error):
@@ -55,7 +60,7 @@ class UnreadableModel(Error):
     def __init__(self, defect: str, message: str, location: "Location", *, is_model: bool = True) -> None:
         super().__init__(f"{location.path}: {message}")
         self.defect = defect
-        self.message = message
+        self.message = brief(message, LONGEST_MESSAGE)
         self.location = location
         self.is_model = is_model
         self.lines: dict[int, str] = {}

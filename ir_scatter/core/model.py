@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ir_scatter.core.diagnostics import Location, Related
+from ir_scatter.core.display import record_html, record_repr, short_repr
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.shapes import Shape
 from ir_scatter.core.tensors import Constant
@@ -35,6 +36,8 @@ class OpKey(NamedTuple):
 @dataclass(slots=True, eq=False)
 class Value:
     """A tensor flowing in a graph: what is known of it, and what the file stores for it, if anything."""
+
+    __repr__, _repr_html_ = record_repr, record_html
 
     _name: str | None
     element_type: ElementType | None
@@ -70,6 +73,8 @@ class Value:
 @dataclass(slots=True, eq=False)
 class Input:
     """An input port of a node, and what an IR stores at it."""
+
+    __repr__, _repr_html_ = record_repr, record_html
 
     value: Value | None
     """None if nothing is connected, or if it comes from something that does not exist."""
@@ -134,7 +139,7 @@ class Node:
         return self.graph.location_of(self)
 
     def __repr__(self) -> str:
-        return f"<Node {self.scope} {self.type}>"
+        return short_repr(self, f"{self.scope} {self.type}")
 
 
 class Graph(ABC):
@@ -191,6 +196,8 @@ class Graph(ABC):
 class Defect:
     """Something a reader found broken in the file itself."""
 
+    __repr__, _repr_html_ = record_repr, record_html
+
     kind: str
     """The name of the rule that it breaks, "duplicate-id"."""
     message: str
@@ -240,6 +247,9 @@ class Model:
     find_limits: Callable[[], Iterable[Defect]] = tuple
     source: Any = None
     identity: tuple[int, int, int] | None = None
+
+    def __repr__(self) -> str:
+        return short_repr(self, f"{self.path}: {self.format}")
 
     @cached_property
     def defects(self) -> tuple[Defect, ...]:

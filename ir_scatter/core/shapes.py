@@ -6,6 +6,8 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple, TypeAlias, TypeGuard
 
+from ir_scatter.core.display import brief
+
 
 class Bounds(NamedTuple):
     """A dimension that is not known exactly: `1..5`, `2..`, `?`, or a symbol such as `batch`."""
@@ -13,6 +15,9 @@ class Bounds(NamedTuple):
     low: int = 0
     high: int | None = None
     symbol: str | None = None
+
+    def __repr__(self) -> str:
+        return brief(show_dim(self))
 
 
 Dim: TypeAlias = "int | Bounds"

@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 
 from ir_scatter.core.arrays import Array, in_own_dtype
+from ir_scatter.core.display import record_html, record_repr
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.shapes import show_numbers
 from ir_scatter.evaluate.operator import Case, run
@@ -40,6 +41,8 @@ class DetailedResult:
             made to collect errors of one sign may exceed. It follows the values: 0 where nothing is
             rounded in any order, infinite where some order overflows and another does not, never NaN.
     """
+
+    __repr__, _repr_html_ = record_repr, record_html
 
     values: Array
     _case: Case = field(repr=False)

@@ -4,34 +4,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-_LONGEST, _HEAD, _TAIL = 2000, 1500, 200
+from ir_scatter.core.display import visible as visible
+
 _UNSAFE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _SCHEMA = 1
 """Fields of schema 1 are never renamed or left out; later versions may add some."""
-
-
-def visible(text: str, keep: str = "") -> str:
-    r"""Return the text with everything that cannot be seen spelled out.
-
-    Terminal escapes, line ends, text direction marks and bytes that are not UTF-8 become `\x1b`,
-    `\n`, `\u202e`, `\xff`: a name inside a model can then neither move the cursor, nor look like
-    another line of the report, nor fail to be encoded. What is longer than a screen is shortened.
-    """
-    if len(text) > _LONGEST:
-        text = f"{text[:_HEAD]}...{text[-_TAIL:]}"
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() or character in keep else _spelled(character)
-        for character in text
-    )
-
-
-def _spelled(character: str) -> str:
-    number = ord(character)
-    if 0xDC80 <= number <= 0xDCFF:  # a byte of a path, kept by os.fsdecode
-        return f"\\x{number - 0xDC00:02x}"
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def dumps(document: Mapping[str, Any]) -> str:

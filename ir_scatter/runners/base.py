@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ir_scatter.core.display import record_html, record_repr
 from ir_scatter.core.element_types import from_dtype
 from ir_scatter.core.errors import BadFeed, UsageError
 from ir_scatter.core.model import Graph, Node
@@ -116,6 +117,8 @@ class Tapped:
 class NodeFacts:
     """What a runtime made of one or more nodes of the model, in its own words."""
 
+    __repr__, _repr_html_ = record_repr, record_html
+
     name: str
     originals: tuple[str, ...]
     """The names of the model's nodes that went into it."""
@@ -144,6 +147,8 @@ class Outcome:
         implicit: whether nobody named the runner.
     """
 
+    __repr__, _repr_html_ = record_repr, record_html
+
     runner: str
     status: Status
     message: str = ""
@@ -166,6 +171,8 @@ class Outcome:
 @dataclass(frozen=True, slots=True)
 class Availability:
     """Whether a runner can run here, why not and what to install; and what its device is."""
+
+    __repr__, _repr_html_ = record_repr, record_html
 
     runner: str
     is_available: bool

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from ir_scatter import runners
+from ir_scatter.compare import request
 from ir_scatter.runners.base import Status
 from tests.cli.conftest import COMMAND, Cli, copy_sample
 from tests.compare.models import floats, write_node
@@ -293,7 +294,7 @@ def test_a_missing_package_is_told_before_any_work(
 ) -> None:
     known = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "jinja2" else known(name))
-    monkeypatch.setattr("ir_scatter.compare.request.run_job", lambda *_: pytest.fail("it ran"))
+    monkeypatch.setattr(request, "run_job", lambda *_: pytest.fail("it ran"))
     done = cli("compare", "no such model.xml", "--report", "report.html")
     assert done.code == 2
     what = "an HTML report needs jinja2, which is not installed: pip install 'ir-scatter[report]'"

@@ -1,0 +1,116 @@
+"""How results look where somebody types: safe characters, reprs of one line, tables in a notebook."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+LONGEST_REPR, LONGEST_MESSAGE = 200, 2000
+_LONGEST, _HEAD, _TAIL = 2000, 1500, 200
+_LONGEST_VALUE = 60
+_MOST_ITEMS = 4
+"""Of a longer sequence only the number of items is shown."""
+_MOST_ROWS = 60
+_ENDS = 10
+"""Rows shown at both ends of a longer table."""
+
+
+def visible(text: str, keep: str = "") -> str:
+    r"""Return the text with everything that cannot be seen spelled out.
+
+    Terminal escapes, line ends, text direction marks and bytes that are not UTF-8 become `\x1b`,
+    `\n`, `\u202e`, `\xff`: a name inside a model can then neither move the cursor, nor look like
+    another line of the report, nor fail to be encoded. What is longer than a screen is shortened.
+    """
+    if len(text) > _LONGEST:
+        text = f"{text[:_HEAD]}...{text[-_TAIL:]}"
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() or character in keep else _spelled(character)
+        for character in text
+    )
+
+
+def _spelled(character: str) -> str:
+    number = ord(character)
+    if 0xDC80 <= number <= 0xDCFF:  # a byte of a path, kept by os.fsdecode
+        return f"\\x{number - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def brief(text: str, limit: int = LONGEST_REPR) -> str:
+    """Return a text that is no longer, without what is in the middle."""
+    if len(text) <= limit:
+        return text
+    tail = limit // 4
+    return f"{text[: limit - tail - 3]}...{text[-tail:]}"
+
+
+def short_repr(one: object, text: str) -> str:
+    """Return a repr: the type, and what there is to say in a line."""
+    return f"<{type(one).__name__} {brief(visible(text), LONGEST_REPR - len(type(one).__name__) - 3)}>"
+
+
+def record_repr(one: Any) -> str:
+    """Return a repr of a dataclass or named tuple: of its fields those that say something."""
+    text = ", ".join(f"{name}={_value(value)}" for name, value in _fields(one) if not _is_nothing(value))
+    return f"{type(one).__name__}({brief(text, LONGEST_REPR - len(type(one).__name__) - 2)})"
+
+
+def record_html(one: Any) -> str:
+    """Return the fields of a dataclass or named tuple as a table of two columns."""
+    rows = [(name, value if isinstance(value, str) else _value(value)) for name, value in _fields(one)]
+    return html_table((type(one).__name__, ""), rows)
+
+
+def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], below: str = "") -> str:
+    """Return a table and a line below it as HTML, in which names of a model are nothing but text."""
+    from html import escape
+
+    def line(cells: Iterable[object], tag: str) -> str:
+        texts = (escape(brief(visible(str(cell)), LONGEST_REPR)) for cell in cells)
+        return "".join(f'<{tag} style="text-align: left">{text}</{tag}>' for text in texts)
+
+    lines = [line(row, "td") for row in rows]
+    if len(lines) > _MOST_ROWS:
+        left = len(lines) - 2 * _ENDS
+        lines[_ENDS:-_ENDS] = [f'<td colspan="{len(header)}">… {left} more …</td>']
+    body = "".join(f"<tr>{text}</tr>\n" for text in lines)
+    table = f"<table>\n<thead><tr>{line(header, 'th')}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n"
+    return (table if lines else "") + (f"<p>{escape(visible(below))}</p>\n" if below else "")
+
+
+def html_text(text: str) -> str:
+    """Return lines of text as HTML, as a terminal shows them."""
+    from html import escape
+
+    return f"<pre>{escape(visible_lines(text))}</pre>\n"
+
+
+def visible_lines(text: str) -> str:
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def _fields(one: Any) -> list[tuple[str, Any]]:
+    if isinstance(one, tuple):
+        names = one._fields  # type: ignore[attr-defined]
+    else:
+        names = [name for name, field in one.__dataclass_fields__.items() if field.repr]
+    return [(name, getattr(one, name)) for name in names if not name.startswith("_")]
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or (isinstance(value, str | tuple | dict) and not value)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return repr(brief(str(value), _LONGEST_VALUE))
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return f"{value.dtype}{list(value.shape)}"
+    if isinstance(value, tuple | list | dict | set | frozenset) and not hasattr(value, "_fields"):
+        if len(value) > _MOST_ITEMS:
+            return f"<{len(value)} items>"
+        if isinstance(value, dict):
+            return brief("{" + ", ".join(f"{key!r}: {_value(one)}" for key, one in value.items()) + "}")
+        return brief(f"[{', '.join(map(_value, value))}]")
+    return brief(repr(value), _LONGEST_VALUE)

@@ -1,0 +1,39 @@
+"""A model that the caller's own openvino holds, as files that everything else here reads."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.errors import UnreadableModel
+
+_LONGEST_NAME = 80
+
+
+def is_model(one: object) -> bool:
+    """Tell whether this is an `openvino.Model`; whoever has one has imported openvino."""
+    names = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(one).__mro__)
+    return ("openvino", "Model") in names
+
+
+def write_model(model: Any, folder: Path) -> Path:
+    """Write a model into a folder as an IR, with the types it has, and return the path of its `.xml`.
+
+    The model stays as it is.
+
+    Raises:
+        UnreadableModel: openvino cannot write it; the message has openvino's reason.
+    """
+    name = "model"
+    try:
+        import openvino
+
+        name = re.sub(r"[^\w.-]", "_", model.get_friendly_name())[:_LONGEST_NAME] or name
+        path = folder / f"{name}.xml"
+        openvino.serialize(model, path, path.with_suffix(".bin"))
+    except Exception as error:  # whatever openvino says is the reason
+        lines = [line.strip() for line in str(error).splitlines()]
+        reason = next((line for line in reversed(lines) if line), type(error).__name__)
+        message = f"openvino cannot write the model: {reason}"
+        raise UnreadableModel("unreadable-file", message, Location(f"<openvino.Model {name}>")) from error
+    return path
