@@ -55,7 +55,7 @@ def verify_on(done: Done, devices: Sequence[str], before: str | None = None) -> 
 def _compared(done: Done, models: tuple[Model, Model], found: Mapping[str, Runner], place: Location) -> Done:
     conversion = done.conversion
     equal, failed, refused = dict[str, int](), dict[str, str](), list(conversion.refused)
-    remarks: dict[str, None] = {}
+    remarks: dict[tuple[str, str], str] = {}
     try:
         constraints = constraints_of(conversion)
         first = _DRAWS * conversion.seed
@@ -68,7 +68,7 @@ def _compared(done: Done, models: tuple[Model, Model], found: Mapping[str, Runne
         for pair in run_both(models, [runner], _SETTINGS, cases):
             state, text = _judge(pair, reference, cases[pair.case])
             if state in {"equal", "gained"}:
-                remarks |= {f"{name}: {text}": None} if text else {}
+                remarks = ({(name, state): f"{name}: {text}"} if text else {}) | remarks
                 equal |= {name: equal.get(name, 0) + 1} if state == "equal" else {}
                 continue
             if state == "different":
@@ -83,7 +83,7 @@ def _compared(done: Done, models: tuple[Model, Model], found: Mapping[str, Runne
         conversion=replace(conversion, refused=tuple(refused)),
         devices={**done.devices, **equal},
         failed_devices=failed,
-        remarks=(*done.remarks, *remarks, *(f"{name}: {why}" for name, why in failed.items())),
+        remarks=(*done.remarks, *remarks.values(), *(f"{name}: {why}" for name, why in failed.items())),
     )
 
 
@@ -123,7 +123,8 @@ def _worst_of(comparisons: Iterable[Comparison]) -> tuple[Verdict, str]:
 def _judge(pair: Pair, reference: Reference, feeds: "Mapping[str, Array]") -> tuple[str, str]:
     """Say whether both models are "equal" on a runner, "different", or "failed", and what there is to say.
 
-    Where the old one does not run and the new one does, something is "gained".
+    Where the old one does not run, or gives what is not documented, and the new one does what NumPy says,
+    something is "gained".
     """
     before, after = pair.before, pair.after
     if before.status in _CANNOT_TELL:
@@ -139,6 +140,11 @@ def _judge(pair: Pair, reference: Reference, feeds: "Mapping[str, Array]") -> tu
             node = next(iter(sorted(sight.contested)), "a node")
             return "failed", f"{difference}, but targets of {node} repeat in any order (case {pair.case})"
         if verdict.is_difference:
+            documented, sight = reference.start(feeds)(_SETTINGS.timeout)
+            if documented.status is Status.OK and not against_numpy(after, documented, sight)[0].is_difference:
+                was, wrong = against_numpy(before, documented, sight)
+                if was.is_difference:
+                    return "gained", f"before, {wrong} in NumPy; now it gives what NumPy gives"
             return "different", f"{difference} (case {pair.case})"
         return "equal", "outputs are equal but for rounding" if difference else ""
     gained = f"the model before is {_shown(before)}; the converted one runs"

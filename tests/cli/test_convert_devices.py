@@ -142,6 +142,21 @@ def test_targets_that_repeat_cannot_tell(cli: Cli, pretend: Callable[[_Answer], 
     assert cli("convert", slices(values=[1, 1]), *_TO).code == 1
 
 
+def test_what_was_wrong_before_is_mended(cli: Cli, pretend: Callable[[_Answer], _Pretended]) -> None:
+    def answer(is_new: bool, case: int) -> Outcome:
+        out = made.feeds["data"].copy()
+        out[:, [2, 0]] = made.feeds["rows"] + (not is_new) + is_beyond
+        return Outcome("pretended", Status.OK, runs=({"out": out},))
+
+    is_beyond, made = False, pretend(answer)
+    result = cli("convert", slices(values=[2, 0]), *_TO)
+    assert result.code == 0
+    assert result.out.count("note: pretended: before, output out is ") == 1
+    assert " in NumPy; now it gives what NumPy gives\n" in result.out
+    is_beyond = True
+    assert cli("convert", slices(values=[2, 0]), *_TO, "--overwrite").code == 1
+
+
 def test_a_missing_runtime_yields_to_a_refusal(cli: Cli, pretend: Callable[[_Answer], _Pretended]) -> None:
     pretend(lambda is_new, case: _bad(Status.UNAVAILABLE))
     result = cli("convert", slices(values=[0, -1]), *_TO, "--partial")

@@ -1,9 +1,9 @@
-"""The README at the root: its tables, its set-up commands, and what else must agree with it."""
+"""The README at the root and the pages: their tables, set-up commands, links, and what else must agree."""
 
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,9 +12,16 @@ from ir_scatter.explain import REFUSAL, catalogue
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 from ir_scatter.ops.spec import Attribute, OpSpec
+<<<<<<< HEAD
+=======
+from ir_scatter.rewrites.refusals import Reason
+from ir_scatter.rules import all_rules
+from ir_scatter.rules.base import Rule
+>>>>>>> 51e2208 (README of one screen; the rest is pages that ship with the package)
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
+DOCS = ROOT / "ir_scatter" / "docs"
 CI = ROOT / ".ci" / "run"
 
 
@@ -54,19 +61,30 @@ def rules() -> Iterator[str]:
             yield f"| {one.code} | {one.name} | {one.severities} | {one.summary} |"
 
 
-def _between(text: str, name: str) -> str:
-    found = re.search(rf"(?<=<!-- {name} -->\n).*?(?=<!-- end -->)", text, re.DOTALL)
+def refusals() -> Iterator[str]:
+    yield "| code | name | what | why | what to do |"
+    yield "|---|---|---|---|---|"
+    for reason in Reason:
+        parts = {"Why": "", "What to do": ""}
+        what, *others = reason.meaning.split("\n\n")
+        parts |= dict(other.split(": ", 1) for other in others)
+        name = reason.name.lower().replace("_", "-")
+        yield f"| {reason} | {name} | {what} | {' | '.join(parts.values())} |".replace("  ", " ")
+
+
+TABLES = {"operators/index.md": operators, "rules/index.md": rules, "refusals.md": refusals}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_tables_are_those_of_the_code(name: str) -> None:
+    page = DOCS / name
+    text, expected = page.read_text(encoding="utf-8"), "\n" + "\n".join(TABLES[name]()) + "\n\n"
+    found = re.search(r"(?<=<!-- table -->\n).*?(?=<!-- end -->)", text, re.DOTALL)
     assert found is not None
-    return found[0]
-
-
-@pytest.mark.parametrize(("name", "table"), [("operators", operators), ("rules", rules)])
-def test_the_tables_are_those_of_the_code(name: str, table: Callable[[], Iterator[str]]) -> None:
-    text, expected = README.read_text(encoding="utf-8"), "\n" + "\n".join(table()) + "\n\n"
     if os.environ.get("UPDATE_README"):
-        text = text.replace(f"<!-- {name} -->\n{_between(text, name)}", f"<!-- {name} -->\n{expected}")
-        README.write_text(text, encoding="utf-8")
-    assert _between(text, name) == expected
+        page.write_text(text[: found.start()] + expected + text[found.end() :], encoding="utf-8")
+    else:
+        assert found[0] == expected
 
 
 def _set_up_commands() -> list[str]:
