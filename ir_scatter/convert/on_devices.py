@@ -141,9 +141,10 @@ def _judge(pair: Pair, reference: Reference, feeds: "Mapping[str, Array]") -> tu
             return "failed", f"{difference}, but targets of {node} repeat in any order (case {pair.case})"
         if verdict.is_difference:
             documented, sight = reference.start(feeds)(_SETTINGS.timeout)
-            if documented.status is Status.OK and not against_numpy(after, documented, sight)[0].is_difference:
+            if documented.status is Status.OK:
                 was, wrong = against_numpy(before, documented, sight)
-                if was.is_difference:
+                now, _ = against_numpy(after, documented, sight)
+                if was.is_difference and not now.is_difference:
                     return "gained", f"before, {wrong} in NumPy; now it gives what NumPy gives"
             return "different", f"{difference} (case {pair.case})"
         return "equal", "outputs are equal but for rounding" if difference else ""

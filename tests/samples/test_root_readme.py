@@ -12,12 +12,7 @@ from ir_scatter.explain import REFUSAL, catalogue
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 from ir_scatter.ops.spec import Attribute, OpSpec
-<<<<<<< HEAD
-=======
 from ir_scatter.rewrites.refusals import Reason
-from ir_scatter.rules import all_rules
-from ir_scatter.rules.base import Rule
->>>>>>> 51e2208 (README of one screen; the rest is pages that ship with the package)
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -68,8 +63,7 @@ def refusals() -> Iterator[str]:
         parts = {"Why": "", "What to do": ""}
         what, *others = reason.meaning.split("\n\n")
         parts |= dict(other.split(": ", 1) for other in others)
-        name = reason.name.lower().replace("_", "-")
-        yield f"| {reason} | {name} | {what} | {' | '.join(parts.values())} |".replace("  ", " ")
+        yield f"| {reason} | {reason.rule} | {what} | {' | '.join(parts.values())} |".replace("  ", " ")
 
 
 TABLES = {"operators/index.md": operators, "rules/index.md": rules, "refusals.md": refusals}
