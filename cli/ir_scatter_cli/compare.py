@@ -72,6 +72,8 @@ _SECTIONS = {
 @number_option("--repeat", default=1, shown=False, help="Run each so often.")
 @choice_option("--values", _VALUES, _VALUES_HELP, "plain", shown=False)
 @input_shape_option("Draw this input in this shape.")
+@click.option("--map-input", multiple=True, metavar="A=B", help="Input A of one model is B of the other.")
+@click.option("--map-output", multiple=True, metavar="A=B", help="Output A of one model is B of the other.")
 @click.option(
     "--tolerance",
     multiple=True,
@@ -138,6 +140,8 @@ def _job(options: dict[str, Any]) -> "Job":
         repeat=options["repeat"],
         values=options["values"],
         input_shapes=dict(options["input_shape"]),
+        map_inputs=options["map_input"],
+        map_outputs=options["map_output"],
         tolerances=Tolerances(options["tolerance"]),
         precision=options["precision"],
         pairwise=options["pairwise"],

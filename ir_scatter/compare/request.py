@@ -129,6 +129,8 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
         raise UsageError(f"there are {len(job.models)} models, expected one or two, or --each")
     if not job.each and len(job.models) == 2 and (job.against or job.extract or job.save):
         raise UsageError("--save, --against and --extract are for one model, not two")
+    if (job.settings.map_inputs or job.settings.map_outputs) and (job.each or len(job.models) != 2):
+        raise UsageError("--map-input and --map-output are for two models")
     if job.against and (job.inputs or job.settings.cases > 1):
         raise UsageError("--against goes without --inputs and --cases: the inputs are those that were saved")
     job = replace(job, settings=replace(job.settings, keeps_runs=bool(job.save)))

@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import PurePath
 from typing import Self
 
 import numpy as np
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.compare.measure import Measure, Tolerances, Verdict
+from ir_scatter.compare.pairing import Pairing
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.display import record_html, record_repr
 from ir_scatter.core.errors import IllegalCase, IllegalIndex
@@ -25,6 +27,12 @@ SAVED = "saved:"
 
 NEVER = "it is not computed with these inputs"
 """Why a node has no level of its own whose branch is not taken, or whose loop does not run."""
+
+
+def short_names(first: str, second: str) -> tuple[str, str]:
+    """Return the names of two files, with their folders only if these tell them apart."""
+    names = PurePath(first).name, PurePath(second).name
+    return names if names[0] != names[1] else (first, second)
 
 
 class Level(StrEnum):
@@ -99,7 +107,8 @@ class Comparison:
             case Relation.DOCUMENT:
                 return "got", "expected"
             case Relation.MODELS:
-                return f"in {self.subject_model}", f"in {self.reference_model}"
+                first, second = short_names(self.subject_model, self.reference_model)
+                return f"in {first}", f"in {second}"
             case Relation.RUNNERS:
                 return f"on {self.subject}", f"on {self.reference}"
             case Relation.EARLIER:
@@ -132,6 +141,8 @@ class Guarded:
     message: str
     is_illegal: bool = True
     """Repeated ones and NaN are not: they only leave open which value stays."""
+    model: str = ""
+    """Which one of two."""
 
     @classmethod
     def illegal(cls, runner: str, scatter: ScatterNode, case: int, error: IllegalCase) -> Self:
@@ -166,9 +177,12 @@ class Outlier:
     tensor: str
     case: int
     runners: tuple[str, ...]
+    """Empty if two models differ by the document itself."""
     message: str
     tapped: bool = False
     """Whether a runner contradicts itself when nodes are tapped."""
+    model: str = ""
+    """Which one of two it is about; "" for both, or if there is only one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +210,9 @@ class Settings:
     precision: str = "f32"
     pairwise: bool = False
     """Whether every pair of runners is compared at level model."""
+    map_inputs: tuple[str, ...] = ()
+    """Which inputs of two models are the same, "A=B"; so are `map_outputs`."""
+    map_outputs: tuple[str, ...] = ()
     reference: bool = True
     """Whether NumPy computes the model as the reference though nobody named it."""
     timeout: float = 600.0
@@ -246,6 +263,10 @@ class Compared:
     """What must be known to judge the results of a runner."""
     is_one_node: bool = False
     """Whether the model is a scatter node and what feeds it: its output is that of the node."""
+    pairing: Pairing | None = None
+    """How two models belong together; None if there is only one."""
+    by_model: Mapping[str, tuple[Outcome, ...]] = field(default_factory=dict)
+    """Of two models, what each runner made of each, as `outcomes`."""
 
     @property
     def differs(self) -> bool:

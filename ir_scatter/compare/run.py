@@ -21,6 +21,7 @@ from ir_scatter.compare.measure import (
     FRACTION_BITS,
     PRECISION_BITS,
     Measure,
+    Tolerance,
     Tolerances,
     Verdict,
     coarser,
@@ -29,6 +30,7 @@ from ir_scatter.compare.measure import (
     measure,
     plain,
 )
+from ir_scatter.compare.pairing import Pairing, in_one_type, narrow_tolerance, pair
 from ir_scatter.compare.result import (
     NEVER,
     NUMPY,
@@ -42,15 +44,16 @@ from ir_scatter.compare.result import (
     Relation,
     Runs,
     Settings,
+    short_names,
 )
 from ir_scatter.compare.snapshot import load
 from ir_scatter.core.arrays import Array, are_equal
-from ir_scatter.core.errors import BadFeed, Error, IllegalCase
+from ir_scatter.core.errors import BadFeed, Error, IllegalCase, NoInputs
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import listed
 from ir_scatter.evaluate.certainty import DetailedResult, detail
-from ir_scatter.evaluate.model import case_of_node, check_feeds
-from ir_scatter.inputs.model import make_feeds
+from ir_scatter.evaluate.model import case_of_node, check_feeds, make_sketch
+from ir_scatter.inputs.model import draw_feeds, make_feeds
 from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.reading import read
@@ -127,7 +130,11 @@ def compare_against(
     """
     snapshot = load(folder)
     for feeds in snapshot.feeds:
-        _demand_fit(feeds, model, f"with the inputs of {snapshot.model} that were saved")
+        try:
+            check_feeds(dataflow_of(model).inputs, feeds)
+        except BadFeed as error:
+            place = f"{model.path}, with the inputs of {snapshot.model} that were saved"
+            raise BadFeed(f"{place}: {error}") from None
     session = _Session(model, runners, settings, with_numpy=with_numpy)
     for number, (feeds, old) in enumerate(zip(snapshot.feeds, snapshot.runs, strict=True)):
         session.judge_saved(old, session.run_case(number, feeds))
@@ -147,39 +154,19 @@ class Pair:
 
 
 def run_both(
-    models: Sequence[Model],
-    runners: Sequence[Runner],
-    settings: Settings,
-    cases: Iterable[Feeds],
-    *,
-    with_numpy: bool = False,
+    models: Sequence[Model], runners: Sequence[Runner], settings: Settings, cases: Iterable[Feeds]
 ) -> Iterator[Pair]:
-    """Run two models on the same inputs and compare their outputs by name, on each runner for itself.
+    """Run two models on the same inputs and compare their outputs, on each runner for itself.
 
-    The first model is the reference, and names the inputs. Nothing is run before it is asked for.
+    The first model is the reference, and names the inputs; the other one's outputs must be of the same types.
+    Nothing is run before it is asked for.
     """
-    sessions = [_Session(model, runners, settings, with_numpy=with_numpy) for model in models]
-    sources: list[Runner | None] = [*([None] if with_numpy else ()), *runners]
-    paths = [model.path for model in models]
+    both = _Both(pair(models[0], models[1]), runners, settings, with_numpy=False, keeps_types=True)
     for number, feeds in enumerate(cases):
-        given = feeds, _fitting(feeds, models)
-        sides = [_Case(session, number, own) for session, own in zip(sessions, given, strict=True)]
-        for runner in sources:
-            outcomes: list[Outcome] = []
-            for place, session in enumerate(sessions):
-                sides[place] = replace(sides[place], tapper=runner)
-                is_missing = outcomes and outcomes[0].status is Status.UNAVAILABLE
-                outcomes.append(outcomes[0] if is_missing else session.run(runner, sides[place]))
-            before, after = outcomes
-            found: list[Comparison] = []
-            if before.status is Status.OK and after.status is Status.OK:
-                opens = [partial(getattr, side, "open") for side in reversed(sides)]
-                for one in compare_outputs(after, before, number, settings.tolerances, *opens):
-                    found.append(replace(one, subject_model=paths[1], reference_model=paths[0]))
-            for path, outcome in zip(paths, outcomes, strict=True):
-                for one in compare_runs(outcome, number):
-                    found.append(replace(one, subject_model=path, reference_model=path))
-            yield Pair(number, before, after, tuple(found))
+        sides = both.sides(number, feeds)
+        for runner in runners:
+            before, after = both.run(runner, sides)
+            yield Pair(number, before, after, tuple(both.compared(before, after, sides, runner)))
 
 
 def compare_two(
@@ -190,32 +177,237 @@ def compare_two(
     with_numpy: bool = True,
     feeds: Feeds | None = None,
 ) -> Compared:
-    """Run two models on the same inputs and compare their outputs; see `run_both`.
+    """Run two models on the same inputs: each runner compares its second with its first.
 
-    The inputs of the first case may be given, by the names of the first model.
+    The outputs of either are compared with what NumPy computes for it, too, which tells who departs. Where it
+    cannot, those of a runner are compared with the first one that runs the same model. Inputs and outputs
+    belong together as `pair` finds. The inputs of the first case may be given, by names of either model.
     """
-    cases = tuple(make_cases(models[0], settings, feeds))
-    outcomes: dict[str, Outcome] = {}
-    comparisons: list[Comparison] = []
-    remarks: dict[str, None] = {}
-    for pair in run_both(models, runners, settings, cases, with_numpy=with_numpy):
-        comparisons += pair.comparisons
-        for model, outcome in zip(models, (pair.before, pair.after), strict=True):
-            remarks |= dict.fromkeys(f"{outcome.runner}: {remark}" for remark in outcome.remarks)
-            if outcome.status not in {Status.OK, Status.UNAVAILABLE}:
-                outcome = replace(outcome, message=f"{model.path}: {outcome.message}".removesuffix(": "))
-            _enter(outcomes, outcome)
-    return _explained(
-        Compared(
-            models[0].path,
-            settings,
-            tuple(outcomes.values()),
-            tuple(comparisons),
-            remarks=tuple(remarks),
-            feeds=cases,
-            other=models[1].path,
+    pairing = pair(models[0], models[1], settings.map_inputs, settings.map_outputs)
+    both = _Both(pairing, runners, settings, with_numpy=with_numpy)
+    cases, notes = cases_of_both(pairing, settings, feeds)
+    for runner in runners[:1]:
+        runner.start()
+    for number, case in enumerate(cases):
+        both.run_case(number, case)
+    return both.result(cases, notes)
+
+
+def cases_of_both(
+    pairing: Pairing, settings: Settings, given: Feeds | None = None
+) -> tuple[tuple[Feeds, ...], list[str]]:
+    """Return inputs that are legal for both models, by names of the first and in its types; and notes."""
+    model, found, notes = pairing.models[0], list[Feeds](), list[str]()
+    if given is not None:
+        first, notes = pairing.given(given)
+        check_feeds(pairing.ends[0], first)
+        found.append(first)
+    shapes = pairing.shapes(settings.input_shapes)
+    numbers = range(len(found), settings.cases)
+    program, twin = (make_sketch(model), pairing.twin()) if numbers else (model, None)
+    for number in numbers:
+        wanted = program, settings.seed + number, shapes, settings.values
+        try:
+            drawn = draw_feeds(*wanted, twin=twin)
+        except NoInputs as error:
+            if twin is None:
+                raise
+            twin = None
+            notes.append(
+                f"no inputs that are legal for both models were found, these are for the first: {error}"
+            )
+            drawn = draw_feeds(*wanted)
+        found.append(pairing.feeds(drawn.feeds)[0])
+    return tuple(found), notes
+
+
+class _Both:
+    """What runners and NumPy make of two models, and what is said of it."""
+
+    def __init__(
+        self,
+        pairing: Pairing,
+        runners: Sequence[Runner],
+        settings: Settings,
+        *,
+        with_numpy: bool,
+        keeps_types: bool = False,
+    ) -> None:
+        self.pairing, self.runners, self.settings, self.with_numpy = pairing, runners, settings, with_numpy
+        self.keeps_types = keeps_types
+        self.sessions = [_Session(one, runners, settings, with_numpy=with_numpy) for one in pairing.models]
+        self.paths = [model.path for model in pairing.models]
+        self.findings = list[Finding]()
+        self.outcomes: dict[str, Outcome] = {}
+
+    def sides(self, number: int, feeds: Feeds) -> list["_Case"]:
+        given = self.pairing.feeds(feeds)
+        return [_Case(session, number, own) for session, own in zip(self.sessions, given, strict=True)]
+
+    def run(self, runner: Runner, sides: Sequence["_Case"]) -> list[Outcome]:
+        """Run one runner on both models; one that is not there is asked once."""
+        outcomes: list[Outcome] = []
+        for session, side in zip(self.sessions, sides, strict=True):
+            is_missing = outcomes and outcomes[0].status is Status.UNAVAILABLE
+            outcomes.append(outcomes[0] if is_missing else session.run(runner, side))
+        return outcomes
+
+    def compared(
+        self, before: Outcome, after: Outcome, sides: Sequence["_Case"], tapper: Runner | None
+    ) -> Iterator[Comparison]:
+        """Yield comparisons of the second model with the first, then of each with itself."""
+        if before.status is Status.OK and after.status is Status.OK:
+            known = [replace(side, tapper=tapper) for side in sides]
+            for one in compare_outputs(
+                replace(after, runs=tuple(map(self.pairing.by_first, after.runs))),
+                before,
+                known[0].number,
+                self.settings.tolerances,
+                lambda: self.pairing.by_first(known[1].open),
+                lambda: known[0].open,
+                pairing=None if self.keeps_types else self.pairing,
+            ):
+                yield replace(one, subject_model=self.paths[1], reference_model=self.paths[0])
+        for path, outcome in zip(self.paths, (before, after), strict=True):
+            for one in compare_runs(outcome, sides[0].number):
+                yield replace(one, subject_model=path, reference_model=path)
+
+    def run_case(self, number: int, feeds: Feeds) -> None:
+        sides = self.sides(number, feeds)
+        has_reference = self.sessions[0].has_reference
+        pending = [side.session.reference.start(side.feeds) for side in sides if has_reference]
+        ran = [self.run(runner, sides) for runner in self.runners]
+        tappers: list[Runner | None] = [*self.runners]
+        if pending:
+            numpy = []
+            for finish, side in zip(pending, sides, strict=True):
+                outcome, side.sight = finish(self.settings.timeout)
+                numpy.append(replace(outcome, implicit=not self.with_numpy))
+            ran.insert(0, numpy)
+            tappers.insert(0, None)
+        cross = [
+            one
+            for (before, after), tapper in zip(ran, tappers, strict=True)
+            for one in self.compared(before, after, sides, tapper)
+        ]
+        self.findings += cross
+        of_sides: list[list[Comparison]] = []
+        for place, (side, path) in enumerate(zip(sides, self.paths, strict=True)):
+            side.runs = [Runs(outcomes[place]) for outcomes in ran]
+            seen = [] if side.sight is None else side.sight.seen.values()
+            self.findings += [replace(one, case=number, model=path) for one in seen]
+            side.compare_all(repeats=False)
+            found = comparisons_in(side.findings)
+            of_sides.append([replace(one, subject_model=path, reference_model=path) for one in found])
+            self.findings += of_sides[-1]
+            for outcome in side.outcomes:
+                self._enter(path, outcome)
+        self.findings += self._departures(number, cross, of_sides)
+        if any(one.is_illegal for one in of_kind(Guarded, self.findings)):
+            for runner in self.runners:  # some plugins write outside of their memory then
+                runner.close()
+
+    def _enter(self, path: str, outcome: Outcome) -> None:
+        """Enter what is told of a runner, of both models together and of the one."""
+        place = self.paths.index(path) if self.paths[0] != self.paths[1] else 0
+        _enter(self.sessions[place].outcomes, outcome)
+        self.findings += [f"{outcome.runner}: {remark}" for remark in outcome.remarks]
+        if outcome.status not in {Status.OK, Status.UNAVAILABLE}:
+            outcome = replace(outcome, message=f"{path}: {outcome.message}".removesuffix(": "))
+        _enter(self.outcomes, outcome)
+
+    def _departures(
+        self, number: int, cross: Sequence[Comparison], of_sides: Sequence[Sequence[Comparison]]
+    ) -> Iterator[Outlier]:
+        """Say of each output whether the models differ by the document, and which runners depart from it.
+
+        Where NumPy computes one of the models only, a runner that is right there speaks for the other.
+        """
+        names = {match.first.name: match.second.name for match in self.pairing.outputs}
+        for tensor in dict.fromkeys(one.tensor for one in cross):
+            own = (tensor, names.get(tensor, tensor))
+            told = [
+                {one.subject: one for one in side if one.tensor == name and one.relation is Relation.DOCUMENT}
+                for side, name in zip(of_sides, own, strict=True)
+            ]
+            wrong = [
+                {name: one for name, one in side.items() if one.measure.verdict is Verdict.MISMATCH}
+                for side in told
+            ]
+            apart = {
+                one.subject: one
+                for one in cross
+                if one.tensor == tensor
+                and one.relation is Relation.MODELS
+                and one.measure.verdict is Verdict.MISMATCH
+            }
+            yield from self._departures_of(tensor, number, told, wrong, apart)
+
+    def _departures_of(
+        self,
+        tensor: str,
+        number: int,
+        told: Sequence[Mapping[str, Comparison]],
+        wrong: Sequence[Mapping[str, Comparison]],
+        apart: Mapping[str, Comparison],
+    ) -> Iterator[Outlier]:
+        make = partial(Outlier, Level.MODEL, None, tensor, number)
+        names = short_names(*self.paths)
+        if NUMPY in apart:
+            agree = [name for name in apart if name != NUMPY and not any(name in side for side in wrong)]
+            by = f"{listed([NUMPY, *agree])} agree that " if agree else "by the document "
+            message = f"{by}{names[1]} computes something else than {names[0]}{_elements(apart[NUMPY])}"
+            yield make((), message, model=self.paths[1])
+        groups: dict[tuple[int, ...], list[str]] = {}
+        for runner in dict.fromkeys([*wrong[0], *wrong[1]]):
+            places = tuple(place for place, side in enumerate(wrong) if runner in side)
+            groups.setdefault(places, []).append(runner)
+        for places, runners in groups.items():
+            where = listed([names[place] for place in places])
+            verb = "departs" if len(runners) == 1 else "depart"
+            one = wrong[places[0]][runners[0]]
+            message = f"{listed(runners)} {verb} from the document on {where}{_elements(one)}"
+            yield make(tuple(runners), message, model=self.paths[places[0]] if len(places) == 1 else "")
+        for known, other in ((0, 1), (1, 0)):
+            right = [name for name in apart if name in told[known] and name not in wrong[known]]
+            if right and not told[other]:
+                verb = "is" if len(right) == 1 else "are"
+                message = f"{listed(right)} {verb} right on {names[known]} and another on {names[other]}"
+                message += f", which NumPy cannot compute{_elements(apart[right[0]])}"
+                yield make(tuple(right), message, model=self.paths[other])
+
+    def result(self, cases: Sequence[Feeds], notes: Sequence[str]) -> Compared:
+        first_found: dict[tuple[object, ...], Outlier] = {}
+        for one in of_kind(Outlier, self.findings):  # of all cases the first
+            first_found.setdefault((one.tensor, one.runners, one.model), one)
+        outcomes = tuple(self.outcomes.values())
+        each = [session.outcomes for session in self.sessions if session.outcomes]
+        return _explained(
+            Compared(
+                self.paths[0],
+                self.settings,
+                outcomes,
+                tuple(comparisons_in(self.findings)),
+                tuple(dict.fromkeys(of_kind(Guarded, self.findings))),
+                tuple(first_found.values()),
+                remarks=tuple(dict.fromkeys([*self.pairing.notes, *notes, *of_kind(str, self.findings)])),
+                feeds=tuple(cases),
+                other=self.paths[1],
+                pairing=self.pairing,
+                by_model={one.runner: tuple(side[one.runner] for side in each) for one in outcomes},
+            )
         )
-    )
+
+
+def _elements(one: Comparison) -> str:
+    """Return ": [0, 1] is 2 in before.xml, 3 in after.xml", or "by the document [0, 1] is 2, not 3"."""
+    worst = one.measure.worst
+    if worst is None:
+        return f": {one.measure.remark}" if one.measure.remark else ""
+    place = f"{list(worst.index)} is" if worst.index else "it is"
+    if one.relation is Relation.DOCUMENT:
+        return f": {place} {shown(worst.expected)}, not {shown(worst.got)}"
+    return f": {place} {one.both(shown(worst.got), shown(worst.expected))}"
 
 
 def make_cases(model: Model, settings: Settings, given: Feeds | None = None) -> Iterator[Feeds]:
@@ -237,16 +429,27 @@ def compare_outputs(
     tolerances: Tolerances,
     open: OpenOutputs = dict,
     open_in_reference: OpenOutputs | None = None,
+    *,
+    pairing: Pairing | None = None,
 ) -> Iterator[Comparison]:
     """Yield a comparison for each output of two runs.
 
-    What is open is requested of the subject's model, and of that of the reference, if it is another one.
+    What is open is requested of the subject's model, and of that of the reference, if it is another one. The
+    pairing says of two models how their outputs belong together; the subject's have the other names already.
     """
-    precision = coarser(subject.precision, reference.precision)
+    precision, models, others = coarser(subject.precision, reference.precision), ("", ""), dict[str, str]()
+    if pairing is not None:
+        precision = coarser(precision, pairing.precision)
+        models = pairing.models[1].path, pairing.models[0].path
+        others = {match.first.name: match.second.name for match in pairing.outputs}
     for name in dict.fromkeys((*reference.outputs, *subject.outputs)):
         got, expected = subject.outputs.get(name), reference.outputs.get(name)
-        found = _measured(name, got, expected, precision, tolerances, open, open_in_reference)
-        yield _of_output(name, case, subject.runner, reference.runner, found, got, expected)
+        names, requested = (name, others.get(name)), None
+        if pairing is not None and got is not None and expected is not None and got.dtype != expected.dtype:
+            requested = tolerances.find(*names) or narrow_tolerance(got, expected, precision)
+            got, expected = in_one_type(got, expected)
+        found = _measured(names, got, expected, precision, tolerances, open, open_in_reference, requested)
+        yield _of_output(name, case, subject.runner, reference.runner, found, got, expected, models=models)
 
 
 def compare_runs(outcome: Outcome, case: int) -> Iterator[Comparison]:
@@ -264,22 +467,25 @@ def compare_runs(outcome: Outcome, case: int) -> Iterator[Comparison]:
 
 
 def _measured(
-    name: str,
+    names: tuple[str | None, ...],
     got: Array | None,
     expected: Array | None,
     precision: str,
     tolerances: Tolerances,
     open: OpenOutputs = dict,
     open_in_reference: OpenOutputs | None = None,
+    tolerance: Tolerance | None = None,
 ) -> Measure:
     """Return how an output differs from another, where it is not left open in the models of both."""
     if got is None or expected is None:
         size = sum(0 if one is None else one.size for one in (got, expected))
         remark = "is missing" if got is None else "is missing in the reference"
         return Measure(Verdict.MISMATCH, size, size, remark=remark)
-    found = measure(got, expected, tolerances.find(name) or default_tolerance(expected, precision))
+    allowed = tolerance or tolerances.find(*names) or default_tolerance(expected, precision)
+    found = measure(got, expected, allowed)
     if found.verdict is not Verdict.MISMATCH:
         return found
+    name = names[0] or ""
     return excused(found, got, expected, open().get(name), (open_in_reference or open)().get(name))
 
 
@@ -293,12 +499,16 @@ def _of_output(
     expected: Array | None,
     *,
     tapped: bool = False,
+    models: tuple[str, str] = ("", ""),
 ) -> Comparison:
     one = Comparison(Level.MODEL, None, name, case, subject, reference, found, tapped=tapped)
+    one = replace(one, subject_model=models[0], reference_model=models[1])
     if found.verdict is Verdict.EQUAL:
         return one
     if one.relation is not Relation.DOCUMENT:  # then neither of the two is what is expected
         remark = found.remark.replace(", expected ", ", the other ")
+        if one.relation is not Relation.REPEAT and (got is None or expected is None):
+            remark = f"is missing {one.sides[expected is None]}"
         found = replace(found, remark=remark)
     return replace(one, measure=found, got=got, expected=expected)
 
@@ -516,16 +726,19 @@ class _Case:
     def _measured(
         self, one: _Change, got: Array | None, expected: Array, open: OpenOutputs = dict
     ) -> Measure:
-        return _measured(one.output, got, expected, one.plain.precision, self.settings.tolerances, open)
+        return _measured((one.output,), got, expected, one.plain.precision, self.settings.tolerances, open)
 
-    def compare_all(self) -> None:
-        """Compare outputs: with NumPy if it computed the model, or else with the first that did."""
+    def compare_all(self, *, repeats: bool = True) -> None:
+        """Compare outputs: with NumPy if it computed the model, or else with the first that did.
+
+        Those of `repeats` as well, that a runner was asked for.
+        """
         ran = [one for one in self.outcomes if one.status is Status.OK]
         ran.sort(key=lambda one: not one.runner.endswith(NUMPY))
         for reference, subject in combinations(ran, 2):
             if self.settings.pairwise or reference is ran[0]:
                 self.compare(subject, reference)
-        for outcome in self.outcomes:
+        for outcome in self.outcomes if repeats else ():
             self.findings += compare_runs(outcome, self.number)
 
     def compare(self, subject: Outcome, reference: Outcome) -> None:
@@ -560,7 +773,7 @@ class _Case:
         ran = [one for one in self.outcomes if one.runner in wrong and first.tensor in one.outputs]
         precision = coarser(*(one.precision for one in ran)) if ran else ""
         arrays = [one.outputs[first.tensor] for one in ran]
-        among = (_measured(first.tensor, one, arrays[0], precision, tolerances) for one in arrays[1:])
+        among = (_measured((first.tensor,), one, arrays[0], precision, tolerances) for one in arrays[1:])
         runners, names = tuple(wrong), listed(wrong)
         if right:
             verb = "departs" if len(wrong) == 1 else "depart"
@@ -663,11 +876,8 @@ class _Session:
         """Return the node that was tapped; what was saved does not say all of a tap."""
         return self._nodes.get((tap.scope, tap.output, tap.callers))
 
-    def run(self, runner: Runner | None, case: _Case, *, profile: bool = False) -> Outcome:
-        """Run one runner without taps, or NumPy."""
-        if runner is None:
-            outcome, case.sight = self.reference.start(case.feeds)(self.settings.timeout)
-            return outcome
+    def run(self, runner: Runner, case: _Case, *, profile: bool = False) -> Outcome:
+        """Run one runner without taps."""
         if runner.name in self._hopeless:
             return self._hopeless[runner.name]
         try:
@@ -825,25 +1035,6 @@ def _old_and_new(new: Sequence[Outcome], old: Sequence[Outcome]) -> Iterator[tup
     for name, outcome in then.items():
         if reference is not None and outcome is not reference and name not in names:
             yield outcome, reference
-
-
-def _fitting(feeds: Feeds, models: Sequence[Model]) -> Feeds:
-    """Return the feeds of the first model by names that the second model knows."""
-    first, second = (dataflow_of(model).inputs for model in models)
-    known = {name for input in second for name in input.names}
-    renamed = {}
-    for name, array in feeds.items():
-        own = next((input.names for input in first if name in input.names), (name,))
-        renamed[next((other for other in (name, *own) if other in known), name)] = array
-    _demand_fit(renamed, models[1], "with the inputs of the first model")
-    return renamed
-
-
-def _demand_fit(feeds: Feeds, model: Model, whose: str) -> None:
-    try:
-        check_feeds(dataflow_of(model).inputs, feeds)
-    except BadFeed as error:
-        raise BadFeed(f"{model.path}, {whose}: {error}") from None
 
 
 def computed_in(facts: Sequence[NodeFacts]) -> str:

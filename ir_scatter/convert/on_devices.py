@@ -113,7 +113,7 @@ def _worst_of(comparisons: Iterable[Comparison]) -> tuple[Verdict, str]:
     measure, got, expected = found.measure, found.got, found.expected
     if measure.verdict is Verdict.CLOSE and not measure.max_abs:  # zeros of another sign
         return Verdict.EQUAL, ""
-    how = "is gone" if got is None else measure.remark
+    how = "is gone" if got is None else measure.remark.replace(", the other ", ", expected ")
     if measure.worst is not None and got is not None and expected is not None:
         place = measure.worst.index
         how = f"is {got[place]} at {show_numbers(place)}, expected {expected[place]}"

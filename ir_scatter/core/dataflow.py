@@ -40,6 +40,8 @@ class GraphOutput:
     name: str
     element_type: ElementType | None
     shape: Shape
+    others: tuple[str, ...] = ()
+    """Further names that it may be called by."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,7 +21,7 @@ from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, agree, is_static, narrow, show
 from ir_scatter.evaluate.model import Program, Sketch, make_sketch
 from ir_scatter.inputs.constraints import IndexConstraint
-from ir_scatter.inputs.search import Run, Search, inputs_of
+from ir_scatter.inputs.search import Run, Search, Twin, inputs_of
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.ops.lookup import Lookup
 
@@ -82,24 +82,26 @@ def make_feeds(
 
 
 def draw_feeds(
-    model: "Model | Program | str | Path",
+    model: "Model | Sketch | str | Path",
     seed: int = 0,
     input_shapes: Mapping[str, Shape] | None = None,
     values: str = PLAIN,
     constraints: Mapping[str, IndexConstraint] | None = None,
+    twin: Twin | None = None,
 ) -> Drawn:
     """Draw legal inputs, and say where targets repeat; see `make_feeds`.
 
     The constraints are what indices must be beyond what their operators demand, by scatter node; nodes for
-    which no such inputs are found are told with those whose targets repeat.
+    which no such inputs are found are told with those whose targets repeat. Inputs that are to be legal for
+    two models are of the types that the twin says.
     """
     if values not in VALUES:
         raise UsageError(f"values is {values!r}, expected {', '.join(VALUES)}")
-    program = model if isinstance(model, Program) else make_sketch(model)
+    program = model if isinstance(model, Sketch) else make_sketch(model)
     inputs = inputs_of(program)
     shapes = _partial_shapes(inputs, input_shapes or {})
     with collector_paused():
-        search, run = _first_legal(program, inputs, shapes, seed, constraints or {})
+        search, run = _first_legal(program, inputs, shapes, seed, constraints or {}, twin)
         arrays = run.arrays if values == PLAIN else search.with_edges(run, np.random.default_rng([seed, 1]))
     feeds = {input.names[0]: array for input, array in zip(inputs, arrays, strict=True)}
     return Drawn(feeds, tuple(dict.fromkeys(use.name for use in run.unkept)))
@@ -126,14 +128,19 @@ def _first_legal(
     shapes: Sequence[Shape],
     seed: int,
     constraints: Mapping[str, IndexConstraint],
+    twin: Twin | None,
 ) -> tuple[Search, Run]:
     """Return the first inputs that every node takes, or else the best; ranks may be tried."""
     unknown = [input.names[0] for input, shape in zip(inputs, shapes, strict=True) if shape is None]
     best: tuple[Search, Run] | None = None
     failed: NoInputs | None = None
     avoided = set() if all(map(is_static, shapes)) else _sizes_in(model.plan)
+    if avoided and twin is not None:
+        avoided |= _sizes_in(twin.model.plan)
     for tried in _with_ranks(model.plan, inputs, shapes):
-        search = Search(model, Sizes(tried, avoided), np.random.default_rng(seed), constraints, seed)
+        search = Search(
+            model, Sizes(tried, avoided), np.random.default_rng(seed), constraints, seed, None, twin
+        )
         try:
             run = search.run()
         except NoInputs as error:

@@ -1,14 +1,15 @@
 """Tries sizes for the inputs of a model, and for each of them values, until all that nodes ask holds."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 import numpy as np
 
 from ir_scatter.analysis.interpreter import Plan, load
 from ir_scatter.core.arrays import Array
-from ir_scatter.core.dataflow import GraphInput
-from ir_scatter.core.element_types import ElementType
+from ir_scatter.core.dataflow import GraphInput, Key
+from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.errors import NoInputs
 from ir_scatter.evaluate.model import Program, Sketch
 from ir_scatter.inputs.constraints import IndexConstraint, Use, by_lane
@@ -49,6 +50,39 @@ def inputs_of(model: Sketch) -> list[GraphInput]:
     return [input for input in model.inputs if input.default is None]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Twin:
+    """Another model that gets the same inputs, which must be legal for both.
+
+    Attributes:
+        sources: for each of its inputs the number of the input that it is, what it is if it has no such
+            one, or None for its default.
+        types: of the inputs, such that both models can have what is drawn.
+    """
+
+    model: Sketch
+    sources: tuple["int | Array | None", ...]
+    types: tuple[ElementType | None, ...]
+
+    def cells(self, inputs: Sequence[Cell]) -> Iterator[Cell]:
+        """Yield the cells of its inputs, by those of the first model."""
+        for input, source in zip(self.model.inputs, self.sources, strict=True):
+            if isinstance(source, int):
+                yield _typed(inputs[source], input.element_type)
+            elif source is not None:
+                yield known(source)
+            else:
+                assert input.default is not None
+                yield known(load(input.default))
+
+
+def _typed(cell: Cell, type: ElementType | None) -> Cell:
+    """Return the same numbers in another type, which holds them."""
+    wanted = None if type is None else dtype(type)
+    assert cell.array is not None
+    return cell if wanted is None else replace(cell, array=cell.array.astype(wanted, copy=False))
+
+
 class Search:
     """Tries sizes, and for each of them values; notes in `found` what becomes of the inputs."""
 
@@ -60,21 +94,29 @@ class Search:
         constraints: Mapping[str, IndexConstraint],
         number: int,
         fixed: Mapping[int, Array] | None = None,
+        twin: Twin | None = None,
     ) -> None:
-        """Take a model, and inputs that are as they are.
+        """Take a model, inputs that are as they are, and another model that must take the same.
 
         Three draws whose numbers follow each other try everything that indices may be.
         """
         self.model, self.sizes, self.random = model, sizes, random
         self.inputs = inputs_of(model)
         self.constraints, self.number, self.fixed = constraints, number, fixed or {}
-        self.is_sketch = not isinstance(model, Program)
+        self.is_sketch, self.twin = not isinstance(model, Program), twin
+        self.plans = model.plans if twin is None else {**model.plans, **twin.model.plans}
         self.types = list[ElementType]()
-        for input in self.inputs:
-            if input.element_type is None:
+        types = [input.element_type for input in self.inputs] if twin is None else twin.types
+        for input, type in zip(self.inputs, types, strict=True):
+            if type is None:
                 raise NoInputs(f"the element type of {input.names[0]} is not known")
-            self.types.append(input.element_type)
-        self.found = Inputs(_inputs_of_positions(model.plan, self.inputs))
+            self.types.append(type)
+        numbers = {input.key: number for number, input in enumerate(self.inputs)}
+        self.found = Inputs(_inputs_of_positions(model.plan, numbers))
+        if twin is not None:
+            pairs = zip(twin.model.inputs, twin.sources, strict=True)
+            numbers = {input.key: number for input, number in pairs if isinstance(number, int)}
+            self.found.positions |= _inputs_of_positions(twin.model.plan, numbers)
         self._reason = ""
         self._runs = self._computed = self._mends = 0
 
@@ -209,21 +251,23 @@ class Run:
         self._starts = np.cumsum([0, *map(len, flat)]).tolist()
         self._terms = Terms(np.concatenate([np.empty(0, np.int64), *flat]))
         tracer = Tracer(
-            search.model.plans, self._terms, search.sizes.symbols(), search.constraints,
+            search.plans, self._terms, search.sizes.symbols(), search.constraints,
             is_sketch=search.is_sketch,
         )  # fmt: skip
-        given, cells = iter(enumerate(arrays)), list[Cell | None]()
-        for input in search.model.inputs:
-            if input.default is not None:
-                cells.append(known(load(input.default)))
-                continue
-            number, array = next(given)
+        drawn = list[Cell]()
+        for number, array in enumerate(arrays):
             terms = None
             if number in self._traced:
                 first = self._starts[self._traced.index(number)] + 1
                 terms = np.arange(first, first + array.size).reshape(array.shape)
-            cells.append(known(array, terms, 1 << number))
+            drawn.append(known(array, terms, 1 << number))
+        given, cells = iter(drawn), list[Cell | None]()
+        for input in search.model.inputs:
+            default = input.default
+            cells.append(_typed(next(given), input.element_type) if default is None else known(load(default)))
         tracer.run(search.model.plan, cells)
+        if search.twin is not None:
+            tracer.run(search.twin.model.plan, list(search.twin.cells(drawn)))
         self.uses, self.stuck, self.inputs = tracer.uses, tracer.stuck, tracer.inputs
         self.computed, self.is_blind, self.too_small = tracer.computed, tracer.is_blind, tracer.too_small
         self.illegal = [use for use in self.uses if not use.is_legal]
@@ -279,9 +323,9 @@ class Run:
         return arrays
 
 
-def _inputs_of_positions(plan: Plan, inputs: Sequence[GraphInput]) -> int:
+def _inputs_of_positions(plan: Plan, numbers: Mapping[Key, int]) -> int:
     """Return the inputs from which positions are computed; those in bodies show when the model runs."""
-    bits, found = {input.key: 1 << number for number, input in enumerate(inputs)}, 0
+    bits, found = {key: 1 << number for key, number in numbers.items()}, 0
     for step in plan.steps:
         ports, direct = ports_of_positions(step), 0
         for port, key in enumerate(step.inputs):

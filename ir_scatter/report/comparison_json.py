@@ -7,11 +7,12 @@ from typing import Any
 
 from ir_scatter.compare.headline import headline, headline_of_many
 from ir_scatter.compare.measure import Verdict
+from ir_scatter.compare.pairing import Pairing
 from ir_scatter.compare.request import Done
-from ir_scatter.compare.result import Compared, Comparison
+from ir_scatter.compare.result import Compared, Comparison, Guarded, Outlier
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.report.characters import as_document, dumps, fields_of
-from ir_scatter.runners.base import NodeFacts
+from ir_scatter.runners.base import NodeFacts, Outcome
 
 REACHED = "operators that move elements or work on each of them carry contested elements there"
 """Why single elements are excused."""
@@ -50,14 +51,22 @@ def document(found: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dict[s
         outcomes=[
             fields_of(one, "runner status reason message precision implicit")
             | {"seconds": round(one.seconds, 6)}
+            | _of_models(one, found)
             for one in found.outcomes
         ],
         comparisons=[_comparison(one) for one in found.comparisons],
-        guard=[fields_of(one, "runner node operator case kind is_illegal message") for one in found.guarded],
-        odd=[fields_of(one, "level node tensor case runners message") for one in found.outliers],
+        guard=[
+            fields_of(one, "runner node operator case kind is_illegal message") | _of_model(one)
+            for one in found.guarded
+        ],
+        odd=[
+            fields_of(one, "level node tensor case runners message") | _of_model(one)
+            for one in found.outliers
+        ],
         not_tapped=[fields_of(one, "runner node reason") for one in found.not_tapped],
         facts={runner: [_facts(one, found.types) for one in facts] for runner, facts in found.facts.items()},
         skipped=[{"runner": runner, "reason": reason} for runner, reason in skipped],
+        matching=found.pairing and _matching(found.pairing),
         remarks=found.remarks,
         about=dict(found.about),
         summary=summary(found.comparisons),
@@ -65,6 +74,30 @@ def document(found: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dict[s
     for one in found.outcomes:
         document["versions"].update(one.versions)
     return document
+
+
+def _of_model(one: Guarded | Outlier) -> dict[str, str]:
+    return {"model": one.model} if one.model else {}
+
+
+def _of_models(outcome: Outcome, found: Compared) -> dict[str, Any]:
+    """What a runner made of each of two models."""
+    each = found.by_model.get(outcome.runner)
+    if each is None:
+        return {}
+    pairs = zip((found.model, found.other), each, strict=False)
+    return {"models": [{"model": path, **fields_of(one, "status reason message")} for path, one in pairs]}
+
+
+def _matching(found: Pairing) -> dict[str, Any]:
+    """Which inputs and outputs of two models are the same, how that is known, and types that differ."""
+    inputs = [(one.first.names[0], one.second.names[0], one.by, one.types) for one in found.inputs]
+    outputs = [(one.first.name, one.second.name, one.by, one.types) for one in found.outputs]
+    names = ("first", "second", "by", "element_types")
+    return {
+        noun: [dict(zip(names, row, strict=True)) for row in rows]
+        for noun, rows in (("inputs", inputs), ("outputs", outputs))
+    }
 
 
 def summary(comparisons: Sequence[Comparison]) -> dict[str, int]:

@@ -2,17 +2,27 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 
 from ir_scatter.compare.headline import NOTHING, Headline, State, headline, headline_of_many
 from ir_scatter.compare.measure import Excuse, Verdict
 from ir_scatter.compare.request import Done
-from ir_scatter.compare.result import Compared, Comparison, Guarded, Level, NotTapped, Relation
+from ir_scatter.compare.result import (
+    Compared,
+    Comparison,
+    Guarded,
+    Level,
+    NotTapped,
+    Relation,
+    short_names,
+)
 from ir_scatter.compare.run import shown
 from ir_scatter.core.shapes import counted
 from ir_scatter.report.characters import Cell, Table, table_text, visible, without_middle, wrapped
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.matrices import (
     NOT_APPLICABLE,
+    groups_of,
     kernel_table,
     name_of,
     operator_matrix,
@@ -108,14 +118,17 @@ def _tables(found: Compared) -> Iterator[Table]:
     rows: list[tuple[object, ...]] = []
     for one in found.outcomes:
         is_ok = one.status is Status.OK
-        word = NOT_APPLICABLE if one.reason == OTHER_FORMAT else one.status.value
-        status = Cell(word, "green" if is_ok else "" if one.implicit or word == NOT_APPLICABLE else "red")
+        each = found.by_model.get(one.runner) or (one,)
+        words = [NOT_APPLICABLE if own.reason == OTHER_FORMAT else own.status.value for own in each]
+        word = ", ".join(dict.fromkeys(words))  # of two models
+        status = Cell(word, "green" if is_ok else "" if one.implicit or NOT_APPLICABLE in words else "red")
         seconds = f"{one.seconds:.2f} s" if is_ok else ""
         rows.append((one.runner, status, one.precision if is_ok else "", seconds))
     yield Table(("runner", "status", "precision", "time"), rows)
-    for level, noun in ((Level.NODE, "node"), (Level.MODEL, "output")):
-        chosen = [one for one in found.comparisons if one.level is level]
-        if chosen and not (level is Level.MODEL and outputs_are_nodes(found)):
+    for level in (Level.NODE, Level.MODEL):
+        for noun, chosen in groups_of(found, level):
+            if level is Level.MODEL and outputs_are_nodes(found):
+                continue
             yield verdict_matrix(chosen, noun, _MOST_ROWS)
     yield kernel_table(found, _MOST_ROWS)
 
@@ -127,7 +140,8 @@ def _differences(found: Compared, head: Headline) -> Iterator[str]:
         is_twice = one.level is Level.MODEL and outputs_are_nodes(found)
         if one.measure.verdict is Verdict.EQUAL or is_twice:
             continue
-        key = (one.node, one.tensor, one.subject, one.reference, one.measure.verdict)
+        models = one.subject_model, one.reference_model
+        key = (one.node, one.tensor, one.subject, one.reference, models, one.measure.verdict)
         known = worst.get(key)
         is_worse = known is not None and one.measure.mismatched > known.measure.mismatched
         if known is None or (is_worse and known is not head.subject):
@@ -143,7 +157,10 @@ def _differences(found: Compared, head: Headline) -> Iterator[str]:
 def _who(one: Comparison) -> str:
     parts = [one.subject]
     if one.relation is Relation.MODELS:
-        parts.append(f"between {one.reference_model} and {one.subject_model}")
+        first, second = short_names(one.reference_model, one.subject_model)
+        parts.append(f"between {first} and {second}")
+    elif one.subject_model and one.relation is not Relation.REPEAT:
+        parts.append(f"against {one.reference} in {PurePath(one.subject_model).name}")
     elif one.subject != one.reference:
         parts.append(f"against {one.reference}")
     elif one.measure.verdict is Verdict.MISMATCH:

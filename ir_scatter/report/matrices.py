@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level
+from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, short_names
 from ir_scatter.core.shapes import counted
 from ir_scatter.report.characters import Cell, Table
 from ir_scatter.report.comparison_json import conversion
@@ -68,6 +68,27 @@ def by_tensor(found: Sequence[Comparison]) -> tuple[list[Column], dict[str, Row]
         columns[column] = None
         rows.setdefault(tensor_of(one), {}).setdefault(column, []).append(one)
     return list(columns), rows
+
+
+def groups_of(found: Compared, level: Level) -> list[tuple[str, list[Comparison]]]:
+    """Return what goes into one table each, with what its rows are: of two models there are up to three.
+
+    First the second model against the first, on each runner; then each of them against NumPy.
+    """
+    groups: dict[tuple[str, str], list[Comparison]] = {}
+    for one in found.comparisons:
+        if one.level is level:
+            groups.setdefault((one.subject_model, one.reference_model), []).append(one)
+    named = []
+    for (subject, reference), members in groups.items():
+        noun = "output" if level is Level.MODEL else "node"
+        if found.other:
+            first, second = short_names(found.other, found.model)
+            names = {found.other: first, found.model: second}
+            noun += f" of {names.get(subject, subject)}"
+            noun += f", against {names.get(reference, reference)}" if subject != reference else ""
+        named.append((noun, members))
+    return named
 
 
 def worst_of(found: Iterable[Comparison]) -> Verdict:

@@ -210,11 +210,53 @@ def test_two_models(cli: Cli, elsewhere: Path, model: str) -> None:
     write_node(elsewhere / "after", "ScatterElementsUpdate", "opset12", inputs)
     done = cli("compare", model, "after/model.xml", "--on", "numpy")
     assert done.code == 2
-    assert "after/model.xml, with the inputs of the first model: indices has shape [2]" in done.err
+    wrong = "input indices (i64 [2]) of model.xml and indices (i64 [2, 4]) of after/model.xml"
+    assert f"{wrong} have the same name, and do not fit; --map-input A=B says which do" in done.err
     same = cli("compare", model, model, "--on", "numpy", "--format", "json")
     assert same.code == 0
     one = json.loads(same.out)["comparisons"][0]
     assert (one["subject_model"], one["reference_model"], one["level"]) == (model, model, "model")
+
+
+def test_two_formats_of_one_model(cli: Cli, elsewhere: Path, voices: Voices) -> None:
+    """All names differ, and one type is narrower, as converters leave them."""
+    voices(a=FakeRunner("a"))
+    save(
+        """<ir_version: 10, opset_import: ["" : 18]>
+        model (float[5, 3] cache, int64[2, 1] position, float[2, 3] row) => (float[5, 3] kept) {
+          kept = ScatterND (cache, position, row)
+        }""",
+        elsewhere / "model.onnx",
+    )
+    inputs = [floats(5, 3), np.array([[4], [0]], np.int32), -floats(2, 3)]
+    path, _ = write_node(elsewhere, "ScatterNDUpdate", "opset15", inputs)
+    pair = ("compare", "model.onnx", path.name)
+    done = cli(*pair, "--on", "a", "--on", "onnxruntime", "--cases", "3")
+    assert done.code == 0
+    assert "inputs are matched by their order: cache=data, position=indices, row=updates" in done.out
+    assert "input position is i64 in model.onnx, i32 in model.xml: both get the same numbers" in done.out
+    assert "ok, n/a" in done.out
+    maps = ("--map-input", "row=updates", "--map-input", "cache=data", "--map-output", "kept=output")
+    mapped = json.loads(cli(*pair, "--on", "a", *maps, "--format", "json").out)
+    assert [one["by"] for one in mapped["matching"]["inputs"]] == ["map", "map", "order"]
+    assert {one["tensor"] for one in mapped["comparisons"] if one["relation"] == "models"} == {"kept"}
+    for wrong, message in (
+        (
+            ("--map-input", "rows=updates"),
+            "model.onnx has no input 'rows' (did you mean row?), expected cache, ",
+        ),
+        (
+            ("--map-output", "kept=out"),
+            "model.xml has no output 'out' (did you mean output?), expected output",
+        ),
+        (("--map-input", "cache=updates"), "--map-input A=B says"),
+        (("--tolerance", "keep=1"), "no output and no scatter node 'keep' (did you mean kept?)"),
+    ):
+        done = cli(*pair, "--on", "a", *wrong)
+        assert (done.code, message in done.err) == (2, True), done.err
+    alone = cli("compare", "model.onnx", "--map-input", "cache=data")
+    assert "--map-input and --map-output are for two models" in alone.err
+    assert cli(*pair, "--on", "onnxruntime").code == 4  # the only one named reads one of them only
 
 
 def test_hostile_names_in_every_output(cli: Cli, elsewhere: Path, voices: Voices) -> None:

@@ -27,6 +27,9 @@ from ir_scatter.formats.openvino.graph import CONST, PARAMETER, RESULT, IrGraph
 from ir_scatter.formats.openvino.layers import split_names
 from ir_scatter.formats.openvino.xml_text import Element, decoded
 
+_SINK = "/sink_port_0"
+"""What OpenVINO's readers of other formats add to the name of an output to name its Result."""
+
 _BRANCHES = {True: "then", False: "else"}
 _LEAST_INPUTS = {"if": 1, "loop": 2}
 """The condition of an If; the trip count and the condition of a Loop."""
@@ -165,12 +168,15 @@ class IrWiring(Dataflow):
         own = split_names(self._ir.element(layer).get("output_names"))
         names = own or self._ir.tensor_names(source[0]).get(source[1], [])
         ports = self._ir.layer(source[0]).outputs
-        name = min(names, default="") or self._ir.node(source[0]).name
-        if not names and len(ports) > 1:
-            name += f".{[port.id for port in ports].index(source[1])}"
+        layer_name = self._ir.node(source[0]).name
+        if len(ports) > 1:
+            layer_name += f".{[port.id for port in ports].index(source[1])}"
+        name = min(names, default="") or layer_name
+        others = dict.fromkeys([*sorted(names), layer_name, self._ir.node(layer).name.removesuffix(_SINK)])
+        others.pop(name, None)
         value = self._ir.value(source)
         element_type, shape = (None, None) if value is None else (value.element_type, value.shape)
-        return GraphOutput(source, name, element_type, shape)
+        return GraphOutput(source, name, element_type, shape, tuple(others))
 
 
 def _slice(entry: Element, node: Node) -> Slice | None:

@@ -26,7 +26,7 @@ from ir_scatter.report.comparison_html.difference import (
 )
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.comparison_text import IMPLICIT, POLICY
-from ir_scatter.report.matrices import FEW_ROWS, VERDICTS, Column, by_tensor, tensor_of, worst_of
+from ir_scatter.report.matrices import FEW_ROWS, VERDICTS, Column, by_tensor, groups_of, tensor_of, worst_of
 from ir_scatter.runners.base import Availability, Outcome, Status
 from ir_scatter.runners.gpu_on_cpu.runner import FIDELITY, NAME
 from ir_scatter.version import versions
@@ -119,8 +119,8 @@ def _model(found: Compared, anchor: str, most: int, inputs: str | None, against:
         "state": _state(found),
         "runners": [_runner(outcome, found.devices) for outcome in found.outcomes],
         "fidelity": _fidelity(found),
-        "outputs": _matrix(found, Level.MODEL),
-        "nodes": _matrix(found, Level.NODE),
+        "outputs": [_matrix(found, *group) for group in groups_of(found, Level.MODEL)],
+        "nodes": _nodes(found),
         "differences": differences,
         "anchors": {one["cell"]: one["anchor"] for one in differences},
         "more": len(groups) - len(chosen),
@@ -139,12 +139,19 @@ def _model(found: Compared, anchor: str, most: int, inputs: str | None, against:
     }
 
 
-def _matrix(found: Compared, level: Level) -> _Parts:
-    """A row for each tensor of one level and a column for each runner: the worst rows first, the quiet apart.
+def _nodes(found: Compared) -> list[_Parts]:
+    groups = groups_of(found, Level.NODE)
+    if not groups and not found.other and (found.not_tapped or any(one.is_illegal for one in found.guarded)):
+        groups = [("node", [])]
+    return [_matrix(found, noun, chosen, is_node=True) for noun, chosen in groups]
+
+
+def _matrix(found: Compared, noun: str, chosen: Sequence[Comparison], *, is_node: bool = False) -> _Parts:
+    """A row for each tensor and a column for each runner: the worst rows first, the quiet apart.
 
     A cell is a verdict, "illegal", "not-tapped", or "" where there is nothing to say.
     """
-    chosen = [one for one in found.comparisons if one.level is level]
+    level = Level.NODE if is_node else Level.MODEL
     columns, rows = by_tensor(chosen)
     operators = {one.node: one.operator for one in chosen}
     others: dict[tuple[str, str], str] = {}
@@ -156,6 +163,7 @@ def _matrix(found: Compared, level: Level) -> _Parts:
         for hidden in found.not_tapped:
             others.setdefault((hidden.node, hidden.runner), _NOT_TAPPED)
     reference = columns[0][1] if columns else ""
+    models = (chosen[0].subject_model, chosen[0].reference_model) if chosen else ("", "")
     known = {subject for subject, _ in columns}
     columns += [
         (runner, reference) for runner in dict.fromkeys(at[1] for at in others) if runner not in known
@@ -170,6 +178,7 @@ def _matrix(found: Compared, level: Level) -> _Parts:
                 "name": name,
                 "operator": operators.get(name, ""),
                 "level": level,
+                "models": models,
                 "cells": cells,
                 "worst": worst,
             }
@@ -177,7 +186,14 @@ def _matrix(found: Compared, level: Level) -> _Parts:
     made.sort(key=itemgetter("worst"), reverse=True)
     loud = len(made) if len(made) <= FEW_ROWS else sum(row["worst"] > 1 for row in made)
     references = list(dict.fromkeys(reference for _, reference in columns))
-    return {"columns": columns, "references": references, "rows": made[:loud], "quiet": made[loud:]}
+    return {
+        "noun": noun[:1].upper() + noun[1:],
+        "columns": columns,
+        "references": references,
+        "is_of_two": models[0] != models[1],
+        "rows": made[:loud],
+        "quiet": made[loud:],
+    }
 
 
 def _cell(found: Sequence[Comparison], column: Column, other: str | None) -> _Parts:

@@ -39,6 +39,10 @@ def repeat_command(
             words += ["--values", settings.values]
         for name, shape in settings.input_shapes.items():
             words += ["--input-shape", f"{name}={show(shape)[1:-1].replace(' ', '')}"]
+    for option, pairs in (("--map-input", settings.map_inputs), ("--map-output", settings.map_outputs)):
+        words += [word for pair in pairs for word in (option, pair)]
+    if not settings.reference:
+        words.append("--no-reference")
     if settings.precision != _KNOWN.precision:
         words += ["--precision", settings.precision]
     for name, tolerance in settings.tolerances.named.items():
@@ -80,9 +84,10 @@ def group(found: Compared) -> list[list[Comparison]]:
     return [sorted(group, key=severity, reverse=True) for group in ordered]
 
 
-def _cell_of(one: Comparison) -> tuple[Level, str, str, str]:
+def _cell_of(one: Comparison) -> tuple[object, ...]:
     """What the cell of the table is found by that leads to a difference."""
-    return one.level, tensor_of(one), one.subject, one.reference
+    models = one.subject_model, one.reference_model
+    return one.level, tensor_of(one), *models, one.subject, one.reference
 
 
 def describe(found: Compared, alike: Sequence[Comparison], anchor: str, command: str) -> dict[str, Any]:
