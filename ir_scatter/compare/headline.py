@@ -3,11 +3,19 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import PurePath
 
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.request import Done
-from ir_scatter.compare.result import NUMPY, SAVED, Compared, Comparison, Guarded, Level, Relation
+from ir_scatter.compare.result import (
+    NUMPY,
+    SAVED,
+    Compared,
+    Comparison,
+    Guarded,
+    Level,
+    Relation,
+    short_names,
+)
 from ir_scatter.compare.run import shown
 from ir_scatter.core.shapes import counted, listed
 from ir_scatter.runners.base import Outcome, Status
@@ -206,7 +214,10 @@ def _of_illegal(illegal: Sequence[Guarded], found: Compared) -> str:
 def _of_output(differing: list[Comparison], found: Compared) -> str:
     """Word what differs at the first output, where every node is right or could not be looked at."""
     order = list(Relation)
-    differing.sort(key=lambda one: order.index(one.relation))
+    if found.other:  # whether the models differ comes first
+        order.sort(key=lambda relation: relation is not Relation.MODELS)
+    named = [one.tensor for one in found.outliers if found.other]
+    differing.sort(key=lambda one: (one.tensor not in named, order.index(one.relation)))
     first = differing[0]
     same = [one for one in differing if (one.tensor, one.relation) == (first.tensor, first.relation)]
     here, where = _subjects(same), f"at output {first.tensor}"
@@ -217,6 +228,9 @@ def _of_output(differing: list[Comparison], found: Compared) -> str:
         (one.runners for one in found.outliers if (one.node, one.tensor) == (None, first.tensor)), None
     )
     often = _how_often(first, found)
+    if blamed is not None and found.other:
+        message = next(one.message for one in found.outliers if one.tensor == first.tensor)
+        return _joined(f"output {first.tensor}: {message}", *parts)
     match first.relation:
         case Relation.DOCUMENT if blamed is not None and blamed[0].removeprefix(SAVED) == NUMPY:
             start = f"{_names(here)} agree with each other against NumPy {where}{often}"
@@ -234,9 +248,7 @@ def _of_output(differing: list[Comparison], found: Compared) -> str:
             sentence = f"{_names(here)} {verb} from {_names(others)} {where}{often}: {_element(first)}"
             parts.append("NumPy does not say who is right")
         case Relation.MODELS:
-            paths = first.subject_model, first.reference_model
-            after, before = map(PurePath, paths)
-            names = (after.name, before.name) if after.name != before.name else paths
+            names = short_names(first.subject_model, first.reference_model)
             worst = first.measure.worst
             how = _element(first)
             if worst is not None and not first.measure.remark:
@@ -291,12 +303,17 @@ def _agreement(found: Compared) -> str:
         parts.append(f"the document leaves {len(contested)} of them open")
     if hidden := {one.node for one in found.not_tapped} - {one.node for one in nodes}:
         parts.append(f"{counted(len(hidden), 'node')} could not be looked at")
-    if outputs and outputs[0].relation is Relation.MODELS:
-        runners = _subjects(outputs)
+    between = [one for one in outputs if one.relation is Relation.MODELS]
+    if between:
+        runners = _subjects(between)
         verb = "computes" if len(runners) == 1 else "compute"
-        names = [PurePath(path).name for path in (found.model, found.other)]
-        models = f"{names[0]} and {names[1]}" if names[0] != names[1] else "both models"
-        return _joined(f"{_names(runners)} {verb} the same for {models}: {what[-1]}, {cases}", *parts)
+        names = short_names(found.model, found.other)
+        on = counted(len({one.tensor for one in between}), "output")
+        for name in dict.fromkeys(one.subject for one in outputs if one.subject not in runners):
+            path = next(one.subject_model for one in outputs if one.subject == name)
+            parts.append(f"{name} agrees on {names[path != found.model]}")
+        sentence = f"{_names(runners)} {verb} the same for {names[0]} and {names[1]}"
+        return _joined(f"{sentence}: {on}, {cases}", *parts)
     runners = list(dict.fromkeys(name for one in outputs for name in (one.reference, one.subject)))
     runners = [one.runner for one in found.outcomes if one.runner in runners]
     if len(runners) > 1:
