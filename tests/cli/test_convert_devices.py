@@ -87,11 +87,11 @@ _DIFFERENT = "refused: CVT109\n    pretended: "
         ),
         (lambda is_new, case: _ok(is_new * case), 1, "(case 1)"),
         (_became(_ok(0, 1, 5)), 1, f"{_DIFFERENT}output out is 5.0 at [2], expected 2.0 (case 0)\n"),
-        (_became(_ok(0, 1)), 1, f"{_DIFFERENT}output out is float32 [2], the other float32 [3] (case 0)\n"),
+        (_became(_ok(0, 1)), 1, f"{_DIFFERENT}output out is float32 [2], expected float32 [3] (case 0)\n"),
         (
             _became(_ok(0, 1, 2, dtype=np.float64)),
             1,
-            f"{_DIFFERENT}output out is float64 [3], the other float32 [3] (case 0)\n",
+            f"{_DIFFERENT}output out is float64 [3], expected float32 [3] (case 0)\n",
         ),
         (_became(_ok(0, 1, 2, name="other")), 1, f"{_DIFFERENT}output out is gone (case 0)\n"),
         (_became(_bad(Status.REFUSED)), 1, f"{_DIFFERENT}the converted model is refused: its words\n"),
