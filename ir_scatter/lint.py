@@ -13,10 +13,10 @@ from pathlib import Path
 from ir_scatter import formats
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
-from ir_scatter.core.errors import UnreadableModel, UsageError
+from ir_scatter.core.errors import BadFeed, UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source, is_excluded
 from ir_scatter.core.model import Model
-from ir_scatter.core.shapes import Shape
+from ir_scatter.core.shapes import Shape, show
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats.base import IR, ONNX_FORMAT, ReadOptions
 from ir_scatter.ops.lookup import scatter_types
@@ -138,7 +138,11 @@ def _in_processes(sources: Sequence[Source], options: Options, jobs: int) -> Ite
 
 
 def check_file(source: Source, options: Options) -> FileResult:
-    """Read and validate one file; whatever is wrong with it is in the result."""
+    """Read and validate one file; whatever is wrong with it is in the result.
+
+    Raises:
+        BadFeed: a shape for an input has another rank than the model says.
+    """
     name = STDIN_NAME if source.path == STANDARD_INPUT else source.path
     try:
         return _check(name, source, options)
@@ -146,6 +150,8 @@ def check_file(source: Source, options: Options) -> FileResult:
         if not source.is_named and not error.is_model:
             return FileResult(name, None, False, 0, (), passed_over=error.message)
         return unreadable(error, name)
+    except BadFeed:
+        raise
     except Exception as error:  # our own bug: the other files are still reported
         if os.environ.get("IR_SCATTER_DEBUG"):
             raise
@@ -163,6 +169,8 @@ def _check(name: str, source: Source, options: Options) -> FileResult:
     model = read(name, data, format=options.stdin_format, input_shapes=shapes)
     inputs = frozenset(name for names in model.inputs for name in names)
     own = {key: shape for key, shape in shapes.items() if key in inputs}
+    if own:
+        _demand_ranks(read(name, data, format=options.stdin_format), own)
     if own and model.format == IR and data is None:
         from ir_scatter.runners.openvino.runner import propagate
 
@@ -200,6 +208,21 @@ def unreadable(error: UnreadableModel, path: str) -> FileResult:
     """Return why a file was not read as one file of a report."""
     found = file_diagnostic(error.defect, error.message, error.location)
     return FileResult(path, error.format, False, 0, (found,), error.lines)
+
+
+def _demand_ranks(model: Model, shapes: Mapping[str, Shape]) -> None:
+    """Demand that shapes have the ranks that the model says; its dimensions may be changed."""
+    from ir_scatter.analysis.interpreter import dataflow_of
+
+    for input in dataflow_of(model).inputs:
+        for name in input.names:
+            shape = shapes.get(name)
+            if shape is not None and input.shape is not None and len(shape) != len(input.shape):
+                known, given = f"rank {len(input.shape)}", f"rank {len(shape)}"
+                raise BadFeed(
+                    f"{model.path}: {name} has shape {show(input.shape)} of {known}, "
+                    f"which {show(shape)} of {given} does not fit"
+                )
 
 
 def _is_ignored(found: Diagnostic, ignores: Iterable[NodeIgnore]) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ir_scatter import Diagnostic, Location, NodeRef, Severity, UsageError, read, validate
+from ir_scatter import BadFeed, Diagnostic, Location, NodeRef, Severity, UsageError, read, validate
 from ir_scatter.core.files import Source
 from ir_scatter.lint import (
     Baseline,
@@ -149,9 +149,17 @@ def test_shapes_that_cannot_be_propagated(size: int, expected: list[str], tmp_pa
 
 def test_a_scatter_node_that_refuses_shapes_is_judged_by_the_rules(model: str) -> None:
     pytest.importorskip("openvino")
-    given = Options(input_shapes={"clean.data": (5, 3, 2)})
+    given = Options(input_shapes={"clean.data": (5, 4)})
     found = check_file(Source(model), given).diagnostics
     assert [one.code for one in found] == ["SCT203", "SCT306", "SCT203"]
+
+
+def test_a_shape_of_another_rank_is_wrong_usage(model: str) -> None:
+    for jobs in (1, 2):
+        with pytest.raises(
+            BadFeed, match=r"clean.data has shape \[\d, \d\] of rank 2, which \[5\] of rank 1 does"
+        ):
+            check_files([Source(model)] * 2, Options(input_shapes={"clean.data": (5,)}), jobs=jobs)
 
 
 def test_too_many_indices_are_a_note(tmp_path: Path) -> None:

@@ -4,7 +4,13 @@ import os
 from collections.abc import Iterable, Iterator
 
 import click
-from click.shell_completion import BashComplete, CompletionItem, add_completion_class, split_arg_string
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    add_completion_class,
+    split_arg_string,
+)
 
 from ir_scatter.core.files import SUFFIXES
 
@@ -132,7 +138,9 @@ class Bash(BashComplete):
         case $type in
             dir) compopt -o dirnames ;;
             file) compopt -o default ;;
-            plain) printf -v value '%%q' "$value"; COMPREPLY+=("${value#"$prefix"}") ;;
+            plain)
+                [[ $value == *[^[:alnum:]_@%%+=:,./-]* ]] && printf -v value '%%q' "$value"
+                COMPREPLY+=("${value#"$prefix"}") ;;
         esac
     done < <(env COMP_WORDS="$COMP_LINE" COMP_CWORD="$before" %(complete_var)s=bash_complete "$1")
 }
@@ -148,3 +156,10 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
         words = split_arg_string(before)
         incomplete = words.pop() if len(words) > 1 and not before[-1:].isspace() else ""
         return words[1:], incomplete
+
+
+@add_completion_class
+class Fish(FishComplete):
+    """Completes words with commas."""
+
+    source_template = FishComplete.source_template.replace('split ","', 'split -m 1 ","')

@@ -57,13 +57,16 @@ def write(text: str, output: str | None = None) -> None:
 
 def write_file(output: str, save: Callable[[IO[bytes]], object]) -> None:
     """Let `save` write a file that appears whole or not at all."""
+    import io
     import tempfile
 
     target = Path(output)
     try:
         if target.exists() and not target.is_file():
+            content = io.BytesIO()  # a device cannot be sought in
+            save(content)
             with target.open("wb") as device:
-                save(device)
+                device.write(content.getvalue())
             return
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".ir-scatter-", delete=False) as file:
             try:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.core.errors import UsageError
+from ir_scatter.core.errors import BadFeed, UsageError
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.lint import (
     FileResult,
@@ -104,7 +104,10 @@ def command(context: click.Context, /, **given: Any) -> int:
     demand_apart({"-o": output, "--write-baseline": new}, [source.path for source in sources])
     demand_apart({"-o": output}, (), [given["baseline"]])  # which may be brought up to date
     with progress(len(sources), is_wanted=not given["quiet"]) as seen:
-        checked = check_files(sources, options, jobs=given["jobs"], seen=seen)
+        try:
+            checked = check_files(sources, options, jobs=given["jobs"], seen=seen)
+        except BadFeed as error:
+            raise UsageError(f"{where_from(context, 'input_shape')}: {error}") from None
     for one in checked:
         if given["verbose"] and one.passed_over:
             click.echo(f"ir-scatter: {one.path}: passed over: {one.passed_over}", err=True)

@@ -4,6 +4,7 @@ An element of the domain is called a cell: an array where a model is evaluated, 
 is open where runners are compared, an array and where it comes from where inputs are searched.
 """
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,12 +29,14 @@ from ir_scatter.core.dataflow import (
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import EvaluationFailed, UnknownOperator, UnreadableModel
+from ir_scatter.core.files import STDIN_NAME
 from ir_scatter.core.model import ONNX, OPENVINO, Model, Node
 from ir_scatter.core.shapes import counted, show
 from ir_scatter.core.tensors import Constant
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.general import GeneralOp, find_computed
 from ir_scatter.ops.lookup import Lookup, find
+from ir_scatter.reading import files_beside
 
 Work: TypeAlias = GeneralOp | Lookup | Nested | None
 """A general operator with a kernel, the row of a scatter operator, the graphs inside a node; or unknown."""
@@ -464,6 +467,11 @@ def load(constant: Constant) -> Array:
     """Return the array of a constant, or raise UnreadableModel."""
     array = constant.load()
     if array is None:
-        message = f"the values of constant {constant.name} cannot be read"
+        path = constant.location.path
+        missing = next((file for file, _ in files_beside(path) if not os.path.isfile(file)), "")
+        if path == STDIN_NAME:
+            missing = "file of weights beside standard input"
+        reason = f": there is no {missing}" if missing else ""
+        message = f"the values of constant {constant.name} cannot be read{reason}"
         raise UnreadableModel("weights-missing", message, constant.location)
     return array

@@ -16,6 +16,7 @@ from ir_scatter.convert.rewriter import Rewriter, Rewritten
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.model import ONNX, OPENVINO, Function, Model, Node, OpKey, collector_paused
+from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.ops.lookup import SPECS, find, scatter_types
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 from ir_scatter.ops.spec import OpSpec
@@ -66,7 +67,8 @@ def run(
 ) -> Conversion:
     for text in (assume := tuple(assume)):
         if text not in list(Condition):
-            raise UsageError(f"{text!r} cannot be assumed, expected one of {', '.join(Condition)}")
+            guess = did_you_mean(text, Condition)
+            raise UsageError(f"{text!r} cannot be assumed{guess}, expected one of {', '.join(Condition)}")
     promises = Promises(frozenset(map(Condition, assume)), keeps_negative)
     converted, refused, verified = list[Converted](), list[Refused](), list[Verified]()
     proofs: dict[Rewritten, int | Refusal] = {}  # nodes that look the same are proven once
@@ -210,7 +212,8 @@ def _matching(found: Sequence[_Candidate], patterns: Sequence[str]) -> list[_Can
             at for at, both in enumerate(names) if any(fnmatchcase(name, pattern) for name in both)
         ]
         if not named:
-            raise UsageError(f"no scatter node is named {pattern!r}; `ir-scatter inspect` lists them")
+            guess = did_you_mean(pattern, [name for both in names for name in both])
+            raise UsageError(f"no scatter node is named {pattern!r}{guess}; `ir-scatter inspect` lists them")
         chosen.update(named)
     return [found[at] for at in sorted(chosen)]
 
@@ -233,7 +236,10 @@ def _find_targets(model: Model, text: str) -> tuple[OpSpec, ...]:
         return tuple(fitting if model.domain == ONNX else fitting[-1:])
     names = [str(key) for key in sorted(spec.key for spec in _targets()) if key.domain == model.domain]
     what = f"is no target in {_DIALECTS[model.domain]}" if known else "is no target"
-    raise UsageError(f"{text!r} {what}, expected one of {', '.join(names)}, or one without its version")
+    guess = "" if known else did_you_mean(text, _with_types(names))
+    raise UsageError(
+        f"{text!r} {what}{guess}, expected one of {', '.join(names)}, or one without its version"
+    )
 
 
 def _find_sources(model: Model, texts: Collection[str]) -> frozenset[OpKey]:
@@ -242,12 +248,17 @@ def _find_sources(model: Model, texts: Collection[str]) -> frozenset[OpKey]:
     for text in texts:
         named = {key for key in keys if _is_named(key, text)}
         if not named:
-            raise UsageError(
-                f"{text!r} is no scatter operator of {_DIALECTS[model.domain]}, expected one of "
-                f"{', '.join(map(str, keys))}, or one without its version"
-            )
+            names = [str(key) for key in keys]
+            what = f"{text!r} is no scatter operator of {_DIALECTS[model.domain]}"
+            guess = did_you_mean(text, _with_types(names))
+            raise UsageError(f"{what}{guess}, expected one of {', '.join(names)}, or one without its version")
         found |= named
     return frozenset(found)
+
+
+def _with_types(names: Iterable[str]) -> list[str]:
+    """Return names of operators, without their versions first."""
+    return list(dict.fromkeys(word for name in names for word in (name.rpartition("-")[0], name)))
 
 
 def _is_named(key: OpKey, text: str) -> bool:

@@ -25,6 +25,7 @@ from ir_scatter.core.errors import (
 )
 from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.shapes import agree, show, with_article
+from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.core.tensors import Constant
 from ir_scatter.evaluate.operator import TEXT_KINDS, Case, make_case, read_array, run
 from ir_scatter.ops import general_kernels
@@ -128,7 +129,8 @@ def check_feeds(inputs: Sequence[GraphInput], feeds: Mapping[str, Any]) -> list[
     for name in feeds:
         if name not in numbers:
             known = ", ".join(input.names[0] for input in inputs) or "none"
-            raise BadFeed(f"the model has no input {name!r}, expected {known}")
+            guess = did_you_mean(str(name), numbers)
+            raise BadFeed(f"the model has no input {name!r}{guess}, expected {known}")
         other = given.setdefault(numbers[name], name)
         if other != name:
             raise BadFeed(f"{other!r} and {name!r} are the same input, expected one of them")

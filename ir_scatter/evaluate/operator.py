@@ -18,6 +18,7 @@ from ir_scatter.core.errors import IllegalCase, IllegalIndex, UsageError
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode
 from ir_scatter.core.model import OpKey, Value
 from ir_scatter.core.shapes import show_numbers, with_article
+from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.ops.kernels.targets import IndexOutOfRange, Operation, Task, find_illegal
 from ir_scatter.ops.lookup import SPECS, by_text, find, newest
@@ -155,7 +156,8 @@ def make_case(
     """
     spec = by_text(operator) or newest(operator) if isinstance(operator, str) else None
     if spec is None:
-        raise UsageError(f"operator is {operator!r}, expected one of {', '.join(map(str, SPECS))}")
+        guess = did_you_mean(str(operator), [word for key in SPECS for word in (key.type, str(key))])
+        raise UsageError(f"operator is {operator!r}{guess}, expected one of {', '.join(map(str, SPECS))}")
     present = {Role.DATA: data, Role.INDICES: indices, Role.UPDATES: updates, Role.AXIS: axis}
     for port in spec.ports:
         if present[port.role] is None and not port.is_optional:

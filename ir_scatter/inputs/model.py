@@ -19,6 +19,7 @@ from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.errors import BadFeed, NoInputs, UsageError
 from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, agree, is_static, narrow, show
+from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.evaluate.model import Program, Sketch, make_sketch
 from ir_scatter.inputs.constraints import IndexConstraint
 from ir_scatter.inputs.search import Run, Search, Twin, inputs_of
@@ -114,7 +115,8 @@ def _partial_shapes(inputs: Sequence[GraphInput], given: Mapping[str, Shape]) ->
     for name, shape in given.items():
         if name not in by_name:
             known = ", ".join(input.names[0] for input in inputs) or "none"
-            raise BadFeed(f"the model has no input {name!r}, expected one of {known}")
+            guess = did_you_mean(str(name), by_name)
+            raise BadFeed(f"the model has no input {name!r}{guess}, expected one of {known}")
         number = by_name[name]
         if not agree(shapes[number], shape):
             raise BadFeed(f"{name} has shape {show(shapes[number])}, which {show(shape)} does not fit")

@@ -8,6 +8,7 @@ from functools import cache
 from importlib import import_module
 
 from ir_scatter.core.errors import UsageError
+from ir_scatter.core.suggestions import did_you_mean
 
 _FIRST = ["text", "concise", "json", "sarif", "junit", "github"]
 """The order in which formats are listed; others follow by name."""
@@ -28,7 +29,8 @@ def render(result: str, format: str, found: object, **options: object) -> str:
         UsageError: there is no such format.
     """
     if format not in formats(result):
-        raise UsageError(f"the format is {format!r}, expected one of {', '.join(formats(result))}")
+        guess = did_you_mean(format, formats(result))
+        raise UsageError(f"the format is {format!r}{guess}, expected one of {', '.join(formats(result))}")
     renderer = import_module(f"{__package__}.{result}_{format}").render
     known = renderer.__kwdefaults__ or {}
     text: str = renderer(found, **{name: value for name, value in options.items() if name in known})

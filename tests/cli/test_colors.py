@@ -1,6 +1,7 @@
 """Colours: on a terminal only, and never with NO_COLOR."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,36 @@ def test_only_a_terminal_gets_colours(script: Cli, broken: Path, command: str) -
     assert "\x1b" not in _on_a_terminal(command, broken, NO_COLOR="1")
     result = script(command, broken)
     assert "\x1b" not in result.out + result.err
+
+
+@pytest.mark.parametrize(
+    ("environment", "on_terminal", "in_pipe"),
+    [
+        ({"TERM": "dumb"}, False, False),
+        ({"FORCE_COLOR": "1"}, True, True),
+        ({"FORCE_COLOR": "1", "TERM": "dumb"}, True, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, False),
+        ({"FORCE_COLOR": "", "NO_COLOR": ""}, True, False),
+    ],
+)
+@pytest.mark.parametrize("command", ["validate", "inspect"])
+def test_what_the_environment_asks_for(
+    script: Cli, broken: Path, command: str, environment: dict[str, str], on_terminal: bool, in_pipe: bool
+) -> None:
+    assert ("\x1b[" in _on_a_terminal(command, broken, **environment)) is on_terminal
+    assert ("\x1b[" in script(command, broken, **environment).out) is in_pipe
+    script(command, broken, "-o", "report.txt", **environment)
+    assert "\x1b" not in Path("report.txt").read_text()
+
+
+def test_only_a_terminal_has_a_width(script: Cli, clean: Path) -> None:
+    pipe = script("inspect", clean, COLUMNS="60").out
+    assert max(map(len, pipe.splitlines())) > 100
+    for environment in ({}, {"NO_COLOR": "1"}, {"TERM": "dumb"}, {"FORCE_COLOR": "1", "TERM": "dumb"}):
+        shown = re.sub(r"\x1b\[[0-9;]*m", "", _on_a_terminal("inspect", clean, COLUMNS="60", **environment))
+        assert max(map(len, shown.splitlines())) <= 60, environment
+    forced = re.sub(r"\x1b\[[0-9;]*m", "", script("inspect", clean, FORCE_COLOR="1", TERM="dumb").out)
+    assert max(map(len, forced.splitlines())) > 100
 
 
 @pytest.mark.parametrize("format", ["concise", "json", "sarif", "junit", "github"])

@@ -1,5 +1,6 @@
 """No option that names a file to be written may name one that is read."""
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -116,6 +117,27 @@ def test_devices_may_be_written_and_other_files_are_replaced(cli: Cli, clean: Pa
     Path("report.txt").write_text("old")
     assert cli("validate", clean, outside, "-o", "report.txt").code == 0
     assert Path("report.txt").read_text() != "old"
+
+
+def test_what_is_there_is_replaced_if_asked_for_only(cli: Cli) -> None:
+    model = copy_sample("documented/scatter_1.onnx", Path.cwd())
+    compare = ("compare", model, "--on", "numpy", "--save")
+    for command, written, kept in (
+        (("run", model, "-o"), "out.npz", Path("out.npz")),
+        (compare, "saved", Path("saved/results.json")),
+        ((*compare[:2], "--each", *compare[2:]), "each", Path("each/scatter_1/results.json")),
+    ):
+        code = cli(*command, written).code
+        assert code == (0 if command[0] == "run" else 4)  # of one runner nothing is compared
+        kept.write_bytes(b"mine")
+        result = cli(*command, written)
+        assert (result.code, result.out) == (2, "")
+        assert f"{kept} exists, expected a" in result.err
+        assert "--overwrite" in result.err
+        assert kept.read_bytes() == b"mine"
+        assert cli(*command, written, "--overwrite").code == code
+        assert kept.read_bytes() != b"mine"
+    assert cli("run", model, "-o", os.devnull).code == 0
 
 
 def test_standard_input_is_no_output(clean: Path) -> None:

@@ -73,6 +73,15 @@ def test_an_unknown_name_is_wrong_usage(cli: Cli, clean: Path, name: str) -> Non
     assert "hidden, past_key, past_value, position" in result.err
 
 
+def test_a_rank_that_the_model_contradicts_is_wrong_usage(cli: Cli, clean: Path, dynamic_onnx: Path) -> None:
+    for model, shape, known in ((clean, "hidden=1,3", "[1, ?, 8]"), (dynamic_onnx, "x=5", "[n, m]")):
+        name = shape.partition("=")[0]
+        result = cli("validate", model, "--input-shape", shape)
+        assert (result.code, result.out) == (2, "")
+        assert f"--input-shape: {model}: {name} has shape {known} of rank" in result.err
+        assert cli("run", model, "--input-shape", shape).code in {2, 4}
+
+
 def test_a_name_that_one_of_two_models_has(cli: Cli, clean: Path, dynamic_onnx: Path) -> None:
     result = cli("validate", clean, dynamic_onnx, *_shapes("i=2,5", "u=3,5"), "--format", "concise")
     assert codes(result.out) == ["SCT203"]

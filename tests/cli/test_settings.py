@@ -103,7 +103,12 @@ NO_SETTINGS = {
     "strict = 7": "strict is 7, expected true or false",
     "statistics = 1979-05-27": "expected true or false",
     "baseline = 3": "expected a string",
-    "baseline = 'no_such.json'": "no_such.json",
+    "baseline = 'no_such.json'": "no_such.json: cannot be read: no such file",
+    "select = ['index-out-of-rang']": "select: there is no rule 'index-out-of-rang' (did you mean index-out-of-range?)",
+    "input-shape = ['x=5']": "input-shape: no model has an input 'x', expected one of ",
+    "format = 'jsn'": "format: 'jsn' is not one of text, concise, json, sarif, junit, github (did you mean json?)",
+    "colur = 1": "has 'colur'",
+    "max-index-element = 1": "(did you mean max-index-elements?)",
     "input-shape = ['x=a']": "x=a",
     "node-ignores = 3": "node-ignores]] is no list of tables",
     "node-ignores = [7]": "other keys than file, node and codes",
@@ -127,7 +132,11 @@ def test_settings_that_mean_nothing_are_wrong_usage(cli: Cli, broken: Path, text
     result = cli("validate", broken)
     assert (result.code, result.out) == (2, "")
     assert NO_SETTINGS[text] in " ".join(result.err.split())
+    assert f"Error: {Path.cwd() / 'pyproject.toml'}: " in result.err
     assert len(result.err) < 1000
+    key = text.partition(" = ")[0]
+    if key.isidentifier() and "cannot be read" not in NO_SETTINGS[text]:
+        assert key in result.err
 
 
 @pytest.mark.parametrize(
