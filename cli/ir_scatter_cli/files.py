@@ -17,6 +17,7 @@ from ir_scatter.core.model import Model
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.reading import files_beside, read
 from ir_scatter.settings import find_settings
+from ir_scatter_cli.output import is_device
 
 
 def find_sources(paths: Sequence[str], exclude: Sequence[str] = ()) -> tuple[Source, ...]:
@@ -58,7 +59,7 @@ def demand_free(option: str, path: str | None, *, overwrite: bool) -> None:
     Raises:
         UsageError: the file exists.
     """
-    if path is not None and os.path.isfile(path) and not overwrite:
+    if path is not None and os.path.lexists(path) and not is_device(path) and not overwrite:
         raise UsageError(f"{option}: {path} exists, expected a path that is free or --overwrite")
 
 

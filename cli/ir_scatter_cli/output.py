@@ -55,6 +55,12 @@ def write(text: str, output: str | None = None) -> None:
         raise exits.ReaderGone from None
 
 
+def is_device(path: str) -> bool:
+    """Tell whether something is written into, not replaced: a pipe, or /dev/stdout, wherever that leads."""
+    folder = Path(os.path.abspath(path)).parts[1:2]
+    return folder in {("dev",), ("proc",)} or (os.path.exists(path) and not os.path.isfile(path))
+
+
 def write_file(output: str, save: Callable[[IO[bytes]], object]) -> None:
     """Let `save` write a file that appears whole or not at all."""
     import io
@@ -62,10 +68,10 @@ def write_file(output: str, save: Callable[[IO[bytes]], object]) -> None:
 
     target = Path(output)
     try:
-        if target.exists() and not target.is_file():
-            content = io.BytesIO()  # a device cannot be sought in
+        if is_device(output):
+            content = io.BytesIO()  # it cannot be sought in
             save(content)
-            with target.open("wb") as device:
+            with target.open("ab") as device:  # what standard output leads to may be a file with more in it
                 device.write(content.getvalue())
             return
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".ir-scatter-", delete=False) as file:

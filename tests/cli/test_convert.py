@@ -154,7 +154,7 @@ def test_nodes_are_named_by_their_scope_and_have_strange_names(cli: Cli, elsewhe
     [
         (
             ["--to", "ScatterNDUpdat"],
-            "'ScatterNDUpdat' is no target, expected one of ScatterElementsUpdate-3, ",
+            "'ScatterNDUpdat' is no target (did you mean ScatterNDUpdate?), expected one of ScatterElementsUpdate-3, ",
         ),
         (
             ["--to", "ScatterND"],
@@ -166,7 +166,10 @@ def test_nodes_are_named_by_their_scope_and_have_strange_names(cli: Cli, elsewhe
         (["--to", "ScatterUpdate", "--node", "nobody"], "no scatter node is named 'nobody'; `ir-scatter"),
         (["--to", "ScatterUpdate", "--node", "scatter", "--node", "n*"], "no scatter node is named 'n*'"),
         (["--opset", "13"], "an opset is chosen for ONNX models only"),
-        (["--assume", "unique"], "'unique' cannot be assumed, expected one of unique-indices, non-negative-"),
+        (
+            ["--assume", "unique"],
+            "'unique' cannot be assumed (did you mean unique-indices?), expected one of unique-indices, non-negative-",
+        ),
         (["--verify", "-1"], "-1 is not in the range x>=0"),
         (["--verify-on", "GPUU", "--to", "ScatterNDUpdate"], "there is no runner 'GPUU'"),
         (["--in-place"], "--in-place goes without -o"),

@@ -119,6 +119,20 @@ def test_devices_may_be_written_and_other_files_are_replaced(cli: Cli, clean: Pa
     assert Path("report.txt").read_text() != "old"
 
 
+@pytest.mark.skipif(not os.path.islink("/dev/stdout"), reason="needs /dev/stdout as Linux has it")
+def test_standard_output_is_written_into_wherever_it_leads(clean: Path) -> None:
+    """It may be a file with more in it; a link in /dev is never replaced by one."""
+    Path("log").write_text("before\n")
+    link = os.readlink("/dev/stdout")
+    with open("log", "ab") as log:
+        done = subprocess.run(
+            [COMMAND, "validate", clean, "-o", "/dev/stdout"], stdout=log, timeout=60, check=False
+        )
+    assert done.returncode == 0
+    assert Path("log").read_text().startswith("before\nno findings in 1 file")
+    assert os.readlink("/dev/stdout") == link
+
+
 def test_what_is_there_is_replaced_if_asked_for_only(cli: Cli) -> None:
     model = copy_sample("documented/scatter_1.onnx", Path.cwd())
     compare = ("compare", model, "--on", "numpy", "--save")
