@@ -236,7 +236,8 @@ def _find_targets(model: Model, text: str) -> tuple[OpSpec, ...]:
         return tuple(fitting if model.domain == ONNX else fitting[-1:])
     names = [str(key) for key in sorted(spec.key for spec in _targets()) if key.domain == model.domain]
     what = f"is no target in {_DIALECTS[model.domain]}" if known else "is no target"
-    guess = "" if known else did_you_mean(text, _with_types(names))
+    is_one = any(_is_named(key, text) for key in SPECS)
+    guess = "" if is_one else did_you_mean(text, _with_types(names))
     raise UsageError(
         f"{text!r} {what}{guess}, expected one of {', '.join(names)}, or one without its version"
     )

@@ -98,7 +98,7 @@ def test_deprecated_operators_become_their_successors(
         (["--to", "TensorScatter"], "'TensorScatter' is no target"),
         (
             ["--from", "Scatter-10"],
-            "'Scatter-10' is no scatter operator of ONNX, expected one of Scatter-9, ",
+            "'Scatter-10' is no scatter operator of ONNX (did you mean Scatter-11?), expected one of Scatter-9, ",
         ),
     ],
 )
