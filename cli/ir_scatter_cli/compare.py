@@ -57,7 +57,7 @@ _EXAMPLES = {
 _SECTIONS = {
     "Who computes": "--on --precision --timeout --tap-memory --skip-missing",
     "On which inputs": "--inputs --seed --cases --values --input-shape --repeat",
-    "What is compared": "--each --pairwise --no-reference --tolerance --against",
+    "What is compared": "--each --pairwise --no-reference --map-input --map-output --tolerance --against",
     "What is written": "--format --output --report --save --extract --overwrite",
 }
 
