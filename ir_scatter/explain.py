@@ -1,7 +1,10 @@
-"""A rule or an operator in words."""
+"""A rule, an operator or a page of the documents in words."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import UsageError
@@ -11,6 +14,13 @@ from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.rules import all_rules, by_code, by_name
 from ir_scatter.rules.base import Rule, first_sentence
+
+DOCS = Path(__file__).with_name("docs")
+_NOT_PRINTED = re.compile(r"^(?:<!--.*?-->|!\[.*?\]\(.*?\))\n+", re.MULTILINE)
+_LINK = re.compile(r"\[([^\[\]]+)\]\((?!https?:)[^()\s]+\)")
+
+END = "<!-- end -->\n"
+"""In the page of a rule it is followed by the example."""
 
 REFUSAL = "refusal"
 """What stands for the severity of a reason why `convert` leaves a node as it is."""
@@ -45,15 +55,26 @@ def _warns_for(rule: Rule) -> tuple[str, ...]:
     return tuple([str(spec.key) for spec in SPECS.values() if rule.code in spec.tolerated])
 
 
-def explain(topic: str) -> str:
-    """Explain a rule ("SCT203", "updates-shape-mismatch") or an operator ("ScatterNDUpdate-15").
+@cache
+def pages() -> Mapping[str, Path]:
+    """Return the pages by the names that `explain` takes; the page of a rule or an operator goes by those."""
+    found = [*DOCS.glob("*.md"), *DOCS.glob("schemas/*.json")]
+    found += [path for folder in ("how-to", "runners") for path in DOCS.glob(f"{folder}/[!i]*.md")]
+    named = {path.name.removesuffix(".md"): path for path in found}
+    return named | {path.parent.name: path for path in DOCS.glob("*/index.md")}
 
-    An operator without a version stands for all of its versions.
+
+def explain(topic: str = "index") -> str:
+    """Explain a rule ("SCT203", "updates-shape-mismatch"), an operator ("ScatterND-18"), or print a page.
+
+    An operator without a version stands for all of its versions. The page "index" names the others.
 
     Raises:
-        UsageError: there is no such rule or operator.
+        UsageError: there is no such rule, operator or page.
     """
     text = topic.strip()
+    if page := pages().get(text.lower()):
+        return _plain(page.read_text(encoding="utf-8"))
     rule = by_code().get(text.upper()) or by_name().get(text.lower())
     if rule is not None:
         return _rule(rule)
@@ -69,16 +90,23 @@ def explain(topic: str) -> str:
 
 def _unknown(text: str) -> str:
     names = [word for entry in catalogue() for word in (entry.code, entry.name)]
-    near = close_words(text, [*names, *map(str, SPECS)])
-    hint = f"did you mean {', '.join(near)}?" if near else "expected SCT203 or ScatterNDUpdate-15"
-    return f"there is no rule and no operator {text!r}; {hint}"
+    near = close_words(text, [*names, *map(str, SPECS), *pages()])
+    hint = f"did you mean {', '.join(near)}?" if near else "expected SCT203, ScatterNDUpdate-15 or kv-cache"
+    return f"there is no rule, operator or page {text!r}; {hint}"
+
+
+def _plain(text: str) -> str:
+    """Return Markdown as it reads best where nothing can be clicked."""
+    return _LINK.sub(r"\1", _NOT_PRINTED.sub("", text))
 
 
 def _rule(rule: Rule) -> str:
     text = f"{rule.code} {rule.name} ({rule.severity})\n\n{rule.documentation}\n"
     if lowered := _warns_for(rule):
         text += f"\nA warning for {', '.join(lowered)}, where runtimes take it as meant.\n"
-    return text
+    page = DOCS / "rules" / f"{rule.code}.md"
+    _, _, example = page.read_text(encoding="utf-8").partition(END) if page.exists() else ("", "", "")
+    return text + _plain(example)
 
 
 def _operator(spec: OpSpec) -> str:

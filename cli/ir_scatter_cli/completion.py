@@ -41,10 +41,10 @@ def codes(_: click.Context, incomplete: str) -> _Items:
 
 
 def topics(_: click.Context, incomplete: str) -> _Items:
-    from ir_scatter.explain import catalogue
+    from ir_scatter.explain import catalogue, pages
 
     rules = [pair for one in catalogue() for pair in ((one.code, one.name), (one.name, one.code))]
-    return _matching([*rules, *((name, "") for name in _operators(None))], incomplete)
+    return _matching([*rules, *((name, "") for name in (*_operators(None), *pages()))], incomplete)
 
 
 def operators(_: click.Context, incomplete: str) -> _Items:

@@ -10,11 +10,15 @@ _EXAMPLES = {
     "a rule, by its code or its name": "ir-scatter explain SCT203",
     "why a node is not converted": "ir-scatter explain CVT105",
     "an operator, in one version or in all": "ir-scatter explain ScatterNDUpdate-15",
+    "a page of the documents; without a name, their list": "ir-scatter explain kv-cache",
 }
 
 
 @click.command("explain", cls=Command, examples=_EXAMPLES)
-@click.argument("topic", metavar="CODE|OPERATOR", shell_complete=offer("topics"))
+@click.argument("topic", metavar="[CODE|OPERATOR|PAGE]", default="index", shell_complete=offer("topics"))
 def command(topic: str) -> None:
-    """Explain a rule (SCT203) or an operator (ScatterNDUpdate-15); `ir-scatter rules` lists the rules."""
+    """Explain a rule (SCT203) or an operator (ScatterNDUpdate-15), or print a page of the documents.
+
+    `ir-scatter rules` lists the rules.
+    """
     write(explain(topic))

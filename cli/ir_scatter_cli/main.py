@@ -14,7 +14,7 @@ _SECTIONS = {
     "What is in a model, and what is wrong": {
         "validate": "Hold the scatter operators of models against their documents.",
         "inspect": "List the scatter nodes of models.",
-        "explain": "Explain a rule or an operator.",
+        "explain": "Explain a rule or an operator, or print a page.",
         "rules": "List all rules with their codes and names.",
     },
     "What it computes, and who is wrong": {

@@ -41,7 +41,6 @@ def test_version_names_the_packages(cli: Cli) -> None:
         ["--nonsense"],
         ["validate"],
         ["inspect"],
-        ["explain"],
         ["validate", "--nonsense", "x.xml"],
         ["validate", "--format", "yaml", "x.xml"],
         ["validate", "--min-severity", "fatal", "x.xml"],
