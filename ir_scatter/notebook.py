@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
+from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import ir_scatter.compare  # noqa: F401  # before a function takes the name
@@ -446,7 +447,7 @@ def read(
     if _is_message(path):
         name, content = _serialized(path)
         return _shown(reading.read(name, content, format=format, input_shapes=shapes))
-    if hasattr(path, "read"):
+    if callable(getattr(path, "read", None)) and not isinstance(path, type | ModuleType):
         return _read_file(path, format, shapes)
     import shutil
     import tempfile
@@ -830,8 +831,9 @@ def compare(
         tap_memory=tap_memory,
         describes=True,
     )
+    given = (model,) if other is None else (model, other)
     with ExitStack() as opened:
-        models = [opened.enter_context(_file_of(one)) for one in (model, other) if one is not None]
+        models = [opened.enter_context(_file_of(one)) for one in given]
         job = Job(
             tuple(path for path, _ in models),
             _several(on, "on"),

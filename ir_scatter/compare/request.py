@@ -10,7 +10,7 @@ from ir_scatter.compare.extract import extract, unused_name
 from ir_scatter.compare.result import NUMPY, Compared, Settings
 from ir_scatter.compare.run import compare, compare_against, compare_two, nodes_by_tap, tolerance_names
 from ir_scatter.compare.snapshot import save
-from ir_scatter.core.display import record_html, record_repr
+from ir_scatter.core.display import record_html, record_repr, shorten_message
 from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError
 from ir_scatter.core.files import find_files
 from ir_scatter.core.model import Model
@@ -99,6 +99,9 @@ class Failure:
     model: str
     message: str
     is_unreadable: bool
+
+    def __post_init__(self) -> None:
+        shorten_message(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.compare.measure import Measure, Tolerances, Verdict
 from ir_scatter.compare.pairing import Pairing
 from ir_scatter.core.arrays import Array
-from ir_scatter.core.display import record_html, record_repr
+from ir_scatter.core.display import record_html, record_repr, shorten_message
 from ir_scatter.core.errors import IllegalCase, IllegalIndex
 from ir_scatter.core.shapes import Shape, counted
 from ir_scatter.evaluate.certainty import DetailedResult
@@ -144,6 +144,9 @@ class Guarded:
     model: str = ""
     """Which one of two."""
 
+    def __post_init__(self) -> None:
+        shorten_message(self)
+
     @classmethod
     def illegal(cls, runner: str, scatter: ScatterNode, case: int, error: IllegalCase) -> Self:
         kind = "illegal"
@@ -183,6 +186,9 @@ class Outlier:
     """Whether a runner contradicts itself when nodes are tapped."""
     model: str = ""
     """Which one of two it is about; "" for both, or if there is only one."""
+
+    def __post_init__(self) -> None:
+        shorten_message(self)
 
 
 @dataclass(frozen=True, slots=True)

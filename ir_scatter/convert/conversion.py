@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ir_scatter.core.diagnostics import Location
-from ir_scatter.core.display import record_html, record_repr
+from ir_scatter.core.display import record_html, record_repr, shorten_message
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.fragment import Fragment, Patch
 from ir_scatter.core.model import Model, Node, OpKey, collector_paused
@@ -71,6 +71,9 @@ class Refused:
     source: OpKey | None = None
     target: OpKey | None = None
     type: str = ""
+
+    def __post_init__(self) -> None:
+        shorten_message(self)
 
 
 class Verified(NamedTuple):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ir_scatter.core.display import LONGEST_MESSAGE, brief, record_html, record_repr, short_repr
+from ir_scatter.core.display import brief, record_html, record_repr, short_repr, shorten_message
 
 
 class Severity(StrEnum):
@@ -54,6 +54,9 @@ class Related:
     message: str
     location: Location
 
+    def __post_init__(self) -> None:
+        shorten_message(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
@@ -79,11 +82,11 @@ class Diagnostic:
     related: tuple[Related, ...] = ()
     mended_by: str | None = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "message", brief(self.message, LONGEST_MESSAGE))
-
     def __repr__(self) -> str:
         place = ":".join(str(part) for part in (self.location.path, self.location.line) if part is not None)
         return short_repr(self, f"{self.severity} {self.code} {brief(place, 80)}: {self.message}")
 
     _repr_html_ = record_html
+
+    def __post_init__(self) -> None:
+        shorten_message(self)

@@ -45,6 +45,11 @@ def brief(text: str, limit: int = LONGEST_REPR) -> str:
     return f"{text[: limit - tail - 3]}...{text[-tail:]}"
 
 
+def shorten_message(one: Any) -> None:
+    """Cut what a frozen dataclass has to say: names in a model may be of any length."""
+    object.__setattr__(one, "message", brief(one.message, LONGEST_MESSAGE))
+
+
 def short_repr(one: object, text: str) -> str:
     """Return a repr: the type, and what there is to say in a line."""
     return f"<{type(one).__name__} {brief(visible(text), LONGEST_REPR - len(type(one).__name__) - 3)}>"

@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ir_scatter.core.display import record_html, record_repr
+from ir_scatter.core.display import record_html, record_repr, shorten_message
 from ir_scatter.core.element_types import from_dtype
 from ir_scatter.core.errors import BadFeed, UsageError
 from ir_scatter.core.model import Graph, Node
@@ -161,6 +161,9 @@ class Outcome:
     reason: str | None = None
     remarks: tuple[str, ...] = ()
     implicit: bool = False
+
+    def __post_init__(self) -> None:
+        shorten_message(self)
 
     @property
     def outputs(self) -> "Mapping[str, Array]":
