@@ -23,7 +23,7 @@ from ir_scatter_cli.options import (
     output_option,
     words_option,
 )
-from ir_scatter_cli.output import progress, report, say, write
+from ir_scatter_cli.output import report, say, spinner, write
 
 if TYPE_CHECKING:
     from ir_scatter.compare.request import Done, Job
@@ -106,6 +106,7 @@ def command(**options: Any) -> int:
     3 a file cannot be read or written; 4 a runner that was named could not run, or nothing was compared
     although one was named, and nothing differs.
     """
+    from ir_scatter.compare.phases import Interrupted, told_to
     from ir_scatter.compare.request import run_job
 
     if options["report"]:
@@ -116,8 +117,14 @@ def command(**options: Any) -> int:
     models = [source.path for source in find_files(job.models, ()).sources] if job.each else [*job.models]
     _demand_apart(models, options)
     demand_free_folder("--save", options["save"], each=job.each, overwrite=options["overwrite"])
-    with progress(len(models) if job.each else 1, is_wanted=job.each) as seen:
-        done = run_job(job, seen)
+    try:
+        with spinner() as waiting, told_to(waiting):
+            done = run_job(job)
+    except Interrupted as interrupt:
+        done = interrupt.found
+    except KeyboardInterrupt:
+        say("interrupted before anything was compared")
+        return exits.INTERRUPTED
     report("comparison", options["format"], done, options["output"], each=options["each"])
     if options["report"]:
         page = render("comparison", "html", done, inputs=options["inputs"], against=options["against"])
@@ -126,7 +133,7 @@ def command(**options: Any) -> int:
     failures = [f"{failure.model}: {failure.message}" for failure in done.failures]
     for line in (*done.written, *done.unwritten, *_passed_over(done, is_named=is_named), *failures):
         say(line)
-    return _exit_code(done, is_named=is_named)
+    return exits.INTERRUPTED if done.interrupted else _exit_code(done, is_named=is_named)
 
 
 def _job(options: dict[str, Any]) -> "Job":

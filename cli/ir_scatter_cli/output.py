@@ -5,12 +5,13 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import IO
 
 import click
 
-from ir_scatter.report.characters import visible
+from ir_scatter.report.characters import visible, without_middle
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 
@@ -105,3 +106,44 @@ def progress(total: int, *, is_wanted: bool) -> Iterator[Callable[[object], None
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("checking", total=total)
         yield lambda _: bar.advance(task)
+
+
+_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_PLAIN_FRAMES = "|/-\\"
+_PATIENCE = 0.4
+"""Seconds before anything is shown, and between phases that nobody could read."""
+
+
+@contextmanager
+def spinner() -> Iterator[Callable[[str], None] | None]:
+    """Give a function that says on standard error what is being done; None where nobody would see it."""
+    is_seen = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
+    if not is_seen:
+        yield None
+        return
+    import threading
+    import time
+
+    phase, ended, started = ["starting"], threading.Event(), time.monotonic()
+    is_utf8 = (sys.stderr.encoding or "").lower().replace("-", "") == "utf8"
+    frames = _FRAMES if is_utf8 else _PLAIN_FRAMES
+
+    def draw() -> None:
+        for number in count():
+            if ended.wait(_PATIENCE if not number else 0.1):
+                break
+            line = f"{frames[number % len(frames)]} {visible(phase[0])}, {time.monotonic() - started:.0f} s"
+            width = shutil.get_terminal_size().columns - 1
+            sys.stderr.write(f"\r{without_middle(line, width)}\x1b[K")
+            sys.stderr.flush()
+        if number:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    thread = threading.Thread(target=draw, daemon=True)
+    thread.start()
+    try:
+        yield lambda begun: phase.__setitem__(0, begun)
+    finally:
+        ended.set()
+        thread.join()

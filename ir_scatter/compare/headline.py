@@ -1,7 +1,7 @@
 """What came of a comparison in one sentence, the same in every report."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ir_scatter.compare.measure import Verdict
@@ -44,6 +44,8 @@ class State(StrEnum):
     """Nodes get indices that their documents forbid."""
     FAILED = "failed"
     """Nothing differs, and a runner that was named did not run the model."""
+    INTERRUPTED = "interrupted"
+    """Nothing differs in what was finished."""
     NOTHING = "nothing"
     """Nothing was compared."""
     AGREES = "agrees"
@@ -60,6 +62,21 @@ class Headline:
 
 def headline(found: Compared) -> Headline:
     """Word what came of a model: what is wrong and where, who failed, or who agrees on what."""
+    return _and_interrupted(_headline(found), found.interrupted)
+
+
+def _and_interrupted(told: Headline, missing: str) -> Headline:
+    if not missing:
+        return told
+    is_worse = told.state in {State.DIFFERS, State.ILLEGAL, State.FAILED}
+    return replace(
+        told,
+        state=told.state if is_worse else State.INTERRUPTED,
+        sentence=missing if told.state is State.NOTHING else _joined(told.sentence, missing),
+    )
+
+
+def _headline(found: Compared) -> Headline:
     differing = [one for one in found.comparisons if one.measure.verdict.is_difference]
     illegal = [one for one in found.guarded if one.is_illegal]
     more = _failures([one for one in found.failed if not (illegal and one.runner == NUMPY)])
@@ -75,22 +92,30 @@ def headline(found: Compared) -> Headline:
         return Headline(State.ILLEGAL, _joined(_of_illegal(illegal, found), *more), illegal[0])
     if differing:
         return Headline(State.DIFFERS, _joined(_of_output(differing, found), *more), differing[0])
+    refusal = [
+        f"NumPy refuses the model: {_short(one.message)}"
+        for one in found.outcomes
+        if (one.runner, one.status) == (NUMPY, Status.REFUSED) and one not in found.failed
+    ]
     if found.failed:
         rest = _agreement(found) if found.comparisons else NOTHING
-        if len(found.failed) == 1:
-            words = " ".join(found.failed[0].message.split())
-            short = words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"
-            more = [": ".join(filter(None, (*more, short)))]
-        return Headline(State.FAILED, _joined(*more, rest), found.failed[0])
+        if len(found.failed) == 1 and found.failed[0].message:
+            more = [f"{more[0]}: {_short(found.failed[0].message)}"]
+        return Headline(State.FAILED, _joined(*more, *refusal, rest), found.failed[0])
     if not found.comparisons:
         reasons = (remark for remark in found.remarks if remark.startswith(NOTHING))
-        return Headline(State.NOTHING, next(reasons, NOTHING))
+        return Headline(State.NOTHING, _joined(*refusal, next(reasons, NOTHING)))
     return Headline(State.AGREES, _agreement(found))
+
+
+def is_single(done: Done) -> bool:
+    """Tell whether one model is all there is to tell of."""
+    return len(done.found) == 1 and not done.failures and done.interrupted in {"", done.found[0].interrupted}
 
 
 def headline_of_many(done: Done) -> Headline:
     """Word what came of models that were each compared for themselves; of a single one what came of it."""
-    if len(done.found) == 1 and not done.failures:
+    if is_single(done):
         return headline(done.found[0])
     states = [*(headline(one).state for one in done.found), *(State.FAILED for _ in done.failures)]
     parts = []
@@ -106,19 +131,21 @@ def headline_of_many(done: Done) -> Headline:
         parts.append(f"{_models(failed)} not run by every runner that was named")
     if nothing := states.count(State.NOTHING):
         parts.append(f"{_models(nothing)} with nothing to compare")
-    agreeing = states.count(State.AGREES)
-    if agreeing:
+    if agreeing := states.count(State.AGREES):
         parts.append(f"no difference in {_models(agreeing)}")
     if done.failures:
         parts.append(f"{_models(len(done.failures))} could not be compared")
-    order = list(State)
-    return Headline(
-        min(states, key=order.index, default=State.NOTHING), _joined(*parts) or "there are no models"
-    )
+    state = min(states, key=list(State).index, default=State.NOTHING)
+    return _and_interrupted(Headline(state, _joined(*parts) or "there are no models"), done.interrupted)
 
 
 def _models(count: int) -> str:
     return counted(count, "model")
+
+
+def _short(words: str) -> str:
+    words = " ".join(words.split())
+    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"
 
 
 def _joined(*parts: str) -> str:

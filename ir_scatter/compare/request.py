@@ -7,6 +7,7 @@ from pathlib import Path
 from ir_scatter import runners
 from ir_scatter.analysis.interpreter import dataflow_of
 from ir_scatter.compare.extract import extract, unused_name
+from ir_scatter.compare.phases import Interrupted, begin, within
 from ir_scatter.compare.result import NUMPY, Compared, Settings
 from ir_scatter.compare.run import compare, compare_against, compare_two, nodes_by_tap, tolerance_names
 from ir_scatter.compare.snapshot import save
@@ -14,6 +15,7 @@ from ir_scatter.core.display import record_html, record_repr, shorten_message
 from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError
 from ir_scatter.core.files import find_files
 from ir_scatter.core.model import Model
+from ir_scatter.core.shapes import counted
 from ir_scatter.evaluate import archive
 from ir_scatter.formats.base import IR
 from ir_scatter.reading import read
@@ -116,12 +118,15 @@ class Done:
     """Runners that were passed over, and why."""
     written: tuple[str, ...] = ()
     unwritten: tuple[str, ...] = ()
+    interrupted: str = ""
+    """What is missing because somebody did not want to wait; "" if nothing is."""
 
 
 def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
     """Compare, and write what is to be written; `seen` is called with the path of each model that is done.
 
     Raises:
+        Interrupted: by the user, with a `Done` of what was finished; an unfinished model is not saved.
         UsageError: a name does not exist, options do not fit each other, or feeds do not fit a model.
         UnreadableModel: a model cannot be read.
         NoInputs: no legal inputs were found.
@@ -130,6 +135,9 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
         raise UsageError("--inputs and --against are for one model, not for --each")
     if not job.each and not 1 <= len(job.models) <= 2:
         raise UsageError(f"there are {len(job.models)} models, expected one or two, or --each")
+    for path in () if job.each else job.models:
+        if Path(path).is_dir():
+            raise UsageError(f"{path} is a folder; with --each every model in it is compared for itself")
     if not job.each and len(job.models) == 2 and (job.against or job.extract or job.save):
         raise UsageError("--save, --against and --extract are for one model, not two")
     if (job.settings.map_inputs or job.settings.map_outputs) and (job.each or len(job.models) != 2):
@@ -137,11 +145,13 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
     if job.against and (job.inputs or job.settings.cases > 1):
         raise UsageError("--against goes without --inputs and --cases: the inputs are those that were saved")
     job = replace(job, settings=replace(job.settings, keeps_runs=bool(job.save)))
+    begin("reading")
     models = [] if job.each else [read(path) for path in job.models]
     names = tuple(name for name in job.names if name.strip().lower() != _SAVED or not job.against)
     sources = Sources((), False)
     if names or not job.names:
         format = models[0].format if models else None
+        begin("looking for devices")
         sources = find_sources(names, format=format, skip_missing=job.skip_missing)
     found, failures = list[Compared](), list[Failure]()
     written, unwritten = list[str](), list[str]()
@@ -158,6 +168,18 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
             except CannotWrite as error:
                 unwritten.append(str(error))
             found.append(replace(one, runs=()))
+    except KeyboardInterrupt as interrupt:
+        part = interrupt.found if isinstance(interrupt, Interrupted) else None
+        found += [replace(one, runs=()) for one in (part,) if one is not None]
+        if not found:
+            raise
+        missing = "" if part is None else part.interrupted
+        if job.each:
+            total = len(find_files(job.models, ()).sources)
+            finished = len(found) + len(failures) - (part is not None)
+            missing = f"interrupted: {total - finished} of {counted(total, 'model')} were not finished"
+        what = tuple(failures), sources.skipped, tuple(written), tuple(unwritten), missing
+        raise Interrupted(Done(tuple(found), *what)) from None
     finally:
         for runner in sources.runners:
             runner.close()
@@ -189,9 +211,11 @@ def _each(
     """
     taken: set[str] = set()
     is_first = True
-    for source in find_files(job.models, ()).sources:
+    models = find_files(job.models, ()).sources
+    for number, source in enumerate(models):
         try:
-            found = _in_fresh_processes(source.path, job, sources, is_first=is_first)
+            with within(f"{number + 1} of {len(models)}, {source.path}"):
+                found = _in_fresh_processes(source.path, job, sources, is_first=is_first)
         except UnreadableModel as error:
             if source.is_named or error.is_model:
                 yield Failure(source.path, error.message, is_unreadable=True), ""

@@ -273,6 +273,8 @@ class Compared:
     """How two models belong together; None if there is only one."""
     by_model: Mapping[str, tuple[Outcome, ...]] = field(default_factory=dict)
     """Of two models, what each runner made of each, as `outcomes`."""
+    interrupted: str = ""
+    """What is missing because somebody did not want to wait; "" if nothing is."""
 
     @property
     def differs(self) -> bool:

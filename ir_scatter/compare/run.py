@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -31,6 +31,7 @@ from ir_scatter.compare.measure import (
     plain,
 )
 from ir_scatter.compare.pairing import Pairing, in_one_type, narrow_tolerance, pair
+from ir_scatter.compare.phases import Interrupted, begin
 from ir_scatter.compare.result import (
     NEVER,
     NUMPY,
@@ -50,7 +51,7 @@ from ir_scatter.compare.snapshot import load
 from ir_scatter.core.arrays import Array, are_equal
 from ir_scatter.core.errors import BadFeed, Error, IllegalCase, NoInputs
 from ir_scatter.core.model import Model
-from ir_scatter.core.shapes import listed
+from ir_scatter.core.shapes import counted, listed
 from ir_scatter.evaluate.certainty import DetailedResult, detail
 from ir_scatter.evaluate.model import case_of_node, check_feeds, make_sketch
 from ir_scatter.inputs.model import draw_feeds, make_feeds
@@ -107,8 +108,9 @@ def compare(
         runner.start()
     cases = tuple(make_cases(known, settings, feeds))
     session = _Session(known, runners, settings, with_numpy=with_numpy)
-    for number, case in enumerate(cases):
-        session.run_case(number, case)
+    with _keeping_what_is_finished(session, cases, session.result):
+        for number, case in enumerate(cases):
+            session.run_case(number, case)
     return session.result(cases)
 
 
@@ -136,8 +138,9 @@ def compare_against(
             place = f"{model.path}, with the inputs of {snapshot.model} that were saved"
             raise BadFeed(f"{place}: {error}") from None
     session = _Session(model, runners, settings, with_numpy=with_numpy)
-    for number, (feeds, old) in enumerate(zip(snapshot.feeds, snapshot.runs, strict=True)):
-        session.judge_saved(old, session.run_case(number, feeds))
+    with _keeping_what_is_finished(session, snapshot.feeds, session.result):
+        for number, (feeds, old) in enumerate(zip(snapshot.feeds, snapshot.runs, strict=True)):
+            session.judge_saved(old, session.run_case(number, feeds))
     session.facts |= snapshot.facts
     session.findings.append(f"saved results of {snapshot.model}, from {folder}")
     return session.result(snapshot.feeds)
@@ -188,8 +191,9 @@ def compare_two(
     cases, notes = cases_of_both(pairing, settings, feeds)
     for runner in runners[:1]:
         runner.start()
-    for number, case in enumerate(cases):
-        both.run_case(number, case)
+    with _keeping_what_is_finished(both, cases, lambda finished: both.result(finished, notes)):
+        for number, case in enumerate(cases):
+            both.run_case(number, case)
     return both.result(cases, notes)
 
 
@@ -206,6 +210,7 @@ def cases_of_both(
     numbers = range(len(found), settings.cases)
     program, twin = (make_sketch(model), pairing.twin()) if numbers else (model, None)
     for number in numbers:
+        begin(f"drawing inputs{_of(number, settings.cases)}")
         wanted = program, settings.seed + number, shapes, settings.values
         try:
             drawn = draw_feeds(*wanted, twin=twin)
@@ -239,6 +244,7 @@ class _Both:
         self.paths = [model.path for model in pairing.models]
         self.findings = list[Finding]()
         self.outcomes: dict[str, Outcome] = {}
+        self.finished, self.unfinished = 0, list[str]()
 
     def sides(self, number: int, feeds: Feeds) -> list["_Case"]:
         given = self.pairing.feeds(feeds)
@@ -276,9 +282,13 @@ class _Both:
         sides = self.sides(number, feeds)
         has_reference = self.sessions[0].has_reference
         pending = [side.session.reference.start(side.feeds) for side in sides if has_reference]
-        ran = [self.run(runner, sides) for runner in self.runners]
+        ran, self.unfinished = list[list[Outcome]](), [runner.name for runner in self.runners]
+        for runner in self.runners:
+            ran.append(self.run(runner, sides))
+            del self.unfinished[0]
         tappers: list[Runner | None] = [*self.runners]
         if pending:
+            begin(f"NumPy{_of(number, self.settings.cases)}")
             numpy = []
             for finish, side in zip(pending, sides, strict=True):
                 outcome, side.sight = finish(self.settings.timeout)
@@ -303,6 +313,7 @@ class _Both:
             for outcome in side.outcomes:
                 self._enter(path, outcome)
         self.findings += self._departures(number, cross, of_sides)
+        self.finished += 1
         if any(one.is_illegal for one in of_kind(Guarded, self.findings)):
             for runner in self.runners:  # some plugins write outside of their memory then
                 runner.close()
@@ -416,6 +427,7 @@ def make_cases(model: Model, settings: Settings, given: Feeds | None = None) -> 
         check_feeds(dataflow_of(model).inputs, given)
         yield given
     for number in range(0 if given is None else 1, settings.cases):
+        begin(f"drawing inputs{_of(number, settings.cases)}")
         yield make_feeds(model, settings.seed + number, settings.input_shapes, settings.values)
 
 
@@ -869,6 +881,10 @@ class _Session:
         self.devices: dict[str, Availability] = {}
         self.about: dict[str, tuple[str, ...]] = {}
         self.runs: dict[int, tuple[Runs, ...]] = {}
+        self.finished = 0
+        """Cases that all runners have run."""
+        self.unfinished: list[str] = []
+        """The runners that had not finished a case when it was interrupted."""
         self._hopeless: dict[str, Outcome] = {}
         self._nodes = {(tap.scope, tap.output, tap.callers): node for tap, node in self.nodes.items()}
 
@@ -908,13 +924,40 @@ class _Session:
                 return
 
     def _ask(self, runner: Runner, case: _Case, **wanted: Any) -> Outcome:
+        with_taps = " with taps" if "taps" in wanted else ""
+        begin(f"{runner.name}{with_taps}{_of(case.number, self.settings.cases)}")
         precision, timeout = self.settings.precision, self.settings.timeout
         return runner.run(self.path, case.feeds, precision=precision, timeout=timeout, **wanted)
 
     def run_case(self, number: int, feeds: Feeds) -> _Case:
-        """Run all on one set of inputs; NumPy computes while the others run."""
+        """Run all on one set of inputs; NumPy computes while the others run.
+
+        If that is interrupted, what is known of the nodes on runners that have finished is kept.
+        """
         case = _Case(self, number, feeds)
         finish = self.reference.start(feeds) if self.has_reference else None
+        numpy = None
+        try:
+            self._run_runners(case)
+            if finish is not None:
+                begin(f"NumPy{_of(number, self.settings.cases)}")
+                numpy, case.sight = finish(self.settings.timeout)
+        except KeyboardInterrupt:
+            self.unfinished = [one.name for one in self.runners[len(case.runs) :]]
+            for outcome in case.outcomes:
+                _enter(self.outcomes, outcome)
+            self.findings += case.findings
+            raise
+        if numpy is not None and case.sight is not None:
+            numpy = replace(numpy, implicit=not self.with_numpy)
+            case.findings[:0] = [replace(one, case=number) for one in case.sight.seen.values()]
+            case.runs.insert(0, Runs(numpy))
+        case.compare_all()
+        self._enter(case, numpy)
+        self.finished += 1
+        return case
+
+    def _run_runners(self, case: _Case) -> None:
         for runner in self.runners:
             plain = self.run(runner, case, profile=True)
             self.findings += [f"{plain.runner}: {remark}" for remark in plain.remarks]
@@ -931,15 +974,6 @@ class _Session:
                 plain = replace(plain, precision=computed_in(plain.facts) or plain.precision)
             times = self.settings.repeat if plain.status is Status.OK else 0
             case.take(plain, self.run_with_taps(runner, case, times))
-        numpy = None
-        if finish is not None:
-            numpy, case.sight = finish(self.settings.timeout)
-            numpy = replace(numpy, implicit=not self.with_numpy)
-            case.findings[:0] = [replace(one, case=number) for one in case.sight.seen.values()]
-            case.runs.insert(0, Runs(numpy))
-        case.compare_all()
-        self._enter(case, numpy)
-        return case
 
     def judge_saved(self, runs: Sequence[Runs], new: _Case) -> None:
         """Judge what was saved, and compare its outputs with those of today, or with each other."""
@@ -999,6 +1033,30 @@ class _Session:
                 is_one_node=self.is_one_node,
             )
         )
+
+
+@contextmanager
+def _keeping_what_is_finished(
+    session: "_Session | _Both", cases: Sequence[Feeds], result: Callable[[Sequence[Feeds]], Compared]
+) -> Iterator[None]:
+    """Turn an interrupt into one that holds what was finished, if that is anything."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not session.outcomes:
+            raise
+        begun = min(session.finished + 1, len(cases))
+        who = listed(session.unfinished or [NUMPY])
+        missing = [f"{who} did not finish case {begun} of {len(cases)}"]
+        if begun < len(cases):
+            missing.append(f"{counted(len(cases) - begun, 'case')} did not begin")
+        found = replace(result(cases[:begun]), interrupted=f"interrupted: {', '.join(missing)}")
+        raise Interrupted(found) from None
+
+
+def _of(number: int, total: int) -> str:
+    """Return which case it is, if there are several."""
+    return f", case {number + 1} of {total}" if total > 1 else ""
 
 
 def _enter(outcomes: dict[str, Outcome], found: Outcome) -> None:

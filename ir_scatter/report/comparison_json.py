@@ -29,7 +29,7 @@ def render(done: Done, *, each: bool = False) -> str:
     ]
     total = summary([comparison for one in done.found for comparison in one.comparisons])
     verdict = headline_of_many(done)
-    told = {"headline": verdict.sentence, "state": verdict.state}
+    told = {"headline": verdict.sentence, "state": verdict.state, "interrupted": done.interrupted or None}
     return dumps(as_document(**told, reports=reports, failures=failures, summary=total))
 
 
@@ -43,6 +43,7 @@ def document(found: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dict[s
     document = as_document(
         headline=verdict.sentence,
         state=verdict.state,
+        interrupted=found.interrupted or None,
         model=found.model,
         other=found.other or None,
         seed=found.settings.seed,

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from ir_scatter.compare.headline import NOTHING, Headline, State, headline, headline_of_many
+from ir_scatter.compare.headline import NOTHING, Headline, State, headline, headline_of_many, is_single
 from ir_scatter.compare.measure import Excuse, Verdict
 from ir_scatter.compare.request import Done
 from ir_scatter.compare.result import (
@@ -43,6 +43,7 @@ _COLORS = {
     State.DIFFERS: "red",
     State.ILLEGAL: "red",
     State.FAILED: "yellow",
+    State.INTERRUPTED: "yellow",
     State.NOTHING: "yellow",
     State.AGREES: "green",
 }
@@ -56,7 +57,7 @@ def render(done: Done, *, each: bool = False, color: bool = False, width: int | 
     then what there is to say of those that do not agree.
     """
     operators = operator_matrix(done.found)
-    if len(done.found) == 1 and not done.failures:
+    if is_single(done):
         found = text(done.found[0], color=color, width=width)
         return f"{found}\n{table_text(operators, color=color, width=width)}" if each else found
     heads = [headline(one) for one in done.found]
@@ -250,7 +251,7 @@ def _outliers(found: Compared, head: Headline) -> Iterator[str]:
 
 def _notes(found: Compared, head: Headline) -> Iterator[str]:
     for outcome in found.outcomes:
-        if outcome.message and not (outcome is head.subject and outcome.message in head.sentence):
+        if outcome.message and outcome.message not in head.sentence:
             yield f"{outcome.runner}: {outcome.message}"
         elif outcome.implicit and outcome.status is Status.OK:
             yield f"{outcome.runner} is {IMPLICIT}"

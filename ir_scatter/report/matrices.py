@@ -21,7 +21,7 @@ _COLORS = {
 }
 VERDICTS = list(Verdict)
 """The better ones first."""
-FEW_ROWS = 12
+FEW_ROWS = 6
 """So many rows are drawn even if all verdicts in them are equal, and so many kernels one by one."""
 
 Column: TypeAlias = tuple[str, str]

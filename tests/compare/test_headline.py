@@ -208,3 +208,23 @@ def test_many_models() -> None:
     assert headline_of_many(MANY).state is State.DIFFERS
     assert headline_of_many(MANY).sentence.endswith("; 1 model could not be compared")
     assert headline_of_many(Done((QUIET, replace(EVERYTHING, comparisons=())))).state is State.ILLEGAL
+
+
+def test_what_numpy_refuses_is_said_if_nothing_differs() -> None:
+    refusal = Outcome(NUMPY, Status.REFUSED, "SCT302 indices[0] is 9, expected 0 to 3", implicit=True)
+    start = "NumPy refuses the model: SCT302 indices[0] is 9, expected 0 to 3"
+    assert said(outcomes=(refusal, ok(CPU))) == f"{start}; nothing was compared"
+    failed = said(outcomes=(refusal, REFUSED))
+    assert failed == f"{GPU} refuses the model: no such operator; {start}; nothing was compared"
+    assert "NumPy" not in said(OFF, outcomes=(refusal, ok(GPU)))
+
+
+def test_an_interrupt_is_no_agreement_and_hides_no_difference() -> None:
+    missing = "interrupted: b did not finish case 1 of 1"
+    found = headline(replace(QUIET, interrupted=missing))
+    assert (found.state, found.sentence) == (State.INTERRUPTED, f"{headline(QUIET).sentence}; {missing}")
+    assert headline(compared(interrupted=missing)).sentence == missing
+    wrong = headline(compared(OFF, interrupted=missing))
+    assert (wrong.state, wrong.sentence.endswith(missing)) == (State.DIFFERS, True)
+    many = headline_of_many(Done((QUIET,), interrupted="interrupted: 2 of 3 models were not finished"))
+    assert many.sentence == "no difference in 1 model; interrupted: 2 of 3 models were not finished"

@@ -73,7 +73,7 @@ def test_worst_first_and_the_rest_counted() -> None:
     lines = text(compared(*many, *loud)).splitlines()
     start = next(n for n, line in enumerate(lines) if line.startswith("node, against"))
     assert [line.split()[0] for line in lines[start + 1 : start + 4]] == ["loud000", "loud001", "loud002"]
-    assert lines[start + 13].split() == ["and", "491", "more", "equal"]
+    assert lines[start + 7].split() == ["and", "497", "more", "equal"]
     shown = text(compared(*(of_node(f"n{number}", ONE_OFF, ZEROS) for number in range(100))))
     assert "and 60 more, at worst" in shown
     assert "and 60 more that are not equal" in shown

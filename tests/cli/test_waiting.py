@@ -1,0 +1,205 @@
+"""Whoever waits for a comparison sees what is being done, and may stop it and keep what is finished."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ir_scatter import runners
+from ir_scatter.runners.base import Outcome
+from ir_scatter_cli.output import spinner
+from tests.cli.conftest import COMMAND, Cli, copy_sample
+from tests.compare.models import floats, write_node
+from tests.compare.planted import FakeRunner, wrong_at
+
+
+class Screen(io.StringIO):
+    encoding = "utf-8"
+    is_terminal = True
+
+    def isatty(self) -> bool:
+        return self.is_terminal
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, **environment: str) -> Screen:
+    """Return a terminal that is now standard error."""
+    for name, value in ({"TERM": "xterm", "CI": "", "COLUMNS": "30"} | environment).items():
+        monkeypatch.setenv(name, value)
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    return screen
+
+
+def test_a_terminal_shows_the_phase_and_is_clean_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = watched(monkeypatch)
+    with spinner() as tell:
+        assert tell is not None
+        tell("openvino:CPU with taps, case 3 of 7 \x1b[31m")
+        time.sleep(0.7)
+    shown = screen.getvalue()
+    assert "\r⠋ " in shown
+    assert "⠙ " in shown
+    lines = [line for line in shown.split("\r") if line.strip("\x1b[K")]
+    assert all(len(line.removesuffix("\x1b[K")) < 30 for line in lines)
+    assert lines[0].startswith("⠋ openvino:")
+    assert shown.count("\x1b") == shown.count("\x1b[K")
+    assert shown.endswith("\r\x1b[K")
+
+
+def test_what_is_done_at_once_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = watched(monkeypatch)
+    with spinner() as tell:
+        assert tell is not None
+        tell("reading")
+    assert screen.getvalue() == ""
+
+
+@pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"CI": "true"}, None], ids=str)
+def test_no_spinner_where_nobody_sees_it(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str] | None
+) -> None:
+    screen = watched(monkeypatch, **(environment or {}))
+    screen.is_terminal = environment is not None
+    with spinner() as tell:
+        assert tell is None
+
+
+class Stopped(FakeRunner):
+    """The user presses Ctrl-C while it runs for the last time; before that it is right."""
+
+    def __init__(self, name: str, runs: int) -> None:
+        super().__init__(name)
+        self.left = runs
+
+    def run(self, *arguments: Any, **named: Any) -> Outcome:
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return super().run(*arguments, **named)
+
+
+Stop = Callable[..., None]
+
+
+@pytest.fixture
+def stop(monkeypatch: pytest.MonkeyPatch) -> Stop:
+    def known(*made: FakeRunner) -> None:
+        names = {one.name: one for one in made}
+        monkeypatch.setattr(runners, "find", lambda name, also=(): names[name])
+
+    return known
+
+
+@pytest.fixture
+def model(elsewhere: Path) -> str:
+    inputs = [floats(3, 4), np.array([2, 0]), -floats(2, 4), np.array(0)]
+    return write_node(elsewhere, "ScatterUpdate", "opset3", inputs)[0].name
+
+
+def test_finished_cases_and_runners_are_told_and_what_is_missing(cli: Cli, model: str, stop: Stop) -> None:
+    a, b = FakeRunner("a", wrong_at(3)), Stopped("b", 3)  # each case is run without taps and with them
+    stop(a, b)
+    done = cli("compare", model, "--on", "a", "--on", "b", "--cases", "4")
+    assert done.code == 130
+    first = done.out.splitlines()[0]
+    assert first.startswith("a is wrong at node: ")
+    assert first.endswith("; interrupted: b did not finish case 2 of 4, 2 cases did not begin")
+    assert a.closed
+    assert b.closed
+    b.left = 3
+    found = json.loads(
+        cli("compare", model, "--on", "a", "--on", "b", "--cases", "4", "--format", "json").out
+    )
+    assert found["interrupted"] == "interrupted: b did not finish case 2 of 4, 2 cases did not begin"
+    assert (found["state"], found["cases"]) == ("differs", 2)
+    nodes = [(one["subject"], one["case"]) for one in found["comparisons"] if one["level"] == "node"]
+    assert nodes == [("a", 0), ("b", 0), ("a", 1)]
+    assert [one["case"] for one in found["comparisons"] if one["level"] == "model"] == [0, 0]
+
+
+def test_finished_cases_of_two_models(cli: Cli, model: str, stop: Stop) -> None:
+    stop(Stopped("b", 3))  # two runs for each case
+    found = json.loads(cli("compare", model, model, "--on", "b", "--cases", "3", "--format", "json").out)
+    missing = "interrupted: b did not finish case 2 of 3, 1 case did not begin"
+    assert (found["state"], found["interrupted"]) == ("interrupted", missing)
+    assert {one["case"] for one in found["comparisons"]} == {0}
+    assert found["headline"].endswith(missing)
+
+
+def test_agreement_of_a_part_is_no_agreement(cli: Cli, model: str, stop: Stop) -> None:
+    stop(Stopped("b", 2))
+    found = json.loads(cli("compare", model, "--on", "b", "--cases", "2", "--format", "json").out)
+    assert found["state"] == "interrupted"
+    assert found["headline"] == (
+        "numpy and b agree on 1 node, 2 cases; interrupted: b did not finish case 2 of 2"
+    )
+
+
+def test_nothing_is_told_or_written_if_nothing_was_finished(cli: Cli, model: str, stop: Stop) -> None:
+    stop(Stopped("b", 1))
+    done = cli("compare", model, "--on", "b", "--save", "saved")
+    assert (done.code, done.out) == (130, "")
+    assert done.err == "ir-scatter: interrupted before anything was compared\n"
+    assert not Path("saved").exists()
+
+
+def test_models_that_were_finished(cli: Cli, model: str, stop: Stop) -> None:
+    stop(Stopped("b", 3))
+    for name in ("b.xml", "c.xml"):
+        Path(name).write_bytes(Path(model).read_bytes())
+        Path(name).with_suffix(".bin").write_bytes(Path(model).with_suffix(".bin").read_bytes())
+    done = cli("compare", "--each", ".", "--on", "b")
+    assert done.code == 130
+    first = "no difference in 1 model; interrupted: 2 of 3 models were not finished"
+    assert done.out.splitlines()[0] == first
+    stop(Stopped("b", 3))
+    found = json.loads(cli("compare", "--each", ".", "--on", "b", "--format", "json").out)
+    assert (found["headline"], found["state"], len(found["reports"])) == (first, "interrupted", 1)
+
+
+def test_a_folder_is_for_each(cli: Cli, elsewhere: Path) -> None:
+    done = cli("compare", ".", "--on", "numpy")
+    assert done.code == 2
+    assert ". is a folder; with --each every model in it is compared for itself" in done.err
+
+
+@pytest.mark.long
+@pytest.mark.openvino
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
+def test_ctrl_c_on_a_terminal(elsewhere: Path) -> None:
+    """The phase is shown, the cases that were finished are told, and no process is left."""
+    copy_sample("plugins/large_numbers.xml", elsewhere)
+    ours, theirs = os.openpty()
+    environment = {**os.environ, "TERM": "xterm", "CI": ""}
+    command = [str(COMMAND), "compare", "large_numbers.xml", "--on", "CPU", "--cases", "500"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        shown = b""
+        while b"openvino:CPU with taps, case " not in shown and b"openvino:CPU, case " not in shown:
+            shown += os.read(ours, 65536)
+        time.sleep(0.5)
+        children = [
+            int(path.name)
+            for path in Path("/proc").glob("[0-9]*")
+            if f"\nPPid:\t{process.pid}\n" in (path / "status").read_text(errors="replace")
+        ]
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        out = process.stdout.read().decode()
+        assert process.wait(60) == 130
+    os.close(ours)
+    assert "of 500" in shown.decode()
+    assert out.startswith("numpy and openvino:CPU agree on 1 node, ")
+    assert "; interrupted: " in out.splitlines()[0]
+    assert " of 500" in out.splitlines()[0]
+    assert children
+    assert not any(Path(f"/proc/{child}").exists() for child in children)
