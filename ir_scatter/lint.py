@@ -9,10 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import TypeAlias
 
 from ir_scatter import formats
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
-from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
+from ir_scatter.core.diagnostics import Diagnostic, Excerpt, Location, Related, Severity
 from ir_scatter.core.errors import BadFeed, UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source, is_excluded
 from ir_scatter.core.model import Model
@@ -24,10 +25,13 @@ from ir_scatter.reading import read
 from ir_scatter.rules import by_name
 from ir_scatter.validate import file_diagnostic, validate
 
+Place: TypeAlias = tuple[int, int]
+"""Line and column."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileResult:
-    """One file, as the caller named it, and the lines of it that diagnostics stand on, by number.
+    """One file, as the caller named it, and the text around what diagnostics are about (`place_of`).
 
     Its format is None if that could not be told; scatter nodes of a function are counted once. Inputs are
     the names of the model's, a bug is what went wrong in this library; if it is no model and was passed
@@ -39,7 +43,7 @@ class FileResult:
     is_readable: bool
     scatter_nodes: int
     diagnostics: tuple[Diagnostic, ...]
-    lines: Mapping[int, str] = field(default_factory=dict)
+    excerpts: Mapping[Place, Excerpt] = field(default_factory=dict)
     inputs: frozenset[str] = frozenset()
     bug: str = ""
     passed_over: str = ""
@@ -56,9 +60,6 @@ class Report:
 
     def count(self, severity: Severity) -> int:
         return sum(found.severity is severity for found in self.diagnostics())
-
-
-_LINE_LIMIT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,15 +200,32 @@ def file_result(model: Model, found: Sequence[Diagnostic]) -> FileResult:
     """Return what was found in a model as one file of a report."""
     inputs = frozenset(name for names in model.inputs for name in names)
     count = sum(1 for _ in model.definitions(scatter_types(model.domain)))
-    numbers = {diagnostic.location.line for diagnostic in found if model.format == IR}
-    lines = {number: model.source.line(number)[:_LINE_LIMIT] for number in numbers if number}
-    return FileResult(model.path, model.format, True, count, tuple(found), lines, inputs)
+    return FileResult(model.path, model.format, True, count, tuple(found), excerpts(model, found), inputs)
 
 
 def unreadable(error: UnreadableModel, path: str) -> FileResult:
     """Return why a file was not read as one file of a report."""
-    found = file_diagnostic(error.defect, error.message, error.location)
-    return FileResult(path, error.format, False, 0, (found,), error.lines)
+    found = replace(file_diagnostic(error.defect, error.message, error.location), span=error.span)
+    return FileResult(path, error.format, False, 0, (found,), error.excerpts)
+
+
+def excerpts(model: Model, found: Iterable[Diagnostic]) -> dict[Place, Excerpt]:
+    """Return what a model's file has where diagnostics and what they refer to begin, if it has lines."""
+    if model.format != IR:
+        return {}
+    places = set[Place | None]()
+    for one in found:
+        places.add(place_of(one))
+        places.update(place_of(related) for related in one.related if related.location.path == model.path)
+    return {place: model.source.excerpt(*place) for place in places if place is not None}
+
+
+def place_of(found: Diagnostic | Related) -> Place | None:
+    """Return line and column of what is wrong, or of the node; None in a format without lines."""
+    if found.span is not None:
+        return found.span[:2]
+    line = found.location.line
+    return None if line is None else (line, found.location.column or 1)
 
 
 def _demand_ranks(model: Model, shapes: Mapping[str, Shape]) -> None:

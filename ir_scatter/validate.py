@@ -8,9 +8,17 @@ from itertools import chain
 from ir_scatter.analysis.constants import MAX_COMPUTED, MAX_CONSTANT_ELEMENTS, MAX_NODES, Facts
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroups
-from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
+from ir_scatter.core.diagnostics import (
+    Diagnostic,
+    Location,
+    NodeRef,
+    Part,
+    Related,
+    Severity,
+    Side,
+)
 from ir_scatter.core.model import Defect, Graph, Model, Node, collector_paused
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.shapes import Shape, counted
 from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import Role
 from ir_scatter.rules import all_rules, by_name, code_prefixes
@@ -111,7 +119,7 @@ def _show(scatter: ScatterNode, rules: Sequence[Rule]) -> Iterator[tuple[Rule, F
 def file_diagnostic(rule_name: str, message: str, location: Location) -> Diagnostic:
     """Make a diagnostic about a file as a whole."""
     rule = by_name()[rule_name]
-    return Diagnostic(rule.code, rule.name, rule.severity, message, location)
+    return Diagnostic(rule.code, rule.name, rule.severity, message, location, help=rule.fix)
 
 
 def _given_up(facts: Facts, path: str) -> list[Diagnostic]:
@@ -126,13 +134,14 @@ def _from_finding(scatter: ScatterNode, rule: Rule, finding: Finding, graph: Gra
     node, spec = scatter.node, scatter.lookup.spec
     severity, related = rule.severity, finding.related
     port, index = finding.port, finding.port_index
+    mended_by = rule.mended_by if finding.mended_by is None else finding.mended_by
     if spec is not None:
         if severity is Severity.ERROR and (finding.is_tolerated or rule.code in spec.tolerated):
             severity = Severity.WARNING
         if finding.role is not None:
             index = spec.port_index(finding.role)
             port = port if index is None else spec.ports[index].name
-            related = related or _producer_note(scatter, finding.role)
+            related = related or _producer_note(scatter, finding, finding.role)
     return Diagnostic(
         rule.code,
         rule.name,
@@ -143,11 +152,34 @@ def _from_finding(scatter: ScatterNode, rule: Rule, finding: Finding, graph: Gra
         port,
         index,
         related + graph.calls,
-        rule.mended_by and rule.mended_by.format(type=scatter.lookup.type),
+        mended_by and mended_by.format(type=scatter.lookup.type),
+        node.graph.span_of(node, finding.part or _part(scatter, finding, index)),
+        finding.label,
+        finding.help or rule.fix,
     )
 
 
-def _producer_note(scatter: ScatterNode, role: Role) -> tuple[Related, ...]:
+def _part(scatter: ScatterNode, finding: Finding, index: int | None) -> Part:
+    """Return what a finding is about; more exactly than a port where that stores what the finding says."""
+    operand = None if finding.role is None else scatter.operand(finding.role)
+    if index is None:
+        return Part(Side.NODE)
+    if operand is None:
+        return Part(Side.INPUT, index)
+    stored, dim = operand.input, finding.dim
+    is_type = finding.aspect == "type" and stored.stored_type is operand.element_type
+    dim = dim if _is_stored(dim, stored.stored_shape, operand.shape) else None
+    return Part(Side.INPUT, index, "type" if is_type else "", dim)
+
+
+def _is_stored(dim: int | None, stored: Shape, shape: Shape) -> bool:
+    """Tell whether a dimension is stored as it is."""
+    if dim is None or stored is None or shape is None or len(stored) != len(shape):
+        return False
+    return dim < len(shape) and stored[dim] == shape[dim]
+
+
+def _producer_note(scatter: ScatterNode, finding: Finding, role: Role) -> tuple[Related, ...]:
     operand = scatter.operand(role)
     if operand is None:
         return ()
@@ -159,7 +191,12 @@ def _producer_note(scatter: ScatterNode, role: Role) -> tuple[Related, ...]:
         source, location = f'{value.producer.type} "{value.producer.name}"', value.producer.location
     else:
         source, location = f'input "{value.name}"', value.location or replace(scatter.node.location, scope="")
-    return (Related(f"{name} comes from {source}", location),)
+    span, producer = None, value.producer
+    if producer is not None and location == producer.location:
+        dim = finding.dim if _is_stored(finding.dim, value.shape, operand.shape) else None
+        part = Part(Side.OUTPUT, value.output, finding.aspect, dim) if finding.aspect else Part(Side.NODE)
+        span = producer.graph.span_of(producer, part)
+    return (Related(f"{name} comes from {source}", location, span),)
 
 
 def _from_defect(defect: Defect) -> Diagnostic:
@@ -171,7 +208,12 @@ def _from_defect(defect: Defect) -> Diagnostic:
         version = spec.key.version if spec else None
         node = NodeRef(defect.node.name, lookup.type if lookup else defect.node.type, version)
         port = spec.ports[index].name if spec and index is not None and index < len(spec.ports) else None
-    found = replace(found, node=node, port=port, port_index=index, related=defect.related)
+    span, help = defect.span, defect.help or found.help
+    if span is None and defect.node is not None:
+        span = defect.node.graph.span_of(defect.node, Part(Side.NODE))
+    found = replace(
+        found, node=node, port=port, port_index=index, related=defect.related, span=span, help=help
+    )
     return found if defect.node is None or defect.is_always_read else _unless_dropped(found, defect.node)
 
 

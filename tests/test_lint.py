@@ -19,6 +19,7 @@ from ir_scatter.lint import (
     check_file,
     check_files,
     make_report,
+    place_of,
     read_baseline,
 )
 from tests.rules.cases import legal, shaped, write_ir
@@ -47,9 +48,11 @@ def test_one_file(model: str) -> None:
     assert (result.is_readable, result.scatter_nodes) == (True, 3)
     assert {"bad.data", "many.updates", "clean.indices"} <= result.inputs
     lines = Path(model).read_text().splitlines()
-    numbers = {found.location.line or 0: found.code for found in result.diagnostics}
-    assert list(numbers.values()) == ["SCT203", "SCT306"]
-    assert result.lines == {number: lines[number - 1] for number in numbers}
+    assert [found.code for found in result.diagnostics] == ["SCT203", "SCT306"]
+    places = {place_of(found) for found in result.diagnostics}
+    places.update(place_of(related) for found in result.diagnostics for related in found.related)
+    assert len(places) == 4
+    assert result.excerpts == {place: (lines[place[0] - 1], 1, False) for place in places if place}
 
 
 @pytest.mark.parametrize(

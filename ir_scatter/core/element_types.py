@@ -100,6 +100,13 @@ def from_precision(text: str) -> ElementType | None:
     return _BY_IR_NAME.get(text.lower()) or ELEMENT_TYPES.get(text.lower())
 
 
+def meant_in_ir(text: str) -> ElementType | None:
+    """Find the type of an IR that somebody may have meant: "fp32 ", "float" or "int64"."""
+    word = text.strip().lower()
+    found = from_precision(word) or _BY_ONNX_NAME.get(word) or _BY_DTYPE_NAME.get(word)
+    return found if found is not None and found.ir_name is not None else None
+
+
 def is_precision(text: str) -> bool:
     """Tell whether OpenVINO reads a `<port precision>`: each in two spellings, "FP32" and "f32"."""
     return text in _PRECISIONS

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from ir_scatter.core.display import LONGEST_MESSAGE, brief
 
 if TYPE_CHECKING:
-    from ir_scatter.core.diagnostics import Diagnostic, Location
+    from ir_scatter.core.diagnostics import Diagnostic, Excerpt, Location, Span
 
 
 class Error(Exception):
@@ -53,7 +53,8 @@ class UnreadableModel(Error):
     Attributes:
         defect: the name of the rule that says why, "malformed-xml".
         is_model: False if the file is something else altogether, an XML file of another kind.
-        lines: the text of the line it is about, by its number.
+        span: what is wrong there, None where that is no more than the place.
+        excerpts: the text around the place, by its line and column.
         format: the format it was read as, None where that is not known.
     """
 
@@ -63,7 +64,8 @@ class UnreadableModel(Error):
         self.message = brief(message, LONGEST_MESSAGE)
         self.location = location
         self.is_model = is_model
-        self.lines: dict[int, str] = {}
+        self.span: Span | None = None
+        self.excerpts: dict[tuple[int, int], Excerpt] = {}
         self.format: str | None = None
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ir_scatter.core.diagnostics import Location, Related
+from ir_scatter.core.diagnostics import Location, Part, Related, Span
 from ir_scatter.core.display import record_html, record_repr, short_repr
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.shapes import Shape
@@ -187,6 +187,10 @@ class Graph(ABC):
     @abstractmethod
     def location_of(self, node: Node) -> Location: ...
 
+    def span_of(self, node: Node, part: Part) -> Span | None:
+        """Return where a part of a node stands; None where the format has no lines."""
+        return None
+
     def inferred_shape(self, value: Value) -> Shape:
         """Return what a reader infers of the shape of an output without what the file stores for it."""
         return None
@@ -207,6 +211,10 @@ class Defect:
     related: tuple[Related, ...] = ()
     is_always_read: bool = False
     """Whether a runtime reads what is broken even of nodes that it drops."""
+    span: Span | None = None
+    """What is broken; None for the whole node, or where the format has no lines."""
+    help: str = ""
+    """How to mend it, if more can be said than what the rule says."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

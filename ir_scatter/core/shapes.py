@@ -55,6 +55,16 @@ def claims_more(stored: Shape, known: Shape) -> bool:
     return any(isinstance(dim, int) and dim != other for dim, other in zip(stored, known, strict=True))
 
 
+def differing_dim(left: Shape, right: Shape) -> int | None:
+    """Return the number of the one dimension in which two shapes differ; None if it is not one alone."""
+    if left is None or right is None or len(left) != len(right):
+        return None
+    pairs = [*enumerate(zip(left, right, strict=True))]
+    contrary = [number for number, (one, other) in pairs if not agree_dims(one, other)]
+    different = contrary or [number for number, (one, other) in pairs if one != other]
+    return different[0] if len(different) == 1 else None
+
+
 def excludes(known: Shape, stored: Shape) -> bool:
     """Tell whether a stored shape is wrong: another one, or a number for the symbol of any number."""
     if not agree(known, stored):

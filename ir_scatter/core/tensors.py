@@ -10,7 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.diagnostics import Location, Part, Side, Span
 from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.shapes import Shape, element_count
 
@@ -74,6 +74,15 @@ class Constant:
     def location(self) -> Location:
         declared = self._declaration()
         found: Location = declared if isinstance(declared, Location) else declared.location
+        return found
+
+    @property
+    def span(self) -> Span | None:
+        """Where it is declared; None where the format has no lines."""
+        declared = self._declaration()
+        if isinstance(declared, Location):
+            return None
+        found: Span | None = declared.graph.span_of(declared, Part(Side.NODE))
         return found
 
     def _declaration(self) -> Any:

@@ -7,8 +7,58 @@ from typing import Any, Literal, NamedTuple
 from ir_scatter.core.display import visible as visible
 
 _UNSAFE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_SHAPE = re.compile(r"\[[^][]{0,40}\]")
 _SCHEMA = 1
 """Fields of schema 1 are never renamed or left out; later versions may add some."""
+
+
+def cells(text: str) -> int:
+    """Return how many cells of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
+
+
+def head(text: str, room: int) -> str:
+    """Return the beginning of a text that fits into so many cells."""
+    if text.isascii():
+        return text[: max(room, 0)]
+    end = min(len(text), max(room, 0))
+    while cells(text[:end]) > room and end:
+        end -= 1
+    return text[:end]
+
+
+def tail(text: str, room: int) -> str:
+    """Return the end of a text that fits into so many cells."""
+    start = max(0, len(text) - max(room, 0))
+    while cells(text[start:]) > max(room, 0):
+        start += 1
+    return text[start:]
+
+
+def fold(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
+    """Break a text between words, or in a word that is longer, into lines of so many cells.
+
+    What the first and the other lines begin with counts.
+    """
+    lines, line, is_empty = list[str](), first, True
+    for word in _SHAPE.sub(lambda shape: shape[0].replace(" ", "\0"), text).split(" "):
+        word = word.replace("\0", " ")
+        wider = line + word if is_empty else f"{line} {word}"
+        if cells(wider) > width and not is_empty:
+            lines.append(line)
+            wider = rest + word
+        while cells(wider) > width:
+            part = head(wider, width)
+            if len(part) <= len(rest):
+                break
+            lines.append(part)
+            wider = rest + wider[len(part) :]
+        line, is_empty = wider, False
+    return [*lines, line]
 
 
 def dumps(document: Mapping[str, Any]) -> str:

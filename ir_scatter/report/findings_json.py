@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from ir_scatter.core.diagnostics import Diagnostic, Severity
+from ir_scatter.core.diagnostics import Diagnostic, Severity, Span
 from ir_scatter.lint import Report
+from ir_scatter.report import phrases
 from ir_scatter.report.characters import as_document, dumps, fields_of
 
 _PLACE = "line column scope"
@@ -25,9 +26,20 @@ def _diagnostic(found: Diagnostic) -> dict[str, Any]:
     return {
         **fields_of(found, "code rule severity message"),
         **fields_of(found.location, _PLACE),
+        "span": _span(found.span),
         "port": found.port,
         "node": found.node and fields_of(found.node, "name type version"),
         "related": [
-            {"message": one.message, **fields_of(one.location, f"path {_PLACE}")} for one in found.related
+            {
+                "message": one.message,
+                **fields_of(one.location, f"path {_PLACE}"),
+                "span": _span(one.span),
+            }
+            for one in found.related
         ],
+        "help": ": ".join(filter(None, phrases.help_of(found))) or None,
     }
+
+
+def _span(span: Span | None) -> dict[str, int] | None:
+    return span and span._asdict()

@@ -8,12 +8,15 @@ from urllib.parse import quote
 
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef
 from ir_scatter.lint import Report
+from ir_scatter.report import phrases
 from ir_scatter.report.characters import dumps, visible
 from ir_scatter.rules import by_code
 from ir_scatter.rules.base import Rule
 from ir_scatter.version import __version__, versions
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_PAGES = "ir_scatter/docs/rules"
+"""A page for each rule, from the root of the project, which has no site of its own."""
 _FINGERPRINT = "irScatter/v1"
 
 # What the first digit of a code says.
@@ -67,6 +70,7 @@ def _rule(example: Diagnostic) -> dict[str, Any]:
         "shortDescription": _message(first),
         "fullDescription": _message(documentation),
         "help": _message(f"{documentation}\n\nRun: ir-scatter explain {rule.code}"),
+        **({"helpUri": f"{_PAGES}/{rule.code}.md"} if rule.code in by_code() else {}),
         "defaultConfiguration": {"level": rule.severity.value},
         "properties": {"tags": ["scatter"] if topic is None else ["scatter", topic]},
     }
@@ -81,13 +85,24 @@ def _result(found: Diagnostic, rule_index: int, seen: Counter[str]) -> dict[str,
         "ruleIndex": rule_index,
         "level": found.severity.value,
         "message": _message(found.message),
-        "locations": [_location(found.location, found.node)],
+        "locations": [_location(found.location, found.node), *_fault(found)],
         "relatedLocations": [
             {"id": number, **_location(related.location), "message": _message(related.message)}
             for number, related in enumerate(found.related, start=1)
         ],
         "partialFingerprints": {_FINGERPRINT: f"{fingerprint}:{seen[fingerprint]}"},
+        "properties": {"help": visible(": ".join(filter(None, phrases.help_of(found))))},
     }
+
+
+def _fault(found: Diagnostic) -> list[dict[str, Any]]:
+    """Return where what is wrong stands itself, if that is known: an attribute, a port, an edge."""
+    if found.span is None:
+        return []
+    region = dict(zip(("startLine", "startColumn", "endLine", "endColumn"), found.span, strict=True))
+    physical = {"artifactLocation": {"uri": _uri(found.location.path)}, "region": region}
+    label = found.label or found.port
+    return [{"physicalLocation": physical, **({"message": _message(label)} if label else {})}]
 
 
 def _fingerprint(found: Diagnostic) -> str:

@@ -1,73 +1,183 @@
-"""For people: each finding with its line, and a summary."""
+"""For people: each finding as a compiler shows it, with what the file has there, and a summary."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from ir_scatter.core.diagnostics import Diagnostic, Severity
-from ir_scatter.lint import FileResult, Report
+from ir_scatter.core.diagnostics import Diagnostic, Excerpt, Related, Severity, Span
+from ir_scatter.lint import FileResult, Place, Report, place_of
 from ir_scatter.report import phrases
-from ir_scatter.report.characters import visible
+from ir_scatter.report.characters import cells, fold, head, tail, visible
 
 _BOLD, _CYAN = "1", "36"
 _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.NOTE: _CYAN}
+_CUT = "..."
+_NARROWEST = 40
+_CODES_NAMED = 5
 
-_Paint = Callable[[str, str], str]
-_WIDTH = 100  # characters of the file that are shown of a long line
 
-
-def render(report: Report, *, color: bool = False, quiet: bool = False, statistics: bool = False) -> str:
-    def paint(text: str, style: str) -> str:
-        return f"\x1b[{style}m{text}\x1b[0m" if color else text
-
-    blocks = ["\n".join(_finding(file, found, paint)) for file in report.files for found in file.diagnostics]
+def render(
+    report: Report,
+    *,
+    color: bool = False,
+    width: int | None = None,
+    quiet: bool = False,
+    statistics: bool = False,
+) -> str:
+    """Findings, none of whose lines is wider than a terminal of that width; nothing is cut without one."""
+    page = _Page(color, None if width is None else max(width, _NARROWEST))
+    blocks = ["\n".join(page.finding(file, found)) for file in report.files for found in file.diagnostics]
     if statistics and blocks:
         blocks.append("\n".join(phrases.statistics(report.diagnostics())))
     if not quiet:
-        blocks.append(phrases.summary(report))
+        closing = page.fold(phrases.summary(report))
+        codes = [*dict.fromkeys(visible(found.code) for found in report.diagnostics())]
+        if codes:
+            closing += page.fold(_closing(codes))
+        blocks.append("\n".join(closing))
     return "\n\n".join(blocks) + "\n" if blocks else ""
 
 
-def _finding(file: FileResult, found: Diagnostic, paint: _Paint) -> Iterator[str]:
-    code = visible(found.code)
-    head = paint(f"{found.severity} {code}", _COLORS[found.severity])
-    yield f"{paint(phrases.place(found.location) + ':', _BOLD)} {head} {visible(found.rule)}"
-    yield f"    {visible(found.message)}"
-    number = found.location.line
-    if number is not None and number in file.lines and found.location.path == file.path:
-        line, caret = excerpt(file.lines[number], found.location.column)
-        yield f" {number} | {line}".rstrip()
-        if caret:
-            yield f" {' ' * len(str(number))} | {caret[:-1]}{paint('^', _COLORS[found.severity])}"
-    subject = phrases.subject(found)
-    if subject:
-        yield f"   in {subject}"
-    for related in found.related:
-        yield f"   {paint('note:', _CYAN)} {phrases.note(related, found)}"
-    yield f"   {paint('help:', _CYAN)} ir-scatter explain {code}"
-    mending = phrases.mending(found)
-    if mending:
-        yield f"   {paint('help:', _CYAN)} {mending}"
+def _closing(codes: list[str]) -> str:
+    others = [*codes[1:_CODES_NAMED], *(["..."] if len(codes) > _CODES_NAMED else [])]
+    return f"For more: ir-scatter explain {codes[0]}" + (f" (or {', '.join(others)})" if others else "")
 
 
-def excerpt(line: str, column: int | None) -> tuple[str, str]:
-    """Return the line as it is printed, and spaces with a caret below the column.
+class _Snippet(NamedTuple):
+    """A line of the file, what is underlined in it with which character and style, and what is said of it."""
 
-    Tabs are expanded and invisible characters spelled out in both; a long line is cut on both
-    sides of the column.
+    place: Place
+    excerpt: Excerpt
+    end: int | None
+    """The column behind what is underlined, None for the end of the line."""
+    underline: str
+    style: str
+    label: str
+
+
+class _Page:
+    def __init__(self, color: bool, width: int | None) -> None:
+        self.color = color
+        self.width = width
+
+    def paint(self, text: str, *styles: str) -> str:
+        return f"\x1b[{';'.join(styles)}m{text}\x1b[0m" if self.color and text else text
+
+    def fold(self, text: str, first: str = "", rest: str = "") -> list[str]:
+        return [first + text] if self.width is None else fold(text, self.width, first, rest)
+
+    def finding(self, file: FileResult, found: Diagnostic) -> Iterator[str]:
+        color = _COLORS[found.severity]
+        code = f"{found.severity} {visible(found.code)}"
+        title, *more = self.fold(f"{code} {visible(found.rule)}: {visible(found.message)}", rest="    ")
+        yield self.paint(code, _BOLD, color) + self.paint(title.removeprefix(code), _BOLD)
+        yield from (self.paint(line, _BOLD) for line in more)
+        snippets, notes = self._snippets(file, found, color)
+        digits = max((len(str(one.place[0])) for one in snippets), default=1)
+        yield self._place(found, " " * digits)
+        bar = self.paint("|", _CYAN)
+        for number, one in enumerate(snippets):
+            yield f"{' ' * digits} {bar}" if number == 0 else self.paint("...", _CYAN)
+            yield from self._snippet(one, digits)
+        if snippets:
+            yield f"{' ' * digits} {bar}"
+        remarks = [("in", phrases.subject(found))]
+        remarks += [("note:", phrases.note(related, found)) for related in notes]
+        for word, text in remarks:
+            if text:
+                yield from self._remark(digits, word, self.fold(text, *self._edges(digits, word)))
+        sentence, command = phrases.help_of(found)
+        if sentence or command:
+            yield from self._remark(digits, "help:", self._help(digits, sentence, command))
+
+    def _edges(self, digits: int, word: str) -> tuple[str, str]:
+        return f"{' ' * digits} = {word} ", " " * (digits + 4 + len(word))
+
+    def _remark(self, digits: int, word: str, lines: list[str]) -> Iterator[str]:
+        first, _ = self._edges(digits, word)
+        yield f"{' ' * digits} {self.paint('=', _CYAN)} {self.paint(word, _BOLD)} {lines[0][len(first) :]}"
+        yield from lines[1:]
+
+    def _help(self, digits: int, sentence: str, command: str) -> list[str]:
+        """Return a sentence and a command, which is on lines of its own if both do not fit one."""
+        first, rest = self._edges(digits, "help:")
+        whole = f"{sentence}: {command}" if sentence and command else sentence or command
+        if self.width is None or not command or cells(first + whole) <= self.width:
+            return self.fold(whole, first, rest)
+        lines = self.fold(f"{sentence}:", first, rest) if sentence else [first.rstrip()]
+        broken = fold(command, self.width - 2, rest, f"{rest}  ")
+        return [*lines, *(f"{line} \\" for line in broken[:-1]), broken[-1]]
+
+    def _place(self, found: Diagnostic, indent: str) -> str:
+        arrow, shown = f"{indent}--> ", phrases.place(found.location, place_of(found))
+        if self.width is not None and cells(arrow + shown) > self.width:
+            shown = _CUT + tail(shown, self.width - len(arrow) - len(_CUT))
+        return self.paint(arrow, _CYAN) + shown
+
+    def _snippets(
+        self, file: FileResult, found: Diagnostic, color: str
+    ) -> tuple[list[_Snippet], list[Related]]:
+        """Return what the file has where the finding is and points to, and what else it points to."""
+        snippets, notes, place = list[_Snippet](), list[Related](), place_of(found)
+        if place is not None and place in file.excerpts and found.location.path == file.path:
+            has_column = found.span is not None or found.location.column is not None
+            end = _end(found.span) if found.span is not None else place[1] + 1
+            label = found.label or (found.port if found.span else "") or ""
+            mark = "^" if has_column else ""
+            snippets.append(_Snippet(place, file.excerpts[place], end, mark, color, label))
+        for related in found.related:
+            place = place_of(related)
+            is_here = place is not None and place in file.excerpts and related.location.path == file.path
+            if place is not None and is_here and related.span is not None:
+                end, message = _end(related.span), related.message
+                snippets.append(_Snippet(place, file.excerpts[place], end, "-", _CYAN, message))
+            else:
+                notes.append(related)
+        return snippets, notes
+
+    def _snippet(self, one: _Snippet, digits: int) -> Iterator[str]:
+        bar = self.paint("|", _CYAN)
+        room = None if self.width is None else self.width - digits - 3
+        text, start, marked = window(one.excerpt, one.place[1], one.end, room)
+        yield f"{self.paint(f'{one.place[0]:>{digits}}', _CYAN)} {bar} {text}".rstrip()
+        if not one.underline:
+            return
+        label, below = visible(one.label), list[str]()
+        if room is not None and start + marked + 1 + cells(label) > room:
+            indent = " " * max(0, min(start, room - cells(label)))
+            label, below = "", fold(label, room, indent, indent)
+        line = self.paint(one.underline * marked, _BOLD, one.style)
+        line = f"{line} {self.paint(label, one.style)}" if label else line
+        yield f"{' ' * digits} {bar} {' ' * start}{line}"
+        yield from (f"{' ' * digits} {bar} {self.paint(more, one.style)}" for more in below)
+
+
+def _end(span: Span) -> int | None:
+    return span.end_column if span.line == span.end_line else None
+
+
+def window(excerpt: Excerpt, column: int, end: int | None, room: int | None) -> tuple[str, int, int]:
+    """Return a line as it is printed in so many cells, and how many are before what is underlined, and in it.
+
+    That reaches from a column to an end, or to the end of the line. Tabs are expanded and invisible
+    characters spelled out. A line that is too long loses its indentation first, then both ends.
     """
-    line = line.rstrip("\r\n")
-    target = min(max((column or 1) - 1, 0), len(line))
-    start = max(0, min(target - _WIDTH // 2, len(line) - _WIDTH))
-    left, right = (
-        visible(part.replace("\t", "    ")) for part in (line[start:target], line[target : start + _WIDTH])
-    )
-    left = f"...{left}" if start else left
-    shown = left + right + ("..." if start + _WIDTH < len(line) else "")
-    return shown, "" if column is None else " " * _cells(left) + "^"
-
-
-def _cells(text: str) -> int:
-    if text.isascii():
-        return len(text)
-    from unicodedata import combining, east_asian_width
-
-    return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
+    text = excerpt.text.rstrip()
+    first = min(max(column - excerpt.first, 0), len(text))
+    last = len(text) if end is None else min(max(end - excerpt.first, first), len(text))
+    parts = (text[:first], text[first:last], text[last:])
+    left, marked, right = (visible(part.replace("\t", "    ")) for part in parts)
+    left = _CUT + left if excerpt.first > 1 else left
+    right = right + _CUT if excerpt.goes_on else right
+    if room is not None and cells(left + marked + right) > room:
+        left = left.lstrip()
+    if room is not None and cells(left + marked + right) > room:
+        least = len(_CUT)
+        if cells(marked) > room - 2 * least:
+            left = _CUT if left else ""
+            marked, right = head(marked, room - len(left) - least), _CUT
+        free = room - cells(marked)
+        share = max(free // 2, free - cells(right))
+        left = left if cells(left) <= share else _CUT + tail(left.removeprefix(_CUT), share - least)
+        share = free - cells(left)
+        right = right if cells(right) <= share else head(right, share - least) + _CUT
+    return left + marked + right, cells(left), max(1, cells(marked))

@@ -11,9 +11,10 @@ from ir_scatter.lint import Report
 from ir_scatter.report.characters import visible
 
 
-def place(location: Location) -> str:
-    """Return "m.xml:12:3", as much of it as is known."""
-    numbers = [] if location.line is None else [location.line, location.column]
+def place(location: Location, exactly: tuple[int, int] | None = None) -> str:
+    """Return "m.xml:12:3", as much of it as is known; exactly may be another place of the file."""
+    numbers: list[int | None] = [] if location.line is None else [location.line, location.column]
+    numbers = numbers if exactly is None or location.column is None else [*exactly]
     return ":".join([visible(location.path), *(str(n) for n in numbers if n is not None)])
 
 
@@ -21,7 +22,7 @@ def subject(found: Diagnostic) -> str:
     """Return "body/scatter (ScatterUpdate-3), input 2, updates"; "" for a finding on the file."""
     scope = found.location.scope
     parts = [] if found.port_index is None else [f"input {found.port_index}"]
-    if found.port:
+    if found.port and found.port not in parts:
         parts.append(visible(found.port))
     if found.node is not None:
         version = "" if found.node.version is None else f"-{found.node.version}"
@@ -47,6 +48,11 @@ def one_line(found: Diagnostic) -> str:
     line = f"{found.severity} {visible(found.code)} {visible(found.message)}"
     scope = found.location.scope
     return f"{line} [{visible(scope)}]" if scope else line
+
+
+def help_of(found: Diagnostic) -> tuple[str, str]:
+    """Return how to mend a finding, in a sentence and as a command; "" for what there is not."""
+    return visible(found.help), mending(found)
 
 
 def mending(found: Diagnostic) -> str:

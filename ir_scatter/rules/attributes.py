@@ -1,14 +1,19 @@
 """What is written as an attribute."""
 
+from dataclasses import replace
+from difflib import get_close_matches
+
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import with_article
 from ir_scatter.core.tensors import Constant
-from ir_scatter.ops.spec import Kind, Reduction
-from ir_scatter.rules.base import Finding, Findings, Rule
+from ir_scatter.ops.lookup import SPECS
+from ir_scatter.ops.spec import Attribute, Kind, OpSpec, Reduction
+from ir_scatter.rules.base import Finding, Findings, Rule, attribute, to_opset
 
 _BOOLEANS = frozenset({"true", "false", "1", "0"})
+_NO = frozenset({"", "no", "n", "off", "f", "none", "-0", "0.0", "disable", "disabled"})
 _TYPES = {Kind.INT: (int, "an int"), Kind.WORD: (str, "a string"), Kind.BOOLEAN: (bool, "a boolean")}
 _SHOWN = {int, float, str, list, Constant}
 
@@ -24,10 +29,18 @@ def unknown_attribute(scatter: ScatterNode) -> Findings:
     Example: <data axis="1"/> on ScatterUpdate, whose axis is an input.
     Fix: remove it, or say the same in the way the document has for it.
     """
+    names = [row.name for row in scatter.spec.attributes]
     for name in scatter.node.attributes:
-        if not any(spec.attribute(name) for spec in scatter.lookup.family):
-            known = ", ".join(row.name for row in scatter.spec.attributes) or "none"
-            yield Finding(f"attribute {name} is not documented, expected {known}")
+        if any(spec.attribute(name) for spec in scatter.lookup.family):
+            continue
+        close = get_close_matches(name, names, 1)
+        index = next((at for at, port in enumerate(scatter.spec.ports) if port.name == name), None)
+        if index is not None:
+            help = f"remove it; {name} is input {index} of {scatter.spec.key.type}"
+        else:
+            help = f"did you mean {close[0]}?" if close else f"remove {name}"
+        message = f"attribute {name} is not documented, expected {', '.join(names) or 'none'}"
+        yield Finding(message, part=attribute(name), help=help)
 
 
 @Rule("SCT104", "attribute-not-in-version", reads={Fact.OPERATOR, Fact.ATTRIBUTES})
@@ -46,14 +59,17 @@ def attribute_not_in_version(scatter: ScatterNode) -> Findings:
     for name, written in scatter.node.attributes.items():
         if scatter.spec.attribute(name):
             continue
-        others = [(spec, attribute) for spec in scatter.lookup.family if (attribute := spec.attribute(name))]
-        for spec, attribute in others[:1]:
-            is_default = str(written).lower() == str(attribute.default).lower()
+        others = [(spec, row) for spec in scatter.lookup.family if (row := spec.attribute(name))]
+        for spec, row in others[:1]:
+            is_default = str(written).lower() == str(row.default).lower()
             message = (
                 f"attribute {name} is {written!r}, but {scatter.spec.key} has no {name}: "
                 f"expected {spec.key} or no attribute"
             )
-            yield Finding(message, is_tolerated=is_default and scatter.spec.drops_attributes)
+            change = to_opset(spec.opsets[0])
+            help = f"remove {name}, or {change}" if is_default else f"{change}, or remove {name}"
+            is_harmless = is_default and scatter.spec.drops_attributes
+            yield Finding(message, is_tolerated=is_harmless, part=attribute(name), help=help)
 
 
 @Rule("SCT105", "attribute-value", reads={Fact.OPERATOR, Fact.ATTRIBUTES})
@@ -75,8 +91,35 @@ def attribute_value(scatter: ScatterNode) -> Findings:
         if row.kind is not Kind.WORD or not isinstance(written, str) or written in row.choices:
             continue
         is_tolerated = scatter.attribute(row.name) in {*row.choices, *row.undocumented}
-        message = f"{row.name} is {written!r}, expected {', '.join(row.choices)}"
-        yield Finding(message, is_tolerated=is_tolerated)
+        message, mended_by = f"{row.name} is {written!r}, expected {', '.join(row.choices)}", None
+        domain, meant = scatter.spec.key.domain, _meant(written, row, scatter.spec)
+        rows = (*scatter.lookup.family, *(spec for key, spec in SPECS.items() if key.domain == domain))
+        has_it = [spec for spec in rows if _has(spec, row, written)]
+        if meant is not None:
+            help = f'did you mean {row.name}="{meant}"?'
+        elif has_it and has_it[0].key.type == scatter.spec.key.type:
+            help, mended_by = to_opset(has_it[0].opsets[0]), f"--opset {has_it[0].opsets[0]}"
+        else:
+            help = f"choose another {row.name}"
+            help += f", or {has_it[0].key.type}, which has {written}" if has_it else ""
+        mended_by = mended_by if is_tolerated else None
+        found = Finding(message, is_tolerated=is_tolerated, part=attribute(row.name))
+        yield replace(found, help=help, mended_by=mended_by)
+
+
+def _has(spec: OpSpec, row: Attribute, word: str) -> bool:
+    other = spec.attribute(row.name)
+    return other is not None and word in other.choices
+
+
+def _meant(written: str, row: Attribute, spec: OpSpec) -> str | None:
+    """Return the word of an attribute that somebody who wrote another one may have meant."""
+    word = written.strip().lower()
+    meanings = {one.reductions[word] for one in SPECS.values() if word in one.reductions}
+    if word not in row.choices and row.name == "reduction" and meanings:
+        return next((own for own, meaning in spec.reductions.items() if meaning in meanings), None)
+    longer = [choice for choice in row.choices if word.startswith(choice)]
+    return next(iter((*longer, *get_close_matches(word, row.choices, 1))), None)
 
 
 @Rule("SCT106", "attribute-not-boolean", reads={Fact.OPERATOR, Fact.ATTRIBUTES})
@@ -92,7 +135,10 @@ def attribute_not_boolean(scatter: ScatterNode) -> Findings:
     for row in scatter.spec.attributes:
         written = scatter.node.attributes.get(row.name)
         if row.kind is Kind.BOOLEAN and isinstance(written, str) and written.lower() not in _BOOLEANS:
-            yield Finding(f"{row.name} is {written!r}, which is read as true, expected true or false")
+            message = f"{row.name} is {written!r}, which is read as true, expected true or false"
+            meant = "false" if written.strip().lower() in _NO else "true"
+            help = f'write {row.name}="{meant}" if that is meant'
+            yield Finding(message, part=attribute(row.name), help=help)
 
 
 @Rule("SCT107", "attribute-type", reads={Fact.OPERATOR, Fact.ATTRIBUTES})
@@ -113,7 +159,9 @@ def attribute_type(scatter: ScatterNode) -> Findings:
             continue
         kind = type(written)
         shown = with_article(kind.__name__) if kind in _SHOWN else "neither number nor text"
-        yield Finding(f"{row.name} is {shown}, expected {name}")
+        is_whole = row.kind is Kind.INT and isinstance(written, float) and written.is_integer()
+        help = f"write {row.name} as the int {written:g}" if is_whole else f"write {row.name} as {name}"
+        yield Finding(f"{row.name} is {shown}, expected {name}", part=attribute(row.name), help=help)
 
 
 @Rule("SCT108", "attribute-without-effect", Severity.NOTE, reads={Fact.OPERATOR, Fact.ATTRIBUTES})
@@ -130,4 +178,5 @@ def attribute_without_effect(scatter: ScatterNode) -> Findings:
     if scatter.spec.attribute("use_init_val") is None or scatter.spec.attribute("reduction") is None:
         return
     if scatter.attribute("use_init_val") is False and scatter.reduction is Reduction.NONE:
-        yield Finding("use_init_val is false, which changes nothing with reduction none")
+        message = "use_init_val is false, which changes nothing with reduction none"
+        yield Finding(message, part=attribute("use_init_val"))

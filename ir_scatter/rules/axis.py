@@ -4,7 +4,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import agree, show
 from ir_scatter.ops.spec import Role
-from ir_scatter.rules.base import Finding, Findings, Rule
+from ir_scatter.rules.base import Finding, Findings, Rule, attribute
 
 
 @Rule("SCT212", "axis-shape", reads={Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES})
@@ -20,7 +20,8 @@ def axis_shape(scatter: ScatterNode) -> Findings:
     operand = scatter.operand(Role.AXIS)
     if operand is None or agree(operand.shape, ()) or agree(operand.shape, (1,)):
         return
-    yield Finding(f"axis is {show(operand.shape)}, expected [] or [1]", role=Role.AXIS)
+    message = f"axis is {show(operand.shape)}, expected [] or [1]"
+    yield Finding(message, role=Role.AXIS, aspect="shape", help="make the axis one number, of shape []")
 
 
 @Rule("SCT301", "axis-out-of-range", reads={Fact.OPERATOR, Fact.AXIS, Fact.SHAPES})
@@ -39,8 +40,14 @@ def axis_out_of_range(scatter: ScatterNode) -> Findings:
         return
     rank = len(data)
     role = Role.AXIS if source.attribute is None else None
+    part = None if source.attribute is None else attribute(source.attribute)
     if not -rank <= axis < rank:
         legal = f"{-rank} to {rank - 1}" if rank else "data of rank 1 at least"
-        yield Finding(f"axis is {axis}, expected {legal} for data {show(data)}", role=role)
+        help = f"write an axis from {-rank} to {rank - 1}: data has {rank} dimensions here" if rank else ""
+        message = f"axis is {axis}, expected {legal} for data {show(data)}"
+        yield Finding(message, role=role, part=part, help=help)
     elif axis % rank in source.excluded:
-        yield Finding(f"axis is {axis}, the batch of data {show(data)}, expected another", role=role)
+        others = [str(other) for other in range(rank) if other not in source.excluded]
+        help = f"write axis {' or '.join(others)}" if others else ""
+        message = f"axis is {axis}, the batch of data {show(data)}, expected another"
+        yield Finding(message, role=role, part=part, help=help)

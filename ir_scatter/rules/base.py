@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING, Fact
-from ir_scatter.core.diagnostics import Related, Severity
+from ir_scatter.core.diagnostics import Part, Related, Severity, Side
 from ir_scatter.ops.spec import Role
 
 
@@ -18,6 +18,14 @@ class Finding:
 
     It is about the input of a role, or a port without one: a superfluous input, the output. What runtimes
     take as meant (`is_tolerated`) is a warning, whatever the row says.
+
+    Attributes:
+        aspect: what is wrong with the input: its "type" or "shape"; "" for its values, or that it is there.
+        dim: the one dimension of the shape that is wrong.
+        part: what is at fault, if it is not the input.
+        label: what to say of it in a few words, "expected 2".
+        help: how to mend it in a sentence, if more can be said than what the rule says.
+        mended_by: as that of `Rule`, if it is not the same for all findings.
     """
 
     message: str
@@ -26,6 +34,23 @@ class Finding:
     port_index: int | None = None
     related: tuple[Related, ...] = ()
     is_tolerated: bool = False
+    aspect: str = ""
+    dim: int | None = None
+    part: Part | None = None
+    label: str = ""
+    help: str = ""
+    mended_by: str | None = None
+
+
+def attribute(name: str) -> Part:
+    return Part(Side.ATTRIBUTE, name=name)
+
+
+def to_opset(opset: str | int) -> str:
+    """Return how to get to an opset: a layer has one of its own, an ONNX model one for all nodes."""
+    if isinstance(opset, str):
+        return f'write version="{opset}"'
+    return f"raise the opset of the model to {opset}"
 
 
 Findings: TypeAlias = Iterator[Finding]
@@ -71,6 +96,12 @@ class Rule:
     def summary(self) -> str:
         """The first sentence of what documents it."""
         return first_sentence(self.text)
+
+    @property
+    def fix(self) -> str:
+        """How to mend what it finds, without a full stop; "" if the documentation does not say."""
+        fix = self.text.strip().rpartition("Fix: ")[2] if "Fix: " in self.text else ""
+        return " ".join(fix.split()).removesuffix(".")
 
     @property
     def documentation(self) -> str:

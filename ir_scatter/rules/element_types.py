@@ -1,9 +1,10 @@
 """Which element types inputs have."""
 
-from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.analysis.signature import Fact
+from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.ops.spec import Role
-from ir_scatter.rules.base import Finding, Findings, Rule
+from ir_scatter.rules.base import Finding, Findings, Rule, attribute, to_opset
 
 
 def wrong_type(scatter: ScatterNode, role: Role) -> Findings:
@@ -13,7 +14,21 @@ def wrong_type(scatter: ScatterNode, role: Role) -> Findings:
     if operand.element_type.name not in operand.port.element_types:
         shown = scatter.spec.show_type(operand.element_type)
         allowed = scatter.spec.show_types(operand.port)
-        yield Finding(f"{operand.port.name} is {shown}, expected {allowed}", role=role)
+        message = f"{operand.port.name} is {shown}, expected {allowed}"
+        yield Finding(message, role=role, aspect="type", help=_conversion(scatter, operand))
+
+
+def _conversion(scatter: ScatterNode, operand: Operand) -> str:
+    """Say how an input gets a type that the document allows."""
+    name, type = operand.port.name, operand.element_type
+    for spec in scatter.lookup.family:
+        port = spec.port(operand.port.role)
+        is_later = spec.key.version > scatter.spec.key.version
+        if type is not None and port is not None and is_later and type.name in port.element_types:
+            return f"{to_opset(spec.opsets[0])}, which allows {scatter.spec.show_type(type)}"
+    if operand.port.role in (Role.INDICES, Role.AXIS):
+        return f"convert {name} to {scatter.spec.show_type(ELEMENT_TYPES['i64'])}"
+    return f"convert {name} to an allowed type before the node, and the output back after it"
 
 
 @Rule("SCT201", "element-type", reads={Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
@@ -57,7 +72,8 @@ def type_mismatch(scatter: ScatterNode) -> Findings:
             f"{updates.port.name} is {show(updates.element_type)}, "
             f"expected {show(data.element_type)} like {data.port.name}"
         )
-        yield Finding(message, role=Role.UPDATES)
+        help = f"convert {updates.port.name} to {show(data.element_type)}"
+        yield Finding(message, role=Role.UPDATES, aspect="type", help=help)
 
 
 @Rule("SCT204", "index-type", reads={Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
@@ -105,7 +121,8 @@ def reduction_type(scatter: ScatterNode) -> Findings:
     if scatter.data.element_type.name in scatter.spec.reduction_excludes.get(reduction, ()):
         shown = scatter.spec.show_type(scatter.data.element_type)
         written = scatter.attribute("reduction")
-        yield Finding(f"reduction is {written} on {shown} data, expected another type", role=Role.DATA)
+        message = f"reduction is {written} on {shown} data, expected another type"
+        yield Finding(message, role=Role.DATA, aspect="type", part=attribute("reduction"))
 
 
 @Rule("SCT214", "boolean-data", reads={Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
@@ -124,4 +141,9 @@ def boolean_data(scatter: ScatterNode) -> Findings:
     if data is None or data.element_type is None or data.element_type.kind != "boolean":
         return
     if data.element_type.name not in data.port.element_types:
-        yield Finding(f"{data.port.name} is boolean, expected a numeric type", role=Role.DATA)
+        message, type = f"{data.port.name} is boolean, expected a numeric type", data.element_type.name
+        later = [spec for spec in scatter.lookup.family if type in spec.ports[0].element_types]
+        help, mended_by = f"convert {data.port.name} to u8", None
+        if later:
+            help, mended_by = f"{later[0].key} allows boolean", "--from {type} --to {type}"
+        yield Finding(message, role=Role.DATA, aspect="type", help=help, mended_by=mended_by)

@@ -1,10 +1,12 @@
 """What constant indices name, and how many there are."""
 
+from dataclasses import replace
+
 from ir_scatter.analysis.conditions import index_count, position_count
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Related, Severity
-from ir_scatter.core.shapes import LARGEST_DIM, counted
+from ir_scatter.core.shapes import LARGEST_DIM, counted, element_count
 from ir_scatter.ops.index_values import BadIndices, negative
 from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, Reduction, Role
 from ir_scatter.rules.base import Finding, Findings, Rule
@@ -31,15 +33,16 @@ def _constant_note(scatter: ScatterNode, role: Role, bad: BadIndices | None = No
             detail = f": {bad.value} at {position}, {bad.count} in all"
     kind = "Const" if scatter.spec.drops_attributes else "constant"
     message = f'{operand.port.name} comes from {kind} "{constant.name}"{detail}'
-    return (Related(message, constant.location),)
+    return (Related(message, constant.location, constant.span),)
 
 
-def _bad_indices(scatter: ScatterNode, bad: BadIndices, expected: str) -> Finding:
+def _bad_indices(scatter: ScatterNode, bad: BadIndices, expected: str, help: str) -> Finding:
     name = scatter.indices.port.name if scatter.indices else "indices"
     where = f"{name}{list(bad.position)}" if bad.position else name
     more = "" if bad.count == 1 else f" ({bad.count} such values)"
     related = _constant_note(scatter, Role.INDICES, bad)
-    return Finding(f"{where} is {bad.value}, {expected}{more}", role=Role.INDICES, related=related)
+    message = f"{where} is {bad.value}, {expected}{more}"
+    return Finding(message, role=Role.INDICES, related=related, label=expected, help=help)
 
 
 @Rule("SCT302", "index-out-of-range", reads=_OF_FAULTS)
@@ -60,7 +63,19 @@ def index_out_of_range(scatter: ScatterNode) -> Findings:
         size = bad.size or 0
         low = -size if scatter.wraps else 0
         expected = f"{low} to {size - 1}" if size else "none: the dimension is empty"
-        yield _bad_indices(scatter, bad, f"expected {expected}")
+        yield _bad_indices(scatter, bad, f"expected {expected}", _in_range(scatter, bad, low))
+
+
+def _in_range(scatter: ScatterNode, bad: BadIndices, low: int) -> str:
+    """Say what the indices may have been meant as."""
+    array, size = scatter.index_array, bad.size or 0
+    if not size or array is None or not bad.position:
+        return ""
+    column = array[..., bad.position[-1]] if scatter.spec.layout is Layout.TUPLES else array
+    if bad.value == size == int(column.max()) and int(column.min()) >= 1:
+        return "subtract 1 from the indices if they count from 1"
+    last = f"{size - 1} for the last position" if bad.value >= size else f"{low} for the first position"
+    return f"write {last}, or look whether these indices belong to another axis"
 
 
 @Rule("SCT303", "negative-index", reads=_OF_FAULTS)
@@ -84,7 +99,16 @@ def negative_index(scatter: ScatterNode) -> Findings:
     bad = negative(scatter.index_array, scatter.limits)
     if bad is not None:
         high = "" if bad.size is None else f" to {bad.size - 1}"
-        yield _bad_indices(scatter, bad, f"expected 0{high or ' at least'} in {scatter.spec.key}")
+        expected = f"expected 0{high or ' at least'} in {scatter.spec.key}"
+        help = "" if bad.size is None else f"write {bad.value + bad.size}, which is {bad.value} from the end"
+        if scatter.spec.layout is Layout.SEQUENCE:
+            help = f"start at 0{high}"
+        found = _bad_indices(scatter, bad, expected, help)
+        later = scatter.lookup.family[-1]
+        if scatter.wraps and later.index_range is IndexRange.WRAPPING:
+            help, mended_by = f"{later.key} counts from the end", "--from {type} --to {type}"
+            found = replace(found, help=help, mended_by=mended_by)
+        yield found
 
 
 @Rule("SCT304", "repeated-targets", Severity.WARNING, reads=_OF_FAULTS)
@@ -109,7 +133,9 @@ def repeated_targets(scatter: ScatterNode) -> Findings:
         f"{found.count} of {found.total} {what} repeat a target, first at {list(found.first)} that of "
         f"{list(found.earlier)}, expected different ones: with reduction none the order is undefined"
     )
-    yield Finding(message, role=Role.INDICES, related=_constant_note(scatter, Role.INDICES))
+    help = "" if scatter.spec.reductions else "remove the repetition: the last update alone may be meant"
+    related = _constant_note(scatter, Role.INDICES)
+    yield Finding(message, role=Role.INDICES, related=related, label="a target twice", help=help)
 
 
 @Rule(
@@ -157,4 +183,5 @@ def indices_not_checked(scatter: ScatterNode) -> Findings:
             f"the values of {scatter.indices.port.name} were not checked: more than "
             f"{counted(scatter.facts.max_elements, 'element')}"
         )
-        yield Finding(message, role=Role.INDICES)
+        help = f"look at them with --max-index-elements {element_count(constant.shape)}"
+        yield Finding(message, role=Role.INDICES, help=help)

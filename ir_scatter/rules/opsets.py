@@ -2,7 +2,11 @@
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
-from ir_scatter.rules.base import Finding, Findings, Rule
+from ir_scatter.core.diagnostics import Part, Side
+from ir_scatter.ops.lookup import opset_number
+from ir_scatter.rules.base import Finding, Findings, Rule, to_opset
+
+_TYPE, _OPSET = Part(Side.NODE, name="type"), Part(Side.NODE, name="opset")
 
 
 @Rule("SCT401", "deprecated-operator", reads={Fact.OPERATOR}, is_legality=False, mended_by="")
@@ -23,8 +27,10 @@ def deprecated_operator(scatter: ScatterNode) -> Findings:
     if scatter.spec.is_removed:
         message = f"{key.type} is deprecated at opset {scatter.node.opset}, expected {successor.type}"
     else:
-        message = f"{key.type} is deprecated from opset {successor.version} on, use {successor.type} there"
-    yield Finding(message)
+        message = (
+            f"legal here, deprecated at opset {successor.version}: {key.type}, use {successor.type} there"
+        )
+    yield Finding(message, part=_TYPE, help=f"replace it by {successor.type}, which means the same")
 
 
 @Rule("SCT402", "not-in-opset", reads={Fact.OPERATOR}, is_legality=False, needs_row=False)
@@ -41,7 +47,15 @@ def not_in_opset(scatter: ScatterNode) -> Findings:
     """
     if scatter.lookup.spec is None and scatter.lookup.is_known_opset:
         opset = scatter.node.opset if isinstance(scatter.node.opset, str) else f"opset {scatter.node.opset}"
-        yield Finding(f"{scatter.lookup.type} is not in {opset}, expected {scatter.lookup.show_opsets()}")
+        message = f"{scatter.lookup.type} is not in {opset}, expected {scatter.lookup.show_opsets()}"
+        yield Finding(message, part=_OPSET, help=to_opset(_nearest(scatter)))
+
+
+def _nearest(scatter: ScatterNode) -> str | int:
+    """Return the opset with the operator that is next to the written one."""
+    opsets = [opset for spec in scatter.lookup.family for opset in spec.opsets]
+    written, last = opset_number(scatter.node), int(str(opsets[-1]).removeprefix("opset"))
+    return opsets[-1] if written is not None and written > last else opsets[0]
 
 
 @Rule("SCT403", "unknown-opset", reads={Fact.OPERATOR}, is_legality=False, needs_row=False)
@@ -59,4 +73,7 @@ def unknown_opset(scatter: ScatterNode) -> Findings:
         opset = scatter.node.opset
         found = "missing" if opset is None else f"{opset!r}"
         message = f"the opset of {scatter.lookup.type} is {found}, expected {scatter.lookup.show_opsets()}"
-        yield Finding(message)
+        help = to_opset(_nearest(scatter))
+        if opset is None and not isinstance(_nearest(scatter), str):
+            help = f"import {scatter.lookup.show_opsets()} of the default domain"
+        yield Finding(message, part=_OPSET, help=help)

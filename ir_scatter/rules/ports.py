@@ -2,6 +2,7 @@
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
+from ir_scatter.core.diagnostics import Part, Side
 from ir_scatter.core.shapes import counted
 from ir_scatter.rules.base import Finding, Findings, Rule
 
@@ -22,7 +23,8 @@ def missing_input(scatter: ScatterNode) -> Findings:
         if not port.is_optional and (index >= len(inputs) or not inputs[index].is_present):
             given = counted(len(inputs), "input")
             message = f"{port.name} is missing: {given}, expected {scatter.spec.input_names()}"
-            yield Finding(message, role=port.role)
+            help = f"connect {port.name} as input {index}"
+            yield Finding(message, role=port.role, help=help)
 
 
 @Rule("SCT102", "superfluous-input", reads={Fact.OPERATOR, Fact.INPUTS})
@@ -39,7 +41,8 @@ def superfluous_input(scatter: ScatterNode) -> Findings:
     expected = len(scatter.spec.ports)
     for index in range(expected, len(scatter.node.inputs)):  # an empty name counts as one, too
         message = f"input {index} is superfluous, expected {scatter.spec.input_names()} only"
-        yield Finding(message, port=f"input {index}", port_index=index)
+        help = f"remove input {index} and what leads to it"
+        yield Finding(message, port=f"input {index}", port_index=index, help=help)
 
 
 @Rule("SCT109", "outputs", reads={Fact.OPERATOR, Fact.INPUTS})
@@ -54,4 +57,6 @@ def outputs(scatter: ScatterNode) -> Findings:
     """
     count = len(scatter.node.outputs)
     if count != 1:
-        yield Finding(f"the node has {count} outputs, expected 1: {scatter.spec.output}")
+        message = f"the node has {count} outputs, expected 1: {scatter.spec.output}"
+        help = f"keep the first output, {scatter.spec.output}" if count else ""
+        yield Finding(message, part=Part(Side.OUTPUT, 1 if count else 0), help=help)

@@ -1,9 +1,20 @@
 """Which shapes inputs have."""
 
+from dataclasses import replace
+
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.core.shapes import agree, element_count, lowest, show
+from ir_scatter.core.shapes import (
+    Shape,
+    agree,
+    at_most,
+    differing_dim,
+    element_count,
+    lowest,
+    show,
+    show_dim,
+)
 from ir_scatter.ops.spec import IndicesLimit, Layout, Role
 from ir_scatter.rules.base import Finding, Findings, Rule
 
@@ -32,7 +43,26 @@ def updates_shape_mismatch(scatter: ScatterNode) -> Findings:
         return
     shapes = " or ".join(dict.fromkeys(map(show, expected)))
     name, formula = scatter.updates.port.name, scatter.spec.updates_formula
-    yield Finding(f"{name} is {show(shape)}, expected {shapes} = {formula}", role=Role.UPDATES)
+    dim = differing_dim(shape, expected[0]) if len(expected) == 1 else None
+    label = shapes if dim is None or expected[0] is None else show_dim(expected[0][dim])
+    message = f"{name} is {show(shape)}, expected {shapes} = {formula}"
+    found = Finding(message, role=Role.UPDATES, aspect="shape", dim=dim, label=f"expected {label}")
+    yield replace(found, help=_way(name, shape, expected[0]).format(shapes))
+
+
+def _way(name: str, shape: Shape, expected: Shape) -> str:
+    """Return what can give an input another shape, which is to be written for {}."""
+    pairs = [*zip(shape or (), expected or (), strict=False)]
+    count = element_count(expected)
+    if count is not None and count == element_count(shape):
+        is_turned = sorted(map(str, shape or ())) == sorted(map(str, expected or ()))
+        return f"transpose or reshape {name} to {{}}" if is_turned else f"reshape {name} to {{}}"
+    if shape is None or expected is None or len(shape) != len(expected):
+        return f"give {name} the shape {{}}"
+    if all(one in (other, 1) for one, other in pairs):
+        return f"broadcast {name} to {{}}"
+    is_longer = all(at_most(other, one) for one, other in pairs)
+    return f"slice {name} to {{}}" if is_longer else f"give {name} the shape {{}}"
 
 
 @Rule("SCT206", "rank-too-small", reads={Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES})
@@ -54,7 +84,8 @@ def rank_too_small(scatter: ScatterNode) -> Findings:
             f"{role.port.name} is {show(role.shape)} of rank {len(role.shape)}, "
             f"expected rank {role.port.min_rank} at least"
         )
-        yield Finding(message, role=role.port.role)
+        help = f"give {role.port.name} rank {role.port.min_rank} with Unsqueeze or Reshape"
+        yield Finding(message, role=role.port.role, aspect="shape", help=help)
 
 
 @Rule("SCT207", "ranks-differ", reads={Fact.OPERATOR, Fact.SHAPES})
@@ -72,7 +103,9 @@ def ranks_differ(scatter: ScatterNode) -> Findings:
         return
     if len(data) != len(indices):
         message = f"indices is {show(indices)} of rank {len(indices)}, expected rank {len(data)} like data"
-        yield Finding(message, role=Role.INDICES)
+        label, help = f"expected rank {len(data)}", f"unsqueeze and broadcast indices to rank {len(data)}"
+        found = Finding(message, role=Role.INDICES, aspect="shape", label=label)
+        yield found if len(indices) > len(data) else replace(found, help=help)
 
 
 @Rule("SCT208", "batch-mismatch", reads={Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES})
@@ -90,8 +123,11 @@ def batch_mismatch(scatter: ScatterNode) -> Findings:
         return
     expected = data[:1]
     if not agree(indices, expected):
-        message = f"{scatter.indices.port.name} is {show(indices)}, expected {show(expected)} = [batch_size]"
-        yield Finding(message, role=Role.INDICES)
+        name = scatter.indices.port.name
+        message = f"{name} is {show(indices)}, expected {show(expected)} = [batch_size]"
+        help = _way(name, indices, expected).format(show(expected))
+        dim = differing_dim(indices, expected)
+        yield Finding(message, role=Role.INDICES, aspect="shape", dim=dim, help=help)
 
 
 @Rule("SCT209", "tuple-too-long", reads={Fact.OPERATOR, Fact.SHAPES})
@@ -112,7 +148,11 @@ def tuple_too_long(scatter: ScatterNode) -> Findings:
             f"indices is {show(indices)}, so k is {show(indices[-1:])[1:-1]}, "
             f"expected at most {len(data)}, the rank of data {show(data)}"
         )
-        yield Finding(message, role=Role.INDICES)
+        help = f"give each tuple {len(data)} coordinates at most"
+        if len(data) == 1:
+            help = f"reshape indices to {show((*indices, 1))}: each index a tuple of one coordinate"
+        found = Finding(message, role=Role.INDICES, aspect="shape", dim=len(indices) - 1)
+        yield replace(found, label=f"expected at most {len(data)}", help=help)
 
 
 @Rule("SCT210", "indices-longer-than-data", reads={Fact.OPERATOR, Fact.AXIS, Fact.SHAPES})
@@ -140,11 +180,20 @@ def indices_longer_than_data(scatter: ScatterNode) -> Findings:
             f"indices is {show(scatter.indices_shape)}, longer than data {show(data)} on dimension {axes}, "
             f"expected at most data's size off the axis"
         )
-        yield Finding(message, role=Role.INDICES)
+        pairs = enumerate(zip(scatter.indices_shape or (), data or (), strict=True))
+        fitting = tuple(size if at in off_axis else index for at, (index, size) in pairs)
+        help = f"slice indices and updates to {show(fitting)}, or look whether the axis is the one meant"
+        found = Finding(message, role=Role.INDICES, aspect="shape", help=help)
+        dim = off_axis[0] if len(off_axis) == 1 else None
+        label = show(fitting) if dim is None else show_dim(fitting[dim])
+        yield replace(found, dim=dim, label=f"expected at most {label}")
 
 
 @Rule(
-    "SCT211", "indices-longer-on-axis", reads={Fact.OPERATOR, Fact.AXIS, Fact.SHAPES}, mended_by="--to {type}"
+    "SCT211",
+    "indices-longer-on-axis",
+    reads={Fact.OPERATOR, Fact.AXIS, Fact.SHAPES},
+    mended_by="--from {type} --to {type}",
 )
 def indices_longer_on_axis(scatter: ScatterNode) -> Findings:
     """Indices are longer than data on the axis, which this version forbids.
@@ -165,7 +214,9 @@ def indices_longer_on_axis(scatter: ScatterNode) -> Findings:
             f"indices is {show(scatter.indices_shape)}, longer than data {show(scatter.data_shape)} "
             f"on the axis {longer[0] if scatter.axis is None else scatter.axis}, expected at most data's size"
         )
-        yield Finding(message, role=Role.INDICES)
+        help = f"{scatter.lookup.family[-1].key} allows it"
+        found = Finding(message, role=Role.INDICES, aspect="shape", help=help)
+        yield replace(found, dim=longer[0] if scatter.axis is None else scatter.axis)
 
 
 @Rule("SCT305", "empty-indices", Severity.NOTE, reads={Fact.OPERATOR, Fact.SHAPES})
@@ -188,4 +239,5 @@ def empty_indices(scatter: ScatterNode) -> Findings:
         message = f"indices is {show(shape)}, so k is 0: runtimes differ on what is written"
     else:
         message = f"indices is {show(shape)}: nothing is written"
-    yield Finding(message, role=Role.INDICES)
+    dim = shape.index(0) if shape.count(0) == 1 else None
+    yield Finding(message, role=Role.INDICES, aspect="shape", dim=dim)

@@ -1,11 +1,14 @@
 """What a file stores of shapes and types, which runtimes compute anew."""
 
+from dataclasses import replace
+
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
-from ir_scatter.core.diagnostics import Severity
-from ir_scatter.core.shapes import agree, excludes, show
+from ir_scatter.core.diagnostics import Part, Severity, Side
+from ir_scatter.core.shapes import agree, differing_dim, excludes, show
 from ir_scatter.rules.base import Finding, Findings, Rule
 
+_AGAIN = "store {} here, or save the model again with the runtime that reads it"
 _READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.TYPES, Fact.STORED})
 """What it takes to hold what a file stores against what is computed."""
 
@@ -25,7 +28,10 @@ def stored_output_shape(scatter: ScatterNode) -> Findings:
     stored, data = scatter.node.outputs[0].stored_shape, scatter.data_shape
     if not agree(stored, data):
         message = f"the stored shape of {scatter.spec.output} is {show(stored)}, expected {show(data)}"
-        yield Finding(f"{message} like {scatter.data.port.name}", port=scatter.spec.output)
+        part = Part(Side.OUTPUT, 0, "shape", differing_dim(stored, data))
+        help = _AGAIN.format(show(data))
+        message = f"{message} like {scatter.data.port.name}"
+        yield Finding(message, port=scatter.spec.output, part=part, help=help)
 
 
 @Rule("SCT502", "stored-output-type", Severity.WARNING, reads=_READS, is_legality=False)
@@ -44,7 +50,8 @@ def stored_output_type(scatter: ScatterNode) -> Findings:
     if stored is not None and stored != data:
         shown, expected = scatter.spec.show_type(stored), scatter.spec.show_type(data)
         message = f"the stored type of {scatter.spec.output} is {shown}, expected {expected}"
-        yield Finding(f"{message} like {scatter.data.port.name}", port=scatter.spec.output)
+        message, help = f"{message} like {scatter.data.port.name}", _AGAIN.format(expected)
+        yield Finding(message, port=scatter.spec.output, part=Part(Side.OUTPUT, 0, "type"), help=help)
 
 
 @Rule("SCT503", "stored-input-shape", Severity.WARNING, reads=_READS, is_legality=False)
@@ -65,7 +72,10 @@ def stored_input_shape(scatter: ScatterNode) -> Findings:
                 f"the stored shape of {operand.port.name} is {show(stored)}, "
                 f"but what flows in is {show(operand.shape)}"
             )
-            yield Finding(message, role=operand.port.role)
+            dim = differing_dim(stored, operand.shape)
+            part = Part(Side.INPUT, operand.index, "shape", dim)
+            found = Finding(message, role=operand.port.role, aspect="shape", dim=dim, part=part)
+            yield replace(found, help=_AGAIN.format(show(operand.shape)))
 
 
 @Rule("SCT504", "stored-input-type", Severity.WARNING, reads=_READS, is_legality=False)
@@ -84,4 +94,6 @@ def stored_input_type(scatter: ScatterNode) -> Findings:
         if stored is not None and found is not None and stored != found:
             shown, flows = scatter.spec.show_type(stored), scatter.spec.show_type(found)
             message = f"the stored type of {operand.port.name} is {shown}, but what flows in is {flows}"
-            yield Finding(message, role=operand.port.role)
+            part = Part(Side.INPUT, operand.index, "type")
+            help = _AGAIN.format(flows)
+            yield Finding(message, role=operand.port.role, aspect="type", part=part, help=help)

@@ -99,7 +99,7 @@ _GUARDED: dict[type, dict[str, tuple[Fact, ...]]] = {
     },
     Constant: {
         **dict.fromkeys(("load", "view"), _NUMBERS),
-        **dict.fromkeys(("name", "location"), (Fact.NAMES, Fact.INDEX_FAULTS)),
+        **dict.fromkeys(("name", "location", "span"), (Fact.NAMES, Fact.INDEX_FAULTS)),
     },
     Facts: {
         **dict.fromkeys(("array", "numbers"), _NUMBERS),

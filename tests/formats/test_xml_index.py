@@ -198,7 +198,7 @@ def described(layer: Any) -> Plain:
 
 
 def port_of(port: Any) -> Plain:
-    return port.id, port.element_type, port.shape, tuple(text.strip() for text in port.bad_dims)
+    return port.id, port.element_type, port.shape, tuple(text.strip() for _, text in port.bad_dims)
 
 
 def declared(text: str, encoding: str) -> bytes:

@@ -47,11 +47,13 @@ def demand_places(data: bytes, seed: int) -> None:
     for _, (line, column) in expected[:200]:
         assert line is not None
         assert column is not None
-        found = text.line(line)
-        assert lines[line - 1].startswith(found.rstrip("\ufffd"))
-        assert len(found) >= min(len(lines[line - 1].rstrip("\r")), 16_000)
-        if column <= len(found):
-            assert found[column - 1] == "<"
+        excerpt, first, goes_on = text.excerpt(line, column)
+        whole = lines[line - 1].removesuffix("\r")
+        assert excerpt == whole[first - 1 : first - 1 + len(excerpt)]
+        assert excerpt[column - first] == "<"
+        assert len(excerpt) >= min(len(whole), 500)
+        assert len(excerpt) <= 2000
+        assert goes_on == (first - 1 + len(excerpt) < len(whole))
 
 
 LONG = {"many": "x" * 9_000, "wide": "𝄞é" * 5_000}

@@ -1,7 +1,9 @@
 """Reports made by hand."""
 
-from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
-from ir_scatter.lint import FileResult, Report
+from collections.abc import Mapping
+
+from ir_scatter.core.diagnostics import Diagnostic, Excerpt, Location, NodeRef, Related, Severity, Span
+from ir_scatter.lint import FileResult, Place, Report
 
 SHAPE = Diagnostic(
     code="SCT203",
@@ -12,7 +14,16 @@ SHAPE = Diagnostic(
     node=NodeRef("cache/scatter", "ScatterUpdate", 3),
     port="updates",
     port_index=2,
-    related=(Related('updates comes from Const "new_rows"', Location("decoder.xml", 397, 3, "new_rows")),),
+    related=(
+        Related(
+            'updates comes from Const "new_rows"',
+            Location("decoder.xml", 397, 3, "new_rows"),
+            Span(398, 28, 398, 40),
+        ),
+    ),
+    span=Span(416, 5, 416, 17),
+    label="expected 2",
+    help="slice updates to [2, 5]",
 )
 AXIS = Diagnostic(
     code="SCT301",
@@ -23,6 +34,8 @@ AXIS = Diagnostic(
     node=NodeRef("plain", "ScatterUpdate", 3),
     port="axis",
     port_index=3,
+    span=Span(420, 18, 420, 30),
+    help="write an axis from -2 to 1",
 )
 REPEATED = Diagnostic(
     code="SCT304",
@@ -32,9 +45,12 @@ REPEATED = Diagnostic(
     location=Location("decoder.xml", 420, 3, "plain"),
     node=NodeRef("plain", "ScatterUpdate", 3),
 )
-LINES = {
-    412: '\t\t<layer id="41" name="cache/scatter" type="ScatterUpdate" version="opset3">\n',
-    420: '\t\t<layer id="43" name="plain" type="ScatterUpdate" version="opset3">\n',
+PLAIN = Excerpt('\t\t<layer id="43" name="plain" type="ScatterUpdate" version="opset3">')
+EXCERPTS = {
+    (398, 28): Excerpt('\t\t\t<data element_type="f32" shape="3, 5" offset="64" size="60"/>'),
+    (416, 5): Excerpt("\t\t\t\t<dim>3</dim>"),
+    (420, 18): PLAIN,
+    (420, 3): PLAIN,
 }
 ONNX = Diagnostic(
     code="SCT401",
@@ -48,6 +64,7 @@ ONNX = Diagnostic(
         Related("stored there", Location("weights.bin")),
     ),
     mended_by="",
+    help="replace it by ScatterElements",
 )
 BROKEN = Diagnostic(
     code="SCT903",
@@ -59,9 +76,9 @@ BROKEN = Diagnostic(
 REPORT = Report(
     (
         FileResult("clean.xml", "openvino-ir", True, 1, ()),
-        FileResult("decoder.xml", "openvino-ir", True, 60, (SHAPE, AXIS, REPEATED), LINES),
+        FileResult("decoder.xml", "openvino-ir", True, 60, (SHAPE, AXIS, REPEATED), EXCERPTS),
         FileResult("model.onnx", "onnx", True, 10, (ONNX,)),
-        FileResult("broken.xml", None, False, 0, (BROKEN,), {5: "  <layer   \n"}),
+        FileResult("broken.xml", None, False, 0, (BROKEN,), {(5, 1): Excerpt("  <layer   ")}),
         FileResult("gone.xml", None, False, 0, ()),
     ),
 )
@@ -76,15 +93,32 @@ HOSTILE = Diagnostic(
     node=NodeRef(NAME, f"Scatter\x1b{NAME}", 3),
     port=NAME,
     port_index=0,
-    related=(Related(NAME, Location(NAME, 2, 1, NAME)), Related(NAME, Location("x", scope=NAME))),
+    related=(
+        Related(NAME, Location(NAME, 2, 1, NAME)),
+        Related(NAME, Location("a,b:c%\x07 é\udcff.xml", 1, 8, NAME), Span(1, 11, 1, 12)),
+        Related(NAME, Location("x", scope=NAME)),
+    ),
+    span=Span(1, 8, 1, 10),
+    label=NAME,
+    help=NAME,
 )
+HOSTILE_LINE = Excerpt("\t\x1b]0;x\x07<\x9b32m")
 HOSTILE_REPORT = Report(
-    (FileResult(HOSTILE.location.path, None, False, 1, (HOSTILE,), {1: "\t\x1b]0;x\x07<\x9b32m\r\n"}),),
+    (
+        FileResult(
+            HOSTILE.location.path,
+            None,
+            False,
+            1,
+            (HOSTILE,),
+            {(1, 8): HOSTILE_LINE, (1, 11): HOSTILE_LINE},
+        ),
+    ),
 )
 EMPTY = Report(())
 
 
-def report_of(*found: Diagnostic, lines: dict[int, str] | None = None) -> Report:
+def report_of(*found: Diagnostic, excerpts: Mapping[Place, Excerpt] | None = None) -> Report:
     """Return a report of one file with these findings."""
     path = found[0].location.path if found else "model.xml"
-    return Report((FileResult(path, "openvino-ir", True, 3, found, lines or {}),))
+    return Report((FileResult(path, "openvino-ir", True, 3, found, excerpts or {}),))

@@ -30,7 +30,13 @@ _LOCATION = _object(
     physicalLocation=_object(
         ("artifactLocation",),
         artifactLocation=_object(("uri",), uri=_URI),
-        region=_object(("startLine",), startLine=_FROM_ONE, startColumn=_FROM_ONE),
+        region=_object(
+            ("startLine",),
+            startLine=_FROM_ONE,
+            startColumn=_FROM_ONE,
+            endLine=_FROM_ONE,
+            endColumn=_FROM_ONE,
+        ),
     ),
     logicalLocations=_array(_LOGICAL, unique=True),
 )
@@ -41,6 +47,7 @@ _RULE = _object(
     shortDescription=_MESSAGE,
     fullDescription=_MESSAGE,
     help=_MESSAGE,
+    helpUri=_URI,
     defaultConfiguration=_object(("level",), level=_LEVEL),
     properties=_object(("tags",), tags=_array(_TEXT, unique=True)),
 )
@@ -53,6 +60,7 @@ _RESULT = _object(
     locations=_array(_LOCATION),
     relatedLocations=_array(_LOCATION, unique=True),
     partialFingerprints={"type": "object", "additionalProperties": _TEXT, "minProperties": 1},
+    properties=_object(("help",), help={"type": "string"}),
 )
 _NOTIFICATION = _object(
     ("message",), level=_LEVEL, message=_MESSAGE, locations=_array(_LOCATION, unique=True)

@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ir_scatter.core.diagnostics import Diagnostic, Severity
+from ir_scatter.core.diagnostics import Diagnostic, Excerpt, Location, Severity, Span
 from ir_scatter.core.errors import UsageError
 from ir_scatter.lint import FileResult, Report
 from ir_scatter.report import findings_github, phrases
-from ir_scatter.report.characters import visible
-from ir_scatter.report.findings_text import excerpt
+from ir_scatter.report.characters import cells, fold, visible
+from ir_scatter.report.findings_text import window
 from ir_scatter.report.registry import formats, render
 from tests.report.golden import assert_golden
 from tests.report.reports import (
@@ -34,10 +34,11 @@ FORMATS = ("text", "concise", "json", "sarif", "junit", "github")
 _PROBE = """
 import sys
 import ir_scatter.report.registry
-from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
+from ir_scatter.core.diagnostics import Diagnostic, Excerpt, Location, Severity
 from ir_scatter.lint import FileResult, Report
 found = Diagnostic("SCT203", "rule", Severity.ERROR, "message", Location("m.xml", 1, 2))
-report = Report((FileResult("m.xml", "openvino-ir", True, 1, (found,), {1: "\\t<layer>"}),))
+excerpts = {(1, 2): Excerpt("\\t<layer>")}
+report = Report((FileResult("m.xml", "openvino-ir", True, 1, (found,), excerpts),))
 before = set(sys.modules)
 ir_scatter.report.registry.render("findings", sys.argv[1], report, statistics=True, color=True)
 print(*sorted(set(sys.modules) - before))
@@ -64,7 +65,8 @@ def test_what_it_looks_like(request: pytest.FixtureRequest, name: str, report: R
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_options_of_other_formats_change_nothing(format: str) -> None:
-    taken = {"text": {"color", "quiet", "statistics"}, "concise": {"statistics"}, "junit": {"strict"}}
+    taken = {"text": {"color", "quiet", "statistics", "width"}, "concise": {"statistics"}}
+    taken["junit"] = {"strict"}
     options = {"color": True, "quiet": True, "statistics": True, "strict": True, "width": 7}
     for name, value in options.items():
         changed = render("findings", format, REPORT, **{name: value}) != render("findings", format, REPORT)
@@ -99,7 +101,8 @@ def test_statistics_put_the_most_frequent_first() -> None:
     assert render("findings", "concise", report, statistics=True) == f"{concise}\n{table}"
     text, options = render("findings", "text", report, quiet=True), {"statistics": True}
     assert render("findings", "text", report, quiet=True, **options) == f"{text}\n{table}"
-    assert render("findings", "text", report, **options) == f"{text}\n{table}\n{phrases.summary(report)}\n"
+    closing = f"{phrases.summary(report)}\nFor more: ir-scatter explain SCT301 (or SCT203, SCT401)\n"
+    assert render("findings", "text", report, **options) == f"{text}\n{table}\n{closing}"
 
 
 def test_nothing_found() -> None:
@@ -121,7 +124,7 @@ def test_without_the_text_of_the_line_there_is_no_excerpt() -> None:
 def test_colors(request: pytest.FixtureRequest) -> None:
     text = render("findings", "text", REPORT, color=True)
     assert_golden(request, "colors.text", text)
-    assert re.sub(r"\x1b\[\d+m", "", text) == render("findings", "text", REPORT)
+    assert re.sub(r"\x1b\[[\d;]+m", "", text) == render("findings", "text", REPORT)
 
 
 def _file(nodes: int, *found: Diagnostic, is_readable: bool = True) -> FileResult:
@@ -163,34 +166,110 @@ def test_the_subject_of_a_finding(found: Diagnostic, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "column", "shown", "caret"),
+    ("line", "columns", "shown", "below"),
     [
-        ("<layer/>", 1, "<layer/>", "^"),
-        ("\t\t<layer/>\r\n", 3, "        <layer/>", "        ^"),
-        ("  <layer/>", None, "  <layer/>", ""),
-        ("层é<layer/>", 3, "层é<layer/>", "   ^"),
-        ("e\u0301<layer/>", 3, "e\u0301<layer/>", " ^"),
-        ("\x1b[1m<layer/>", 5, "\\x1b[1m<layer/>", "       ^"),
-        ("short", 99, "short", "     ^"),
-        ("short", 0, "short", "^"),
-        ("", 1, "", "^"),
-        ("x" * 100, 100, "x" * 100, " " * 99 + "^"),
+        ("<layer/>", (1, 9), "<layer/>", "^^^^^^^^"),
+        ("\t\t<layer/>", (3, 7), "        <layer/>", "        ^^^^"),
+        ("a\tb", (1, 3), "a    b", "^^^^^"),
+        ("层é<layer/>", (3, 4), "层é<layer/>", "   ^"),
+        ("<层é/>", (2, 4), "<层é/>", " ^^^"),
+        ("e\u0301<layer/>", (3, 4), "e\u0301<layer/>", " ^"),
+        ("\x1b[1m<layer/>", (5, 6), "\\x1b[1m<layer/>", "       ^"),
+        ("short", (99, 100), "short", "     ^"),
+        ("short", (0, 1), "short", "^"),
+        ("short", (3, None), "short", "  ^^^"),
+        ("", (1, 2), "", "^"),
+        ("x" * 1000, (1000, 1001), "x" * 1000, " " * 999 + "^"),
     ],
 )
-def test_the_caret_stands_below_the_column(line: str, column: int | None, shown: str, caret: str) -> None:
-    assert excerpt(line, column) == (shown, caret)
+def test_carets_stand_below_the_columns(
+    line: str, columns: tuple[int, int | None], shown: str, below: str
+) -> None:
+    text, before, marked = window(Excerpt(line), *columns, None)
+    assert (text, " " * before + "^" * marked) == (shown, below)
 
 
-@pytest.mark.parametrize("column", [1, 2, 49, 50, 51, 101, 5000, 99_951, 99_999, 100_000])
-def test_a_long_line_is_cut_around_the_column(column: int) -> None:
-    shown, caret = excerpt("a" * (column - 1) + "<" + "b" * (100_000 - column), column)
-    assert len(shown) <= 106
-    assert shown[len(caret) - 1] == "<"
-    assert shown.startswith("...") == (column > 51)
-    assert shown.endswith("...") == (column < 99_951)
-    place = replace(SHAPE, location=replace(SHAPE.location, line=1, column=column))
-    text = render("findings", "text", report_of(place, lines={1: "x" * 100_000}))
-    assert max(map(len, text.splitlines())) < 120
+@pytest.mark.parametrize("room", [34, 73, 120])
+@pytest.mark.parametrize("marked", [1, 12, 67, 68, 73, 300])
+@pytest.mark.parametrize("column", [1, 2, 30, 60, 90, 700])
+@pytest.mark.parametrize(("unit", "wide"), [("b", 1), ("层", 2)])
+def test_a_long_line_is_cut_around_the_columns(
+    room: int, marked: int, column: int, unit: str, wide: int
+) -> None:
+    left, right = "a" * (column - 1), "c" * (1000 - column)
+    text, before, width = window(Excerpt(left + unit * marked + right), column, column + marked, room)
+    assert cells(text) <= room
+    below = text[before : before + width // wide]
+    assert below == unit * len(below)
+    assert len(below) * wide == width
+    assert len(below) >= min(marked, (room - 7) // wide)
+    assert text[:before] in (left, "..." + left[: before - 3])
+    assert text.endswith("...")
+
+
+def test_a_line_loses_its_indentation_first() -> None:
+    line = " " * 60 + '<data axis="1"/>'
+    assert window(Excerpt(line), 67, 75, 40) == ('<data axis="1"/>', 6, 8)
+    text, before, marked = window(Excerpt(line, first=500, goes_on=True), 566, 574, 60)
+    assert text[before : before + marked] == 'axis="1"'
+    assert (text[:3], text[-3:], len(text)) == ("...", "...", 60)
+
+
+def test_nothing_is_wider_than_the_terminal() -> None:
+    far = Location(f"{'folder/' * 30}model.xml", 1, 1, "body/" * 40 + "scatter")
+    place = replace(
+        SHAPE,
+        location=far,
+        span=Span(1, 4000, 1, 4030),
+        message="word " * 40 + "x" * 300,
+        mended_by="--from ScatterElementsUpdate --to ScatterElementsUpdate",
+        related=(replace(SHAPE.related[0], span=None, message="y" * 200),),
+    )
+    report = report_of(place, excerpts={(1, 4000): Excerpt("é" * 2000, 3000, goes_on=True)})
+    for width in (80, 81, 50, 120):
+        lines = render("findings", "text", report, width=width).splitlines()
+        assert max(map(cells, lines)) <= width
+        assert any(line.endswith("model.xml:1:4000") for line in lines)
+    whole = render("findings", "text", report)
+    assert "x" * 300 in whole
+    assert far.path in whole
+    assert "é" * 2000 in whole
+
+
+def test_a_command_is_broken_as_a_shell_reads_it() -> None:
+    found = replace(ONNX, location=replace(ONNX.location, path="a/" * 20 + "m.onnx"))
+    lines = render("findings", "text", report_of(found), width=60).splitlines()
+    at = lines.index("  = help: replace it by ScatterElements:")
+    assert lines[at + 1].endswith(" \\")
+    assert " ".join("".join(lines[at + 1 : at + 4]).replace("\\", "").split()).startswith(
+        f"ir-scatter convert {found.location.path} -o NEW.onnx"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "expected"),
+    [
+        ("one two three", 8, ["one two", "  three"]),
+        ("one two three", 80, ["one two three"]),
+        ("updates is [3, 5, 7]", 18, ["updates is", "  [3, 5, 7]"]),
+        ("aaaaaaaaaa b", 6, ["aaaaaa", "  aaaa", "  b"]),
+        ("层层层层 b", 6, ["层层层", "  层 b"]),
+        ("", 6, [""]),
+    ],
+)
+def test_texts_are_folded_between_words(text: str, width: int, expected: list[str]) -> None:
+    assert fold(text, width, "", "  ") == expected
+
+
+def test_codes_are_explained_once() -> None:
+    def closing(*found: Diagnostic) -> str:
+        return render("findings", "text", report_of(*found)).splitlines()[-1]
+
+    assert closing(SHAPE, SHAPE) == "For more: ir-scatter explain SCT203"
+    assert closing(AXIS, SHAPE, AXIS) == "For more: ir-scatter explain SCT301 (or SCT203)"
+    many = [replace(SHAPE, code=f"SCT{number}") for number in range(201, 208)]
+    assert closing(*many) == "For more: ir-scatter explain SCT201 (or SCT202, SCT203, SCT204, SCT205, ...)"
+    assert "explain" not in render("findings", "text", report_of(SHAPE), quiet=True)
 
 
 @pytest.mark.parametrize(

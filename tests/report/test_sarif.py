@@ -81,8 +81,31 @@ def test_a_fingerprint_survives_another_line() -> None:
 def test_paths_become_uris(path: str, uri: str) -> None:
     found = replace(AXIS, location=replace(AXIS.location, path=path))
     [result] = _run(report_of(found))["results"]
-    [location] = result["locations"]
-    assert location["physicalLocation"]["artifactLocation"] == {"uri": uri}
+    for location in result["locations"]:
+        assert location["physicalLocation"]["artifactLocation"] == {"uri": uri}
+
+
+def test_a_second_location_says_what_is_wrong_at_the_node() -> None:
+    [result] = _run(report_of(SHAPE))["results"]
+    node, fault = result["locations"]
+    assert node["physicalLocation"]["region"] == {"startLine": 412, "startColumn": 3}
+    assert fault["physicalLocation"]["region"] == {
+        "startLine": 416,
+        "startColumn": 5,
+        "endLine": 416,
+        "endColumn": 17,
+    }
+    assert fault["message"] == {"text": "expected 2"}
+    assert result["properties"] == {"help": "slice updates to [2, 5]"}
+    [result] = _run(report_of(replace(SHAPE, span=None)))["results"]
+    assert result["locations"] == [node]
+
+
+def test_the_page_of_a_rule_is_named() -> None:
+    [rule] = _run(report_of(SHAPE))["tool"]["driver"]["rules"]
+    assert rule["helpUri"] == "ir_scatter/docs/rules/SCT203.md"
+    [rule] = _run(report_of(replace(REPEATED, code="CVT101")))["tool"]["driver"]["rules"]
+    assert "helpUri" not in rule
 
 
 def test_a_message_has_neither_placeholders_nor_links() -> None:

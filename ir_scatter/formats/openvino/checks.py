@@ -11,8 +11,14 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from ir_scatter.core.dataflow import Choice, GraphInput, Nested, Repeat, Slice
-from ir_scatter.core.diagnostics import Location, Related
-from ir_scatter.core.element_types import ElementType, from_element_type, is_element_type, is_precision
+from ir_scatter.core.diagnostics import Location, Part, Related, Side, Span
+from ir_scatter.core.element_types import (
+    ElementType,
+    from_element_type,
+    is_element_type,
+    is_precision,
+    meant_in_ir,
+)
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Defect, Node, Value
 from ir_scatter.core.shapes import (
@@ -20,6 +26,7 @@ from ir_scatter.core.shapes import (
     Shape,
     claims_more,
     counted,
+    differing_dim,
     element_count,
     is_static,
     parse_shape,
@@ -48,6 +55,8 @@ _ALWAYS_READ = frozenset({"bad-number", "missing-attribute"})
 """The kinds that OpenVINO refuses in layers that it drops, too."""
 _ENDS = frozenset({CONST, PARAMETER, RESULT})
 _NODES_NAMED = 5
+_WHOLE = Part(Side.NODE)
+_ID, _TYPE, _OPSET = (Part(Side.NODE, name=name) for name in ("id", "type", "opset"))
 _NAME_LIMIT = 200
 
 
@@ -79,42 +88,56 @@ class _Structure:
         self.body = graph.body
 
     def defects(self) -> Iterator[Defect]:
-        first = set[bytes]()
+        first: dict[bytes, bytes] = {}
         for key in self.body.layers if self.body.repeated_layers else ():
             repeated = key.partition(b"\0")[0]
             if repeated in first:
                 message = f"layer id {_text(repeated)} is used twice, expected once"
                 message = f"{message}: OpenVINO takes the last layer"
-                yield replace(self._defect("duplicate-id", message, key), is_always_read=True)
-            first.add(repeated)
+                location, span = self.graph.node(first[repeated]).location, self._span(first[repeated], _ID)
+                related = (Related("the first layer with this id", location, span),)
+                help = f'write id="{self._free_id}", which no layer of this graph has'
+                found = self._defect("duplicate-id", message, key, part=_ID, help=help)
+                yield replace(found, is_always_read=True, related=related)
+            first.setdefault(repeated, key)
         for key in self.body.layers:
             if not _is_number(key) and b"\0" not in key:
                 id = shown(self.graph.id_of(key))
-                yield self._defect("bad-number", f"layer id is {id!r}, expected a number", key)
+                help = f'write id="{self._free_id}" here and in the edges'
+                message = f"layer id is {id!r}, expected a number"
+                yield self._defect("bad-number", message, key, part=_ID, help=help)
         for key, (type, _, _) in self.body.layers.items():
             lower = type.lower()
             if lower in BODIES:
-                for kind, message in port_map_defects(self.graph, key):
-                    yield self._defect(kind, message, key)
+                for kind, message, element, attribute in port_map_defects(self.graph, key):
+                    place = self.graph.places(key).attribute(element, attribute.encode())
+                    yield replace(self._defect(kind, message, key), span=self.graph.span(key, place))
             elif lower in _NO_CONST and type != b"Const":
                 then = "OpenVINO's process ends here" if type == b"Constant" else "no operator has that name"
                 message = f"the type is {decoded(type)!r}, expected 'Const': {then}"
-                yield self._defect("unknown-type", message, key)
+                yield self._defect("unknown-type", message, key, part=_TYPE, help='write type="Const"')
             elif not type:
-                defect = self._defect("unknown-type", "the layer has no type, expected one", key)
+                message = "the layer has no type, expected one"
+                defect = self._defect("unknown-type", message, key, part=_TYPE, help="write its type")
                 yield replace(defect, is_always_read="type" not in self.graph.element(key).attributes)
         for key in self.graph.keys_of(RESULT):
             if len(self.graph.layer(key).inputs) != 1:
-                yield self._defect("unconnected-input", "the Result has not one input port", key)
+                message, part = "the Result has not one input port", Part(Side.INPUT, 1)
+                help = "give it one <port> in <input>, and an edge"
+                yield self._defect("unconnected-input", message, key, part=part, help=help)
         for key in self.body.unusual:
             layer, node = self.graph.layer(key), self.graph.node(key)
             is_told = self.graph.is_scatter(key) and not self.graph.is_dropped(node)  # a rule's
             for name, text in (("name", layer.name), ("version", "" if is_told else layer.version)):
                 if text is None:
-                    yield self._defect("missing-attribute", f"the layer has no {name}, expected one", key)
+                    message = f"the layer has no {name}, expected one"
+                    example = "opset1" if name == "version" else shown(node.name)
+                    help = f'write the {name} of the layer, such as {name}="{example}"'
+                    yield self._defect("missing-attribute", message, key, help=help)
             version = "opset1" if layer.version is None else layer.version
             if self.graph.type_of(key) in _ENDS and not OPSET.fullmatch(version.encode()):
-                yield self._defect("unknown-type", f"the version {shown(version)!r} is no opset", key)
+                message, help = f"the version {shown(version)!r} is no opset", 'write version="opset1"'
+                yield self._defect("unknown-type", message, key, part=_OPSET, help=help)
         if self._unequal is not None:
             return
         for key in self.body.layers:
@@ -122,17 +145,40 @@ class _Structure:
         for to, fed in self.body.edges.items():
             for edge in fed if to not in self.body.layers else ():
                 message = f"an edge goes to layer {_text(to)}, which does not exist"
-                yield Defect("dangling-edge", message, self._edge_location(edge))
+                yield self._edge_defect("dangling-edge", message, edge)
         predecessors = {key: [edge[0] for edge in self.body.edges.get(key, ())] for key in self.body.layers}
         for cycle in find_cycles(predecessors):
             names = ", ".join(map(self._name, cycle[:_NODES_NAMED]))
             more = f" and {len(cycle) - _NODES_NAMED} more" if len(cycle) > _NODES_NAMED else ""
             message = f"layers depend on each other in a cycle: {names}{more}"
-            yield self._defect("cycle", message, cycle[0])
+            members = {*cycle}
+            back = next(edge for edge in self.body.edges[cycle[0]] if edge[0] in members)
+            yield replace(self._defect("cycle", message, cycle[0]), span=self._edge_span(back))
 
-    def _defect(self, kind: str, message: str, key: bytes, port: int | None = None) -> Defect:
+    def _defect(
+        self,
+        kind: str,
+        message: str,
+        key: bytes,
+        port: int | None = None,
+        *,
+        part: Part = _WHOLE,
+        help: str = "",
+    ) -> Defect:
+        """Return a defect of a layer; a port is what is wrong with it, unless a part is."""
         node = self.graph.node(key)
-        return Defect(kind, message, node.location, node, port, is_always_read=kind in _ALWAYS_READ)
+        part = part if port is None or part is not _WHOLE else Part(Side.INPUT, port)
+        defect = Defect(kind, message, node.location, node, port, is_always_read=kind in _ALWAYS_READ)
+        return replace(defect, span=self._span(key, part), help=help)
+
+    def _span(self, key: bytes, part: Part) -> Span:
+        """Return where a part of a layer is written, not what it declares elsewhere."""
+        return self.graph.span(key, self.graph.places(key).find(part))
+
+    @cached_property
+    def _free_id(self) -> int:
+        ids = [key.partition(b"\0")[0] for key in self.body.layers]
+        return max([int(id) for id in ids if _is_number(id)], default=-1) + 1
 
     @cached_property
     def _unequal(self) -> list[tuple[Edge | None, bytes]] | None:
@@ -208,7 +254,8 @@ class _Structure:
                         self._name(key), *difference
                     )
                     message = f"{message}, expected the same of {graph.node(key).type}"
-                    yield self._contradiction(key, message, [])
+                    part = _different(Side.OUTPUT, 0, port.element_type, port.shape, made)
+                    yield self._contradiction(key, message, part)
         told = set[bytes]()
         for key in declaring:
             for port in graph.layer(key).outputs[:1]:
@@ -221,10 +268,14 @@ class _Structure:
                     place = graph.file.text.data.find(b"<port", self.body.layers[key][1])
                     message = "{} declares {}, its output port stores {}".format(self._name(key), *difference)
                     location = graph.file.text.location(place, graph.node(key).scope)
-                    yield self._contradiction(key, message, [location])
-        stale: dict[tuple[Port, tuple[str, str]], list[bytes]] = {}
+                    part = _different(Side.OUTPUT, 0, element_type, shape, port)
+                    name = "element_type" if part.name == "type" else "shape"
+                    places = [(location, self._span(key, part))]
+                    yield self._contradiction(key, message, Part(Side.ATTRIBUTE, name=name), places)
+        stale: dict[tuple[Port, tuple[str, str]], list[tuple[bytes, Part]]] = {}
         for to, fed in groupby(edges, itemgetter(2)):
-            takers = {port.id: port for port in graph.layer(to).inputs} if to in self.body.layers else {}
+            inputs = graph.layer(to).inputs if to in self.body.layers else ()
+            takers = {port.id: (index, port) for index, port in enumerate(inputs)}
             for origin, id, _, to_port in fed:
                 number = graph.output_ports(origin).get(id)
                 if graph.is_scatter(to) and (graph.is_scatter(origin) or graph.type_of(origin) in _ENDS):
@@ -234,14 +285,17 @@ class _Structure:
                     type, shape = made.element_type, made.shape
                     if graph.type_of(origin) in {CONST, PARAMETER}:
                         type, shape, _ = graph.declared(origin)
-                    difference = _difference(type, shape, takers[to_port])
+                    index, taker = takers[to_port]
+                    difference = _difference(type, shape, taker)
                     if difference:
-                        stale.setdefault(((origin, id), difference), []).append(to)
-        for ((origin, id), (is_, stored)), keys in stale.items():
+                        part = _different(Side.INPUT, index, type, shape, taker)
+                        stale.setdefault(((origin, id), difference), []).append((to, part))
+        for ((origin, id), (is_, stored)), ends in stale.items():
             message = f"output port {_text(id)} of {self._name(origin)} is {is_}"
-            places = [graph.node(key).location for key in keys[:_NODES_NAMED]]
-            message = f"{message}, the input of {self._name(keys[0])} that it feeds stores {stored}"
-            yield self._contradiction(origin, message, places)
+            message = f"{message}, the input of {self._name(ends[0][0])} that it feeds stores {stored}"
+            part = ends[0][1]._replace(side=Side.OUTPUT, number=graph.output_ports(origin)[id])
+            places = [(graph.node(key).location, self._span(key, end)) for key, end in ends[:_NODES_NAMED]]
+            yield self._contradiction(origin, message, part, places)
         yield from self._body_inputs()
 
     def _body_inputs(self) -> Iterator[Defect]:
@@ -262,69 +316,106 @@ class _Structure:
                 if difference:
                     message = f"{_printable(input.names[-1], _NAME_LIMIT)} declares {difference[1]}"
                     message = f"{message} in a body, what flows in is {difference[0]}"
-                    yield self._contradiction(key, message, [node.location])
+                    places = [(node.location, self._span(key, _WHOLE))]
+                    yield self._contradiction(key, message, _WHOLE, places)
 
     def _name(self, key: bytes) -> str:
         return _printable(self.graph.node(key).name, _NAME_LIMIT)
 
-    def _contradiction(self, key: bytes, message: str, places: Sequence[Location]) -> Defect:
+    def _contradiction(
+        self, key: bytes, message: str, part: Part, stored: Sequence[tuple[Location, Span]] = ()
+    ) -> Defect:
         node = self.graph.node(key)
-        related = tuple(Related("stored here", place) for place in places)
-        return Defect(CONTRADICTION, message, node.location, node, None, related)
+        related = tuple(Related("stored here", *place) for place in stored)
+        span = self.graph.span_of(node, part)
+        return Defect(CONTRADICTION, message, node.location, node, None, related, span=span)
 
     def _ports(self, key: bytes) -> Iterator[Defect]:
         """Yield what is wrong with the ports of a layer and the edges into it."""
         layer = self.graph.layer(key)
-        for port in layer.outputs:
+        sides = ((Side.INPUT, layer.inputs), (Side.OUTPUT, layer.outputs))
+        for number, port in enumerate(layer.outputs):
             if not is_precision(port.precision):
-                found = f"precision of output port {_text(port.id)} is {shown(port.precision)!r}"
-                yield self._defect("bad-number", f"the {found}, expected a type such as 'FP32'", key)
-        for port in (*layer.inputs, *layer.outputs):
-            if not _is_number(port.id):
-                message = f"port id is {shown(decoded(port.id))!r}, expected a number"
-                yield self._defect("bad-number", message, key)
-            for dim in port.bad_dims:
-                message = f"a dimension of port {_text(port.id)} is {shown(dim)!r}, expected a number >= -1"
-                yield self._defect("bad-number", message, key)
+                written = f"precision of output port {_text(port.id)} is {shown(port.precision)!r}"
+                message = f"the {written}, expected a type such as 'FP32'"
+                part = Part(Side.OUTPUT, number, "type")
+                meant = meant_in_ir(port.precision)
+                example = 'write a type that OpenVINO has, such as precision="FP32"'
+                help = f'did you mean precision="{meant.ir_name}"?' if meant else example
+                yield self._defect("bad-number", message, key, part=part, help=help)
+        for side, ports in sides:
+            for number, port in enumerate(ports):
+                if not _is_number(port.id):
+                    message = f"port id is {shown(decoded(port.id))!r}, expected a number"
+                    yield self._defect("bad-number", message, key, part=Part(side, number, "id"))
+                for dim, text in port.bad_dims:
+                    written = f"a dimension of port {_text(port.id)} is {shown(text)!r}"
+                    message = f"{written}, expected a number >= -1"
+                    yield self._defect("bad-number", message, key, part=Part(side, number, dim=dim))
         if self.graph.type_of(key) in {CONST, PARAMETER} and len({port.id for port in layer.outputs}) > 1:
-            yield self._defect("unknown-port", "the layer has several output ports, expected one", key)
-        for ports in (layer.inputs, layer.outputs):
+            message = "the layer has several output ports, expected one"
+            help = "keep the first output port"
+            yield self._defect("unknown-port", message, key, part=Part(Side.OUTPUT, 1), help=help)
+        for side, ports in sides:
+            last = {port.id: number for number, port in enumerate(ports)}
             for id, count in Counter(port.id for port in ports).items() if len(ports) > 1 else ():
                 if count > 1:
                     message = f"port id {_text(id)} is used {count} times, expected once"
-                    yield self._defect("duplicate-id", message, key)
+                    yield self._defect("duplicate-id", message, key, part=Part(side, last[id], "id"))
         if b"\0" in key:
             return
         fed = self.body.edges.get(key, [])
         counts = Counter([edge[3] for edge in fed])
+        last_edges = {edge[3]: edge for edge in fed}
         for index, port in enumerate(layer.inputs):
-            if counts[port.id] != 1:
-                found = f"{counts[port.id]} edges go" if counts[port.id] else "no edge goes"
-                kind = "duplicate-edge" if counts[port.id] else "unconnected-input"
-                yield self._defect(kind, f"{found} to port {_text(port.id)}, expected one", key, index)
+            count, to = counts[port.id], f"port {_text(port.id)}"
+            if count > 1:
+                message = f"{count} edges go to {to}, expected one"
+                defect = self._defect("duplicate-edge", message, key, index)
+                yield replace(defect, span=self._edge_span(last_edges[port.id], is_last=True))
+            elif not count:
+                ends = shown(self.graph.id_of(key)), shown(decoded(port.id))
+                written = 'to-layer="{}" to-port="{}"'.format(*ends)
+                help = f'add <edge from-layer="..." from-port="..." {written}/>'
+                message = f"no edge goes to {to}, expected one"
+                yield self._defect("unconnected-input", message, key, index, help=help)
         indices = {port.id: index for index, port in enumerate(layer.inputs)}
+        free = [port for port in indices if not counts[port]]
         for edge in fed:
-            yield from self._edge(edge, indices)
+            yield from self._edge(edge, indices, free)
 
-    def _edge(self, edge: Edge, indices: Mapping[bytes, int]) -> Iterator[Defect]:
-        """Yield what is wrong with the two ends of an edge."""
+    def _edge(self, edge: Edge, indices: Mapping[bytes, int], free: Sequence[bytes]) -> Iterator[Defect]:
+        """Yield what is wrong with the two ends of an edge; no edge goes to the inputs that are free."""
         origin, port, to, to_port = edge
         if to_port not in indices:
             message = f"an edge goes to port {_text(to_port)} of {self._name(to)}, which has no such input"
-            yield Defect("unknown-port", message, self._edge_location(edge), self.graph.node(to))
-        if port not in self.graph.output_ports(origin):
+            help = f'did you mean to-port="{shown(decoded(free[0]))}"?' if len(free) == 1 else ""
+            found = self._edge_defect("unknown-port", message, edge)
+            yield replace(found, node=self.graph.node(to), help=help)
+        outputs = self.graph.output_ports(origin)
+        if port not in outputs:
             missing = f"port {_text(port)} of " if origin in self.body.layers else ""
             message = f"port {_text(to_port)} is fed by {missing}layer {_text(origin)}, which does not exist"
-            yield self._defect("unknown-value", message, to, indices.get(to_port))
+            only = shown(decoded(next(iter(outputs)))) if len(outputs) == 1 else None
+            help = "" if only is None else f'did you mean from-port="{only}"?'
+            found = self._defect("unknown-value", message, to, indices.get(to_port), help=help)
+            yield replace(found, span=self._edge_span(edge))
 
-    def _edge_location(self, edge: Edge) -> Location:
-        return self.graph.file.text.location(self._edge_starts[edge], self.graph.scope.rstrip("/"))
+    def _edge_defect(self, kind: str, message: str, edge: Edge) -> Defect:
+        span = self._edge_span(edge)
+        location = Location(self.graph.file.text.path, *span[:2], self.graph.scope.rstrip("/"))
+        return Defect(kind, message, location, span=span)
+
+    def _edge_span(self, edge: Edge, *, is_last: bool = False) -> Span:
+        """Return where an edge stands, of equal ones the first or the last."""
+        return self.graph.file.text.span(*self._edge_places[is_last][edge])
 
     @cached_property
-    def _edge_starts(self) -> dict[Edge, int]:
-        """The first byte of every edge, the first one's for equal edges."""
-        places = edge_places(self.graph.file.text.data, self.body)
-        return {place.edge: place.start for place in reversed([*places])}
+    def _edge_places(self) -> tuple[dict[Edge, tuple[int, int]], dict[Edge, tuple[int, int]]]:
+        """The place of every edge, the first one's and the last one's for equal edges."""
+        places = [*edge_places(self.graph.file.text.data, self.body)]
+        first = {place.edge: (place.start, place.end) for place in reversed(places)}
+        return first, {place.edge: (place.start, place.end) for place in places}
 
 
 def _constants(net: IrGraph) -> Iterator[Defect]:
@@ -356,23 +447,37 @@ def _declaration(graph: IrGraph, key: bytes) -> Iterator[Defect]:
     layer, node, weights = graph.layer(key), graph.node(key), graph.file.weights
     shape, type = layer.attributes.get("shape"), layer.attributes.get("element_type", "")
     is_const = graph.type_of(key) == CONST
+
+    def defect(kind: str, message: str, attribute: str, help: str = "") -> Defect:
+        span = graph.span_of(node, Part(Side.ATTRIBUTE, name=attribute))
+        return Defect(kind, message, node.location, node, span=span, help=help)
+
     problems = list(_problems(type, shape, is_const=is_const))
     place = byte_range(layer) if is_const else None
     if is_const and place is None:
         texts = [layer.attributes.get(name) for name in ("offset", "size")]
         offset, size = (None if text is None else shown(text) for text in texts)
-        problems.append(f"offset and size are {offset!r} and {size!r}, expected numbers")
-    for problem in problems:
-        yield Defect("bad-number", problem, node.location, node)
+        has_offset = byte_range(layer._replace(attributes={**layer.attributes, "size": "0"})) is not None
+        wrong = "size" if has_offset else "offset"
+        problems.append((wrong, f"offset and size are {offset!r} and {size!r}, expected numbers"))
+    for attribute, problem in problems:
+        meant = meant_in_ir(type)
+        help, example = "", "2,3" if is_const else "2,?,1..5"
+        if attribute == "shape":
+            help = f'write the dimensions as numbers, such as shape="{example}"'
+        elif attribute == "element_type":
+            help = f'did you mean element_type="{meant.name}"?' if meant else "write a type such as f32"
+        yield defect("bad-number", problem, attribute, help)
     if place is None:
         return
     needed = (not problems and _needed_bytes(type, shape or "")) or 0
     if place[1] < needed:
         message = f"the constant has {counted(place[1], 'byte')}, its type and shape need {needed}"
-        yield Defect("constant-size", message, node.location, node)
+        help = f'write size="{needed}" if these bytes stand there, or mend the type or the shape'
+        yield defect("constant-size", message, "size", help)
     if weights is not None and weights.size is not None and sum(place) > weights.size:
         message = f"the constant ends at byte {sum(place)} of {weights.path.name}, which has {weights.size}"
-        yield Defect("weights-truncated", message, node.location, node)
+        yield defect("weights-truncated", message, "offset")
 
 
 @lru_cache(1 << 10)
@@ -387,21 +492,22 @@ def _needed_bytes(type: str, shape: str) -> int | None:
     return element_type.byte_size(count)
 
 
-def _problems(type: str, shape: str | None, *, is_const: bool) -> Iterator[str]:
+def _problems(type: str, shape: str | None, *, is_const: bool) -> Iterator[tuple[str, str]]:
+    """Yield the attribute that is wrong, and what is."""
     if shape is None:
-        yield "<data> has no shape, expected one"
+        yield "shape", "<data> has no shape, expected one"
     else:
         try:
             parsed = parse_shape(shape)
         except ValueError as error:
-            yield f"shape is {shown(shape)!r}: {error}"
+            yield "shape", f"shape is {shown(shape)!r}: {error}"
         else:
             if len(parsed or ()) > MAX_RANK:
-                yield f"shape has {len(parsed or ())} dimensions, expected at most {MAX_RANK}"
+                yield "shape", f"shape has {len(parsed or ())} dimensions, expected at most {MAX_RANK}"
             elif is_const and (not is_static(parsed) or "[" in shape or shape.isspace()):
-                yield f"shape is {shown(shape)!r}, expected the dimensions of a constant as numbers"
+                yield "shape", f"shape is {shown(shape)!r}, expected the dimensions of a constant as numbers"
     if not is_element_type(type):
-        yield f"element_type is {shown(type)!r}, expected a type such as 'f32'"
+        yield "element_type", f"element_type is {shown(type)!r}, expected a type such as 'f32'"
 
 
 def _is_number(id: bytes) -> bool:
@@ -462,6 +568,13 @@ def _difference(type: ElementType | None, shape: Shape, port: PortText) -> tuple
     if type is not None and port.element_type is not None and type is not port.element_type:
         return type.name, port.element_type.name
     return (show(shape), show(port.shape)) if claims_more(port.shape, shape) else None
+
+
+def _different(side: Side, number: int, type: ElementType | None, shape: Shape, port: PortText) -> Part:
+    """Return what differs of a port that stores something else than a type and a shape."""
+    if type is not None and port.element_type is not None and type is not port.element_type:
+        return Part(side, number, "type")
+    return Part(side, number, "shape", differing_dim(port.shape, shape))
 
 
 def _inflows(nested: Nested | None, node: Node) -> Iterator[tuple[GraphInput, Value, Slice | None]]:

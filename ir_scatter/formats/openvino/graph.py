@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
 from typing import TypeAlias
 
-from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.diagnostics import Location, Part, Span
 from ir_scatter.core.element_types import ElementType, from_element_type
 from ir_scatter.core.model import OPENVINO, Graph, Input, Node, Value
 from ir_scatter.core.shapes import MAX_RANK, Shape, agree, is_static, narrow, parse_shape
@@ -13,6 +13,7 @@ from ir_scatter.core.tensors import Constant, Weights, few_numbers
 from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.openvino.index import Body
 from ir_scatter.formats.openvino.layers import LayerText, PortText, parse_layer, split_names
+from ir_scatter.formats.openvino.places import LayerPlaces, Place
 from ir_scatter.formats.openvino.xml_text import Element, XmlText, decoded, parse_elements
 
 CONST = b"const"
@@ -77,6 +78,7 @@ class IrGraph(Graph):
         self._value: Callable[[Port], Value | None] = cache(self._find_value)
         self._location: Callable[[bytes], Location] = cache(self._find_location)
         self.output_ports: Callable[[bytes], dict[bytes, int]] = cache(self._number_outputs)
+        self.places: Callable[[bytes], LayerPlaces] = cache(lambda key: LayerPlaces(self.text_of(key)))
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
         """Yield every node, those of bodies included, in the order of the file."""
@@ -182,6 +184,22 @@ class IrGraph(Graph):
 
     def _find_location(self, key: bytes) -> Location:
         return self.file.text.location(self.body.layers[key][1], self.node(key).scope)
+
+    def span_of(self, node: Node, part: Part) -> Span:
+        """Return where a part of a layer stands, or what it would be in."""
+        key = node.handle
+        is_declaring = self.type_of(key) in {CONST, PARAMETER}
+        return self.span(key, self.places(key).find(part, is_declaring=is_declaring))
+
+    def span(self, key: bytes, place: Place) -> Span:
+        """Return what stands at a place in the text of a layer, which is without its bodies."""
+        start, last = place[0], place[1] - 1
+        for body in self.body.bodies.get(key, {}).values():
+            first = body.start - self.body.layers[key][1]
+            start += (body.end - body.start) * (start >= first)
+            last += (body.end - body.start) * (last >= first)
+        begin = self.body.layers[key][1]
+        return self.file.text.span(begin + start, begin + last + 1)
 
     def keys_of(self, type: bytes) -> list[bytes]:
         """Return the keys of all layers of a type, which is written in lower case."""

@@ -27,7 +27,7 @@ class PortText(NamedTuple):
     id: bytes
     element_type: ElementType | None
     shape: Shape
-    bad_dims: tuple[str, ...] = ()
+    bad_dims: tuple[tuple[int, str], ...] = ()
     precision: str = ""
 
 
@@ -77,7 +77,7 @@ def _rest(layer: Element) -> _Rest:
 
 def _port(port: Element) -> PortText:
     dims, bad = [], []
-    for dim in port.iterfind("dim"):
+    for number, dim in enumerate(port.iterfind("dim")):
         text = dim.text or ""
         digits = text.strip().removeprefix("+")
         try:
@@ -85,7 +85,7 @@ def _port(port: Element) -> PortText:
                 raise ValueError
             dims.append(parse_dim(digits))
         except ValueError:
-            bad.append(text)
+            bad.append((number, text))
     shape = tuple(dims) if dims and not bad and len(dims) <= MAX_RANK else None
     precision = port.get("precision")
     return PortText(port.id("id"), from_precision(precision), shape, tuple(bad), precision)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator
+from typing import TypeAlias
 
 from ir_scatter.formats.openvino.graph import PARAMETER, RESULT, IrGraph
 from ir_scatter.formats.openvino.xml_text import Element, shown
@@ -9,23 +10,26 @@ from ir_scatter.formats.openvino.xml_text import Element, shown
 BODIES = {b"if": ("then_", "else_"), b"loop": ("",), b"tensoriterator": ("",)}
 """By the type of a layer: what the names of the elements begin with that belong to one of its bodies."""
 
+Found: TypeAlias = tuple[str, str, Element, str]
+"""The kind of a defect, what is wrong, and the element and the attribute where it stands."""
+
 _MISMATCH, _DANGLING = "body-mismatch", "dangling-edge"
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
 _CUT = ("axis", "start", "end", "stride", "part_size")
 
 
-def port_map_defects(graph: IrGraph, key: bytes) -> Iterator[tuple[str, str]]:
-    """Yield the kind of each defect in the port maps and back edges of a layer, and what is wrong.
+def port_map_defects(graph: IrGraph, key: bytes) -> Iterator[Found]:
+    """Yield what is wrong with the port maps and back edges of a layer.
 
     An If need not hand out its inputs. Outputs are taken in the order of the numbers that are named for them,
     whatever these are: there must be enough.
     """
-    type, layer, element = graph.type_of(key), graph.layer(key), graph.element(key)
+    type, layer, element = graph.type_of(key), graph.layer(key), graph.places(key).layer
     ports, targets = ({port.id for port in side} for side in (layer.inputs, layer.outputs))
     for prefix in BODIES[type]:
         body, found = graph.graphs(key).get(f"{prefix}body"), element.find(f"{prefix}port_map")
         if body is None or not body.body.has_layers:
-            yield _MISMATCH, f"there is no <{prefix}body> with <layers>, expected one"
+            yield _MISMATCH, f"there is no <{prefix}body> with <layers>, expected one", element, ""
             continue
         parameters, results = _ids(body, PARAMETER), _ids(body, RESULT)
         port_map = found or Element("")
@@ -41,13 +45,13 @@ def port_map_defects(graph: IrGraph, key: bytes) -> Iterator[tuple[str, str]]:
         if type != b"if":
             first = 2 if type == b"loop" else 0  # its trip count and its condition
             needed = [port.id for port in layer.inputs][first:]
-            yield from _left_out(needed, inputs, f"input of <{prefix}port_map>")
+            yield from _left_out(needed, inputs, f"input of <{prefix}port_map>", found or element)
         if len({entry.id("external_port_id") for entry in outputs if not _is_negative(entry)}) < len(targets):
-            yield from _left_out(
-                [port.id for port in layer.outputs], outputs, f"output of <{prefix}port_map>"
-            )
+            needed = [port.id for port in layer.outputs]
+            yield from _left_out(needed, outputs, f"output of <{prefix}port_map>", found or element)
         if type == b"loop" and all(entry.get("purpose") != "execution_condition" for entry in outputs):
-            yield _MISMATCH, "no output of <port_map> has purpose='execution_condition', expected one"
+            message = "no output of <port_map> has purpose='execution_condition', expected one"
+            yield _MISMATCH, message, found or element, ""
         for edge in element.iterfind("back_edges/edge"):
             yield from _names(edge, "from-layer", results, "Result of the body")
             yield from _names(edge, "to-layer", parameters, "Parameter of the body", dangles=True)
@@ -65,7 +69,7 @@ def _is_negative(entry: Element) -> bool:
 
 def _names(
     entry: Element, attribute: str, known: Collection[bytes], what: str, *, dangles: bool = False
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[Found]:
     """Yield whether an entry names what does not exist, which leaves it dangling or breaks the layer."""
     id = entry.id(attribute)
     if id not in known and not (attribute == "external_port_id" and _is_negative(entry)):
@@ -74,22 +78,22 @@ def _names(
         is_ = "is missing" if text is None else f"is {shown(text)!r}"
         place = "a back edge" if entry.name == "edge" else f"an {entry.name} of a port map"
         expected = f"expected the id of {'an' if what[0] in 'io' else 'a'} {what}"
-        yield kind, f"{attribute} of {place} {is_}, {expected}"
+        yield kind, f"{attribute} of {place} {is_}, {expected}", entry, attribute
 
 
-def _cut(entry: Element) -> Iterator[tuple[str, str]]:
+def _cut(entry: Element) -> Iterator[Found]:
     for word in _CUT if "axis" in entry.attributes else ():
         text = entry.get(word, "1")
         is_part = word == "part_size" and entry.name == "input"
         if not _INTEGER.fullmatch(text) or (is_part and int(text) == 0):
             expected = "a number other than 0" if is_part else "a number"
             place = f"{word} of an {entry.name} of a port map"
-            yield _MISMATCH, f"{place} is {shown(text)!r}, expected {expected}"
+            yield _MISMATCH, f"{place} is {shown(text)!r}, expected {expected}", entry, word
 
 
-def _left_out(ids: list[bytes], entries: list[Element], what: str) -> Iterator[tuple[str, str]]:
+def _left_out(ids: list[bytes], entries: list[Element], what: str, at: Element) -> Iterator[Found]:
     named = {entry.id("external_port_id") for entry in entries}
     for id in ids:
         if id not in named:
             name = id.decode() if id.isdigit() else repr(shown(id.decode("utf-8", "replace")))
-            yield _MISMATCH, f"no {what} names port {name}, expected one"
+            yield _MISMATCH, f"no {what} names port {name}, expected one", at, ""

@@ -11,7 +11,7 @@ from ir_scatter.formats.base import IR, ReadOptions
 from ir_scatter.formats.openvino.checks import Checks
 from ir_scatter.formats.openvino.graph import PARAMETER, IrFile, IrGraph
 from ir_scatter.formats.openvino.index import Body, exact_index, quick_index
-from ir_scatter.formats.openvino.xml_text import XmlText, attributes, decoded, shown
+from ir_scatter.formats.openvino.xml_text import XmlText, attribute_place, attributes, decoded, shown
 
 VERSIONS = (10, 11)
 
@@ -26,7 +26,7 @@ def read(path: str, raw: bytes, options: ReadOptions = _PLAINLY) -> Model:
         UnreadableModel: the file is no XML, no IR, or an IR of a version that is not supported.
     """
     text = XmlText(path, raw)
-    is_model = True
+    is_model, root, start = True, None, 0
     try:
         root = text.root()
         is_model, start = root is not None and root[2] == b"net", root.start() if root else 0
@@ -44,8 +44,12 @@ def read(path: str, raw: bytes, options: ReadOptions = _PLAINLY) -> Model:
             raise UnreadableModel("no-graph", message, text.location(start))
     except UnreadableModel as error:
         error.is_model = is_model
+        if root is not None and error.location == text.location(start):
+            attribute = b"version" if error.defect == "unsupported-ir-version" else b""
+            error.span = text.span(*attribute_place(text.data, *root.span(), attribute))
         if error.location.line is not None:
-            error.lines[error.location.line] = text.line(error.location.line)
+            place = error.span[:2] if error.span else (error.location.line, error.location.column or 1)
+            error.excerpts[place] = text.excerpt(*place)
         raise
     weights = Weights(Path(path).with_suffix(".bin")) if options.has_folder else None
     graph = IrGraph(IrFile(text, weights, options), net)

@@ -15,7 +15,7 @@ from typing import Any
 
 from lxml import etree
 
-from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.diagnostics import Excerpt, Location, Span
 from ir_scatter.core.errors import UnreadableModel
 
 MAX_DEPTH = 256
@@ -35,7 +35,7 @@ _JARGON = re.compile(
 )
 _UTF8_NAMES = frozenset({"utf-8", "utf8", "us-ascii", "ascii"})
 _NO_CHARACTER_SETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
-_LINE_LIMIT = 1 << 16
+_EXCERPT = 2000
 
 _NUMBER = rb"#(?:x0*([0-9A-Fa-f]{1,6})|0*([0-9]{1,7}))"
 _NO_CHARACTERS = {None, 0xFFFE, 0xFFFF, *range(1, 32)} - {*b"\t\n\r"}
@@ -71,19 +71,42 @@ class XmlText:
         """The places of bytes that begin no character: a file may be one line with many findings."""
         return array("Q", (found.start() for found in re.finditer(rb"[\x80-\xbf]", self.data)))
 
-    def location(self, offset: int, scope: str = "") -> Location:
-        """Return the place of a byte, with the column counted in characters."""
+    def _place(self, offset: int) -> tuple[int, int]:
         line = bisect_right(self._line_starts, offset)
         start = self._line_starts[line - 1]
-        inside = bisect_left(self._continuations, offset) - bisect_left(self._continuations, start)
-        return Location(self.path, line, offset - start - inside + 1, scope)
+        return line, self._characters(start, offset) + 1
 
-    def line(self, number: int) -> str:
-        """Return the beginning of a line, counted from 1; empty behind the last."""
+    def _characters(self, start: int, end: int) -> int:
+        """Return how many characters begin in a stretch of bytes."""
+        return end - start - bisect_left(self._continuations, end) + bisect_left(self._continuations, start)
+
+    def location(self, offset: int, scope: str = "") -> Location:
+        """Return the place of a byte, with the column counted in characters."""
+        return Location(self.path, *self._place(offset), scope)
+
+    def span(self, start: int, end: int) -> Span:
+        return Span(*self._place(start), *self._place(end))
+
+    def excerpt(self, number: int, column: int) -> Excerpt:
+        """Return a line, or some hundred characters around a column of a long one; empty behind the last."""
         if number > len(self._line_starts):
-            return ""
+            return Excerpt("")
         start = self._line_starts[number - 1]
-        return decoded(self.data[start : start + _LINE_LIMIT].partition(b"\n")[0]).rstrip("\r")
+        end = self._line_starts[number] - 1 if number < len(self._line_starts) else len(self.data)
+        first, last = start, end
+        if end - start > _EXCERPT:
+            around = (column - 1 - _EXCERPT // 2, column - 1 + _EXCERPT // 2)
+            first, last = (self._offset(start, end, count) for count in around)
+        text = decoded(self.data[first:last])
+        text = text.removesuffix("\r") if last == end else text
+        return Excerpt(text, self._characters(start, first) + 1, last < end)
+
+    def _offset(self, start: int, end: int, count: int) -> int:
+        """Return the byte behind so many characters of a stretch of bytes, at most its end."""
+        offset = start + bisect_left(range(start, end), count, key=lambda at: self._characters(start, at))
+        while offset < end and self.data[offset] & 0xC0 == 0x80:
+            offset += 1
+        return offset
 
     def root(self) -> re.Match[bytes] | None:
         """Return where `TOKEN` finds the tag of the root element, None if there is none.
@@ -202,6 +225,12 @@ def attributes(data: bytes, start: int, end: int) -> dict[bytes, bytes]:
 def attribute_places(data: bytes, start: int, end: int) -> dict[bytes, tuple[int, int]]:
     """Return where the values of a tag's attributes stand, without their quotation marks."""
     return {m[1]: (m.start(2) + 1, m.end(2) - 1) for m in ATTRIBUTE.finditer(data, start, end)}
+
+
+def attribute_place(data: bytes, start: int, end: int, name: bytes) -> tuple[int, int]:
+    """Return where an attribute of a tag stands with its value; without it the tag itself."""
+    places = (found.span() for found in ATTRIBUTE.finditer(data, start, end) if found[1] == name)
+    return next(places, (start, end))
 
 
 @dataclass(slots=True, eq=False)
