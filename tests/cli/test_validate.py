@@ -32,14 +32,19 @@ def test_text_has_every_part(cli: Cli, elsewhere: Path) -> None:
     assert (result.code, result.err) == (1, "")
     lines = result.out.splitlines()
     source = Path("branch.xml").read_text().splitlines()
-    assert lines[0] == "branch.xml:90:6: error SCT302 index-out-of-range"
-    assert lines[2] == f" 90 | {source[89].expandtabs(4)}"
-    assert lines[3].index("^") == lines[2].index("<")
-    assert lines[4] == "   in branch:then_body/scatter (ScatterUpdate-3), input 1, indices"
-    assert lines[5].startswith("   note: indices comes from Const ")
-    assert lines[5].endswith("branch.xml:76:6")
-    assert lines[6] == "   help: ir-scatter explain SCT302"
-    assert lines[-1] == "1 error in 1 file (2 scatter nodes)"
+    port = next(number for number, line in enumerate(source[90:], 91) if '<port id="1"' in line)
+    assert lines[0] == "error SCT302 index-out-of-range: indices[1] is 4, expected 0 to 3"
+    assert lines[1] == f"  --> branch.xml:{port}:{len(source[port - 1]) - len(source[port - 1].lstrip()) + 1}"
+    assert lines[3] == f"{port} | {source[port - 1].expandtabs(4)}"
+    assert (
+        lines[4]
+        == f"   | {' ' * (lines[3].index('<') - 5)}{'^' * len(source[port - 1].strip())} expected 0 to 3"
+    )
+    assert lines[6] == f"76 | {source[75].expandtabs(4)}"
+    assert lines[7].endswith('-- indices comes from Const "indices": 4 at [1], 1 in all')
+    assert lines[9] == "   = in branch:then_body/scatter (ScatterUpdate-3), input 1, indices"
+    assert lines[10].startswith("   = help: ")
+    assert lines[-2:] == ["1 error in 1 file (2 scatter nodes)", "For more: ir-scatter explain SCT302"]
 
 
 def test_quiet_and_nothing_found_is_no_output(cli: Cli, clean: Path) -> None:
