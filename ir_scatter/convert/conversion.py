@@ -104,6 +104,7 @@ class Conversion:
     Attributes:
         move: what becomes of its other nodes where an ONNX model moves to another opset.
         seed: of the generated inputs.
+        cases: on how many of them each node was to be compared.
         origin: the file that the model comes from, where another program has read it before.
     """
 
@@ -114,6 +115,7 @@ class Conversion:
     move: "Move | None" = None
     seed: int = 0
     origin: str | None = None
+    cases: int = 0
 
     @property
     def opset(self) -> int | None:
@@ -204,6 +206,7 @@ class Done:
     Attributes:
         devices: on how many inputs both models gave the same there.
         failed_devices: runners that could not tell, and why.
+        unverified: why the models as a whole could not be compared, where they were to be; "" if they were.
     """
 
     __repr__, _repr_html_ = record_repr, record_html
@@ -214,3 +217,22 @@ class Done:
     devices: Mapping[str, int] = field(default_factory=dict)
     failed_devices: Mapping[str, str] = field(default_factory=dict)
     diff: str | None = None
+    unverified: str = ""
+
+    @property
+    def not_verified(self) -> str:
+        """Why what is converted is not verified, or not all of it; "" if it is."""
+        conversion = self.conversion
+        if self.failed_devices:
+            return f"{', '.join(self.failed_devices)} could not tell"
+        if self.devices or (conversion.is_empty and conversion.origin is None):
+            return ""
+        if not conversion.cases:
+            return "no case was wanted (--verify 0)"
+        if self.unverified:
+            return f"{self.unverified} (--verify-on compares both models on a device)"
+        others = 0 if conversion.move is None else len(conversion.move.changes)
+        if others:
+            nodes = counted(others, "other node")
+            return f"{nodes} in the new opset (--verify-on compares both models on a device)"
+        return "" if conversion.verified else "no node is written in another form"

@@ -111,7 +111,7 @@ def run(
         place = Location(known.path, scope=scope)
         if scope not in told:
             refused.append(Refused(Reason.OPSET, message, scope.rpartition("/")[2], place, type=type))
-    return Conversion(known, tuple(converted), tuple(refused), tuple(verified), move, seed)
+    return Conversion(known, tuple(converted), tuple(refused), tuple(verified), move, seed, cases=cases)
 
 
 def _plan(

@@ -17,6 +17,7 @@ from ir_scatter.core.errors import Error, UnreadableModel
 from ir_scatter.core.model import Model, Node
 from ir_scatter.inputs.constraints import IndexConstraint
 from ir_scatter.inputs.model import draw_feeds
+from ir_scatter.inputs.node import MOST_ELEMENTS
 from ir_scatter.ops.lookup import SPECS, find, scatter_types
 from ir_scatter.ops.scatter_onnx import SCATTER_ELEMENTS, TENSOR_SCATTER
 from ir_scatter.reading import read
@@ -25,9 +26,6 @@ from ir_scatter.rules import by_code
 from ir_scatter.runners.base import Status
 from ir_scatter.runners.openvino.runner import export
 from ir_scatter.validate import validate
-
-_CASES = 3
-"""On how many generated inputs the IR is compared with the model: so many hold every kind of index."""
 
 _NUMPY = "NumPy"
 """What both models are equal on, as devices are named."""
@@ -77,14 +75,14 @@ def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iter
             if one.severity is Severity.ERROR
         ]
         refused = (*broken, *against, *found.refused)
-        reason = ""
+        reason, equal = "", 0
         is_verified = bool(options["verify"]) and (partial or not refused)
         if is_verified and broken:
             reason = "what breaks a rule has no documented result"
         elif is_verified:
             constraints = {} if first is None else constraints_of(first)
             models = tuple(dict.fromkeys((model, source)))
-            difference, reason = _compare(models, ir, options["seed"], constraints)
+            equal, difference, reason = _compare(models, ir, options, constraints)
             if difference:
                 refused = (*refused, Refused(Reason.NOT_EQUAL, difference, "", Location(model.path)))
             is_verified = not difference
@@ -96,9 +94,8 @@ def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iter
             origin=model.path,
         )
         is_moved = first is not None and first.move is not None
-        remarks = (f"not verified: {reason}",) if reason else ()
-        devices = {_NUMPY: _CASES} if is_verified and not reason else {}
-        yield Done(conversion, devices=devices, remarks=remarks), source.path if is_moved else None
+        devices = {_NUMPY: equal} if equal else {}
+        yield Done(conversion, devices=devices, unverified=reason), source.path if is_moved else None
 
 
 def _refused(found: Diagnostic, verb: str, code: Reason) -> Refused:
@@ -120,19 +117,26 @@ def _readable_by_openvino(model: Model, options: Mapping[str, Any]) -> Conversio
 
 
 def _compare(
-    models: Sequence[Model], ir: Model, seed: int, constraints: Mapping[str, IndexConstraint]
-) -> tuple[str, str]:
-    """Return how the outputs in NumPy differ, and why they cannot be compared; "" where it is not so.
+    models: Sequence[Model],
+    ir: Model,
+    options: Mapping[str, Any],
+    constraints: Mapping[str, IndexConstraint],
+) -> tuple[int, str, str]:
+    """Return on how many cases outputs in NumPy are equal, how they differ, and why they cannot be compared.
 
-    Of models of one meaning the first that NumPy computes is taken; an IR's outputs stand in its order.
+    Of models of one meaning the first that NumPy computes is taken; an IR's outputs stand in its order. Large
+    models get one case.
     """
     reason = ""
     try:
         after = Reference(ir)
         for model in models:
-            before = Reference(model)
-            for number in range(_CASES):
-                feeds = draw_feeds(model, seed + number, constraints=constraints).feeds
+            before, elements = Reference(model), 0
+            for number in range(options["verify"]):
+                if elements > MOST_ELEMENTS:
+                    return number, "", ""
+                feeds = draw_feeds(model, options["seed"] + number, constraints=constraints).feeds
+                elements += sum(array.size for array in feeds.values())
                 waiting = [one.start(feeds) for one in (before, after)]
                 (old, sight), (new, _) = (finish(_TIME_LIMIT) for finish in waiting)
                 failed = next((one for one in (new, old) if one.status is not Status.OK), None)
@@ -142,12 +146,12 @@ def _compare(
                 named = dict(zip(old.outputs, new.outputs.values(), strict=False))
                 verdict, difference = against_numpy(replace(new, runs=(named,)), old, sight)
                 if verdict.is_difference:
-                    return difference, ""
+                    return 0, difference, ""
             else:
-                return "", ""
+                return options["verify"], "", ""
     except Error as error:
         reason = str(error).replace(ir.path, "the IR")
-    return "", reason
+    return 0, "", reason
 
 
 def _listed(model: Model, ir: Model, found: Conversion) -> tuple[Converted, ...]:

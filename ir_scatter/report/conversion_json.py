@@ -39,6 +39,13 @@ def render(done: Done) -> str:
         verified_on=dict(done.devices or {}),
         remarks=done.remarks,
         diff=done.diff,
+        # nodes and whole models: where they were compared, and on how many inputs; or why not
+        verification={
+            "verified": bool(conversion.verified or done.devices) and not done.not_verified,
+            "nodes": {"numpy": min(one.cases for one in conversion.verified)} if conversion.verified else {},
+            "models": dict(done.devices or {}),
+            "reason": done.not_verified or None,
+        },
     )
     return dumps(document)
 

@@ -63,8 +63,13 @@ def _summary(done: Done) -> str:
         fewest, most = (ends(one.cases for one in conversion.verified) for ends in (min, max))
         shown = counted(most, "case") if fewest == most else f"{fewest} to {most} cases"
         parts.append(f"verified on {shown} each")
-    parts += [f"equal on {name} ({counted(cases, 'case')})" for name, cases in (done.devices or {}).items()]
+    equal = [f"equal on {name} ({counted(cases, 'case')})" for name, cases in (done.devices or {}).items()]
+    if equal and not conversion.verified:
+        equal[0] = f"verified: {equal[0]}"
+    parts += equal
     if conversion.opset is not None:
         parts.append(f"opset {conversion.opset}")
+    if done.not_verified and (done.written or conversion.is_whole):
+        parts.append(f"not verified: {visible(done.not_verified)}")
     end = f"; {visible(done.written)} written" if done.written else "; nothing written"
     return ", ".join(parts) + end

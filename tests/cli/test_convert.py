@@ -243,7 +243,7 @@ def test_the_document(cli: Cli) -> None:
     )
     assert list(document) == [
         "schema", "versions", "model", "output", "opset", "seed", "converted", "refused", "verified",
-        "verified_on", "remarks", "diff",
+        "verified_on", "remarks", "diff", "verification",
     ]  # fmt: skip
     place = {"node": "scatter", "scope": "scatter", "line": 7}
     assert document["converted"] == [
@@ -260,8 +260,14 @@ def test_the_document(cli: Cli) -> None:
     assert (document["refused"], document["remarks"], document["verified_on"]) == ([], [], {})
     assert (document["model"], document["output"]) == ("model.xml", "new.xml")
     assert (document["schema"], document["seed"], document["opset"], document["diff"]) == (1, 5, None, None)
+    assert document["verification"] == {
+        "verified": True, "nodes": {"numpy": 3}, "models": {}, "reason": None,
+    }  # fmt: skip
     document = _document(cli, source, "--dry-run", "--to", "ScatterNDUpdate", "--verify", "0")
     assert (document["verified"], len(document["converted"])) == ([], 1)
+    assert document["verification"] == {
+        "verified": False, "nodes": {}, "models": {}, "reason": "no case was wanted (--verify 0)",
+    }  # fmt: skip
 
 
 def test_the_document_of_a_refusal(cli: Cli, broken: Path) -> None:

@@ -141,6 +141,9 @@ def test_what_was_adapted_computes_the_same(cli: Cli) -> None:
     result = cli("convert", source, "-o", "new.onnx", "--verify-on", "onnxruntime")
     assert result.code == 0
     assert "equal on onnxruntime (2 cases)" in result.out
+    assert "not verified" not in result.out
+    result = cli("convert", source, "-o", "other.onnx")
+    assert ", not verified: 4 other nodes in the new opset (--verify-on compares both" in result.out
 
 
 def test_nodes_in_the_way_are_named(cli: Cli) -> None:

@@ -35,7 +35,7 @@ def test_deprecated_operators(opset: int, cli: Cli) -> None:
     version = 9 if opset < 11 else 11
     assert f": first  Scatter-{version} -> ScatterElementsUpdate-12  safe\n" in result.out
     assert "note:" not in result.out
-    assert ", equal on NumPy (3 cases)" in result.out
+    assert "equal on NumPy (8 cases); " in result.out
     assert (operators(new), findings(new)) == (["ScatterElementsUpdate-12"] * 2, [])
     assert Path("new.bin").exists()
     if opset < 11:
@@ -57,7 +57,7 @@ def test_to_an_operator(target: str, expected: str, cli: Cli) -> None:
     (one,) = document["converted"]
     assert (one["node"], one["from"], one["to"]) == ("out", "ScatterElements-18", expected)
     assert (document["model"], document["output"], document["remarks"]) == ("model.onnx", "new.xml", [])
-    assert document["verified_on"] == {"NumPy": 3}
+    assert document["verified_on"] == {"NumPy": 8}
     assert operators(new) == [expected]
     demand_equal(source, new)
 
@@ -145,20 +145,23 @@ def test_a_rule_that_openvino_passes_over(cli: Cli) -> None:
     assert not Path("new.xml").exists()
     result = cli("convert", source, "-o", "new.xml", "--partial")
     assert result.code == 1
-    assert "note: not verified: what breaks a rule has no documented result\n" in result.out
+    assert (
+        "not verified: what breaks a rule has no documented result (--verify-on compares both" in result.out
+    )
     assert operators(Path("new.xml")) == ["ScatterNDUpdate-15"]
 
 
 def test_what_is_written_in_part_is_compared(cli: Cli) -> None:
     result = cli("convert", onnx_model(_SUM), "-o", "new.xml", "--to", "ScatterUpdate", "--partial")
     assert result.code == 1
-    assert "1 node converted, 1 refused, equal on NumPy (3 cases); new.xml written" in result.out
+    assert "1 node converted, 1 refused, verified: equal on NumPy (8 cases); new.xml written" in result.out
 
 
-def test_nothing_is_said_of_a_proof_that_is_not_wanted(cli: Cli) -> None:
+def test_on_how_many_cases_models_are_compared_is_what_was_wanted(cli: Cli) -> None:
     result = cli("convert", onnx_model(_SUM), "-o", "new.xml", "--verify", "0")
-    assert "verified" not in result.out
-    assert "NumPy" not in result.out
+    assert result.out.endswith("converted, not verified: no case was wanted (--verify 0); new.xml written\n")
+    result = cli("convert", onnx_model(_SUM), "-o", "new.xml", "--verify", "2", "--overwrite")
+    assert result.out.endswith("converted, verified: equal on NumPy (2 cases); new.xml written\n")
 
 
 def test_tensor_scatter_that_breaks_rules_is_not_written(cli: Cli, elsewhere: Path) -> None:
@@ -185,10 +188,16 @@ def test_what_numpy_does_not_compute_is_said(cli: Cli) -> None:
     source = onnx_model(
         _SUM.replace("out = ", "a = ").replace("rows)\n    }", "rows)\n      out = Erf (a)\n    }")
     )
-    result = cli("convert", source, "-o", "new.xml", "--verify-on", "CPU")
+    result = cli("convert", source, "-o", "new.xml")
     assert result.code == 0
-    assert "note: not verified: NumPy does not compute Erf at out" in result.out
-    assert "equal on openvino:CPU (2 cases)" in result.out
+    assert (
+        "1 node converted, not verified: NumPy does not compute Erf at out (--verify-on compares"
+        in result.out
+    )
+    result = cli("convert", source, "-o", "new.xml", "--overwrite", "--verify-on", "CPU")
+    assert result.out.endswith(
+        "1 node converted, verified: equal on openvino:CPU (2 cases); new.xml written\n"
+    )
 
 
 @pytest.mark.onnxruntime
