@@ -210,6 +210,8 @@ class Findings(_Rows[Diagnostic]):
         return name + summary(self._report())
 
     def _records(self) -> Iterator[dict[str, Any]]:
+        from ir_scatter.report.phrases import help_of
+
         for found in self:
             yield {
                 "severity": found.severity.value,
@@ -219,6 +221,7 @@ class Findings(_Rows[Diagnostic]):
                 "line": found.location.line,
                 "column": found.location.column,
                 "scope": found.location.scope,
+                "help": ": ".join(filter(None, help_of(found))),
                 "operator": found.node.type if found.node else "",
                 "port": found.port or "",
                 "path": found.location.path,
@@ -356,6 +359,7 @@ class ComparisonResult:
         for one in self.found:
             runs = [(each.runner, each.status.value, each.message) for each in one.outcomes]
             parts.append(html_table(("runner", "status", "message"), runs))
+        parts.append(html_table(("runner", "passed over"), self.done.skipped))
         rows = [row for row in self._records() if row["verdict"] != "equal"]
         names = ("node", "tensor", "runner", "against", "verdict", "elements", "differ", "remark")
         parts.append(html_table(names, [[row[name] for name in names] for row in rows]))
@@ -768,6 +772,8 @@ def compare(
     save: "str | PathLike[str] | None" = None,
     against: "str | PathLike[str] | None" = None,
     extract: "str | PathLike[str] | None" = None,
+    map_inputs: Mapping[str, str] | None = None,
+    map_outputs: Mapping[str, str] | None = None,
 ) -> ComparisonResult:
     """Run a model on several runtimes and say which node, which element, which side is wrong.
 
@@ -792,6 +798,9 @@ def compare(
         save: a folder for inputs, outputs and tapped values.
         against: a folder with what was saved before, to compare with.
         extract: a folder for a model of each node that differs.
+        map_inputs: of two models those inputs of the second, by name of the first's, that no name, order and
+            shape leads to.
+        map_outputs: the same of outputs.
 
     Returns:
         What was found; `.differs`, `.verdict`, `.to_pandas()`, `.write_report(path)`.
@@ -800,6 +809,7 @@ def compare(
         UsageError: a name does not exist, options do not fit each other, or feeds do not fit a model.
         UnreadableModel: a model cannot be read.
         NoInputs: no legal inputs were found.
+        KeyboardInterrupt: with what was finished as `found`.
         TypeError: a model is nothing that `read` takes.
 
     Example:
@@ -808,9 +818,11 @@ def compare(
         >>> found.differs
         False
     """
+    import warnings
     from contextlib import ExitStack
 
     from ir_scatter.compare.measure import Tolerances
+    from ir_scatter.compare.phases import Interrupted
     from ir_scatter.compare.request import Job, run_job
     from ir_scatter.compare.result import Settings
 
@@ -830,6 +842,8 @@ def compare(
         timeout=timeout,
         tap_memory=tap_memory,
         describes=True,
+        map_inputs=_pairs(map_inputs),
+        map_outputs=_pairs(map_outputs),
     )
     given = (model,) if other is None else (model, other)
     with ExitStack() as opened:
@@ -844,13 +858,27 @@ def compare(
             against=_path(against),
             extract=_path(extract),
         )
-        done = run_job(job)
-    shown = dict(models)
-    found = tuple(
-        replace(one, model=shown.get(one.model, one.model), other=shown.get(one.other, one.other))
+        names = dict(models)
+        try:
+            done = run_job(job)
+        except Interrupted as interrupt:
+            raise Interrupted(_renamed(interrupt.found, names)) from None
+    for message in done.unwritten:
+        warnings.warn(message, stacklevel=2)
+    return _renamed(done, names)
+
+
+def _renamed(done: "Done", names: Mapping[str, str]) -> ComparisonResult:
+    """Return what came of a comparison with models from memory called what they are called."""
+    found = [
+        replace(one, model=names.get(one.model, one.model), other=names.get(one.other, one.other))
         for one in done.found
-    )
-    return ComparisonResult(replace(done, found=found))
+    ]
+    return ComparisonResult(replace(done, found=tuple(found)))
+
+
+def _pairs(names: Mapping[str, str] | None) -> tuple[str, ...]:
+    return tuple(f"{first}={second}" for first, second in (names or {}).items())
 
 
 def _path(folder: "str | PathLike[str] | None") -> str | None:

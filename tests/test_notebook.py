@@ -17,6 +17,9 @@ import pytest
 from onnx import helper
 
 import ir_scatter as irs
+from ir_scatter.compare import request
+from ir_scatter.compare.phases import Interrupted
+from ir_scatter.compare.result import Compared
 from ir_scatter.core.display import LONGEST_MESSAGE, LONGEST_REPR
 from ir_scatter.core.errors import UnreadableModel
 
@@ -328,6 +331,43 @@ def test_a_comparison(tmp_path: Path) -> None:
     assert found.verdict.split()[0] in (tmp_path / "report.html").read_text()
 
 
+def test_an_interrupt_keeps_what_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(job: request.Job) -> None:
+        raise Interrupted(
+            request.Done((Compared(job.models[0], job.settings),), interrupted="one case is missing")
+        )
+
+    monkeypatch.setattr(request, "run_job", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        irs.compare(DECODER_ONNX.read_bytes())
+    found = caught.value.found  # type: ignore[attr-defined]
+    assert isinstance(found, irs.ComparisonResult)
+    assert found.found[0].model == "<bytes>"
+
+
+def test_what_could_not_be_written_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = request.Done(
+        (), unwritten=("out cannot be written: no space",), skipped=(("openvino:NPU", "no NPU"),)
+    )
+    monkeypatch.setattr(request, "run_job", lambda _: done)
+    with pytest.warns(UserWarning, match="out cannot be written: no space"):
+        found = irs.compare(LEGAL, save="out", map_inputs=None)
+    assert ">no NPU<" in found._repr_html_()
+
+
+@pytest.mark.onnxruntime
+def test_two_models_whose_inputs_have_other_names() -> None:
+    first = onnx.load(SAMPLES / "operators" / "scatter_elements_13.onnx")
+    second = onnx.load(SAMPLES / "operators" / "scatter_elements_13.onnx")
+    pairs = {"data": "base", "updates": "new"}
+    for one in second.graph.input:
+        one.name = pairs.get(one.name, one.name)
+    second.graph.node[0].input[:] = [pairs.get(name, name) for name in second.graph.node[0].input]
+    found = irs.compare(first, second, on="onnxruntime", map_inputs=pairs)
+    assert not found.differs
+    assert found.found[0].ran
+
+
 @pytest.mark.onnxruntime
 def test_a_comparison_of_a_model_from_memory_on_arrays() -> None:
     feeds = {"data": np.zeros((1, 5), "f"), "updates": np.ones((1, 2), "f")}
@@ -443,6 +483,9 @@ def test_no_message_is_long() -> None:
         assert 10 < len(str(caught.value)) <= LONGEST_MESSAGE
         if isinstance(caught.value, UnreadableModel):
             assert len(caught.value.message) <= LONGEST_MESSAGE
+    assert (
+        len(irs.Diagnostic("SCT101", "r", irs.Severity.NOTE, "m" * 9000, irs.Location("f")).message) == 2000
+    )
     for one in irs.validate(proto):
         messages = [one.message, *(each.message for each in one.related)]
         assert max(map(len, messages)) <= LONGEST_MESSAGE

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from ir_scatter.core.diagnostics import Diagnostic, Location, Related, Severity
-from ir_scatter.core.files import STDIN_NAME
 from ir_scatter.core.shapes import counted
 from ir_scatter.lint import Report
 from ir_scatter.report.characters import visible
@@ -58,7 +57,8 @@ def help_of(found: Diagnostic) -> tuple[str, str]:
 def mending(found: Diagnostic) -> str:
     """Return the command that mends a finding, "" if there is none."""
     path = found.location.path
-    if found.mended_by is None or path == STDIN_NAME:
+    is_file = not (path.startswith("<") and path.endswith(">"))  # "<stdin>", "<bytes>"
+    if found.mended_by is None or not is_file:
         return ""
     from shlex import quote
 
