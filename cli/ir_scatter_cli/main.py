@@ -20,6 +20,7 @@ _SECTIONS = {
     "What it computes, and who is wrong": {
         "run": "Compute a model with NumPy.",
         "compare": "Run a model on several runtimes and compare.",
+        "fuzz": "Find what runtimes get wrong, and shrink it.",
         "devices": "List what can run here.",
     },
     "A model that a runtime takes": {

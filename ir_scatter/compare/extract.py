@@ -40,7 +40,7 @@ def extract(found: Compared, folder: Path) -> Iterator[str]:
         try:
             place.mkdir(parents=True, exist_ok=True)
             node = _node(one, nodes[key[1:]])
-            files = FORMATS[model.format].single_node(node)
+            files = FORMATS[model.format].nodes([node])
             for suffix, data in files.items():
                 (place / f"model{suffix}").write_bytes(data)
             with (place / "inputs.npz").open("wb") as file:

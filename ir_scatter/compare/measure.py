@@ -12,6 +12,8 @@ from ir_scatter.core.display import record_html, record_repr
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.shapes import show
 from ir_scatter.core.suggestions import did_you_mean
+from ir_scatter.evaluate.certainty import DetailedResult
+from ir_scatter.ops.spec import Reduction
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +245,30 @@ def measure(
         _worst(got, expected, wrong if is_wrong else rest, distance),
         tolerance=tolerance,
         **_specials(got, expected),
+    )
+
+
+def measure_node(
+    expected: DetailedResult,
+    got: Array,
+    reduction: Reduction | None,
+    precision: str = "f32",
+    requested: Tolerance | None = None,
+) -> Measure:
+    """Return how the output of a scatter node differs from its document, which may allow several values."""
+    values = expected.values
+    tolerance = requested or default_tolerance(values, precision, is_node=True)
+    if reduction is not Reduction.NONE and are_equal(got, values):
+        return Measure(Verdict.EQUAL, values.size, tolerance=tolerance)
+    is_comparable = got.shape == values.shape and got.dtype == values.dtype
+    bits = FRACTION_BITS.get(values.dtype.name)
+    rounding = 1.0 if bits is None else float(np.exp2(bits - computed_bits(bits, precision)))
+    return measure(
+        got,
+        values,
+        tolerance,
+        bound=None if requested else expected.bound_from_values(rounding),
+        contested=expected.allows(got, tolerance.absolute, tolerance.relative) if is_comparable else None,
     )
 
 

@@ -18,16 +18,15 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.compare.guard import Open, Reference, Sight, excused
 from ir_scatter.compare.measure import (
     EXACT,
-    FRACTION_BITS,
     PRECISION_BITS,
     Measure,
     Tolerance,
     Tolerances,
     Verdict,
     coarser,
-    computed_bits,
     default_tolerance,
     measure,
+    measure_node,
     plain,
 )
 from ir_scatter.compare.pairing import Pairing, in_one_type, narrow_tolerance, pair
@@ -56,7 +55,6 @@ from ir_scatter.evaluate.certainty import DetailedResult, detail
 from ir_scatter.evaluate.model import case_of_node, check_feeds, make_sketch
 from ir_scatter.inputs.model import draw_feeds, make_feeds
 from ir_scatter.ops.lookup import find, scatter_types
-from ir_scatter.ops.spec import Reduction
 from ir_scatter.reading import read
 from ir_scatter.runners.base import (
     Availability,
@@ -564,20 +562,8 @@ def _measured_node(
     expected: DetailedResult, got: Array, scatter: ScatterNode, precision: str, tolerances: Tolerances
 ) -> Measure:
     """Return how the output of a node differs from its document, which may allow more than one value."""
-    requested, values = tolerances.find(*tolerance_names(scatter)), expected.values
-    tolerance = requested or default_tolerance(values, precision, is_node=True)
-    if scatter.reduction is not Reduction.NONE and are_equal(got, values):
-        return Measure(Verdict.EQUAL, values.size, tolerance=tolerance)
-    is_comparable = got.shape == values.shape and got.dtype == values.dtype
-    bits = FRACTION_BITS.get(values.dtype.name)
-    rounding = 1.0 if bits is None else float(np.exp2(bits - computed_bits(bits, precision)))
-    return measure(
-        got,
-        values,
-        tolerance,
-        bound=None if requested else expected.bound_from_values(rounding),
-        contested=expected.allows(got, tolerance.absolute, tolerance.relative) if is_comparable else None,
-    )
+    requested = tolerances.find(*tolerance_names(scatter))
+    return measure_node(expected, got, scatter.reduction, precision, requested)
 
 
 def merge_repeats(runs: Sequence[Sequence[Finding]]) -> list[Finding]:

@@ -94,11 +94,11 @@ class Child:
     def process_id(self) -> int | None:
         return None if self._process is None else self._process.popen.pid
 
-    def ask(self, name: str, *arguments: Any, limit: float) -> tuple[Any, str]:
+    def ask(self, name: str, *arguments: Any, limit: float, again: bool = True) -> tuple[Any, str]:
         """Return what a handler returns, and how the process ended that was asked first, "" if none did.
 
         A process that has worked before and crashes now may have been damaged then: the question is
-        asked once more, in a new one.
+        asked once more, in a new one, unless `again` is false.
 
         Raises:
             Failure: there is no result, or none within the limit of seconds.
@@ -114,7 +114,7 @@ class Child:
                     break
                 except BaseException as error:
                     self.close()
-                    if is_fresh or not isinstance(error, Failure) or error.status != "crashed":
+                    if not isinstance(error, Failure) or error.status != "crashed" or is_fresh or not again:
                         raise
                     died = error.message
             result, problem = _unpacked(answer)

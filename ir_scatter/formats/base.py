@@ -72,20 +72,25 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneInput:
-    """An input of a single node, constant if it was in the model that it comes from."""
+    """An input of a node that is written, constant or declared with a shape, None being that of the array."""
 
     name: str
     element_type: ElementType
     array: "Array"
     is_constant: bool
+    shape: Shape = None
+
+    @property
+    def declared(self) -> Shape:
+        return self.array.shape if self.shape is None else self.shape
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneNode:
-    """A single node and what feeds it: a model of its own for whoever mends a runtime.
+    """A node and what feeds it: in a model of its own for whoever mends a runtime, or one beside others.
 
     The inputs stand in the order of the document, None for one that was left out; the element type and
-    the shape are those of the output.
+    the shape are those of the output. The prefix is that of the names of the node and its output.
     """
 
     type: str
@@ -94,7 +99,8 @@ class OneNode:
     attributes: Mapping[str, Any]
     inputs: Sequence[OneInput | None]
     element_type: ElementType
-    shape: tuple[int, ...]
+    shape: Shape
+    prefix: str = ""
 
 
 class NewNodes(NamedTuple):
@@ -159,8 +165,10 @@ class Format(Protocol):
             NotEditable: the model is written in a way that cannot be edited safely.
         """
 
-    def single_node(self, node: OneNode) -> Mapping[str, bytes]:
-        """Return the files of a model with one node, by the ends of their names, that of the model first.
+    def nodes(self, nodes: Sequence[OneNode]) -> Mapping[str, bytes]:
+        """Return the files of a model with nodes that know nothing of each other, of one opset in ONNX.
+
+        The files go by the ends of their names, that of the model first.
 
         Raises:
             NotEditable: a constant is of a type that the format has not.

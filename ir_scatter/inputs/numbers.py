@@ -1,6 +1,7 @@
 """Random arrays of any element type: moderate enough for every runtime, or with numbers at its edges."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -86,8 +87,9 @@ def _eighths(random: np.random.Generator, shape: Sequence[int], low: int, high: 
     return (random.integers(low * _EIGHTH, high * _EIGHTH + 1, shape) / _EIGHTH).astype(np.float32)
 
 
+@cache
 def edge_values(element_type: ElementType) -> Array:
-    """Return the numbers at the edges of a type; empty if it has none."""
+    """Return the numbers at the edges of a type, not to be written to; empty if it has none."""
     if element_type.kind not in {"float", "signed", "unsigned"}:
         return np.empty(0)
     wanted = dtype_of(element_type)

@@ -1,6 +1,7 @@
 """What every runner is, what it is asked, and what came of it."""
 
 import os
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -26,6 +27,10 @@ TIME_LIMIT = 300.0
 TAP_MEMORY = 1 << 30
 MODEL_PRECISION = "model"
 """Where a runtime computes in the types of the model and nothing else can be asked for."""
+
+PROGRESS_BYTES = 4
+"""Of the number of the feed at work in a file that outlives the process."""
+_LOADING = (1 << 8 * PROGRESS_BYTES) - 1
 
 OTHER_FORMAT = "format"
 """The reason of a runtime that cannot read files of the model's format, whatever they hold."""
@@ -171,6 +176,14 @@ class Outcome:
         return self.runs[0] if self.runs else {}
 
 
+class Streamed(NamedTuple):
+    """What came of one of many feeds: the outputs in the model's order, or why there are none."""
+
+    status: Status
+    outputs: "Sequence[Array]" = ()
+    message: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Availability:
     """Whether a runner can run here, why not and what to install; and what its device is."""
@@ -201,6 +214,7 @@ class Runner:
         module: has the function `handlers`; see `core.process`. It gives at least "run" and "describe".
         packages: the distributions that it needs, and `install` what installs them.
         device: of a runtime that has several.
+        declines: how its message ends where it leaves an operator to others, which is no refusal.
     """
 
     name: str
@@ -211,6 +225,7 @@ class Runner:
     remarks: tuple[str, ...] = ()
     has_precision: bool = False
     questions_per_process: int | None = None
+    declines: str | None = None
     formats: tuple[str, ...] = (IR, ONNX_FORMAT)
 
     def environment(self) -> dict[str, str]:
@@ -324,11 +339,69 @@ class Runner:
             remarks.append(f"tapping {', '.join(large)} takes up to {max(large.values())} bytes, {limit}")
         return replace(base, tapped=tuple(tapped), remarks=tuple(dict.fromkeys(remarks)), seconds=seconds)
 
-    def ask(self, name: str, *arguments: Any, limit: float = TIME_LIMIT) -> tuple[Any, str]:
+    def stream(
+        self,
+        model_path: "str | Path",
+        feeds: "Sequence[Mapping[str, Array]]",
+        *,
+        timeout: float = TIME_LIMIT,
+        most_deaths: int = 2,
+    ) -> list[Streamed]:
+        """Run a model that is loaded once for each of many feeds of the same names and types.
+
+        Where the process dies, the feed at work is run alone in a new one, as are those before and after.
+
+        Args:
+            model_path: of the file.
+            feeds: one array for each input, by name, of types that the model has.
+            timeout: in seconds, for all of them.
+            most_deaths: after so many the feeds that are left are not run: "unavailable".
+
+        Returns:
+            One answer for each feed, in their order; computed in f32 where the runtime asks.
+        """
+        request = RunRequest(os.path.abspath(model_path), self.device)
+        descriptor, progress = tempfile.mkstemp(prefix="ir_scatter_")
+        os.close(descriptor)
+        deaths = most_deaths
+
+        def stream(feeds: "Sequence[Mapping[str, Array]]") -> list[Streamed]:
+            nonlocal deaths
+            if not feeds or deaths <= 0:
+                return [
+                    Streamed(Status.UNAVAILABLE, message="not run, as others ended the process")
+                    for _ in feeds
+                ]
+            Path(progress).write_bytes(_LOADING.to_bytes(PROGRESS_BYTES))
+            is_alone = len(feeds) == 1
+            try:
+                found: list[Streamed] = self.ask(
+                    "stream", request, feeds, progress, limit=timeout, again=is_alone
+                )[0]
+                return found
+            except Failure as failure:
+                number = int.from_bytes(Path(progress).read_bytes())
+                answer = Streamed(Status(failure.status), message=failure.message)
+                if answer.status not in {Status.CRASHED, Status.TIMEOUT} or number == _LOADING:
+                    return [answer for _ in feeds]
+                if is_alone:
+                    deaths -= 1
+                    return [answer]
+            before, alone = stream(feeds[:number]), stream(feeds[number : number + 1])
+            return [*before, *alone, *stream(feeds[number + 1 :])]
+
+        try:
+            return stream(feeds)
+        finally:
+            os.unlink(progress)
+
+    def ask(
+        self, name: str, *arguments: Any, limit: float = TIME_LIMIT, again: bool = True
+    ) -> tuple[Any, str]:
         """Return what a handler in the process returns; see `Child.ask`."""
         if self.problem:
             raise Failure("unavailable", self.problem)
-        return self.child.ask(name, *arguments, limit=limit)
+        return self.child.ask(name, *arguments, limit=limit, again=again)
 
     def close(self) -> None:
         if "child" in self.__dict__:

@@ -19,7 +19,19 @@ from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.process import Failure
 from ir_scatter.core.shapes import Shape, agree, show
-from ir_scatter.runners.base import Execution, NodeFacts, RunRequest, Tap, Tapped
+from ir_scatter.runners.base import (
+    PROGRESS_BYTES,
+    Execution,
+    NodeFacts,
+    RunRequest,
+    Status,
+    Streamed,
+    Tap,
+    Tapped,
+)
+
+_REFUSALS = 3
+"""So many feeds are tried on a model that refuses each in the same words."""
 
 HELD = 3
 """So often a value is held that is given out: where the runtime computes it, as an output, and as a copy
@@ -125,6 +137,10 @@ class Engine(ABC):
         self.file = _identity(request.model)
         self.loaded = _loaded(type(self), self.file)
 
+    def feed(self, feeds: Mapping[str, Array]) -> None:
+        """Take other feeds of the same names and types."""
+        self.feeds = feeds
+
     @classmethod
     @abstractmethod
     def read(cls, path: str) -> Any:
@@ -202,6 +218,30 @@ def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -
         answer = _run(made, made.loaded)._replace(taps=[reason for _ in request.taps])
     facts = made.facts() if request.profile else ()
     return answer._replace(seconds=answer.seconds + seconds, facts=facts)
+
+
+def stream(
+    engine: type[Engine], request: RunRequest, feeds: Sequence[Mapping[str, Array]], progress: str
+) -> list[Streamed]:
+    """Run a model once for each of many feeds of the same names; a file says how many are done.
+
+    What a runtime refuses of one feed is the answer to that one alone. A model whose first feeds are all
+    refused in the same words is refused for all, as each would load it again.
+    """
+    found: list[Streamed] = []
+    with open(progress, "r+b", buffering=0) as file:
+        made = engine(request, feeds[0])
+        for number, one in enumerate(feeds):
+            file.seek(0)
+            file.write(number.to_bytes(PROGRESS_BYTES))
+            try:
+                made.feed(one)
+                found.append(Streamed(Status.OK, made.infer(made.loaded, ())))
+            except Failure as failure:
+                found.append(Streamed(Status(failure.status), message=failure.message))
+                if number == _REFUSALS - 1 and len(set(found)) == 1:
+                    return found[:1] * len(feeds)
+    return found
 
 
 def _run(engine: Engine, loaded: Loaded) -> Answer:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ir_scatter import IllegalIndex, UsageError, evaluate, evaluate_detailed
 from ir_scatter.evaluate.certainty import DetailedResult
-from tests.models.cases import Case
+from ir_scatter.inputs.cases import Case
 from tests.ops import naive_scatter
 from tests.ops.scatter_cases import ROWS, cases
 

@@ -145,7 +145,7 @@ def write(folder: Path, text: str | bytes, weights: bytes | None = WEIGHTS, name
 
 def write_one(format: str, node: OneNode, folder: Path) -> Path:
     """Write a model of one node."""
-    files = {folder / f"model{suffix}": data for suffix, data in FORMATS[format].single_node(node).items()}
+    files = {folder / f"model{suffix}": data for suffix, data in FORMATS[format].nodes([node]).items()}
     for path, data in files.items():
         path.write_bytes(data)
     return next(iter(files))

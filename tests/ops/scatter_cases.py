@@ -8,9 +8,10 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
+from ir_scatter.inputs.cases import Case
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
-from tests.models.cases import Case, random_case
+from tests.models.cases import random_case
 
 Array = Any
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ir_scatter import evaluate
+from ir_scatter.inputs.cases import Case
 from ir_scatter.ops.kernels import apply, targets
-from tests.models.cases import Case
 from tests.ops import naive_scatter
 from tests.ops.scatter_cases import ROWS, cases
 

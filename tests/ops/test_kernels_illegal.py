@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ir_scatter import IllegalCase, IllegalIndex, evaluate, evaluate_detailed
+from ir_scatter.inputs.cases import Case
 from ir_scatter.ops.kernels import apply, targets
 from ir_scatter.ops.spec import IndexRange, Layout
-from tests.models.cases import Case
 from tests.ops.naive_scatter import positions
 from tests.ops.scatter_cases import ROWS, cases
 

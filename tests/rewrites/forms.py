@@ -17,9 +17,9 @@ from ir_scatter.core.shapes import Shape, is_static
 from ir_scatter.core.tensors import Constant
 from ir_scatter.evaluate import evaluate_detailed
 from ir_scatter.evaluate.operator import make_scatter_node
+from ir_scatter.inputs.cases import Case
 from ir_scatter.ops.spec import Layout, OpSpec, Reduction, Role
 from ir_scatter.rewrites.base import Promises, Rewrite
-from tests.models.cases import Case
 from tests.ops import naive_scatter
 
 Array = Any

@@ -24,12 +24,13 @@ from ir_scatter.convert.rewriter import Rewriter, Rewritten
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.model import ONNX, OPENVINO, OpKey
 from ir_scatter.core.shapes import UNKNOWN_DIM, Bounds, Dim, Shape
+from ir_scatter.inputs.cases import Case
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, IndicesLimit, Layout, OpSpec, Reduction, Role
 from ir_scatter.rewrites import all_rewrites
 from ir_scatter.rewrites.base import Rewrite
 from ir_scatter.rewrites.refusals import Refusal
-from tests.models.cases import Case, random_case
+from tests.models.cases import random_case
 from tests.rewrites.forms import (
     Array,
     can_run,

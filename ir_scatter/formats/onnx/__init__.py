@@ -54,10 +54,10 @@ class Onnx:
         for patch in patches:
             yield from node_lines(patch)
 
-    def single_node(self, node: OneNode) -> Mapping[str, bytes]:
-        from ir_scatter.formats.onnx.writer import write_single_node
+    def nodes(self, nodes: Sequence[OneNode]) -> Mapping[str, bytes]:
+        from ir_scatter.formats.onnx.writer import write_nodes
 
-        return {".onnx": write_single_node(node)}
+        return {".onnx": write_nodes(nodes)}
 
 
 FORMAT: Format = Onnx()

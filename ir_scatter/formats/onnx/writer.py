@@ -23,7 +23,7 @@ from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.errors import NotEditable
 from ir_scatter.core.fragment import NewConstant, NewNode, Patch, free_name
 from ir_scatter.core.model import Model, Node, Value
-from ir_scatter.core.shapes import show
+from ir_scatter.core.shapes import Shape, show
 from ir_scatter.formats.base import NewNodes, OneNode, OpsetMove
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import (
@@ -407,30 +407,33 @@ IR_VERSION = 10
 """One that every runtime of the last years reads."""
 
 
-def write_single_node(node: OneNode) -> bytes:
-    """Return an ONNX model with this node.
+def write_nodes(nodes: Sequence[OneNode]) -> bytes:
+    """Return an ONNX model with nodes of one opset that know nothing of each other.
 
     Raises:
         TypeError: an array or an attribute is of a type that ONNX has not.
     """
-    inputs, constants = list[ValueInfoProto](), list[TensorProto]()
-    for one in {one.name: one for one in node.inputs if one is not None}.values():
-        if one.is_constant:
-            constants.append(make_tensor(one.array, one.element_type))
-            constants[-1].name = one.name
-        else:
-            inputs.append(_declared(one.name, one.element_type, one.array.shape))
-    names = ["" if one is None else one.name for one in node.inputs]
-    written = helper.make_node(node.type, names, ["output"], name="node")
-    written.attribute.extend(make_attribute(name, value) for name, value in node.attributes.items())
-    output = _declared("output", node.element_type, node.shape)
-    graph = helper.make_graph([written], "one_node", inputs, [output], constants)
-    opset = helper.make_opsetid("", int(node.opset))
+    inputs, constants, written, outputs = [], list[TensorProto](), [], []
+    for node in nodes:
+        for one in {one.name: one for one in node.inputs if one is not None}.values():
+            if one.is_constant:
+                constants.append(make_tensor(one.array, one.element_type))
+                constants[-1].name = one.name
+            else:
+                inputs.append(_declared(one.name, one.element_type, one.declared))
+        names, prefix = ["" if one is None else one.name for one in node.inputs], node.prefix
+        written.append(helper.make_node(node.type, names, [f"{prefix}output"], name=f"{prefix}node"))
+        written[-1].attribute.extend(make_attribute(name, value) for name, value in node.attributes.items())
+        outputs.append(_declared(f"{prefix}output", node.element_type, node.shape))
+    name = "one_node" if len(nodes) == 1 else "nodes"
+    graph = helper.make_graph(written, name, inputs, outputs, constants)
+    opset = helper.make_opsetid("", int(nodes[0].opset))
     model = helper.make_model(graph, ir_version=IR_VERSION, producer_name="ir-scatter", opset_imports=[opset])
     return bytes(model.SerializeToString(deterministic=True))
 
 
-def _declared(name: str, type: ElementType, shape: Sequence[int]) -> ValueInfoProto:
+def _declared(name: str, type: ElementType, shape: Shape) -> ValueInfoProto:
     if type.onnx_number is None:
         raise TypeError(f"{name} is of type {type.name}, expected one that ONNX has")
-    return helper.make_tensor_value_info(name, type.onnx_number, shape)
+    dims = None if shape is None else [dim if isinstance(dim, int) else None for dim in shape]
+    return helper.make_tensor_value_info(name, type.onnx_number, dims)

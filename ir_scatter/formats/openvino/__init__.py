@@ -54,10 +54,10 @@ class OpenVinoIr:
         edits = [Edit(edit.start + shift, edit.end + shift, edit.text) for edit in written]
         return unified_diff(source.mark + source.data, edits, path, path)
 
-    def single_node(self, node: OneNode) -> Mapping[str, bytes]:
-        from ir_scatter.formats.openvino.writer import write_single_node
+    def nodes(self, nodes: Sequence[OneNode]) -> Mapping[str, bytes]:
+        from ir_scatter.formats.openvino.writer import write_nodes
 
-        text, weights = write_single_node(node)
+        text, weights = write_nodes(nodes)
         return {".xml": text, ".bin": weights}
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import NotEditable
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
 from ir_scatter.core.model import Model, Node, Value, collector_paused
-from ir_scatter.core.shapes import UNKNOWN_DIM
+from ir_scatter.core.shapes import UNKNOWN_DIM, show_dim
 from ir_scatter.formats.base import FileBeside, OneNode, Written
 from ir_scatter.formats.openvino.graph import CONST, IrGraph
 from ir_scatter.formats.openvino.index import EdgePlace, edge_places
@@ -228,36 +229,41 @@ class _NewBytes:
         return b"".join(self._offsets)
 
 
-def write_single_node(node: OneNode) -> tuple[bytes, bytes]:
-    """Return the `.xml` and the `.bin` of a model with one node.
+def write_nodes(nodes: Sequence[OneNode]) -> tuple[bytes, bytes]:
+    """Return the `.xml` and the `.bin` of a model with nodes that know nothing of each other.
 
     Raises:
         NotEditable: a constant is of a type that cannot be written.
     """
     style, weights = _Style(b"\n\t\t", b"\t", b'"', b" "), _NewBytes(0)
-    given = [one for one in node.inputs if one is not None]
-    values = [Value(None, one.element_type, one.array.shape) for one in given]
-    layers, edges = [], []
-    own, result = str(len(given)), str(len(given) + 1)
-    for id, (one, value) in enumerate(zip(given, values, strict=True)):
-        if one.is_constant:
-            constant = NewConstant(one.name, one.element_type, one.array)
-            layers.append(weights.layer(str(id), one.name, constant))
-        else:
-            data = {"shape": ",".join(map(str, one.array.shape)), "element_type": one.element_type.name}
-            layers.append(_layer(str(id), one.name, "Parameter", "opset1", data, [], value, one.name))
-        edges.append(_edge((str(id), "0"), (own, str(id))))
-    output = Value(None, node.element_type, node.shape)
-    data = {name: str(value) for name, value in node.attributes.items()}
-    layers.append(_layer(own, "node", node.type, node.opset, data, values, output, "output"))
-    layers.append(_layer(result, "result", "Result", "opset1", {}, [output], None))
-    edges.append(_edge((own, own), (result, "0")))
+    layers, edges, ids = list[_New](), list[_New](), map(str, count())
+    for node in nodes:
+        given = [one for one in node.inputs if one is not None]
+        values = [Value(None, one.element_type, one.declared) for one in given]
+        sources = []
+        for one, value in zip(given, values, strict=True):
+            sources.append(next(ids))
+            if one.is_constant:
+                constant = NewConstant(one.name, one.element_type, one.array)
+                layers.append(weights.layer(sources[-1], one.name, constant))
+            else:
+                shape = ",".join(map(show_dim, one.declared or ()))
+                data = {"shape": shape, "element_type": one.element_type.name}
+                layers.append(_layer(sources[-1], one.name, "Parameter", "opset1", data, [], value, one.name))
+        own, result, prefix = next(ids), next(ids), node.prefix
+        output = Value(None, node.element_type, node.shape)
+        data = {name: str(value) for name, value in node.attributes.items()}
+        name, port = f"{prefix}node", str(len(given))
+        layers.append(_layer(own, name, node.type, node.opset, data, values, output, f"{prefix}output"))
+        layers.append(_layer(result, f"{prefix}result", "Result", "opset1", {}, [output], None))
+        edges += [_edge((source, "0"), (own, str(number))) for number, source in enumerate(sources)]
+        edges.append(_edge((own, port), (result, "0")))
     text = (
-        b'<?xml version="1.0"?>\n<net name="one_node" version="11">\n'
+        b'<?xml version="1.0"?>\n<net name="%b" version="11">\n'
         b"\t<layers>%b\n\t</layers>\n\t<edges>%b\n\t</edges>\n</net>\n"
     )
     parts = [b"".join(style.lead + style.text(one, style.lead) for one in ones) for ones in (layers, edges)]
-    return text % tuple(parts), weights.join()
+    return text % (b"one_node" if len(nodes) == 1 else b"nodes", *parts), weights.join()
 
 
 # Patches as edits.

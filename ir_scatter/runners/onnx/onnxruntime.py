@@ -14,7 +14,7 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_dtype, from
 from ir_scatter.core.process import Failure, require, shortened
 from ir_scatter.core.shapes import Bounds, Shape
 from ir_scatter.core.tensors import decode
-from ir_scatter.runners.engine import Input, run
+from ir_scatter.runners.engine import Input, run, stream
 from ir_scatter.runners.onnx.child import OnnxEngine
 
 _PROVIDERS = ["CPUExecutionProvider"]
@@ -36,7 +36,11 @@ def handlers() -> dict[str, Callable[..., Any]]:
     import onnxruntime
 
     full_name = f"CPU, {onnxruntime.get_device()} build"
-    return {"run": partial(run, _OnnxRuntime), "describe": lambda device: {"full_name": full_name}}
+    return {
+        "run": partial(run, _OnnxRuntime),
+        "stream": partial(stream, _OnnxRuntime),
+        "describe": lambda device: {"full_name": full_name},
+    }
 
 
 class _OnnxRuntime(OnnxEngine):

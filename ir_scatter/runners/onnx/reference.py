@@ -11,7 +11,7 @@ import numpy as np
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.process import Failure, require, shortened
 from ir_scatter.formats.onnx.inference import declared
-from ir_scatter.runners.engine import Input, run
+from ir_scatter.runners.engine import Input, run, stream
 from ir_scatter.runners.onnx.child import OnnxEngine, message_of
 
 _UNSUPPORTED = (NotImplementedError, ImportError)
@@ -25,7 +25,11 @@ _OTHER = "no tensor of a known type"
 def handlers() -> dict[str, Callable[..., Any]]:
     """Return what answers questions."""
     require("onnx.ModelProto", "onnx.reference.ReferenceEvaluator")
-    return {"run": partial(run, _Reference), "describe": lambda device: {"full_name": "ReferenceEvaluator"}}
+    return {
+        "run": partial(run, _Reference),
+        "stream": partial(stream, _Reference),
+        "describe": lambda device: {"full_name": "ReferenceEvaluator"},
+    }
 
 
 class _Reference(OnnxEngine):

@@ -14,9 +14,9 @@ from ir_scatter.core.model import OPENVINO
 from ir_scatter.core.process import Failure, require, shortened
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.base import NodeFacts, RunRequest, Tap
-from ir_scatter.runners.engine import Answer, Engine, Loaded, run
+from ir_scatter.runners.engine import Engine, Loaded, run, stream
 from ir_scatter.runners.openvino.inputs import feeds_by_parameter, output_names, to_array, to_tensor
-from ir_scatter.runners.openvino.runner import FOLD
+from ir_scatter.runners.openvino.runner import FOLD, NOT_FOLDED
 from ir_scatter.runners.openvino.taps import add_taps, shape_model, walk
 
 _PROPERTIES = {
@@ -53,11 +53,17 @@ _UNSUPPORTED = re.compile(
 def handlers() -> dict[str, Callable[..., Any]]:
     """Return what answers questions."""
     require("openvino.Core", "openvino.Tensor", "openvino.opset8")
-    return {"run": _run, "describe": _describe, "export": _export, "propagate": _propagate}
+    return {
+        "run": lambda request, feeds: run(_engine(request), request, feeds),
+        "stream": lambda request, feeds, progress: stream(_engine(request), request, feeds, progress),
+        "describe": _describe,
+        "export": _export,
+        "propagate": _propagate,
+    }
 
 
-def _run(request: RunRequest, feeds: Mapping[str, Array]) -> Answer:
-    return run(FoldEngine if request.device == FOLD else DeviceEngine, request, feeds)
+def _engine(request: RunRequest) -> "type[OpenVinoEngine]":
+    return FoldEngine if request.device == FOLD else DeviceEngine
 
 
 class OpenVinoEngine(Engine):
@@ -66,8 +72,12 @@ class OpenVinoEngine(Engine):
     def __init__(self, request: RunRequest, feeds: Mapping[str, Array]) -> None:
         super().__init__(request, feeds)
         self.fed = feeds_by_parameter(self.loaded.model, feeds, request.model)
-        self.tensors = [to_tensor(feeds[name]) for name in self.fed]
+        self.feed(feeds)
         self.names = output_names(self.loaded.model)
+
+    def feed(self, feeds: Mapping[str, Array]) -> None:
+        super().feed(feeds)
+        self.tensors = [to_tensor(feeds[name]) for name in self.fed]
 
     @abstractmethod
     def compute(self, model: Any) -> list[Array]:
@@ -220,7 +230,7 @@ def _replace(output: Any, source: Any) -> None:
 def _folded(node: Any) -> Array:
     if node.get_type_name() != _CONSTANT:
         culprit = _first_unfolded(node)
-        message = f"{culprit.get_type_name()} {culprit.get_friendly_name()} is not folded"
+        message = f"{culprit.get_type_name()} {culprit.get_friendly_name()} {NOT_FOLDED}"
         raise Failure("unsupported", message)
     return to_array(node.get_tensor_view())
 

@@ -11,6 +11,7 @@ from ir_scatter.runners.base import Family, Runner
 PREFIX = "openvino:"
 FOLD = "fold"
 """The device that is none, but the pass ConstantFolding."""
+NOT_FOLDED = "is not folded"
 
 _ONE = r"(?:CPU|GPU|NPU)(?:\.\w+)?"
 _WITH_COUNT = rf"-?{_ONE}(?:\(\d+\))?"
@@ -49,6 +50,7 @@ class FoldRunner(Runner):
     packages = ("openvino",)
     install = "pip install openvino"
     remarks = ("It computes in the types of the model, and not every operator.",)
+    declines = NOT_FOLDED
 
 
 def _make(name: str) -> Runner | None:

@@ -1,0 +1,153 @@
+"""`ir-scatter fuzz`."""
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ir_scatter.core.errors import UsageError
+from ir_scatter_cli import exits
+from ir_scatter_cli.options import (
+    Command,
+    choice_option,
+    file_option,
+    format_option,
+    number_option,
+    words_option,
+)
+from ir_scatter_cli.output import report, say, use_color, write
+
+if TYPE_CHECKING:
+    from ir_scatter.fuzz.campaign import Campaign
+
+_EXAMPLES = {
+    "a minute of every operator": "ir-scatter fuzz --on CPU",
+    "half an hour, with a bug report for each finding": "ir-scatter fuzz --on CPU --on onnxruntime "
+    "--seconds 1800 -o findings",
+    "what a runtime does with what is forbidden": "ir-scatter fuzz --illegal --on CPU",
+    "on from where it stopped": "ir-scatter fuzz --on CPU -o findings --resume",
+    "what is still there in a new release": "ir-scatter fuzz --replay findings",
+}
+_SECTIONS = {
+    "Who computes": "--on",
+    "What is drawn": "--operator --values --illegal --seed",
+    "How long": "--seconds --cases",
+    "What is written": "--output --resume --replay --format",
+}
+
+
+@click.command("fuzz", cls=Command, examples=_EXAMPLES, sections=_SECTIONS)
+@words_option("--on", "on", kind="runners", metavar="RUNNER", help="Who computes; repeatable.")
+@words_option("--operator", "operators", kind="operators", metavar="NAME", help="Only this one; repeatable.")
+@choice_option(
+    "--values", ("any", "plain", "edge"), "Ordinary numbers, or at the edges of their type.", "any"
+)
+@click.option("--illegal", is_flag=True, help="Break one rule in each case: is it refused?")
+@number_option("--seed", default=0, least=0, help="What is drawn follows from it.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0.1, max=1e8),
+    metavar="N",
+    help="Of wall time for everything.  [default: 60, or none with --cases]",
+)
+@click.option("--cases", type=click.IntRange(min=1), metavar="N", help="Draw so many.")
+@file_option("-o", "--output", metavar="DIR", help="Write a folder for each finding.")
+@click.option("--resume", is_flag=True, help="Go on with the findings of that folder.")
+@file_option("--replay", metavar="DIR", help="Run the findings of a folder again, and nothing else.")
+@format_option("fuzz", "How to report.", leave_out=["html"])
+def command(**options: Any) -> int:
+    """Find what runtimes get wrong, and shrink each defect to one small node.
+
+    Cases of every scatter operator are drawn from its documented facts, computed by each RUNNER and held
+    against NumPy. What goes wrong is told once for each operator, runner, symptom and condition.
+
+    Exit codes: 0 nothing found; 1 findings; 2 wrong usage; 3 the folder cannot be written; 4 a runner that
+    was named cannot run here; 130 interrupted, with all that was found until then.
+    """
+    if options["replay"] is not None:
+        return _replay(options)
+    from ir_scatter.fuzz.job import Job, Missing, prepare, run
+    from ir_scatter.report.fuzz_folder import write_report
+    from ir_scatter.report.fuzz_text import one_finding
+
+    names = ("on", "operators", "seconds", "cases", "seed", "values", "illegal", "resume")
+    folder = None if options["output"] is None else Path(options["output"])
+    job = Job(folder=folder, **{name: options[name] for name in names})
+    try:
+        campaign = prepare(job)
+    except Missing as error:
+        say(error)
+        return exits.RUNTIME
+    line, is_text, interrupted = _Progress(campaign), options["format"] == "text", False
+    color = use_color()
+    try:
+        with line:
+            for finding in run(job, campaign):
+                if is_text:
+                    line.clear()
+                    write(one_finding(finding, color=color))
+                if folder is not None:
+                    write_report(campaign, folder)
+    except KeyboardInterrupt:
+        interrupted = True
+    if folder is not None:
+        write_report(campaign, folder)
+    report("fuzz", options["format"], campaign)
+    if interrupted:
+        return exits.INTERRUPTED
+    return exits.FINDINGS if campaign.findings else exits.OK
+
+
+def _replay(options: dict[str, Any]) -> int:
+    from ir_scatter.fuzz.job import replay
+    from ir_scatter.report.registry import render
+
+    given = [name for name in ("on", "operators", "output", "cases", "seconds") if options[name]]
+    if given or options["resume"] or options["illegal"]:
+        raise UsageError("--replay runs what is in the folder, and takes no other option but --format")
+    found = []
+    for one in replay(Path(options["replay"])):
+        found.append(one)
+        if options["format"] == "text":
+            write(f"{one.outcome}: {one.signature}\n    {one.message}\n")
+    if options["format"] != "text":
+        write(render("replay", options["format"], found))
+    if any(one.outcome in {"still there", "changed"} for one in found):
+        return exits.FINDINGS
+    return exits.RUNTIME if any(one.outcome == "cannot run" for one in found) else exits.OK
+
+
+class _Progress:
+    """A line on a terminal that says how far it is."""
+
+    def __init__(self, campaign: "Campaign") -> None:
+        self._campaign = campaign
+        self._is_shown = sys.stderr.isatty()
+        self._done = False
+
+    def __enter__(self) -> None:
+        if self._is_shown:
+            from threading import Thread
+
+            Thread(target=self._tell, daemon=True).start()
+
+    def __exit__(self, *_: object) -> None:
+        self._done = True
+        self.clear()
+
+    def clear(self) -> None:
+        if self._is_shown:
+            click.echo("\r\x1b[2K", nl=False, err=True)
+
+    def _tell(self) -> None:
+        while not self._done:
+            found = self._campaign
+            seconds = time.monotonic() - found.started
+            text = (
+                f"{seconds:.0f} s, {found.cases} cases, {found.cases / max(seconds, 0.1):.0f}/s, "
+                f"{len(found.findings)} findings, {len(found.coverage.pairs)} pairs"
+            )
+            click.echo(f"\r\x1b[2K{text[:79]}", nl=False, err=True)
+            time.sleep(0.5)

@@ -1,0 +1,1 @@
+"""Finds what runtimes get wrong, by itself, and shrinks it."""

@@ -1,0 +1,207 @@
+"""When something fails: the shortest conjunctions of features that together cover the failures.
+
+Learned from cases that failed and cases that passed, each by its features. A conjunction is searched for
+with a beam: what covers most failures and fewest passing cases with fewest words. What it covers is taken
+away, and the next one is searched for in the rest.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ir_scatter.core.arrays import Array
+from ir_scatter.inputs.cases import Feature
+
+_LONGEST = 3
+"""More features in one sentence are an anecdote."""
+_BEAM = 120
+_MOST = 4
+_COST_OF_PASSING, _COST_OF_WORDS = 3.0, 0.05
+"""What a passing case, and a further word as a share of all failures, weigh against a failure covered."""
+_COSTS = {"is": 1.0, "is not": 1.5, "below": 1.2, "above": 1.2}
+_COST_OF_ONE_NUMBER, _COST_OF_ONE_VALUE = 1.8, 0.7
+"""Of saying that a feature is a number, which is seldom the reason, and of each of several values."""
+_REST = 0.03
+"""So small a share of the failures is not explained further."""
+_FEW_VALUES = 12
+_GREATEST = 4
+"""No number above this is a reason for itself."""
+_LONGEST_NAME = 60
+
+
+class Predicate(NamedTuple):
+    """One feature and what it must be: `relation` is "is", "is not", "in", "below" or "above"."""
+
+    feature: str
+    relation: str
+    value: Any
+
+    def holds(self, features: Mapping[str, Feature]) -> bool:
+        """Tell whether a case has it; one without the feature has not."""
+        if self.feature not in features:
+            return False
+        found = features[self.feature]
+        if self.relation == "is":
+            return bool(found == self.value)
+        if self.relation == "is not":
+            return bool(found != self.value)
+        if self.relation == "in":
+            return found in self.value
+        assert not isinstance(found, str)
+        return bool(found < self.value if self.relation == "below" else found > self.value)
+
+    @property
+    def cost(self) -> float:
+        """Return how much there is to say, in words."""
+        if self.relation == "in":
+            return 0.5 + _COST_OF_ONE_VALUE * len(self.value)
+        is_number = isinstance(self.value, int) and not isinstance(self.value, bool)
+        return _COST_OF_ONE_NUMBER if is_number and self.relation == "is" else _COSTS[self.relation]
+
+    def __str__(self) -> str:
+        feature, value = self.feature, self.value
+        if isinstance(value, bool):
+            return feature if (self.relation == "is") is value else _negated(feature)
+        if self.relation == "in":
+            return f"{feature} is {', '.join(map(str, value[:-1]))} or {value[-1]}"
+        if isinstance(value, int):
+            sign = {"is": "=", "is not": "!=", "below": "<", "above": ">"}[self.relation]
+            return f"{feature} {sign} {value}"
+        return f"{feature} {self.relation} {value}"
+
+
+def _negated(feature: str) -> str:
+    for verb in ("is", "are"):
+        if f" {verb} " in feature:
+            return feature.replace(f" {verb} ", f" {verb} not ", 1)
+    return f"not: {feature}"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A conjunction of predicates; without any it always holds."""
+
+    predicates: tuple[Predicate, ...] = ()
+
+    def holds(self, features: Mapping[str, Feature]) -> bool:
+        return all(one.holds(features) for one in self.predicates)
+
+    def __str__(self) -> str:
+        return " and ".join(map(str, self.predicates)) or "always"
+
+    @property
+    def slug(self) -> str:
+        """Return the condition as part of a name: small letters, digits, dots and hyphens."""
+        text = str(self).replace("<", "below").replace(">", "above").replace("!=", "not").replace("=", "")
+        name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+        if len(name) <= _LONGEST_NAME:
+            return name
+        return f"{name[:_LONGEST_NAME].rstrip('-')}-{sha256(text.encode()).hexdigest()[:6]}"
+
+    def as_json(self) -> list[dict[str, Any]]:
+        return [one._asdict() for one in self.predicates]
+
+    @classmethod
+    def from_json(cls, found: Iterable[Mapping[str, Any]]) -> "Condition":
+        """Read what `as_json` gave."""
+        return cls(
+            tuple(
+                Predicate(one["feature"], one["relation"], _frozen(one["value"]))
+                for one in found
+            )
+        )  # fmt: skip
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def learn(
+    failing: Sequence[Mapping[str, Feature]], passing: Sequence[Mapping[str, Feature]]
+) -> list[Condition]:
+    """Return conditions that together cover the failures but for a few, those that cover most first."""
+    if not passing:
+        return [Condition()]
+    cases = [*failing, *passing]
+    masks = {
+        one: _mask(one, cases) for one in sorted(_predicates(failing, passing), key=lambda one: one.cost)
+    }
+    bad = np.zeros(len(cases), bool)
+    bad[: len(failing)] = True
+    found, open_ = list[Condition](), bad.copy()
+    while open_.sum() > _REST * len(failing) and len(found) < _MOST:
+        best, covered = _search(masks, open_, ~bad)
+        if not (covered & open_).any():
+            break
+        found.append(best)
+        open_ &= ~covered
+    return found or [Condition()]
+
+
+def _search(masks: Mapping[Predicate, Array], open_: Array, good: Array) -> tuple[Condition, Array]:
+    """Return the best conjunction for failures that are open, and what it covers."""
+    count = int(open_.sum())
+
+    def score(covered: Array, chosen: Sequence[Predicate]) -> float:
+        words = sum(one.cost for one in chosen)
+        wrong = (covered & good).sum()
+        return float((covered & open_).sum() - _COST_OF_PASSING * wrong - _COST_OF_WORDS * words * count)
+
+    everything = np.ones(len(open_), bool)
+    best: tuple[float, tuple[Predicate, ...], Array] = (score(everything, ()), (), everything)
+    beam: list[tuple[tuple[Predicate, ...], Array]] = [((), everything)]
+    for _ in range(_LONGEST):
+        grown: dict[bytes, tuple[float, tuple[Predicate, ...], Array]] = {}
+        for chosen, covered in beam:
+            for predicate, mask in masks.items():
+                both = covered & mask
+                key = both.tobytes()
+                if predicate in chosen or key in grown:
+                    continue
+                hit, missed = int((both & open_).sum()), int((both & good).sum())
+                if hit:
+                    grown[key] = 2 * hit / (count + hit + missed), (*chosen, predicate), both
+        # What grows is what separates best as far as it goes; what wins says most with fewest words.
+        ranked = sorted(grown.values(), key=lambda one: (-one[0], list(map(str, one[1]))))[:_BEAM]
+        beam = [(chosen, covered) for _, chosen, covered in ranked]
+        for chosen, covered in beam:
+            if (points := score(covered, chosen)) > best[0]:
+                best = points, chosen, covered
+    return Condition(tuple(sorted(best[1], key=str))), best[2]
+
+
+def _mask(predicate: Predicate, cases: Sequence[Mapping[str, Feature]]) -> Array:
+    return np.fromiter((predicate.holds(case) for case in cases), bool, len(cases))
+
+
+def _predicates(
+    failing: Sequence[Mapping[str, Feature]], passing: Sequence[Mapping[str, Feature]]
+) -> list[Predicate]:
+    """Return what may tell failing cases from passing ones, the plainest first."""
+    found: list[Predicate] = []
+    for name in sorted({name for one in failing for name in one}):
+        bad = [one[name] for one in failing if name in one]
+        good = [one[name] for one in passing if name in one]
+        values = sorted(set(bad), key=str)
+        if all(isinstance(value, bool) for value in [*bad, *good]):
+            found += [Predicate(name, "is", value) for value in values]
+        elif all(isinstance(value, int) for value in [*bad, *good]):
+            numbers = sorted({int(value) for value in [*bad, *good]})
+            found += [Predicate(name, "is", value) for value in values if int(value) <= _GREATEST]
+            found += [Predicate(name, "below", value) for value in numbers[1 : _FEW_VALUES + 1]]
+            found += [Predicate(name, "above", value) for value in numbers[:_FEW_VALUES]]
+        else:
+            found += [Predicate(name, "is", value) for value in values]
+            found += [Predicate(name, "is not", value) for value in sorted(set(good) - set(bad), key=str)]
+            share = {value: bad.count(value) / (bad.count(value) + good.count(value)) for value in values}
+            for least in (0.9, 0.5):
+                many = tuple(value for value in values if share[value] >= least)
+                if 1 < len(many) < len({*bad, *good}):
+                    found.append(Predicate(name, "in", many))
+            if 1 < len(values) < len({*bad, *good}):
+                found.append(Predicate(name, "in", tuple(values)))
+    return list(dict.fromkeys(found))

@@ -1,0 +1,216 @@
+"""Which cases are drawn: pairs of features that were not seen yet first, then at random."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from zlib import crc32
+
+from ir_scatter.fuzz.conditions import Predicate
+from ir_scatter.inputs.cases import (
+    WAYS,
+    Case,
+    Draws,
+    Feature,
+    Form,
+    Limits,
+    break_case,
+    draw_case,
+    draw_form,
+    draw_sizes,
+    fill,
+    types_of,
+)
+from ir_scatter.ops.spec import OpSpec, Role
+
+_CANDIDATES = 6
+"""Of so many forms the one with most new pairs is taken."""
+_SHAPES, _FILLS = 24, 4
+"""Of one form: a runtime prepares for each shape anew."""
+_REPEATED = 4
+_ILLEGAL = 24
+_TRIES = 60
+_FORM_LIMITS = {"constants": False, "shapes": ("dynamic", "bounded")}
+
+
+@dataclass(slots=True)
+class Coverage:
+    """What was drawn: how often each value of each feature, and which pairs of them."""
+
+    values: dict[str, Counter[str]] = field(default_factory=dict)
+    pairs: set[int] = field(default_factory=set)
+
+    def new_pairs(self, operator: str, features: Mapping[str, Feature]) -> int:
+        """Return how many pairs of a form were not drawn yet."""
+        return len(_pairs(operator, features) - self.pairs)
+
+    def count(self, operator: str, features: Mapping[str, Feature], cases: int) -> None:
+        """Note cases of a form."""
+        self.pairs |= _pairs(operator, features)
+        for name, value in [("operator", operator), *features.items()]:
+            self.values.setdefault(name, Counter())[str(value)] += cases
+
+    def as_json(self) -> dict[str, object]:
+        counted = {name: dict(sorted(found.items())) for name, found in sorted(self.values.items())}
+        return {"pairs": len(self.pairs), "features": counted}
+
+
+def _pairs(operator: str, features: Mapping[str, Feature]) -> set[int]:
+    items = [f"{name}={value}" for name, value in features.items()]
+    return {crc32(f"{operator}|{a}|{b}".encode()) for a, b in combinations(items, 2)}
+
+
+def form_features(form: Form) -> dict[str, Feature]:
+    """Return what a form says of its cases."""
+    found: dict[str, Feature] = {
+        "element type": form.element_type.name,
+        "index type": form.index_type.name,
+        "reduction": form.reduction.value,
+        "rank(data)": form.rank,
+        "rank(indices)": -1 if form.index_rank is None else form.index_rank,
+        "shapes": form.shapes,
+        "edge values": form.has_edges,
+        "unique targets": form.is_unique,
+    }
+    if form.spec.axis is not None:
+        found |= {"axis": form.axis, "axis is negative": form.is_negative}
+    if form.depth:
+        found["coordinates of a tuple"] = form.depth
+    found |= {name: value for name, value in form.attributes if name != "reduction"}
+    constants = sorted(role.value for role in form.constants if role is not Role.AXIS)
+    found["constants"] = " ".join(constants) or "none"
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Drawer:
+    """Draws rounds of cases of one operator; the same ones for the same seed, number and coverage."""
+
+    seed: int
+    values: str
+    coverage: Coverage
+
+    def forms(self, spec: OpSpec, number: int) -> list[Case]:
+        """Draw cases of one form for a model with dynamic dimensions; the first ones come twice."""
+        head, form = self._form(spec, f"forms {number}", Limits(values=self.values, **_FORM_LIMITS))  # type: ignore[arg-type]
+        cases = []
+        for shape in range(_SHAPES):
+            draws = Draws(self._seed(f"shape {number} {shape}"))
+            draws.made.extend(head)
+            sizes, start = draw_sizes(draws, form), len(draws.made)
+            for _ in range(_FILLS):
+                del draws.made[start:]
+                cases.append(fill(draws, sizes))
+        self.coverage.count(str(spec.key), form_features(form), len(cases))
+        return cases + cases[:_REPEATED]
+
+    def batch(self, spec: OpSpec, number: int, count: int) -> list[Case]:
+        """Draw cases of many forms for a model that holds them all."""
+        cases = []
+        for one in range(count):
+            head, form = self._form(spec, f"batch {number} {one}", Limits(values=self.values))
+            draws = Draws(self._seed(f"batch {number} {one} sizes"))
+            draws.made.extend(head)
+            cases.append(draw_case(draws, form))
+            self.coverage.count(str(spec.key), form_features(form), 1)
+        return cases
+
+    def illegal(self, spec: OpSpec, number: int) -> list[Case]:
+        """Draw cases that break one rule each."""
+        ways, cases = list(WAYS), list[Case]()
+        for attempt in range(_TRIES):
+            way = ways[(number + attempt) % len(ways)]
+            case = self.broken(spec, f"illegal {number} {attempt}", way)
+            if case is not None:
+                cases.append(case)
+                self.coverage.count(str(spec.key), {"broken": way, "element type": case.element_type.name}, 1)
+            if len(cases) == _ILLEGAL:
+                break
+        return cases
+
+    def broken(self, spec: OpSpec, word: str, way: str) -> Case | None:
+        """Draw a case that breaks a rule, None if the one that was drawn cannot be made to."""
+        draws = Draws(self._seed(word))
+        return break_case(draws, draw_case(draws, draw_form(draws, spec, Limits(values="plain"))), way)
+
+    def one(
+        self, spec: OpSpec, word: str, predicates: Sequence[Predicate] = (), *, is_dynamic: bool = False
+    ) -> Case:
+        """Draw a case whose types and reduction are what predicates allow, if anything is."""
+        limits = Limits(values=self.values)
+        if is_dynamic:
+            limits = replace(limits, constants=False, shapes=("dynamic", "bounded"))
+        of_data, of_indices = (
+            [row.name for row in types_of(spec, role)] for role in (Role.DATA, Role.INDICES)
+        )
+        words = _allowed("reduction", list(spec.reductions), predicates)
+        limits = replace(
+            limits,
+            element_types=_allowed("element type", of_data, predicates) or None,
+            index_types=_allowed("index type", of_indices, predicates) or None,
+            reductions=frozenset(spec.reductions[word] for word in words) or None,
+        )
+        draws = Draws(self._seed(word))
+        try:
+            form = draw_form(draws, spec, limits)
+        except IndexError:  # no type that is allowed has the reduction
+            draws = Draws(self._seed(word))
+            form = draw_form(draws, spec, Limits(values=self.values))
+        return draw_case(draws, form)
+
+    def _form(self, spec: OpSpec, word: str, limits: Limits) -> tuple[list[int], Form]:
+        """Return the form with most new pairs among some, and its decisions."""
+        best: tuple[int, list[int], Form] | None = None
+        for candidate in range(_CANDIDATES):
+            draws = Draws(self._seed(f"{word} {candidate}"))
+            form = draw_form(draws, spec, limits)
+            new = self.coverage.new_pairs(str(spec.key), form_features(form))
+            if best is None or new > best[0]:
+                best = new, draws.made, form
+        assert best is not None
+        return best[1:]
+
+    def _seed(self, word: str) -> int:
+        return crc32(f"{self.seed} {word}".encode()) | self.seed << 32
+
+
+def _allowed(feature: str, values: Sequence[str], predicates: Sequence[Predicate]) -> frozenset[str]:
+    """Return the values of a feature that predicates about it allow."""
+    about = [one for one in predicates if one.feature == feature]
+    return frozenset(value for value in values if all(one.holds({feature: value}) for one in about))
+
+
+def again(case: Case, decisions: Sequence[int], limits: Limits) -> Case | None:
+    """Return the case that follows from other decisions, of the same operator and rule; None if none does."""
+    draws = Draws(replayed=decisions)
+    found: Case | None = draw_case(draws, draw_form(draws, case.spec, limits))
+    if case.broken is not None:
+        assert found is not None
+        found = break_case(draws, found, case.broken)
+    return found
+
+
+def limits_of(case: Case, values: str) -> Limits:
+    """Return the limits that a case was drawn with."""
+    if case.broken is not None:
+        return Limits(values="plain")
+    if case.shapes != "static":
+        return Limits(values=values, **_FORM_LIMITS)  # type: ignore[arg-type]
+    return Limits(values=values)
+
+
+def variations(case: Case, values: str, count: int) -> Iterator[Case]:
+    """Yield cases that have much in common with one: all decisions but one, or the first of them."""
+    random, limits, made = Draws(len(case.decisions)), limits_of(case, values), case.decisions
+    for number in range(count):
+        place = random.below(len(made))
+        if number % 2:
+            draws = Draws(number, made[:place])
+        else:
+            draws = Draws(replayed=(*made[:place], random.below(8), *made[place + 1 :]))
+        found: Case | None = draw_case(draws, draw_form(draws, case.spec, limits))
+        if case.broken is not None:
+            assert found is not None
+            found = break_case(draws, found, case.broken)
+        if found is not None:
+            yield found

@@ -1,0 +1,224 @@
+"""A finding on disk: a model, its inputs, what is expected, a program that shows it, a report to paste."""
+
+import json
+import platform
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ir_scatter.compare.measure import default_tolerance
+from ir_scatter.core.arrays import Array
+from ir_scatter.core.element_types import ElementType, dtype, from_dtype
+from ir_scatter.core.errors import CannotWrite
+from ir_scatter.core.shapes import show
+from ir_scatter.evaluate.archive import write_arrays
+from ir_scatter.formats import FORMATS
+from ir_scatter.fuzz.campaign import Finding
+from ir_scatter.fuzz.judge import reference
+from ir_scatter.inputs.cases import Case
+
+_PROGRAM = Path(__file__).with_name("repro.py.txt")
+_MOST_CODES = 256
+_RAW = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
+
+
+def write_finding(finding: Finding, folder: Path, versions: Mapping[str, str]) -> None:
+    """Write a finding into a folder of its name, and note where.
+
+    Raises:
+        CannotWrite: the folder or a file in it cannot be written.
+    """
+    case = finding.case
+    assert case is not None
+    place = folder / finding.signature
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        files = FORMATS[case.format].nodes([case.node()])
+        for suffix, data in files.items():
+            (place / f"model{suffix}").write_bytes(data)
+        feeds = case.feeds()
+        with (place / "inputs.npz").open("wb") as file:
+            write_arrays(file, {name: _codes(array) for name, array in feeds.items()})
+        with (place / "expected.npz").open("wb") as file:
+            write_arrays(file, expected_arrays(case))
+        model = f"model{next(iter(files))}"
+        (place / "repro.py").write_text(_program(finding, model, feeds), encoding="utf-8")
+        (place / "report.md").write_text(_report(finding, model, versions), encoding="utf-8")
+    except OSError as error:
+        raise CannotWrite(f"{place} cannot be written: {(error.strerror or str(error)).lower()}") from None
+    finding.path = str(place)
+
+
+def expected_arrays(case: Case) -> dict[str, Array]:
+    """Return what the document says of a case, in types that NumPy alone reads.
+
+    `expected` and `limit`, how far each element may be off; `candidates` where it leaves some open; and
+    `decoded`, what each code of an element type stands for that NumPy has not.
+    """
+    found: dict[str, Array] = {}
+    row, own = case.element_type, dtype(case.element_type)
+    assert own is not None
+    if row.kind == "float" and own.isbuiltin != 1 and row.bits <= 8:
+        codes = np.arange(1 << row.bits, dtype=np.uint8)
+        found["decoded"] = codes.view(own).astype(np.float64)
+    elif row.bits < 8 and row.kind in {"signed", "unsigned"}:
+        found["decoded"] = np.arange(1 << row.bits, dtype=np.uint8).view(own).astype(np.int64)
+    if case.broken is not None:
+        return found
+    known = reference(case)
+    values = known.values
+    found["expected"] = _numbers(values, row)
+    with np.errstate(all="ignore"):
+        limit = default_tolerance(values, "f32", is_node=True).limits(values) if row.kind == "float" else 0.0
+        found["limit"] = limit + np.where(np.isnan(known.rounding_bound), 0.0, known.bound_from_values())
+    if known.contested.any():
+        places = [known.candidates(place) for place in np.ndindex(values.shape)]
+        most = max(map(len, places))
+        padded = [np.concatenate([one, np.repeat(one[:1], most - len(one))]) for one in places]
+        found["candidates"] = _numbers(np.stack(padded, axis=-1).reshape(most, *values.shape), row)
+    return found
+
+
+def _numbers(array: Array, row: ElementType) -> Array:
+    if row.kind == "string":
+        return array.astype(np.str_)
+    if array.dtype.isbuiltin == 1:
+        return array
+    return array.astype(np.float64 if row.kind == "float" else np.int64)
+
+
+def _codes(array: Array) -> Array:
+    """Return an array as NumPy alone stores it: elements of other types as the numbers that encode them."""
+    if array.dtype.kind in "OU":
+        return array.astype(np.str_)
+    return array if array.dtype.isbuiltin == 1 else array.view(_RAW[array.dtype.itemsize])
+
+
+def _about(row: ElementType) -> dict[str, Any]:
+    own = dtype(row)
+    is_native = own is not None and own.isbuiltin == 1 and row.kind != "string"
+    return {
+        "name": row.name,
+        "bits": row.bits,
+        "numpy": str(own) if is_native else "",
+        "onnx": row.onnx_number,
+    }
+
+
+def _program(finding: Finding, model: str, feeds: Mapping[str, Array]) -> str:
+    case = finding.case
+    assert case is not None
+    runtime, _, device = finding.runner.partition(":")
+    inputs = {}
+    for name, array in feeds.items():
+        row = from_dtype(array.dtype)
+        assert row is not None
+        inputs[name] = {"type": _about(row), "shape": list(array.shape)}
+    about = {
+        "runtime": runtime,
+        "device": device,
+        "model": model,
+        "symptom": finding.symptom.value,
+        "is_illegal": case.broken is not None,
+        "inputs": inputs,
+        "output": _about(case.element_type),
+        "sentence": f"{finding.operator} on {finding.runner}: {finding.when}",
+        "document": f"{case.spec.summary} {case.spec.url}",
+    }
+    needs = {"openvino": "openvino", "onnxruntime": "onnxruntime"}.get(runtime, "onnx")
+    if device.endswith("@cpu"):
+        needs += ", with ir-scatter[gpu-on-cpu] to reach the plugin without a GPU"
+    text = (
+        _PROGRAM.read_text(encoding="utf-8")
+        .replace("@TITLE@", f"{finding.signature}")
+        .replace("@NEEDS@", needs)
+    )
+    return text.replace("@ABOUT@", json.dumps(about, indent=1, ensure_ascii=True))
+
+
+def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
+    """Write the report in the headings of the form of the project that it concerns."""
+    case = finding.case
+    assert case is not None
+    runtime, _, device = finding.runner.partition(":")
+    system = f"{platform.platform()}, Python {platform.python_version()}"
+    arrays = {role.value: array for role, array in case.arrays().items() if array is not None}
+    lines = [
+        f"- {name}: {case_type(array)} {show(array.shape)} {_shown(array)}" for name, array in arrays.items()
+    ]
+    if case.axis is not None:
+        lines.append(f"- axis: {case.axis}")
+    lines += [f"- {name}: {value}" for name, value in case.attributes.items()]
+    constants = ", ".join(sorted(role.value for role in case.constants)) or "none"
+    lines.append(f"- constant inputs: {constants}; shapes: {case.shapes}")
+    expected = "the model is refused" if case.broken else _shown(reference(case).values)
+    got = finding.judged.message if finding.judged.got is None else _shown(finding.judged.got)
+    version = versions.get(runtime if runtime != "onnx-reference" else "onnx", "unknown")
+    others = [f"- {name}: {told}" for name, told in finding.others.items()] or ["- none asked"]
+    description = [
+        f"{finding.operator}: {finding.when}.",
+        "",
+        f"{finding.symptom}: {finding.judged.message}",
+        "",
+        f"The document says: {case.spec.summary} ({case.spec.url})",
+        "",
+        "The simplest case that was found:",
+        "",
+        *lines,
+    ]
+    steps = [f"`python repro.py` beside `{model}` and `inputs.npz`: exit code 1 while the defect is there."]
+    both = [
+        "### Expected",
+        "",
+        expected,
+        "",
+        "### Got",
+        "",
+        got,
+        "",
+        "### Other runtimes on this case",
+        "",
+        *others,
+    ]
+    regression = "Not known: run `repro.py` with other releases."
+    if runtime == "onnxruntime":
+        sections = {
+            "Describe the issue": [*description, "", *both],
+            "To reproduce": steps,
+            "Urgency": ["Not known."],
+            "Platform": [platform.system()],
+            "OS Version": [system],
+            "ONNX Runtime Version or Commit ID": [version],
+            "ONNX Runtime API": ["Python"],
+            "Architecture": [platform.machine()],
+            "Execution Provider": ["Default CPU"],
+            "Is it a regression": [regression],
+        }
+    else:
+        sections = {
+            "OpenVINO Version" if runtime == "openvino" else "Version": [version],
+            "Operating System": [system],
+            "Device used for inference": [device or runtime],
+            "Framework": ["ONNX" if model.endswith(".onnx") else "OpenVINO IR"],
+            "Model used": [f"`{model}`, one node"],
+            "Issue description": [*description, "", *both],
+            "Step-by-step reproduction": steps,
+            "Is it a regression": [regression],
+        }
+    parts = [f"# {finding.operator}: {finding.symptom} on {finding.runner}"]
+    parts += ["\n".join([f"### {title}", "", *text]) for title, text in sections.items()]
+    return "\n\n".join(parts) + "\n"
+
+
+def case_type(array: Array) -> str:
+    row = from_dtype(array.dtype)
+    return row.name if row else str(array.dtype)
+
+
+def _shown(array: Array) -> str:
+    """Print an array on one line."""
+    with np.printoptions(threshold=64, linewidth=sys.maxsize):
+        return " ".join(str(array.tolist() if array.size <= 64 else array).split())

@@ -1,0 +1,143 @@
+"""What is asked of the fuzzer: runners, a campaign, findings in a folder; and findings run once more."""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from ir_scatter.core.errors import CannotWrite, UsageError
+from ir_scatter.fuzz.campaign import Campaign, Finding, Plan, operators, read_report
+from ir_scatter.fuzz.findings import write_finding
+from ir_scatter.runners import find, known
+from ir_scatter.runners.base import Runner
+
+REPORT = "fuzz.json"
+_VALUES = ("any", "plain", "edge")
+_REPLAY_LIMIT = 120.0
+_OUTCOMES = {0: "gone", 1: "still there", 2: "cannot run"}
+
+
+class Missing(UsageError):
+    """A runner that was named cannot run here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to fuzz, as a user says it; see `Plan`.
+
+    Attributes:
+        on: names of runners; without any all that run here.
+        folder: where findings go; None for nowhere.
+        resume: whether to go on from the report in the folder.
+    """
+
+    on: Sequence[str] = ()
+    operators: Sequence[str] = ()
+    seconds: float | None = None
+    cases: int | None = None
+    seed: int = 0
+    values: str = "any"
+    illegal: bool = False
+    folder: Path | None = None
+    resume: bool = False
+
+
+DEFAULT_SECONDS = 60.0
+
+
+def prepare(job: Job) -> Campaign:
+    """Return a campaign that can be run.
+
+    Raises:
+        UsageError: the job does not make sense, or there is no such runner or operator.
+        Missing: a runner that was named cannot run here.
+        CannotWrite: the folder cannot be made.
+    """
+    if job.values not in _VALUES:
+        raise UsageError(f"values is {job.values!r}, expected one of {', '.join(_VALUES)}")
+    if job.resume and job.folder is None:
+        raise UsageError("there is nothing to go on from without the folder of an earlier run")
+    earlier = read_report(job.folder / REPORT) if job.folder is not None and job.resume else {}
+    if job.folder is not None and not job.resume and (job.folder / REPORT).exists():
+        raise UsageError(f"{job.folder} holds findings of an earlier run; --resume goes on from there")
+    rows = operators(job.operators)
+    runners = _available(job.on)
+    if job.folder is not None:
+        try:
+            job.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CannotWrite(f"{job.folder} cannot be made: {(error.strerror or '').lower()}") from None
+    seconds = job.seconds if job.seconds is not None or job.cases is not None else DEFAULT_SECONDS
+    plan = Plan(rows, seconds, job.cases, job.seed, job.values, is_illegal=job.illegal)
+    return Campaign(plan, runners, earlier)
+
+
+def _available(names: Sequence[str]) -> list[Runner]:
+    found: dict[str, Runner] = {}
+    for name in names or known():
+        runner = find(name)
+        if runner.name in found:
+            continue
+        told = runner.availability()
+        if told.is_available:
+            found[runner.name] = runner
+        elif names:
+            remedy = f"; {told.remedy}" if told.remedy else ""
+            raise Missing(f"{runner.name} cannot run here: {told.reason}{remedy}")
+    if not found:
+        raise Missing("no runtime can run here; `ir-scatter devices` says why")
+    return list(found.values())
+
+
+def run(job: Job, campaign: Campaign) -> Iterator[Finding]:
+    """Yield findings as they come, each written to the folder of the job.
+
+    Raises:
+        CannotWrite: a finding cannot be written.
+    """
+    try:
+        for finding in campaign.run():
+            if job.folder is not None:
+                write_finding(finding, job.folder, campaign.versions)
+            yield finding
+    finally:
+        for runner in campaign.runners:
+            runner.close()
+
+
+class Replayed(NamedTuple):
+    """What came of a finding that was run once more: "still there", "gone", "changed" or "cannot run"."""
+
+    signature: str
+    outcome: str
+    message: str
+
+
+def replay(folder: Path) -> Iterator[Replayed]:
+    """Run every minimal case of a folder again, each by its own program.
+
+    Raises:
+        UsageError: the folder holds no findings.
+    """
+    programs = sorted(folder.glob("*/repro.py"))
+    if not programs:
+        raise UsageError(f"{folder} holds no findings, expected folders with a repro.py")
+    symptoms = {one["signature"]: one["symptom"] for one in read_report(folder / REPORT).get("findings", [])}
+    for program in programs:
+        signature = program.parent.name
+        try:
+            done = subprocess.run(
+                [sys.executable, str(program)], capture_output=True, text=True, timeout=_REPLAY_LIMIT
+            )
+        except subprocess.TimeoutExpired:
+            yield Replayed(signature, "changed", f"no answer within {_REPLAY_LIMIT:g} seconds")
+            continue
+        lines = (done.stdout.strip() or done.stderr.strip()).splitlines()
+        last = lines[-1] if lines else ""
+        outcome = _OUTCOMES.get(done.returncode, "cannot run")
+        was = symptoms.get(signature, "")
+        if outcome == "still there" and was and not last.startswith(f"{was}:"):
+            outcome = "changed"
+        yield Replayed(signature, outcome, last)

@@ -1,0 +1,729 @@
+"""Cases of one operator, drawn from its row: legal ones, and ones with one rule broken on purpose.
+
+A case follows from decisions, each a number below a bound of which 0 is the simplest. Decisions that were
+recorded can be made again, or simpler ones in their place: what comes out is a case all the same.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numpy as np
+
+from ir_scatter.core.arrays import Array, kind
+from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
+from ir_scatter.core.model import ONNX
+from ir_scatter.core.shapes import UNKNOWN_DIM, Bounds, Dim
+from ir_scatter.formats.base import IR, ONNX_FORMAT, OneInput, OneNode
+from ir_scatter.inputs.constraints import by_lane, lanes_of
+from ir_scatter.inputs.numbers import clip_to_type, random_array, with_edges
+from ir_scatter.ops.kernels.targets import Operation, Task
+from ir_scatter.ops.names import OperatorName
+from ir_scatter.ops.spec import (
+    NEGATIVE_INDEX,
+    Attribute,
+    IndexRange,
+    IndicesLimit,
+    Kind,
+    Layout,
+    OpSpec,
+    Reduction,
+    Role,
+)
+
+_T = TypeVar("_T")
+_Shape: TypeAlias = tuple[int, ...]
+Feature: TypeAlias = str | int | bool
+
+LARGEST_RANK, LARGEST_DIM = 4, 5
+_EMPTY, _LONGER, _ONE_ELEMENT, _LEFT_OUT = 0.04, 0.3, 0.3, 0.3
+"""How often a dimension is 0, indices are longer than data on the axis, one element stands for 0-D
+updates, and optional indices are left out."""
+
+_NEGATIVE, _WRITTEN, _DEEP, _REPEATED = 0.3, 0.5, 0.2, 0.3
+"""How often an axis or an index is negative, a default is written, a rank may be above the usual, and
+targets may repeat where nothing reduces them."""
+
+_ONES, _CONSTANT, _CONSTANT_AXIS, _EDGES = 0.25, 0.3, 0.9, 0.3
+"""How often a dimension is 1, an input is constant, the axis is, and half the elements are at the edges of
+their type."""
+
+_WIDEST = (1 - 2**31, 2**31 - 1)
+_MANY = 1000
+_SEEDS = 1 << 32
+_BEHIND = 3
+"""How many elements an index may be beyond its range."""
+
+_SIMPLE_TYPES = ("f32", "i64", "i32")
+_USUAL_TYPES = frozenset({*_SIMPLE_TYPES, "f16", "bf16", "f64", "u8", "i8", "boolean"})
+_RARE = 0.3
+"""How often an element type is another one than the usual."""
+
+
+class Draws:
+    """Makes decisions and records them: those that are given again, then others at random.
+
+    Without a seed every decision that is not given is the simplest.
+    """
+
+    def __init__(self, seed: int | None = None, replayed: Sequence[int] = ()) -> None:
+        self.made: list[int] = []
+        self._random = None if seed is None else random.Random(seed)
+        self._replayed = replayed
+
+    def below(self, bound: int) -> int:
+        """Return a number from 0 to below the bound."""
+        number = len(self.made)
+        if number < len(self._replayed):
+            found = min(self._replayed[number], bound - 1)
+        else:
+            found = 0 if self._random is None else int(self._random.random() * bound)
+        self.made.append(found)
+        return found
+
+    def chance(self, probability: float) -> bool:
+        """Tell whether something happens; the simplest is that it does not."""
+        number = len(self.made)
+        if number < len(self._replayed):
+            found = self._replayed[number] > 0
+        else:
+            found = self._random is not None and self._random.random() < probability
+        self.made.append(int(found))
+        return found
+
+    def pick(self, options: Sequence[_T]) -> _T:
+        """Return one of some options, of which the first is the simplest."""
+        return options[self.below(len(options))]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What may be drawn.
+
+    Attributes:
+        reductions, element_types, index_types: those that may be, None for all of the row.
+        may_repeat: whether targets may repeat with reduction none.
+        is_wild: whether ranks may go up to 8, and tuples have no coordinates.
+        constants: whether inputs other than the axis may be constant.
+        shapes: "static", "bounded", "dynamic": how a model may say shapes.
+        values: "plain", "edge" or "any".
+    """
+
+    reductions: frozenset[Reduction] | None = None
+    element_types: frozenset[str] | None = None
+    index_types: frozenset[str] | None = None
+    may_repeat: bool = True
+    is_wild: bool = False
+    constants: bool = True
+    shapes: tuple[str, ...] = ("static",)
+    values: str = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What cases have in common that one model with dynamic dimensions can take.
+
+    Attributes:
+        axis: counted from the front, 0 where the operator has none; `is_negative` is how it is written.
+        index_rank: None where indices are left out.
+        depth: how many coordinates a tuple has.
+        scalar_rank: the rank of updates where one element stands for 0-D ones; 0 where they are written so.
+        attributes: those that are written, without the axis.
+        constants: the roles of the inputs that a model holds.
+        shapes: how a model says shapes: "static", "bounded" or "dynamic".
+    """
+
+    spec: OpSpec
+    reduction: Reduction
+    attributes: tuple[tuple[str, Any], ...]
+    element_type: ElementType
+    index_type: ElementType
+    rank: int
+    axis: int
+    is_negative: bool
+    index_rank: int | None
+    depth: int
+    scalar_rank: int
+    is_unique: bool
+    constants: frozenset[Role]
+    shapes: str
+    has_edges: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """Inputs and attributes for one operator.
+
+    Attributes:
+        spec: the row.
+        data: the input of role data.
+        indices: None where they are optional and left out.
+        updates: the input of role updates.
+        axis: as an attribute or input says it, maybe negative; None where the operator has none.
+        attributes: those that are written, by their documented names, without the axis.
+        element_type: that of data and updates.
+        index_type: that of indices.
+        reduction: how updates meet old values.
+        broken: the rule that it breaks on purpose; None if it is legal.
+        constants, shapes: see `Form`.
+        decisions: what it follows from.
+    """
+
+    spec: OpSpec
+    data: Array
+    indices: Array | None
+    updates: Array
+    axis: int | None
+    attributes: Mapping[str, Any]
+    element_type: ElementType
+    index_type: ElementType
+    reduction: Reduction
+    broken: str | None = None
+    constants: frozenset[Role] = frozenset({Role.AXIS})
+    shapes: str = "static"
+    has_edges: bool = False
+    decisions: tuple[int, ...] = field(default=(), repr=False)
+
+    @property
+    def operator(self) -> OperatorName:
+        """Return type and version."""
+        return cast(OperatorName, str(self.spec.key))
+
+    @property
+    def axis_from_front(self) -> int:
+        """Return the axis counted from 0; 0 where there is none."""
+        return 0 if self.axis is None else self.axis % max(self.data.ndim, 1)
+
+    @property
+    def format(self) -> str:
+        """Return the name of the format that a model of it has."""
+        return ONNX_FORMAT if self.spec.key.domain == ONNX else IR
+
+    def attribute(self, name: str) -> Any:
+        """Return what is written, or the default."""
+        row = self.spec.attribute(name)
+        return self.attributes.get(name, row.default if row else None)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `ir_scatter.evaluate` but the operator."""
+        found: dict[str, Any] = {role.value: array for role, array in self.arrays().items()}
+        if self.axis is not None:
+            found[Role.AXIS.value] = self.axis
+        return {**found, **self.attributes}
+
+    def arrays(self) -> dict[Role, Array | None]:
+        """Return the inputs but the axis."""
+        return {Role.DATA: self.data, Role.INDICES: self.indices, Role.UPDATES: self.updates}
+
+    def operation(self) -> Operation:
+        """Return what the kernels compute; of a legal case."""
+        task = Task(
+            self.spec.layout,
+            self.axis_from_front,
+            self.reduction,
+            keeps_initial=self.attribute("use_init_val") is not False,
+            wraps=self.spec.index_range is IndexRange.WRAPPING,
+            is_circular=self.attribute("mode") == "circular",
+        )
+        return Operation(task, self.data, self.indices, self.updates)
+
+    @property
+    def limits(self) -> list[int | None]:
+        """Return the sizes that indices count on, one for each column; [None] where any is legal."""
+        shape, layout = self.data.shape, self.spec.layout
+        if layout is Layout.TUPLES:
+            return [] if self.indices is None else list(shape[: self.indices.shape[-1]])
+        size = shape[self.axis_from_front]
+        if layout is not Layout.SEQUENCE:
+            return [size]
+        words = [row for row in self.spec.attributes if row.kind is Kind.WORD]
+        is_linear = all(self.attribute(row.name) == row.default for row in words)
+        return [size - self.updates.shape[self.axis_from_front] + 1 if is_linear else None]
+
+    def node(self, prefix: str = "") -> OneNode:
+        """Return the case as a node of a model, whose inputs are named by role behind a prefix."""
+        spec, attributes, inputs = self.spec, dict(self.attributes), list[OneInput | None]()
+        known = {
+            Role.DATA: (self.data, self.element_type),
+            Role.INDICES: (self.indices, self.index_type),
+            Role.UPDATES: (self.updates, self.element_type),
+            Role.AXIS: (None if self.axis is None else np.array(self.axis), ELEMENT_TYPES["i64"]),
+        }
+        for port in spec.ports:
+            array, type = known[port.role]
+            if array is None:
+                inputs.append(None)
+                continue
+            type = from_dtype(array.dtype) or type  # a broken case may have another one
+            is_constant = port.role in self.constants
+            shape = None if is_constant else declared(array.shape, self.shapes)
+            inputs.append(OneInput(f"{prefix}{port.role.value}", type, array, is_constant, shape))
+        if spec.axis is not None and spec.axis.attribute is not None:
+            attributes[spec.axis.attribute] = self.axis
+        shape = declared(self.data.shape, self.shapes)
+        return OneNode(spec.key.type, spec.opsets[-1], attributes, inputs, self.element_type, shape)
+
+    def feeds(self, prefix: str = "") -> dict[str, Array]:
+        """Return what a model of the node asks for."""
+        node = self.node(prefix)
+        return {one.name: one.array for one in node.inputs if one is not None and not one.is_constant}
+
+
+def declared(shape: Sequence[int], shapes: str) -> tuple[Dim, ...]:
+    """Return how a model says a shape."""
+    if shapes == "static":
+        return tuple(shape)
+    return tuple(
+        [Bounds(0, max(2 * LARGEST_DIM, dim)) if shapes == "bounded" else UNKNOWN_DIM for dim in shape]
+    )
+
+
+# Legal cases: first what they have in common with others, then their sizes and numbers.
+
+
+def draw_form(draws: Draws, spec: OpSpec, limits: Limits = Limits()) -> Form:
+    """Draw what is common to many cases; the limits leave at least one reduction and one type of each."""
+    reduction, word = _draw_reduction(draws, spec, limits.reductions)
+    excluded = spec.reduction_excludes.get(reduction, frozenset())
+    element_type = _pick_type(draws, types_of(spec, Role.DATA, limits.element_types, excluded))
+    index_type = _pick_type(draws, types_of(spec, Role.INDICES, limits.index_types))
+    attributes = dict(word) | _draw_attributes(draws, spec, set(word))
+    least = max([port.min_rank for port in spec.ports if port.role is Role.DATA], default=0)
+    is_deep = limits.is_wild and draws.chance(_DEEP)
+    rank = max(least, 1)
+    rank += draws.below((2 if is_deep else 1) * LARGEST_RANK + 1 - rank)
+    excluded_axes = spec.axis.excluded if spec.axis is not None else frozenset(range(1, rank))
+    axes = [axis for axis in range(rank) if axis not in excluded_axes]
+    if not axes:  # an operator whose axis is behind the first one
+        rank, axes = 2, [1]
+    axis = draws.pick(axes)
+    is_negative = spec.axis is not None and draws.chance(_NEGATIVE)
+    is_unique = reduction is Reduction.NONE and not (limits.may_repeat and draws.chance(_REPEATED))
+    index_rank: int | None = rank
+    depth = scalar_rank = 0
+    if spec.layout is Layout.SLICES:
+        index_rank = draws.below(3)
+    elif spec.layout is Layout.TUPLES:
+        least = 0 if limits.is_wild else 1
+        depth = least + draws.below(rank + 1 - least)
+        index_rank = 1 + draws.below(3)
+        if spec.scalar_updates and index_rank == 1 and depth == rank and draws.chance(_ONE_ELEMENT):
+            scalar_rank = 1 + draws.below(2)
+    elif spec.layout is Layout.SEQUENCE:
+        port = spec.port(Role.INDICES)
+        is_left_out = port is not None and port.is_optional and draws.chance(_LEFT_OUT)
+        index_rank = None if is_left_out else 1
+    shapes = draws.pick(limits.shapes)
+    constants = {
+        port.role
+        for port in spec.ports
+        if (port.role is not Role.INDICES or index_rank is not None)
+        and (port.role is Role.AXIS or limits.constants)
+        and draws.chance(_CONSTANT_AXIS if port.role is Role.AXIS else _CONSTANT)
+    }
+    has_edges = limits.values == "edge" or (limits.values == "any" and draws.chance(_EDGES))
+    return Form(
+        spec, reduction, tuple(attributes.items()), element_type, index_type, rank, axis, is_negative,
+        index_rank, depth, scalar_rank, is_unique, frozenset(constants), shapes, has_edges,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The shapes of the inputs of a form; indices may be left out."""
+
+    form: Form
+    data: _Shape
+    indices: _Shape | None
+    updates: _Shape
+
+
+def draw_case(draws: Draws, form: Form) -> Case:
+    """Draw a legal case of a form."""
+    return fill(draws, draw_sizes(draws, form))
+
+
+def draw_sizes(draws: Draws, form: Form) -> Sizes:
+    """Draw legal shapes of a form."""
+    spec, axis = form.spec, form.axis
+    _, largest_index = clip_to_type(form.index_type, 0, _MANY)
+    largest = 2 if form.rank > LARGEST_RANK else largest_index + 1
+    data = tuple([min(dim, largest) for dim in _dims(draws, form.rank)])
+    # A single index, or tuple, that cannot be left out needs something to name.
+    if spec.layout is Layout.SEQUENCE or (spec.layout is Layout.SLICES and form.index_rank == 0):
+        data = (*data[:axis], max(data[axis], 1), *data[axis + 1 :])
+    if spec.layout is Layout.TUPLES and form.index_rank == 1:
+        data = (*(max(dim, 1) for dim in data[: form.depth]), *data[form.depth :])
+    return Sizes(form, data, *_draw_shapes(draws, form, data))
+
+
+def fill(draws: Draws, sizes: Sizes) -> Case:
+    """Draw the numbers of a legal case."""
+    form = sizes.form
+    spec, type = form.spec, form.element_type
+    is_wrapping = spec.index_range is IndexRange.WRAPPING and draws.chance(_NEGATIVE)
+    generator = np.random.Generator(np.random.PCG64(draws.below(_SEEDS)))
+    data, updates = (random_array(generator, type, shape) for shape in (sizes.data, sizes.updates))
+    if form.has_edges:
+        data, updates = (with_edges(generator, type, array) for array in (data, updates))
+    written = None if spec.axis is None else form.axis - form.rank * form.is_negative
+    blank = None if sizes.indices is None else np.zeros(sizes.indices, dtype(form.index_type))
+    case = Case(
+        spec, data, blank, updates, written, dict(form.attributes), type, form.index_type,
+        form.reduction, None, form.constants, form.shapes, form.has_edges, tuple(draws.made),
+    )  # fmt: skip
+    if blank is None or not blank.size or not case.limits:
+        return case
+    return replace(case, indices=_legal_indices(generator, case, blank, form.is_unique, is_wrapping))
+
+
+def types_of(
+    spec: OpSpec,
+    role: Role,
+    wanted: frozenset[str] | None = None,
+    excluded: frozenset[str] = frozenset(),
+) -> list[ElementType]:
+    """Return the element types of a port that NumPy has a type for, the simplest first."""
+    port = spec.port(role)
+    allowed = frozenset() if port is None else port.element_types - excluded
+    names = [*_SIMPLE_TYPES, *(name for name in ELEMENT_TYPES if name not in _SIMPLE_TYPES)]
+    return [
+        ELEMENT_TYPES[name]
+        for name in names
+        if name in allowed and (wanted is None or name in wanted) and dtype(ELEMENT_TYPES[name]) is not None
+    ]
+
+
+def _pick_type(draws: Draws, types: Sequence[ElementType]) -> ElementType:
+    """Return one of some types, seldom one that few models have."""
+    is_rare = draws.chance(_RARE)
+    usual = [type for type in types if (type.name in _USUAL_TYPES) is not is_rare]
+    return draws.pick(usual or types)
+
+
+def _draw_reduction(
+    draws: Draws, spec: OpSpec, wanted: frozenset[Reduction] | None
+) -> tuple[Reduction, dict[str, str]]:
+    """Return a reduction and the attribute that says so, which may be left out if it is the default."""
+    row = spec.attribute("reduction")
+    if row is None:
+        return Reduction.NONE, {}
+    word = draws.pick([w for w, found in spec.reductions.items() if wanted is None or found in wanted])
+    is_written = word != row.default or draws.chance(_WRITTEN)
+    return spec.reductions[word], {row.name: word} if is_written else {}
+
+
+def _draw_attributes(draws: Draws, spec: OpSpec, known: set[str]) -> dict[str, Any]:
+    axis = spec.axis.attribute if spec.axis is not None else None
+    others = [row for row in spec.attributes if row.name not in {*known, "reduction", axis}]
+    return {row.name: _draw_value(draws, row) for row in others if draws.chance(_WRITTEN)}
+
+
+def _draw_value(draws: Draws, row: Attribute) -> Any:
+    if row.kind is Kind.BOOLEAN:
+        return draws.pick((row.default, not row.default))
+    return draws.pick(row.choices) if row.choices else row.default
+
+
+def _dims(draws: Draws, rank: int) -> _Shape:
+    return tuple([_dim(draws) for _ in range(rank)])
+
+
+def _dim(draws: Draws) -> int:
+    if draws.chance(_EMPTY):
+        return 0
+    return 1 if draws.chance(_ONES) else 1 + draws.below(LARGEST_DIM)
+
+
+def _draw_shapes(draws: Draws, form: Form, data: _Shape) -> tuple[_Shape | None, _Shape]:
+    """Return legal shapes of indices, None where they are left out, and of updates."""
+    spec, axis, is_unique = form.spec, form.axis, form.is_unique
+    before, size, behind = data[:axis], data[axis], data[axis + 1 :]
+    if spec.layout is Layout.SLICES:
+        front = _fewer(_dims(draws, form.index_rank or 0), size, is_unique=is_unique)
+        return front, (*before, *front, *behind)
+    if spec.layout is Layout.ELEMENTS:
+        indices = [dim if dim <= 1 else 1 + draws.below(dim) for dim in data]
+        may_be_longer = spec.indices_limit is not IndicesLimit.EVERYWHERE and not is_unique and size > 0
+        if may_be_longer and draws.chance(_LONGER):
+            indices[axis] = size + 1 + draws.below(3)
+        return tuple(indices), tuple(indices)
+    if spec.layout is Layout.TUPLES:
+        assert form.index_rank is not None
+        front = _dims(draws, form.index_rank - 1)
+        front = _fewer(front, prod(data[: form.depth]), is_unique=is_unique)
+        updates = (1,) * form.scalar_rank or (*front, *data[form.depth :])
+        return (*front, form.depth), updates
+    count = 1 + draws.below(size)
+    return None if form.index_rank is None else data[:1], (*before, count, *behind)
+
+
+def _fewer(shape: Sequence[int], room: int, *, is_unique: bool) -> _Shape:
+    """Return a shape of no more positions than there is room for, if it must be so."""
+    found = list(shape)
+    if room == 0:
+        return (0, *found[1:])
+    for number in range(len(found)):
+        others = prod(found[:number] + found[number + 1 :])
+        if is_unique and others * found[number] > room:
+            found[number] = max(room // max(others, 1), 1)
+    is_crowded = is_unique and prod(found) > room
+    return (room, *(1 for _ in found[1:])) if is_crowded else tuple(found)
+
+
+def _legal_indices(
+    generator: np.random.Generator, case: Case, blank: Array, is_unique: bool, is_wrapping: bool
+) -> Array:
+    low, high = clip_to_type(case.index_type, *_WIDEST)
+    limits = [max(case.data.shape[case.axis_from_front], 1) if s is None else s for s in case.limits]
+    sizes = [min(limit, high + 1) for limit in limits]
+    room, count = prod(sizes), blank.size // len(sizes)
+    if not is_unique:
+        flat = generator.integers(0, room, count)
+    else:
+        lanes = lanes_of(case.spec.layout, case.axis_from_front, blank)
+        number = int(lanes.max()) + 1
+        flat = np.empty(count, np.int64)
+        if count > number * room:  # they cannot all differ
+            flat = generator.integers(0, room, count)
+        else:
+            chosen = generator.random((number, room)).argsort()[:, : count // number]
+            flat[by_lane(lanes, np.arange(count))] = chosen
+    numbers = flat if len(sizes) == 1 else np.stack(np.unravel_index(flat, sizes), axis=-1)
+    if is_wrapping:
+        is_negative = (numbers - limits >= low) & (generator.random(numbers.shape) < _WRITTEN)
+        numbers = np.where(is_negative, numbers - limits, numbers)
+    return numbers.reshape(blank.shape).astype(blank.dtype)
+
+
+# What tells cases apart.
+
+
+def features(case: Case) -> dict[str, Feature]:
+    """Return what a condition can be about, in words that stand in a sentence."""
+    spec, data, updates, axis = case.spec, case.data, case.updates, case.axis_from_front
+    found: dict[str, Feature] = {
+        "element type": case.element_type.name,
+        "rank(data)": data.ndim,
+        "rank(updates)": updates.ndim,
+        "elements(data)": data.size,
+        "elements(updates)": updates.size,
+        "a dimension of data is 1": 1 in data.shape,
+        "shapes": case.shapes,
+        "broken": case.broken or "nothing",
+    }
+    for row in spec.attributes:
+        if spec.axis is None or row.name != spec.axis.attribute:
+            found[row.name] = case.attribute(row.name)
+    for port in spec.ports:
+        found[f"{port.role.value} is constant"] = port.role in case.constants
+    if case.indices is not None:
+        found["index type"] = case.index_type.name
+        found["rank(indices)"] = case.indices.ndim
+        found["elements(indices)"] = case.indices.size
+        found["an index is negative"] = bool((case.indices < 0).any()) if case.indices.size else False
+    elif any(port.is_optional for port in spec.ports):
+        found["indices are left out"] = True
+    if case.axis is not None and data.ndim:
+        found["axis"] = axis
+        found["axis is negative"] = case.axis < 0
+        found["axis is the last"] = axis == data.ndim - 1
+        found["dimension of data on the axis"] = data.shape[axis]
+        if axis < data.ndim - 1:
+            found["a dimension behind the axis is 1"] = 1 in data.shape[axis + 1 :]
+        found["elements in front of the axis"] = prod(data.shape[:axis])
+    if spec.layout is Layout.TUPLES and case.indices is not None and case.indices.ndim:
+        found["coordinates of a tuple"] = case.indices.shape[-1]
+        found["rank(data) - coordinates"] = data.ndim - case.indices.shape[-1]
+    if spec.layout is Layout.ELEMENTS and case.indices is not None and case.indices.ndim == data.ndim:
+        if data.ndim:
+            found["indices are longer than data on the axis"] = case.indices.shape[axis] > data.shape[axis]
+        found["indices have the shape of data"] = case.indices.shape == data.shape
+    if case.broken is None and case.indices is not None:
+        found["targets are repeated"] = repeats(case)
+    return {**found, **_value_features(case)}
+
+
+def repeats(case: Case) -> bool:
+    """Tell whether more than one update is for one target; of a legal case."""
+    assert case.indices is not None
+    if not case.indices.size or not case.updates.size:
+        return False
+    limits = [limit or 1 for limit in case.limits]
+    numbers = case.indices.astype(np.int64)
+    if case.spec.layout is Layout.SEQUENCE:
+        return False
+    if case.spec.layout is Layout.TUPLES:
+        rows = numbers.reshape(-1, numbers.shape[-1]) % np.array(limits, np.int64)
+        return len({row.tobytes() for row in rows}) < len(rows)
+    lanes = lanes_of(case.spec.layout, case.axis_from_front, numbers)
+    flat = (numbers.reshape(-1) % limits[0] + lanes * limits[0]).tolist()
+    return len(set(flat)) < len(flat)
+
+
+def _value_features(case: Case) -> dict[str, Feature]:
+    """Tell what numbers are there that not every computation holds."""
+    found: dict[str, Feature] = {}
+    arrays = [case.data.reshape(-1), case.updates.reshape(-1)]
+    of = kind(arrays[0])
+    if of == "float":
+        wide = np.concatenate([one.astype(np.float64) for one in arrays])
+        found["a value is NaN"] = bool(np.isnan(wide).any())
+        found["a value is infinite"] = bool(np.isinf(wide).any())
+        sizes = np.abs(wide[np.isfinite(wide) & (wide != 0)])
+        found["a value is subnormal in f32"] = bool((sizes < float(np.finfo(np.float32).tiny)).any())
+        with np.errstate(all="ignore"):
+            found["a value is not exact in f32"] = bool((sizes != sizes.astype(np.float32)).any())
+        found["a value is beyond 2^31"] = bool((sizes >= 2.0**31).any())
+    elif of in {"signed", "unsigned"}:
+        signed = [one.astype(object if one.dtype == np.uint64 else np.int64) for one in arrays if one.size]
+        sizes = [max(int(one.max()), -1 - int(one.min())) for one in signed]
+        found["a value is beyond i32"] = max(sizes, default=0) >= 2**31
+        found["a value is beyond 2^24"] = max(sizes, default=0) > 2**24
+    return found
+
+
+# Cases that break one rule.
+
+_Way: TypeAlias = Callable[[Draws, Case], Case | None]
+
+
+def break_case(draws: Draws, case: Case, way: str) -> Case | None:
+    """Return a case that breaks one rule; None if this one cannot be made to."""
+    found = WAYS[way](draws, case)
+    return None if found is None else replace(found, broken=way, decisions=tuple(draws.made))
+
+
+def _index_out_of_range(draws: Draws, case: Case) -> Case | None:
+    limits = case.limits
+    if case.indices is None or not case.indices.size or not limits or limits == [None]:
+        return None
+    place = draws.below(case.indices.size)
+    size = limits[place % len(limits)] or 0
+    is_below = draws.chance(0.5) and case.index_type.kind == "signed"
+    beyond = draws.below(_BEHIND)
+    return _with_index(case, place, -size - 1 - beyond if is_below else size + beyond)
+
+
+def _negative_index(draws: Draws, case: Case) -> Case | None:
+    is_legal = case.spec.index_range is IndexRange.WRAPPING or NEGATIVE_INDEX in case.spec.tolerated
+    limits = case.limits
+    if is_legal or case.indices is None or not case.indices.size or not limits or limits == [None]:
+        return None
+    place = draws.below(case.indices.size)
+    size = limits[place % len(limits)]
+    if not size or case.index_type.kind != "signed":
+        return None
+    return _with_index(case, place, -1 - draws.below(size))
+
+
+def _updates_shape(draws: Draws, case: Case) -> Case | None:
+    if case.updates.ndim == 0 or case.spec.layout is Layout.SEQUENCE:
+        return None
+    if case.spec.scalar_updates and case.updates.size == 1 and case.updates.shape == (1,) * case.updates.ndim:
+        return None
+    return replace(case, updates=_longer(case.updates, draws.below(case.updates.ndim)))
+
+
+def _axis_out_of_range(draws: Draws, case: Case) -> Case | None:
+    if case.axis is None:
+        return None
+    rank, is_below, beyond = case.data.ndim, draws.chance(0.5), draws.below(_BEHIND)
+    return replace(case, axis=-rank - 1 - beyond if is_below else rank + beyond)
+
+
+def _ranks_differ(draws: Draws, case: Case) -> Case | None:
+    if case.spec.layout is not Layout.ELEMENTS or case.indices is None:
+        return None
+    return replace(case, indices=case.indices[None], updates=case.updates[None])
+
+
+def _longer_indices(draws: Draws, case: Case) -> Case | None:
+    if case.spec.indices_limit is IndicesLimit.NOWHERE or case.indices is None:
+        return None
+    axes = [axis for axis in range(case.data.ndim) if axis != case.axis_from_front]
+    if not axes or not case.indices.size:
+        return None
+    axis = draws.pick(axes)
+    missing = case.data.shape[axis] + 1 - case.indices.shape[axis]
+    indices, updates = (_longer(array, axis, missing) for array in (case.indices, case.updates))
+    return replace(case, indices=indices, updates=updates)
+
+
+def _long_tuple(draws: Draws, case: Case) -> Case | None:
+    if case.spec.layout is not Layout.TUPLES or case.indices is None:
+        return None
+    shape = (*case.indices.shape[:-1], case.data.ndim + 1 + draws.below(2))
+    return replace(case, indices=np.zeros(shape, case.indices.dtype))
+
+
+def _batch(draws: Draws, case: Case) -> Case | None:
+    if case.spec.layout is not Layout.SEQUENCE or case.indices is None:
+        return None
+    return replace(case, indices=_longer(case.indices, 0) if case.indices.size else np.zeros(1, np.int64))
+
+
+def _word(draws: Draws, case: Case) -> Case | None:
+    words = [row for row in case.spec.attributes if row.kind is Kind.WORD and row.choices]
+    if not words:
+        return None
+    return replace(case, attributes={**case.attributes, draws.pick(words).name: "no_such_word"})
+
+
+def _other_type(draws: Draws, case: Case) -> Case | None:
+    name = "i32" if case.element_type.name != "i32" else "i64"
+    port = case.spec.port(Role.UPDATES)
+    if port is None or name not in port.element_types:
+        return None
+    return replace(case, updates=np.zeros(case.updates.shape, ELEMENT_TYPES[name].dtype_name))
+
+
+def _index_type(draws: Draws, case: Case) -> Case | None:
+    if case.indices is None:
+        return None
+    return replace(case, indices=case.indices.astype(np.float32), index_type=ELEMENT_TYPES["f32"])
+
+
+def _low_rank(draws: Draws, case: Case) -> Case | None:
+    port = case.spec.port(Role.DATA)
+    if port is None or port.min_rank < 1 or not case.data.size:
+        return None
+    return replace(case, data=case.data.reshape(-1)[:1].reshape(()))
+
+
+def _with_index(case: Case, place: int, value: int) -> Case | None:
+    """Return the case with another index, None if its type cannot hold it."""
+    assert case.indices is not None
+    if clip_to_type(case.index_type, value, value) != (value, value):
+        return None
+    indices = case.indices.reshape(-1).copy()
+    indices[place] = value
+    return replace(case, indices=indices.reshape(case.indices.shape))
+
+
+def _longer(array: Array, axis: int, count: int = 1) -> Array:
+    """Return an array with more positions on an axis, whose elements repeat those that are there."""
+    shape = list(array.shape)
+    shape[axis] += count
+    if array.size:
+        return np.resize(array, shape)
+    return np.full(shape, "" if array.dtype == object else 0, array.dtype)
+
+
+WAYS: Mapping[str, _Way] = {
+    "attribute-value": _word,
+    "axis-out-of-range": _axis_out_of_range,
+    "batch-mismatch": _batch,
+    "index-out-of-range": _index_out_of_range,
+    "index-type": _index_type,
+    "indices-longer-than-data": _longer_indices,
+    "negative-index": _negative_index,
+    "rank-too-small": _low_rank,
+    "ranks-differ": _ranks_differ,
+    "tuple-too-long": _long_tuple,
+    "type-mismatch": _other_type,
+    "updates-shape-mismatch": _updates_shape,
+}
+"""By the rule that each breaks."""

@@ -1,0 +1,8 @@
+"""What the fuzzer found, for programs."""
+
+from ir_scatter.fuzz.campaign import Campaign
+from ir_scatter.report.characters import dumps
+
+
+def render(found: Campaign) -> str:
+    return dumps(found.as_json())

@@ -1,0 +1,46 @@
+"""What the fuzzer found, in a few lines each, and what it looked at."""
+
+from ir_scatter.core.shapes import counted
+from ir_scatter.fuzz.campaign import Campaign, Finding
+from ir_scatter.report.characters import visible, wrapped
+
+_BOLD, _RED, _PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[0m"
+
+
+def render(found: Campaign, *, color: bool = False, width: int | None = None) -> str:
+    """Say what was looked at; `one_finding` says what was found."""
+    told = found.as_json()
+    new = [one for one in found.findings if not one.is_known]
+    known = len(found.findings) - len(new)
+    runners = ", ".join(told["runners"])
+    lines = [
+        f"{counted(len(new), 'finding')} in {counted(told['cases'], 'case')} and {told['seconds']:g} seconds"
+        f" on {runners}" + (f"; {known} known before" if known else ""),
+        f"{told['rates']['forms']:g} cases/s of forms, {told['rates']['batches']:g} of batches; "
+        f"{told['coverage']['pairs']} pairs of features were drawn; seed {told['seed']}",
+    ]
+    if told["not_run"]:
+        lines.append(f"{counted(told['not_run'], 'answer')} not judged: known to fail, or not computed there")
+    return "".join(f"{wrapped(visible(line), width)}\n" for line in lines)
+
+
+def one_finding(one: Finding, *, color: bool = False, width: int | None = None) -> str:
+    """Say one finding: what is wrong where, when, the simplest case, and its name."""
+    told = one.as_json()
+    head = f"{one.runner}: {one.symptom} of {one.operator}"
+    minimal = told["minimal"]
+    shapes = ", ".join(f"{name} {shape}" for name, shape in minimal.get("shapes", {}).items())
+    attributes = ", ".join(f"{name}={value}" for name, value in minimal.get("attributes", {}).items())
+    lines = [
+        one.when,
+        f"for {minimal.get('element_types', {}).get('data', '')} "
+        + "; ".join(filter(None, (shapes, attributes))),
+        told["message"],
+        one.path or one.signature,
+    ]
+    shown = f"{_BOLD}{_RED}{visible(head)}{_PLAIN}" if color else visible(head)
+    inner = None if width is None else width - 4
+    body = "".join(
+        f"    {part}\n" for line in lines if line for part in wrapped(visible(line), inner).splitlines()
+    )
+    return f"{shown}\n{body}"

@@ -1,0 +1,99 @@
+"""A runner with planted defects: each is found once, with the sentence that describes it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ir_scatter import evaluate_model, read
+from ir_scatter.fuzz.campaign import Campaign, Finding, Plan, operators
+from ir_scatter.runners.base import Runner, Status, Streamed
+
+
+class Planted(Runner):
+    """NumPy, but for what is planted."""
+
+    name = "planted"
+    packages = ()
+
+    def start(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def stream(self, model_path: Any, feeds: Sequence[Mapping[str, Any]], **_: Any) -> list[Streamed]:
+        model = read(model_path)
+        nodes = list(model.walk(frozenset({"ScatterElementsUpdate"})))
+        answers = []
+        for one in feeds:
+            outputs = [np.array(found) for found in evaluate_model(model, one).values()]
+            for number, node in enumerate(nodes):
+                data, axis = node.inputs[0].value, node.inputs[3].value
+                assert data is not None
+                assert data.shape is not None
+                type = data.element_type.name if data.element_type else ""
+                if node.attributes.get("reduction") == "prod" and type == "i32":
+                    return [Streamed(Status.CRASHED, message="the process crashed (SIGSEGV)") for _ in feeds]
+                if type == "u8":
+                    return [Streamed(Status.REFUSED, message="no kernel for u8") for _ in feeds]
+                constant = None if axis is None else axis.constant
+                axes = one.get(f"n{number}_axis", one.get("axis", constant.load() if constant else None))
+                is_negative = int(np.asarray(axes).reshape(-1)[0]) < 0
+                is_text = outputs[number].dtype.kind in "OUS"
+                if is_negative and len(data.shape) < 3 and outputs[number].size and not is_text:
+                    flat = outputs[number].reshape(-1)
+                    flat[0] = ~flat[0] if flat.dtype.kind == "b" else flat[0] + flat.dtype.type(3)
+            answers.append(Streamed(Status.OK, outputs))
+        return answers
+
+
+@pytest.fixture(scope="module")
+def found() -> Campaign:
+    plan = Plan(operators(["ScatterElementsUpdate-12"]), None, 3000, values="plain")
+    campaign = Campaign(plan, [Planted()])
+    list(campaign.run())
+    return campaign
+
+
+def of(found: Campaign, symptom: str) -> list[Finding]:
+    return [one for one in found.findings if one.symptom.value == symptom]
+
+
+@pytest.mark.long
+def test_what_was_planted_is_found_once_each(found: Campaign) -> None:
+    assert {one.symptom.value: str(one.condition) for one in found.findings} == {
+        "crashed": "element type is i32 and reduction is prod",
+        "refused": "element type is u8",
+        "wrong-value": "axis is negative and rank(data) < 3",
+    }
+    assert len(found.findings) == 3
+    for one in found.findings:
+        assert one.case is not None
+        assert one.case.data.size <= 8
+        assert one.failing > 5
+
+
+@pytest.mark.long
+def test_a_run_that_goes_on_reports_nothing_again(found: Campaign) -> None:
+    earlier = json.loads(json.dumps(found.as_json()))
+    again = Campaign(
+        Plan(operators(["ScatterElementsUpdate-12"]), None, 4500, values="plain"), [Planted()], earlier
+    )
+    assert list(again.run()) == []
+    assert [one.signature for one in again.findings] == [one.signature for one in found.findings]
+    assert again.cases > found.cases
+
+
+def test_what_is_right_raises_nothing(tmp_path: Path) -> None:
+    class Right(Planted):
+        def stream(self, model_path: Any, feeds: Sequence[Mapping[str, Any]], **_: Any) -> list[Streamed]:
+            model = read(model_path)
+            return [Streamed(Status.OK, list(evaluate_model(model, one).values())) for one in feeds]
+
+    campaign = Campaign(Plan(operators([]), None, 1500), [Right()])
+    assert list(campaign.run()) == []
+    assert campaign.cases >= 1500

@@ -1,0 +1,107 @@
+"""Cases follow from decisions: the same ones give the same case, simpler ones a legal case all the same."""
+
+import numpy as np
+import pytest
+
+from ir_scatter import evaluate
+from ir_scatter.core.arrays import are_equal
+from ir_scatter.fuzz.draw import Coverage, Drawer, again, limits_of, variations
+from ir_scatter.fuzz.judge import judge, reference
+from ir_scatter.fuzz.shrink import shrink, size
+from ir_scatter.inputs.cases import Case, Draws, draw_case, draw_form, features
+from ir_scatter.ops.lookup import SPECS
+from ir_scatter.ops.spec import OpSpec
+from ir_scatter.runners.base import Status, Streamed
+
+ROWS = {str(key): spec for key, spec in SPECS.items()}
+
+
+def plain(case: Case) -> str:
+    return repr((case.arguments(), case.constants, case.shapes, case.element_type.name))
+
+
+@pytest.fixture
+def drawer() -> Drawer:
+    return Drawer(7, "any", Coverage())
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_same_decisions_give_the_same_case(name: str, drawer: Drawer) -> None:
+    for case in [*drawer.batch(ROWS[name], 0, 20), *drawer.forms(ROWS[name], 1)[:20]]:
+        found = again(case, case.decisions, limits_of(case, "any"))
+        assert found is not None
+        assert plain(found) == plain(case)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_other_decisions_give_legal_cases(name: str, drawer: Drawer) -> None:
+    spec = ROWS[name]
+    first = drawer.batch(spec, 0, 3)
+    cases = [one for case in first for one in variations(case, "any", 20)]
+    cases.append(draw_case(Draws(), draw_form(Draws(), spec)))
+    for case in cases:
+        with np.errstate(all="ignore"):
+            found = evaluate(case.operator, **case.arguments())
+        assert are_equal(found, reference(case).values)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_one_seed_draws_the_same_cases(name: str, drawer: Drawer) -> None:
+    other = Drawer(7, "any", Coverage())
+    for number in range(2):
+        first, second = drawer.forms(ROWS[name], number), other.forms(ROWS[name], number)
+        assert list(map(plain, first)) == list(map(plain, second))
+    assert drawer.coverage.as_json() == other.coverage.as_json()
+
+
+def test_pairs_that_were_not_seen_come_first(drawer: Drawer) -> None:
+    """After so many forms a plain draw has seen fewer pairs."""
+    spec, chance = ROWS["ScatterElementsUpdate-12"], Coverage()
+    for number in range(60):
+        drawer.batch(spec, number, 1)
+        draws = Draws(number)
+        from ir_scatter.fuzz.draw import form_features
+
+        chance.count(str(spec.key), form_features(draw_form(draws, spec)), 1)
+    assert len(drawer.coverage.pairs) > 1.1 * len(chance.pairs)
+
+
+@pytest.mark.parametrize("name", ["ScatterUpdate-3", "ScatterNDUpdate-15", "ScatterElements-18"])
+def test_shrinking_ends_with_a_small_case_that_shows_the_same(name: str, drawer: Drawer) -> None:
+    def shows(cases: "list[Case] | tuple[Case, ...]") -> list[bool]:
+        return [case.data.ndim >= 2 and case.updates.size >= 1 for case in cases]
+
+    case = next(one for one in drawer.batch(ROWS[name], 0, 200) if shows([one])[0] and one.data.size > 30)
+    found = shrink(case, shows, "any", float("inf"))  # type: ignore[arg-type]
+    assert shows([found])[0]
+    assert size(found) < size(case)
+    assert found.data.size <= 2
+    assert found.element_type.name == "f32"
+    assert found.shapes == "static"
+
+
+def _answer(case: Case, spec: OpSpec) -> Streamed:
+    return Streamed(Status.OK, [reference(case).values])
+
+
+def test_what_the_document_says_is_judged_right_and_what_it_does_not_wrong(drawer: Drawer) -> None:
+    wrong = 0
+    for name, spec in ROWS.items():
+        for case in drawer.batch(spec, 3, 20):
+            answer = _answer(case, spec)
+            assert judge(case, answer).symptom is None
+            values = np.array(answer.outputs[0], copy=True)
+            if values.size and values.dtype.kind in "iu":
+                values.reshape(-1)[0] += 1
+                found = judge(case, Streamed(Status.OK, [values]))
+                # An element that two updates hit may have either value.
+                is_open = reference(case).contested.reshape(-1)[0]
+                assert is_open or str(found.symptom) == "wrong-value", name
+                wrong += found.symptom is not None
+    assert wrong > 20
+
+
+def test_features_are_words_of_a_sentence(drawer: Drawer) -> None:
+    for spec in ROWS.values():
+        for case in drawer.batch(spec, 5, 5):
+            assert all(isinstance(value, str | int | bool) for value in features(case).values())

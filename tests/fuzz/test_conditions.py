@@ -1,0 +1,73 @@
+import random
+
+import pytest
+
+from ir_scatter.fuzz.conditions import Condition, Predicate, learn
+from ir_scatter.inputs.cases import Feature
+
+Features = dict[str, Feature]
+
+
+def drawn(count: int) -> list[Features]:
+    chance = random.Random(3)
+    return [
+        {
+            "axis is negative": chance.random() < 0.4,
+            "rank(data)": chance.randint(1, 6),
+            "element type": chance.choice(["f32", "i64", "u8", "f16"]),
+            "elements(data)": chance.randint(0, 90),
+        }
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("predicates", "sentence"),
+    [
+        ((Predicate("axis is negative", "is", True),), "axis is negative"),
+        ((Predicate("axis is negative", "is", False),), "axis is not negative"),
+        (
+            (Predicate("axis is negative", "is", True), Predicate("rank(data)", "below", 4)),
+            "axis is negative and rank(data) < 4",
+        ),
+        (
+            (Predicate("element type", "is", "u8"), Predicate("rank(data)", "above", 2)),
+            "element type is u8 and ",
+        ),
+        ((Predicate("element type", "in", ("f16", "u8")),), "element type is f16 or u8"),
+    ],
+)
+def test_the_condition_that_was_planted_is_learned(predicates: tuple[Predicate, ...], sentence: str) -> None:
+    planted = Condition(predicates)
+    cases = drawn(600)
+    failing = [case for case in cases if planted.holds(case)]
+    found = learn(failing, [case for case in cases if not planted.holds(case)])
+    assert len(found) == 1
+    assert all(found[0].holds(case) == planted.holds(case) for case in cases)
+    assert str(found[0]).startswith(sentence)
+
+
+def test_two_defects_are_two_conditions() -> None:
+    one, two = (Condition((Predicate("element type", "is", name),)) for name in ("u8", "f16"))
+    second = Condition((*two.predicates, Predicate("rank(data)", "below", 3)))
+    cases = drawn(800)
+    failing = [case for case in cases if one.holds(case) or second.holds(case)]
+    found = learn(failing, [case for case in cases if case not in failing])
+    assert {str(condition) for condition in found} == {str(one), str(second)}
+
+
+def test_what_always_fails_has_no_condition() -> None:
+    assert learn(drawn(50), []) == [Condition()]
+    assert str(Condition()) == "always"
+    assert Condition().holds({})
+
+
+def test_a_name_is_one_for_a_folder_and_comes_back_from_json() -> None:
+    condition = Condition(
+        (Predicate("element type", "in", ("f16", "u8")), Predicate("rank(data)", "below", 4))
+    )
+    assert condition.slug == "element-type-is-f16-or-u8-and-rank-data-below-4"
+    assert Condition.from_json(condition.as_json()) == condition
+    long = Condition(tuple(Predicate(f"elements(data {number})", "above", number) for number in range(9)))
+    assert len(long.slug) < 70
+    assert set(long.slug) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-")
