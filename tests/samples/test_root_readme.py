@@ -53,7 +53,7 @@ def rules() -> Iterator[str]:
     yield "|---|---|---|---|"
     for one in catalogue():
         if one.severity != REFUSAL:
-            yield f"| {one.code} | {one.name} | {one.severities} | {one.summary} |"
+            yield f"| [{one.code}]({one.code}.md) | {one.name} | {one.severities} | {one.summary} |"
 
 
 def refusals() -> Iterator[str]:
