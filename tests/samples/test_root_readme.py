@@ -21,17 +21,18 @@ CI = ROOT / ".ci" / "run"
 
 
 def operators() -> Iterator[str]:
-    yield "| operator | valid in | inputs | shape of updates | index values | attributes |"
-    yield "|---|---|---|---|---|---|"
+    yield "| operator | valid in | inputs | shape of updates | index values | attributes | document |"
+    yield "|---|---|---|---|---|---|---|"
     for spec in SPECS.values():
         attributes = "; ".join(map(_attribute, spec.attributes)) or "none"
         cells = [
-            f"[{spec.key}]({spec.url})",
+            f"[{spec.key}]({spec.key.type}.md#{str(spec.key).lower()})",
             _opsets(spec),
             spec.input_names(),
             f"`{spec.updates_formula}`",
             f"`{spec.index_range}`",
             attributes,
+            f"[document]({spec.url})",
         ]
         yield f"| {' | '.join(cells)} |"
 
