@@ -9,6 +9,7 @@ irs.convert(model, "ScatterND")     equal nodes of other operators
 irs.evaluate("ScatterND", data=..)  an operator in NumPy; evaluate_detailed
 irs.evaluate_model(model, feeds)    a model in NumPy
 irs.compare(model, on=["CPU"])      which runtime computes something else
+irs.fuzz(on=["CPU"])                what a runtime gets wrong
 irs.devices()                       the runtimes that are here
 
 A model is what irs.read gives, or anything that it takes. For more, with
@@ -51,6 +52,7 @@ from ir_scatter.notebook import (
     devices,
     evaluate_model,
     explain,
+    fuzz,
     inspect,
     read,
     validate,
@@ -96,6 +98,7 @@ if TYPE_CHECKING:
         "evaluate_detailed",
         "evaluate_model",
         "explain",
+        "fuzz",
         "inspect",
         "read",
         "validate",

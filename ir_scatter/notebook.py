@@ -12,7 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-import ir_scatter.compare  # noqa: F401  # before a function takes the name
+import ir_scatter.compare
+import ir_scatter.fuzz  # noqa: F401  # both before a function takes the name
 from ir_scatter import reading
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
 from ir_scatter.convert import DEFAULT_CASES
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ir_scatter.compare.request import Done
     from ir_scatter.compare.result import Compared
     from ir_scatter.core.arrays import Array
+    from ir_scatter.fuzz.campaign import Finding
     from ir_scatter.lint import FileResult
 
 
@@ -749,6 +751,54 @@ def evaluate_model(model: "Readable", feeds: "Mapping[str, ArrayLike]") -> Outpu
         array([[0., 1., 0., 1., 0.]], dtype=float32)
     """
     return Outputs(evaluate_file(read(model), feeds))
+
+
+def fuzz(
+    on: str | Sequence[str] = (),
+    *,
+    operators: str | Sequence[str] = (),
+    seconds: float | None = None,
+    cases: int | None = None,
+    seed: int = 0,
+    values: str = "any",
+    illegal: bool = False,
+    output: "str | PathLike[str] | None" = None,
+    resume: bool = False,
+) -> "Iterator[Finding]":
+    """Find what runtimes get wrong, and shrink each defect to one small node.
+
+    Args:
+        on: who computes, "CPU" or ["CPU", "onnxruntime"] (see `devices`); empty for all that are here.
+        operators: "ScatterNDUpdate-15", or all versions of "ScatterNDUpdate"; empty for all.
+        seconds: of wall time for everything; None for 60, or for no limit where `cases` is given.
+        cases: how many to draw.
+        seed: what is drawn follows from it.
+        values: "any", "plain" for ordinary numbers, or "edge" for those at the edges of their type.
+        illegal: whether each case breaks one rule.
+        output: a folder for a model, a program and a report of each finding.
+        resume: whether to go on with the findings of that folder.
+
+    Yields:
+        Findings as they come, one for each operator, runner, symptom and condition: `.signature`, `.when`,
+        `.symptom`, `.case`, `.as_json()`.
+
+    Raises:
+        UsageError: a name does not exist, or a runner that was named cannot run here.
+        CannotWrite: the folder cannot be written.
+    """
+    from ir_scatter.fuzz.job import Job, prepare, run
+    from ir_scatter.report.fuzz_folder import write_report
+
+    folder = None if output is None else Path(output)
+    names, rows = ([one] if isinstance(one, str) else list(one) for one in (on, operators))
+    job = Job(names, rows, seconds, cases, seed, values, illegal, folder, resume)
+    campaign = prepare(job)
+    for finding in run(job, campaign):
+        yield finding
+        if folder is not None:
+            write_report(campaign, folder)
+    if folder is not None:
+        write_report(campaign, folder)
 
 
 def compare(

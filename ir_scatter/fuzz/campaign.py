@@ -372,7 +372,8 @@ class Campaign:
             condition = self._condition(evidence, [sample for one in alike for sample in one.samples])
             described = [(pair, features(pair[0])) for pair in evidence.failing]
             meeting = [pair for pair, found in described if condition.holds(found)] or evidence.failing
-            evidence.failing = [pair for pair in evidence.failing if pair not in meeting]
+            taken = {id(case) for case, _ in meeting}
+            evidence.failing = [pair for pair in evidence.failing if id(pair[0]) not in taken]
             passing = sum(map(condition.holds, evidence.passing))
             wider = next((one for one in alike if _covers(condition, one.samples)), None)
             signature = self._signature(key, condition)
