@@ -15,9 +15,9 @@ from ir_scatter.core.errors import UsageError
 from ir_scatter.fuzz.conditions import Condition, Predicate, learn
 from ir_scatter.fuzz.draw import Coverage, Drawer, variations
 from ir_scatter.fuzz.execute import NODES, Workshop
-from ir_scatter.fuzz.judge import Judged, Symptom, judge
+from ir_scatter.fuzz.judge import Judged, Symptom, described, judge
 from ir_scatter.fuzz.shrink import shrink
-from ir_scatter.inputs.cases import WAYS, Case, Feature, features
+from ir_scatter.inputs.cases import WAYS, Case, Feature
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.runners.base import Runner, Status, Streamed
@@ -211,7 +211,7 @@ class Campaign:
 
     def run(self) -> Iterator[Finding]:
         """Yield findings as they come, until the time is over or all cases were drawn."""
-        with Workshop(_LIMIT) as workshop, ThreadPoolExecutor(len(self.runners)) as pool:
+        with Workshop(_LIMIT, self.deadline) as workshop, ThreadPoolExecutor(len(self.runners)) as pool:
             for runner in self.runners:
                 runner.start()
             waiting: _Round | None = None
@@ -284,7 +284,7 @@ class Campaign:
         asked = list(cases)
         if fatal:  # what is known to end a process, or a whole model, is counted and not asked again
             own = [one for one in fatal if cases and one.operator == cases[0].operator]
-            asked = [case for case in cases if not own or not _meets(own, features(case))]
+            asked = [case for case in cases if not own or not _meets(own, described(case))]
             self.skipped += len(cases) - len(asked)
         if not asked:
             return [], []
@@ -324,7 +324,7 @@ class Campaign:
         if not judged.is_run:
             self.skipped += 1
             return
-        found = features(case) if known else {}
+        found = described(case) if known else {}
         if judged.symptom is None:
             for one in known:
                 one.passing += _can_show(one.symptom, found) and one.condition.holds(found)
@@ -355,7 +355,7 @@ class Campaign:
             runner = next(one for one in self.runners if one.name == name)
             seen = self._new.pop(key)
             evidence = _Evidence(workshop, runner, symptom, _reason(seen[0][1]), list(seen))
-            kept = [features(case) for case in self._kept[operator, name]]
+            kept = [described(case) for case in self._kept[operator, name]]
             evidence.passing += [one for one in kept if _can_show(symptom, one)]
             self._ask(evidence, self._around(seen[0][0], evidence))
             yield from self._explained(key, evidence)
@@ -370,8 +370,8 @@ class Campaign:
                 if (one.operator, one.runner, one.symptom) == key[:3] and one.samples
             ]  # fmt: skip
             condition = self._condition(evidence, [sample for one in alike for sample in one.samples])
-            described = [(pair, features(pair[0])) for pair in evidence.failing]
-            meeting = [pair for pair, found in described if condition.holds(found)] or evidence.failing
+            both = [(pair, described(pair[0])) for pair in evidence.failing]
+            meeting = [pair for pair, found in both if condition.holds(found)] or evidence.failing
             taken = {id(case) for case, _ in meeting}
             evidence.failing = [pair for pair in evidence.failing if id(pair[0]) not in taken]
             passing = sum(map(condition.holds, evidence.passing))
@@ -385,7 +385,7 @@ class Campaign:
                 continue
             finding = Finding(
                 signature, key[1], key[0], key[2], condition, len(meeting), passing, *meeting[0],
-                samples=[features(case) for case, _ in meeting[:_KEPT]],
+                samples=[described(case) for case, _ in meeting[:_KEPT]],
             )  # fmt: skip
             self._make_minimal(evidence.workshop, evidence.runner, finding)
             self.findings.append(finding)
@@ -395,7 +395,7 @@ class Campaign:
         """Return when most of what is open fails, held against cases that were drawn to disprove it."""
         condition = None
         for attempt in range(_CHALLENGES + 1):
-            bad = [features(case) for case, _ in evidence.failing]
+            bad = [described(case) for case, _ in evidence.failing]
             learned = learn([*bad, *earlier], evidence.passing)
             best = max(learned, key=lambda one: sum(map(one.holds, bad)))
             if best == condition or attempt == _CHALLENGES or monotonic() > self.deadline:
@@ -438,7 +438,7 @@ class Campaign:
             others = [one for one in condition.predicates if one is not left_out]
             room = most
             for case in self._fresh(first, f"challenge {attempt} {left_out}", _CHALLENGING, others):
-                found = features(case)
+                found = described(case)
                 is_apart = left_out is None or not left_out.holds(found)
                 if is_apart and all(one.holds(found) for one in others):
                     chosen.append(case)
@@ -462,7 +462,7 @@ class Campaign:
             answers = evidence.workshop.mixed(evidence.runner, part)
             for one, answer in zip(part, answers, strict=True):
                 judged = self._judged(evidence.runner, one, answer)
-                found = features(one)
+                found = described(one)
                 if judged.is_run and judged.symptom is None:
                     evidence.passing += [found] if _can_show(evidence.symptom, found) else []
                 elif (judged.symptom, _reason(judged)) != (evidence.symptom, evidence.reason):
@@ -487,7 +487,7 @@ class Campaign:
             return [
                 found.symptom is finding.symptom
                 and _reason(found) == reason
-                and finding.condition.holds(features(case))
+                and finding.condition.holds(described(case))
                 for case, found in pairs
             ]
 

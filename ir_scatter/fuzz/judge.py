@@ -11,7 +11,7 @@ from ir_scatter.core.arrays import Array, same_bits
 from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.evaluate.operator import Case as Evaluated
-from ir_scatter.inputs.cases import Case
+from ir_scatter.inputs.cases import Case, Feature, features, value_features
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.runners.base import Status, Streamed
 
@@ -45,6 +45,13 @@ def reference(case: Case) -> DetailedResult:
     task, data, indices, updates = operation.task, operation.data, operation.indices, operation.updates
     values = scatter(task, data, indices, updates)
     return DetailedResult(values, Evaluated(task, data, indices, updates, case.spec, data.dtype))
+
+
+def described(case: Case) -> dict[str, Feature]:
+    """Return the features of a case, and of a legal one those of its result, where wrong values show."""
+    if case.broken is not None:
+        return features(case)
+    return {**features(case), **value_features([reference(case).values], "a result")}
 
 
 def judge(case: Case, answer: Streamed, again: Sequence[Array] = ()) -> Judged:

@@ -58,7 +58,7 @@ _BEHIND = 3
 
 _SIMPLE_TYPES = ("f32", "i64", "i32")
 _USUAL_TYPES = frozenset({*_SIMPLE_TYPES, "f16", "bf16", "f64", "u8", "i8", "boolean"})
-_RARE = 0.3
+_RARE = 0.12
 """How often an element type is another one than the usual."""
 
 
@@ -543,7 +543,7 @@ def features(case: Case) -> dict[str, Feature]:
         found["indices have the shape of data"] = case.indices.shape == data.shape
     if case.broken is None and case.indices is not None:
         found["targets are repeated"] = repeats(case)
-    return {**found, **_value_features(case)}
+    return {**found, **value_features([case.data, case.updates])}
 
 
 def repeats(case: Case) -> bool:
@@ -563,25 +563,25 @@ def repeats(case: Case) -> bool:
     return len(set(flat)) < len(flat)
 
 
-def _value_features(case: Case) -> dict[str, Feature]:
-    """Tell what numbers are there that not every computation holds."""
+def value_features(arrays: Sequence[Array], what: str = "a value") -> dict[str, Feature]:
+    """Tell of arrays of one type which numbers are there that not every computation holds."""
     found: dict[str, Feature] = {}
-    arrays = [case.data.reshape(-1), case.updates.reshape(-1)]
-    of = kind(arrays[0])
+    flat = [array.reshape(-1) for array in arrays]
+    of = kind(flat[0])
     if of == "float":
-        wide = np.concatenate([one.astype(np.float64) for one in arrays])
-        found["a value is NaN"] = bool(np.isnan(wide).any())
-        found["a value is infinite"] = bool(np.isinf(wide).any())
+        wide = np.concatenate([one.astype(np.float64) for one in flat])
+        found[f"{what} is NaN"] = bool(np.isnan(wide).any())
+        found[f"{what} is infinite"] = bool(np.isinf(wide).any())
         sizes = np.abs(wide[np.isfinite(wide) & (wide != 0)])
-        found["a value is subnormal in f32"] = bool((sizes < float(np.finfo(np.float32).tiny)).any())
+        found[f"{what} is subnormal in f32"] = bool((sizes < float(np.finfo(np.float32).tiny)).any())
         with np.errstate(all="ignore"):
-            found["a value is not exact in f32"] = bool((sizes != sizes.astype(np.float32)).any())
-        found["a value is beyond 2^31"] = bool((sizes >= 2.0**31).any())
+            found[f"{what} is not exact in f32"] = bool((sizes != sizes.astype(np.float32)).any())
+        found[f"{what} is beyond 2^31"] = bool((sizes >= 2.0**31).any())
     elif of in {"signed", "unsigned"}:
-        signed = [one.astype(object if one.dtype == np.uint64 else np.int64) for one in arrays if one.size]
-        sizes = [max(int(one.max()), -1 - int(one.min())) for one in signed]
-        found["a value is beyond i32"] = max(sizes, default=0) >= 2**31
-        found["a value is beyond 2^24"] = max(sizes, default=0) > 2**24
+        whole = [one.astype(object if one.dtype == np.uint64 else np.int64) for one in flat if one.size]
+        largest = max([max(int(one.max()), -1 - int(one.min())) for one in whole], default=0)
+        found[f"{what} is beyond i32"] = largest >= 2**31
+        found[f"{what} is beyond 2^24"] = largest > 2**24
     return found
 
 

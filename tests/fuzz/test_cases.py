@@ -92,7 +92,7 @@ def test_what_the_document_says_is_judged_right_and_what_it_does_not_wrong(drawe
             assert judge(case, answer).symptom is None
             values = np.array(answer.outputs[0], copy=True)
             if values.size and values.dtype.kind in "iu":
-                values.reshape(-1)[0] += 1
+                values.reshape(-1)[0] ^= 1
                 found = judge(case, Streamed(Status.OK, [values]))
                 # An element that two updates hit may have either value.
                 is_open = reference(case).contested.reshape(-1)[0]

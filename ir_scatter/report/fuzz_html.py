@@ -1,0 +1,143 @@
+"""What the fuzzer found as a page over all findings, in the style of the page of a comparison."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from ir_scatter.core.shapes import counted
+from ir_scatter.fuzz.campaign import Campaign
+from ir_scatter.report.characters import visible
+
+_BADGES = {
+    "wrong-value": "mismatch", "crashed": "crashed", "hung": "timeout", "refused": "refused",
+    "accepted-illegal": "illegal", "nondeterministic": "nondeterministic",
+}  # fmt: skip
+"""The class of a symptom in the style sheet."""
+_WORDS = {
+    "wrong-value": "It computes another value than the document says, beyond what rounding explains.",
+    "crashed": "The process ended.",
+    "hung": "There was no answer in time.",
+    "refused": "It rejects what the document allows.",
+    "accepted-illegal": "It computes something for what the document forbids, and says nothing.",
+    "nondeterministic": "The same inputs give different results.",
+}
+
+
+def render(found: Campaign) -> str:
+    told = found.as_json()
+    style = files("ir_scatter.report.comparison_html").joinpath("style.css").read_text(encoding="utf-8")
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f"<title>{_text(_headline(told))}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>",
+            *_body(told),
+            "</main>\n</body>\n</html>\n",
+        ]
+    )
+
+
+def _headline(told: Mapping[str, Any]) -> str:
+    return f"{counted(len(told['findings']), 'finding')} in {counted(told['cases'], 'case')}"
+
+
+def _body(told: Mapping[str, Any]) -> Iterator[str]:
+    state = "differs" if told["findings"] else "agrees"
+    yield '<header class="page"><p class="brand">ir-scatter fuzz</p>'
+    yield f"<h1>{_text(', '.join(told['runners']))}</h1>"
+    yield f'<p class="banner {state}">{_text(_headline(told))}</p></header>'
+    yield from _matrix(told)
+    for number, one in enumerate(told["findings"]):
+        yield from _card(number, one)
+    yield "<section><h2>What was drawn</h2>"
+    rates = f"{told['rates']['forms']:g} cases/s of forms, {told['rates']['batches']:g} of batches"
+    kind = "illegal" if told["illegal"] else "legal"
+    yield f"<p>{told['cases']} {kind} cases in {told['seconds']:g} s, seed {told['seed']}; {rates}; "
+    yield f"{told['coverage']['pairs']} pairs of features.</p>"
+    yield _table(
+        ("Feature", "Values and how many cases"), _coverage(told), "How often each feature was drawn"
+    )
+    yield "</section>"
+    versions = ", ".join(f"{name} {version}" for name, version in told["versions"].items())
+    yield f"<footer>{_text(versions)}</footer>"
+
+
+def _coverage(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, values in told["coverage"]["features"].items():
+        yield _text(name), _text(", ".join(f"{value}: {count}" for value, count in values.items()))
+
+
+def _matrix(told: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the table of operators and runners."""
+    runners = told["runners"]
+    operators = sorted({one["operator"] for one in told["findings"]})
+    rows = []
+    for operator in operators:
+        cells = []
+        for runner in runners:
+            places = [
+                (number, one)
+                for number, one in enumerate(told["findings"])
+                if (one["operator"], one["runner"]) == (operator, runner)
+            ]
+            cells.append(" ".join(_badge(one["symptom"], f"#f{number}") for number, one in places))
+        rows.append((_name(operator), *cells))
+    if rows:
+        yield "<section><h2>Operators and runners</h2>"
+        yield _table(("Operator", *map(_text, runners)), rows, "Findings by operator and runner")
+        used = [symptom for symptom in _WORDS if any(one["symptom"] == symptom for one in told["findings"])]
+        yield '<ul class="plain">'
+        yield from (f"<li>{_badge(symptom)} {_text(_WORDS[symptom])}</li>" for symptom in used)
+        yield "</ul></section>"
+
+
+def _card(number: int, one: Mapping[str, Any]) -> Iterator[str]:
+    minimal = one["minimal"]
+    yield f'<article class="difference" id="f{number}"><header>'
+    yield f"<h2>{_badge(one['symptom'])} {_name(one['operator'])} on {_name(one['runner'])}</h2>"
+    yield f'<p class="lead">{_text(one["when"])}</p></header>'
+    yield f"<p>{_text(one['message'])}</p>"
+    shapes = [(_text(name), _text(str(shape))) for name, shape in minimal.get("shapes", {}).items()]
+    types = ", ".join(f"{name}: {type}" for name, type in minimal.get("element_types", {}).items())
+    facts = [*shapes, ("element types", _text(types))]
+    facts += [(_text(name), _text(str(value))) for name, value in minimal.get("attributes", {}).items()]
+    facts.append(("constant", _text(", ".join(minimal.get("constants", [])) or "nothing")))
+    yield '<dl class="facts">'
+    yield from (f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts)
+    yield "</dl>"
+    if one["others"]:
+        rows = [(_name(name), _text(told)) for name, told in one["others"].items()]
+        yield _table(("Runner", "On the same case"), rows, "What the others do with it")
+    if one["path"]:
+        folder = escape(one["signature"], quote=True)
+        links = [(f"{folder}/{name}", name) for name in ("report.md", "repro.py")]
+        yield "<p>" + " ".join(f'<a href="{link}">{name}</a>' for link, name in links) + "</p>"
+    yield f'<p class="soft">{_name(one["signature"])}</p></article>'
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], caption: str) -> str:
+    """Return a table of cells that are HTML, whose first column names the rows."""
+    top = "".join(f'<th scope="col">{one}</th>' for one in head)
+    body = "".join(
+        f'<tr><th scope="row">{first}</th>' + "".join(f"<td>{one}</td>" for one in rest) + "</tr>"
+        for first, *rest in rows
+    )
+    return (
+        f'<div class="scroll"><table><caption>{_text(caption)}</caption><thead><tr>{top}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _badge(symptom: str, link: str = "") -> str:
+    badge = f'<span class="badge {_BADGES[symptom]}">{_text(symptom)}</span>'
+    return f'<a href="{link}">{badge}</a>' if link else badge
+
+
+def _name(text: str) -> str:
+    return f'<span class="name">{_text(text)}</span>'
+
+
+def _text(text: str) -> str:
+    return escape(visible(text))
