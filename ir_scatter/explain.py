@@ -11,7 +11,6 @@ from ir_scatter.core.errors import UsageError
 from ir_scatter.core.suggestions import close_words
 from ir_scatter.ops.lookup import SPECS, by_text
 from ir_scatter.ops.spec import OpSpec
-from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.rules import all_rules, by_code, by_name
 from ir_scatter.rules.base import Rule, first_sentence
 
@@ -43,6 +42,8 @@ class Entry:
 
 def catalogue() -> tuple[Entry, ...]:
     """Return everything that has a code, rules first."""
+    from ir_scatter.rewrites.refusals import Reason
+
     rules = [
         Entry(rule.code, rule.name, rule.severity, rule.summary, _warns_for(rule)) for rule in all_rules()
     ]
@@ -78,6 +79,8 @@ def explain(topic: str = "index") -> str:
     rule = by_code().get(text.upper()) or by_name().get(text.lower())
     if rule is not None:
         return _rule(rule)
+    from ir_scatter.rewrites.refusals import Reason
+
     for reason in Reason:
         if text.lower() in {reason.lower(), reason.rule}:
             return f"{reason} {reason.rule} (refused conversion)\n\n{reason.meaning}\n"

@@ -41,17 +41,15 @@ if TYPE_CHECKING:
     from ir_scatter.fuzz.campaign import Finding
     from ir_scatter.lint import FileResult
 
+    class ModelProto(Protocol):
+        """An `onnx.ModelProto`, of whatever package."""
 
-class ModelProto(Protocol):
-    """An `onnx.ModelProto`, of whatever package."""
+        def SerializeToString(self) -> bytes: ...
 
-    def SerializeToString(self) -> bytes: ...
+    class OpenVinoModel(Protocol):
+        """An `openvino.Model`."""
 
-
-class OpenVinoModel(Protocol):
-    """An `openvino.Model`."""
-
-    def get_friendly_name(self) -> str: ...
+        def get_friendly_name(self) -> str: ...
 
 
 Readable: TypeAlias = (
@@ -485,9 +483,13 @@ def _shown(found: BareModel) -> Model:
 
 def _a(one: object) -> str:
     """Return "an int", "a numpy.ndarray"."""
+    return with_article(_kind(one))
+
+
+def _kind(one: object) -> str:
     kind = type(one)
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
-    return with_article(f"{module}{kind.__qualname__}")
+    return f"{module}{kind.__qualname__}"
 
 
 def _bytes(data: object) -> bytes:
@@ -555,7 +557,8 @@ def _file_of(model: "Readable") -> "Iterator[tuple[str, str]]":
         return
     found = read(model)
     if Path(found.path).is_file():
-        yield found.path, found.path
+        is_own = isinstance(model, BareModel)
+        yield found.path, found.path if is_own else f"<{_kind(model)} {Path(found.path).stem}>"
         return
     import tempfile
 
@@ -646,19 +649,21 @@ def inspect(model: "Readable", *, max_index_elements: int = MAX_CONSTANT_ELEMENT
     return ScatterNodes(inspect_model(known, max_index_elements=max_index_elements), known.path)
 
 
-def explain(topic: str) -> Explanation:
-    """Explain a rule ("SCT203", "updates-shape-mismatch") or an operator ("ScatterNDUpdate-15").
+def explain(topic: str = "index") -> Explanation:
+    """Explain a rule ("SCT203", "updates-shape-mismatch"), an operator ("ScatterND-18"), or give a page.
 
-    An operator without a version stands for all of its versions.
+    An operator without a version stands for all of its versions. The page "index" names the others.
 
     Raises:
-        UsageError: there is no such rule or operator.
+        UsageError: there is no such rule, operator or page.
 
     Example:
         >>> import ir_scatter as irs
-        >>> irs.explain("SCT302")
-        <Explanation SCT302 index-out-of-range (error): 16 lines, print() shows them>
+        >>> irs.explain("SCT302").splitlines()[0]
+        'SCT302 index-out-of-range (error)'
     """
+    if not isinstance(topic, str):
+        raise TypeError(f"the topic is {_a(topic)}, expected a string")
     return Explanation(explain_topic(topic))
 
 

@@ -190,6 +190,8 @@ def test_other_arguments_of_a_wrong_type() -> None:
         irs.validate(BROKEN, select=3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="on has an int"):
         irs.compare(BROKEN, on=["CPU", 3])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="the topic is an int"):
+        irs.explain(302)  # type: ignore[arg-type]
     with pytest.raises(irs.UsageError, match="values is 'odd', expected one of plain, edge"):
         irs.compare(BROKEN, values="odd")
     with pytest.raises(irs.UsageError, match="the shape of 'x' is '2,y'"):

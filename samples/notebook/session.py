@@ -39,7 +39,7 @@ A list of findings; `print(found)` shows the text of the command line, `found.to
     """\
 found = irs.validate(model, select="SCT3")
 found""",
-    "print(irs.explain(found[0].code))",
+    """print(*irs.explain(found[0].code).splitlines()[:9], sep="\\n")""",
     """\
 ## What an operator should give
 
