@@ -105,21 +105,17 @@ _LEAST_NAME = 24
 """A column of names gets no narrower than this by leaving out what is in the middle of them."""
 
 
-def without_middle(text: str, width: int | None, head: float = 0.4) -> str:
-    """Return a name that is no wider; as a rule its end tells more than its start."""
-    if width is None or len(text) <= width:
+def without_middle(text: str, width: int | None, share: float = 0.4) -> str:
+    """Return a name that is no wider, a share of it from its start; as a rule its end tells more."""
+    if width is None or cells(text) <= width:
         return text
-    first = int(max(width - 1, 0) * head)
-    return f"{text[:first]}…{text[len(text) - (width - 1 - first) :]}"
+    first = int(max(width - 1, 0) * share)
+    return f"{head(text, first)}…{tail(text, width - 1 - first)}"
 
 
 def wrapped(line: str, width: int | None, indent: str = "") -> str:
     """Return a line as several that fit the terminal; all but the first are indented."""
-    if width is None or len(line) <= width:
-        return line
-    import textwrap
-
-    return textwrap.fill(line, max(width, 20), subsequent_indent=indent, break_on_hyphens=False)
+    return line if width is None else "\n".join(fold(line, max(width, 20), "", indent))
 
 
 def table_text(table: Table, *, color: bool, width: int | None) -> str:
@@ -176,8 +172,8 @@ def table_text(table: Table, *, color: bool, width: int | None) -> str:
         found = drawn(texts)
         names = [row[0] for row in texts]
         least = max(max(map(len, names)) - max(excess(found), 0), _LEAST_NAME)
-        for head in (0.4, 0.6):
-            fitting = [without_middle(name, least, head) for name in names]
+        for share in (0.4, 0.6):
+            fitting = [without_middle(name, least, share) for name in names]
             if len(set(fitting)) == len(set(names)):
                 found = drawn([[name, *row[1:]] for name, row in zip(fitting, texts, strict=True)])
                 break

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ir_scatter.core.diagnostics import Diagnostic, Excerpt, Related, Severity, Span
 from ir_scatter.lint import FileResult, Place, Report, place_of
 from ir_scatter.report import phrases
-from ir_scatter.report.characters import cells, fold, head, tail, visible
+from ir_scatter.report.characters import cells, fold, head, tail, visible, without_middle
 
 _BOLD, _CYAN = "1", "36"
 _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.NOTE: _CYAN}
@@ -109,9 +109,8 @@ class _Page:
 
     def _place(self, found: Diagnostic, indent: str) -> str:
         arrow, shown = f"{indent}--> ", phrases.place(found.location, place_of(found))
-        if self.width is not None and cells(arrow + shown) > self.width:
-            shown = _CUT + tail(shown, self.width - len(arrow) - len(_CUT))
-        return self.paint(arrow, _CYAN) + shown
+        room = None if self.width is None else self.width - len(arrow)
+        return self.paint(arrow, _CYAN) + without_middle(shown, room)
 
     def _snippets(
         self, file: FileResult, found: Diagnostic, color: str

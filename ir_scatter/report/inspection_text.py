@@ -1,33 +1,60 @@
 """The scatter nodes of files as tables."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 from ir_scatter.core.shapes import counted
 from ir_scatter.inspect import Inspection, NodeSummary, totals
-from ir_scatter.report.characters import Table, table_text, visible
+from ir_scatter.report.characters import (
+    Table,
+    cells,
+    fold,
+    table_text,
+    visible,
+    without_middle,
+    wrapped,
+)
 
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _COLUMNS = ("where", "operator", "inputs", "axis", "reduction", "indices")
 
 
 def render(inspections: Sequence[Inspection], *, color: bool = False, width: int | None = None) -> str:
-    """One table for each file that has scatter nodes, and how many nodes there are of each operator."""
+    """One table for each file that has scatter nodes, and how many nodes there are of each operator.
+
+    Where the table is wider than the terminal each node has some lines of its own.
+    """
     parts = []
     for one in inspections:
         if one.nodes:
             table = Table(_COLUMNS, [_row(node) for node in one.nodes], keeps_empty=True)
-            path = visible(one.path)
+            path = without_middle(visible(one.path), width)
             parts.append(f"\x1b[1m{path}\x1b[0m\n" if color else f"{path}\n")
-            parts.append(table_text(table, color=color, width=width) + "\n")
+            text = table_text(table, color=color, width=None)
+            if width is not None and max(map(cells, _STYLE.sub("", text).splitlines())) > width:
+                text = "".join(f"{line}\n" for node in one.nodes for line in _lines(node, width, color=color))
+            parts.append(text + "\n")
     nodes = [node for one in inspections for node in one.nodes]
     files = counted(len(inspections), "file")
     if not nodes:
         return f"no scatter nodes in {files}\n"
     shown = ", ".join(f"{count} {operator}" for operator, count in totals(nodes).items())
-    return "".join(parts) + f"{counted(len(nodes), 'scatter node')} in {files}: {shown}\n"
+    summary = f"{counted(len(nodes), 'scatter node')} in {files}: {shown}"
+    return "".join(parts) + wrapped(summary, width, "  ") + "\n"
 
 
-def _row(node: NodeSummary) -> tuple[object, ...]:
+def _row(node: NodeSummary) -> tuple[str, ...]:
     line = "" if node.location.line is None else f"{node.location.line}: "
     inputs = ", ".join(f"{name} {shown}" for name, shown in node.inputs.items() if shown)
     axis = "" if node.axis is None else str(node.axis)
     return line + node.location.scope, node.operator, inputs, axis, node.reduction or "", str(node.indices)
+
+
+def _lines(node: NodeSummary, width: int, *, color: bool) -> Iterator[str]:
+    where, operator, inputs, *others = map(visible, _row(node))
+    where = without_middle(where, width)
+    yield f"\x1b[36m{where}\x1b[0m" if color else where
+    named = zip(_COLUMNS[3:], others, strict=True)
+    facts = [operator, *(f"{name} {text}" for name, text in named if text)]
+    for text in (", ".join(facts), inputs):
+        yield from fold(text, width, "  ", "    ") if text else ()

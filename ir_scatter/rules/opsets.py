@@ -33,7 +33,10 @@ def deprecated_operator(scatter: ScatterNode) -> Findings:
     yield Finding(message, part=_TYPE, help=f"replace it by {successor.type}, which means the same")
 
 
-@Rule("SCT402", "not-in-opset", reads={Fact.OPERATOR}, is_legality=False, needs_row=False)
+_READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES})
+
+
+@Rule("SCT402", "not-in-opset", reads=_READS, is_legality=False, needs_row=False)
 def not_in_opset(scatter: ScatterNode) -> Findings:
     """The opset does not contain the operator.
 
@@ -52,13 +55,15 @@ def not_in_opset(scatter: ScatterNode) -> Findings:
 
 
 def _nearest(scatter: ScatterNode) -> str | int:
-    """Return the opset with the operator that is next to the written one."""
-    opsets = [opset for spec in scatter.lookup.family for opset in spec.opsets]
+    """Return the opset that is next to the written one of those with the operator and its attributes."""
+    family = scatter.lookup.family
+    whole = [spec for spec in family if all(map(spec.attribute, scatter.node.attributes))]
+    opsets = [opset for spec in whole or family for opset in spec.opsets]
     written, last = opset_number(scatter.node), int(str(opsets[-1]).removeprefix("opset"))
     return opsets[-1] if written is not None and written > last else opsets[0]
 
 
-@Rule("SCT403", "unknown-opset", reads={Fact.OPERATOR}, is_legality=False, needs_row=False)
+@Rule("SCT403", "unknown-opset", reads=_READS, is_legality=False, needs_row=False)
 def unknown_opset(scatter: ScatterNode) -> Findings:
     """The opset of a scatter operator is no opset.
 

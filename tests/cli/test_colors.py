@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import COMMAND, Cli
+from tests.cli.conftest import COMMAND, Cli, copy_sample
 
 if sys.platform == "win32":
     pytest.skip("needs a pseudo terminal", allow_module_level=True)
@@ -70,6 +70,25 @@ def test_only_a_terminal_has_a_width(script: Cli, clean: Path) -> None:
         assert max(map(len, shown.splitlines())) <= 60, environment
     forced = re.sub(r"\x1b\[[0-9;]*m", "", script("inspect", clean, FORCE_COLOR="1", TERM="dumb").out)
     assert max(map(len, forced.splitlines())) > 100
+
+
+@pytest.mark.parametrize("command", ["validate", "inspect"])
+@pytest.mark.parametrize("columns", [80, 101])
+def test_nothing_is_wider_than_the_terminal(command: str, columns: int, elsewhere: Path) -> None:
+    """Nor in a file of one line, in a folder with a long name."""
+    folder = elsewhere / ("folder" * 8) / ("another" * 8)
+    folder.mkdir(parents=True)
+    for name in ("broken/scatter_update.xml", "nested/branch.xml"):
+        copy = copy_sample(name, folder)
+        text = copy.read_text(encoding="utf-8")
+        line = re.sub(r">\s+<", "><", text)
+        copy.with_name(f"line_{copy.name}").write_text(line, encoding="utf-8")
+        copy.with_name(f"line_{copy.stem}.bin").write_bytes(copy.with_suffix(".bin").read_bytes())
+    for environment in ({}, {"NO_COLOR": "1"}):
+        text = _on_a_terminal(command, folder, COLUMNS=str(columns), **environment)
+        lines = re.sub(r"\x1b\[[\d;]*m", "", text).splitlines()
+        assert max(map(len, lines)) <= columns
+        assert sum("line_scatter_update.xml" in line for line in lines) >= 1
 
 
 @pytest.mark.parametrize("format", ["concise", "json", "sarif", "junit", "github"])

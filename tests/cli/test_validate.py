@@ -2,11 +2,16 @@
 
 import json
 import os
+import shlex
 from pathlib import Path
 
 import pytest
 
+from ir_scatter import read, validate
+from ir_scatter.report import phrases
 from tests.cli.conftest import SAMPLES, Cli, codes, copy_sample
+from tests.rules.expectations import FOLDER
+from tests.rules.test_help import copy_case
 
 FORMATS = ["text", "concise", "json", "sarif", "junit", "github"]
 
@@ -191,3 +196,31 @@ def test_an_unreadable_file_is_never_known(cli: Cli) -> None:
     result = cli("validate", "no.xml", "--write-baseline", "known.json", "--format", "concise")
     assert result.code == 3
     assert cli("validate", "no.xml", "--baseline", "known.json").code == 3
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SCT211_on_the_axis.xml",
+        "SCT401_scatter_at_10.onnxtxt",
+        "SCT401_scatter_at_11.onnxtxt",
+        "SCT401_scatter_at_28.onnxtxt",
+        "SCT214_mask.xml",
+    ],
+)
+def test_the_command_that_is_given_mends_it(name: str, tmp_path: Path, cli: Cli) -> None:
+    path = copy_case(FOLDER / name, tmp_path)
+    before = validate(read(path))
+    for number, found in enumerate(before):
+        sentence, command = phrases.help_of(found)
+        assert sentence
+        if not command:
+            continue
+        new = tmp_path / f"new{number}{path.suffix}"
+        program, *arguments = shlex.split(command.replace(f"NEW{path.suffix}", str(new)))
+        assert program == "ir-scatter"
+        assert cli(*arguments).code == 0
+        node = found.node
+        assert node is not None
+        after = [one for one in validate(read(new)) if one.node and one.node.name == node.name]
+        assert found.code not in {one.code for one in after}

@@ -11,7 +11,8 @@ import pytest
 
 from ir_scatter.core.diagnostics import Diagnostic, Excerpt, Location, Severity, Span
 from ir_scatter.core.errors import UsageError
-from ir_scatter.lint import FileResult, Report
+from ir_scatter.core.files import Source
+from ir_scatter.lint import FileResult, Options, Report, check_file
 from ir_scatter.report import findings_github, phrases
 from ir_scatter.report.characters import cells, fold, visible
 from ir_scatter.report.findings_text import window
@@ -28,6 +29,7 @@ from tests.report.reports import (
     SHAPE,
     report_of,
 )
+from tests.rules.expectations import FOLDER, write_weights
 
 FORMATS = ("text", "concise", "json", "sarif", "junit", "github")
 # Print the modules that rendering adds to those of a report.
@@ -320,3 +322,44 @@ def test_outcomes_of_junit() -> None:
     name = "SCT301 axis-out-of-range: plain, axis"
     again = report_of(AXIS, replace(AXIS, message="another"), AXIS)
     assert [case for case, _ in _cases(again)] == [name, f"{name} (2)", f"{name} (3)"]
+
+
+@pytest.mark.parametrize("width", [None, 80, 50])
+@pytest.mark.parametrize("written", ["\n", "\r\n", "", "utf-16"])
+def test_the_caret_of_a_file(written: str, width: int | None, tmp_path: Path) -> None:
+    """Behind wide characters and tabs, with line ends of Windows, and in a file of one line."""
+    text = (FOLDER / "SCT105_word_of_onnx.xml").read_text()
+    text = text.replace('name="scatter"', 'name="层/é́"').replace("    ", "\t")
+    if written == "":
+        text = re.sub(r">\s+<", ">\t<", text)
+    path = tmp_path / "m.xml"
+    data = text.replace("\n", written) if written in ("", "\r\n") else text
+    path.write_bytes(data.encode("utf-16" if written == "utf-16" else "utf-8"))
+    write_weights((FOLDER / "SCT105_word_of_onnx.xml").read_text(), path.with_suffix(".bin"))
+    result = check_file(Source(str(path)), Options())
+    lines = render("findings", "text", Report((result,)), width=width).splitlines()
+    below = next(number for number, line in enumerate(lines) if "^" in line)
+    start, end = lines[below].index("^"), lines[below].rindex("^") + 1
+    shown = "".join(one + "\0" * (cells(one) - 1) if cells(one) else "" for one in lines[below - 1])
+    assert shown[start:end] == 'reduction="add"'
+
+
+@pytest.mark.timeout(20)
+def test_many_findings_in_a_line_of_megabytes(tmp_path: Path) -> None:
+    """What is shown of the line is small, however long it is."""
+    layers = "".join(
+        f'<layer id="{id}" name="层{id}{"x" * 3000}" type="Parameter" version="opset1">'
+        f'<data element_type="f32" shape="{id}!"/><output><port id="0" precision="FP32"/></output></layer>'
+        for id in range(500)
+    )
+    path = tmp_path / "m.xml"
+    path.write_text(f'<net name="m" version="11"><layers>{layers}</layers><edges/></net>', encoding="utf-8")
+    result = check_file(Source(str(path)), Options())
+    assert [found.code for found in result.diagnostics] == ["SCT928"] * 500
+    lines = render("findings", "text", Report((result,))).splitlines()
+    assert max(map(len, lines)) < 2100
+    for number, line in enumerate(lines):
+        if "^" in line:
+            start, end = line.index("^"), line.rindex("^") + 1
+            above = "".join(one + "\0" * (cells(one) - 1) for one in lines[number - 1])
+            assert re.fullmatch(r'shape="\d+!"', above[start:end])

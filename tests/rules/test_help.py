@@ -1,0 +1,203 @@
+"""What findings say beside the message: where exactly, and how to mend it."""
+
+import re
+from pathlib import Path
+
+import pytest
+from onnx import parser
+
+from ir_scatter import Diagnostic, Severity, read, validate
+from ir_scatter.rules import all_rules
+from tests.formats.test_places import cut
+from tests.rules.expectations import FOLDER, case_files, write_weights
+
+_ATTRIBUTE = r"""[\w-]+="[^"]*\""""
+_PORT = r"<port [^>]*(/>|>(<dim>[^<]*</dim>)*(</port>)?)"
+_DIM = r"<dim>[^<]*</dim>"
+_LAYER = r"<layer [^>]*>"
+_EDGE = r"<edge [^>]*/>"
+_STANDS = {
+    "SCT101": "<input>",
+    **dict.fromkeys(("SCT103", "SCT104", "SCT105", "SCT106", "SCT108", "SCT213"), _ATTRIBUTE),
+    **dict.fromkeys(
+        ("SCT201", "SCT202", "SCT204", "SCT205", "SCT214", "SCT502", "SCT504"), 'precision="[^"]*"'
+    ),
+    **dict.fromkeys(("SCT402", "SCT403"), 'version="[^"]*"'),
+    "SCT501": _DIM,
+    "SCT503": _DIM,
+    "SCT505": f'{_DIM}|precision="[^"]*"|shape="[^"]*"',
+    "SCT920": 'id="[^"]*"',
+    **dict.fromkeys(("SCT921", "SCT924", "SCT925", "SCT926"), f"{_EDGE}|{_ATTRIBUTE}"),
+    "SCT922": f"{_PORT}|{_LAYER}",
+    "SCT923": f"{_EDGE}|{_PORT}",
+    "SCT928": f"{_ATTRIBUTE}|{_DIM}|<data [^>]*>|{_PORT}",
+    "SCT929": f"{_ATTRIBUTE}|{_LAYER}",
+    "SCT931": 'offset="[^"]*"',
+    "SCT932": 'size="[^"]*"',
+    "SCT935": _LAYER,
+    "SCT936": _ATTRIBUTE,
+}
+"""What the caret stands under in the case files; a port, or one of its dimensions, for other codes."""
+_NO_HELP: dict[str, str] = {}
+"""Codes for whose findings no help is given, and why."""
+
+FILES = [*case_files(".xml"), *case_files(".onnxtxt")]
+
+
+def copy_case(path: Path, folder: Path) -> Path:
+    if path.suffix == ".xml":
+        copy = folder / path.name
+        copy.write_text(path.read_text())
+        write_weights(path.read_text(), copy.with_suffix(".bin"))
+        return copy
+    copy = folder / f"{path.stem}.onnx"
+    copy.write_bytes(parser.parse_model(path.read_text()).SerializeToString())
+    return copy
+
+
+def findings(name: str, folder: Path) -> list[Diagnostic]:
+    return validate(read(copy_case(FOLDER / name, folder)))
+
+
+@pytest.mark.parametrize("path", case_files(".xml"), ids=lambda path: path.stem)
+def test_carets_stand_under_what_is_wrong(path: Path, tmp_path: Path) -> None:
+    text = path.read_text()
+    for found in findings(path.name, tmp_path):
+        if found.location.line is None:
+            assert found.span is None
+            continue
+        assert found.span is not None
+        expected = _STANDS.get(found.code, f"{_PORT}|{_DIM}")
+        assert re.fullmatch(expected, cut(text, found.span)), (found.code, cut(text, found.span))
+        for related in found.related:
+            if related.span is not None:
+                stands = f'{_LAYER}|{_PORT}|{_DIM}|(shape|element_type|precision|id)="[^"]*"'
+                assert re.fullmatch(stands, cut(text, related.span))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_finding_says_how_to_mend_it(path: Path, tmp_path: Path) -> None:
+    for found in findings(path.name, tmp_path):
+        assert bool(found.help) != (found.code in _NO_HELP)
+        assert not found.help.endswith(".")
+        assert "\n" not in found.help
+        assert len(found.help) < 150
+
+
+def test_every_rule_says_how_to_mend_what_it_finds() -> None:
+    assert [rule.code for rule in all_rules() if not rule.fix] == sorted(_NO_HELP)
+
+
+@pytest.mark.parametrize(
+    ("name", "helps"),
+    [
+        ("SCT101_missing_axis.xml", ["connect axis as input 3"]),
+        ("SCT103_axis_attribute.xml", ["remove it; axis is input 3 of ScatterUpdate"]),
+        ("SCT103_axis_of_nd.onnxtxt", ["remove axis"]),
+        (
+            "SCT104_dropped_reduction.xml",
+            [
+                'write version="opset12", or remove reduction',
+                'remove reduction, or write version="opset12"',
+                'write version="opset15", or remove reduction',
+            ],
+        ),
+        (
+            "SCT105_max_at_17.onnxtxt",
+            ["raise the opset of the model to 18", "choose another reduction"],
+        ),
+        ("SCT105_mode.onnxtxt", ["choose another mode"]),
+        ("SCT105_other_case.xml", ['did you mean reduction="sum"?']),
+        (
+            "SCT105_word_of_another_operator.xml",
+            [
+                "choose another reduction, or ScatterNDUpdate, which has sub",
+                "choose another reduction, or ScatterElementsUpdate, which has mean",
+            ],
+        ),
+        ("SCT105_word_of_onnx.xml", ['did you mean reduction="sum"?']),
+        ("SCT105_word_of_openvino.onnxtxt", ['did you mean reduction="add"?'] * 2),
+        ("SCT106_off.xml", ['write use_init_val="false" if that is meant']),
+        ("SCT107_float_axis.onnxtxt", ["write axis as the int 1"]),
+        (
+            "SCT201_bfloat16_before_13.onnxtxt",
+            ["raise the opset of the model to 13, which allows bfloat16"],
+        ),
+        ("SCT202_half_updates.xml", ["convert updates to f32"]),
+        (
+            "SCT203_of_every_family.xml",
+            [
+                "transpose or reshape updates to [2, 3]",
+                "slice updates to [2, 3]",
+                "give updates the shape [2, 3, 7]",
+                "slice updates to [2, 3]",
+                "give updates the shape []",
+            ],
+        ),
+        ("SCT203_one_element_for_0d.onnxtxt", ["reshape updates to []"]),
+        ("SCT204_int32_tuples.onnxtxt", ["convert indices to int64"]),
+        ("SCT208_one_start.onnxtxt", ["broadcast write_indices to [2]"]),
+        ("SCT209_flat_list.xml", ["reshape indices to [5, 1]: each index a tuple of one coordinate"]),
+        (
+            "SCT303_from_the_end.xml",
+            [
+                "write 4, which is -1 from the end",
+                "ScatterElementsUpdate-12 counts from the end",
+                "write 3, which is -2 from the end",
+            ],
+        ),
+        ("SCT303_negative_start.onnxtxt", ["start at 0 to 3"]),
+        (
+            "SCT402_before_opset4.xml",
+            ['write version="opset4"', 'write version="opset3"', 'write version="opset16"'],
+        ),
+        ("SCT403_extension.xml", ['write version="opset3"', 'write version="opset16"']),
+        ("SCT403_no_opset.onnxtxt", ["import opset 11 or above of the default domain"]),
+        ("SCT920_layer_id_twice.xml", ['write id="6", which no layer of this graph has']),
+        ("SCT921_missing_port.xml", ['did you mean from-port="0"?']),
+        (
+            "SCT922_no_edge.xml",
+            ['add <edge from-layer="..." from-port="..." to-layer="4" to-port="3"/>'],
+        ),
+        ("SCT929_constant.xml", ['write type="Const"']),
+    ],
+)
+def test_what_is_said(name: str, helps: list[str], tmp_path: Path) -> None:
+    assert [found.help for found in findings(name, tmp_path)] == helps
+
+
+def test_a_word_that_is_written_wrongly(tmp_path: Path) -> None:
+    text = (FOLDER / "SCT105_word_of_onnx.xml").read_text()
+
+    def help(word: str) -> str:
+        copy = tmp_path / "m.xml"
+        copy.write_text(text.replace('reduction="add"', f'reduction="{word}"'))
+        write_weights(text, copy.with_suffix(".bin"))
+        (found,) = validate(read(copy))
+        return found.help
+
+    assert help("summ") == help("SUM ") == 'did you mean reduction="sum"?'
+    assert help("mul") == help("product") == 'did you mean reduction="prod"?'
+    assert help("average") == "choose another reduction"
+
+
+def test_indices_that_count_from_one(tmp_path: Path) -> None:
+    text = (FOLDER / "SCT302_behind_the_end.xml").read_text()
+    copy = tmp_path / "m.xml"
+
+    def help(numbers: str) -> str:
+        changed = re.sub("weights: i64 [^;]*;", f"weights: i64 {numbers};", text, count=1)
+        copy.write_text(changed)
+        write_weights(changed, copy.with_suffix(".bin"))
+        return validate(read(copy))[0].help
+
+    assert help("5 1") == "subtract 1 from the indices if they count from 1"
+    assert help("5 0").startswith("write 4 for the last position")
+
+
+def test_scatter_is_legal_at_opset_10_and_deprecated_at_11(tmp_path: Path) -> None:
+    (at_10,) = findings("SCT401_scatter_at_10.onnxtxt", tmp_path)
+    assert at_10.severity is Severity.WARNING
+    assert at_10.message.startswith("legal here, deprecated at opset 11")
+    (at_11,) = findings("SCT401_scatter_at_11.onnxtxt", tmp_path)
+    assert at_11.severity is Severity.ERROR
