@@ -1,12 +1,12 @@
 """What is written as an attribute."""
 
 from dataclasses import replace
-from difflib import get_close_matches
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import with_article
+from ir_scatter.core.suggestions import close_words
 from ir_scatter.core.tensors import Constant
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Attribute, Kind, OpSpec, Reduction
@@ -33,7 +33,7 @@ def unknown_attribute(scatter: ScatterNode) -> Findings:
     for name in scatter.node.attributes:
         if any(spec.attribute(name) for spec in scatter.lookup.family):
             continue
-        close = get_close_matches(name, names, 1)
+        close = close_words(name, names, 1)
         index = next((at for at, port in enumerate(scatter.spec.ports) if port.name == name), None)
         if index is not None:
             help = f"remove it; {name} is input {index} of {scatter.spec.key.type}"
@@ -119,7 +119,7 @@ def _meant(written: str, row: Attribute, spec: OpSpec) -> str | None:
     if word not in row.choices and row.name == "reduction" and meanings:
         return next((own for own, meaning in spec.reductions.items() if meaning in meanings), None)
     longer = [choice for choice in row.choices if word.startswith(choice)]
-    return next(iter((*longer, *get_close_matches(word, row.choices, 1))), None)
+    return next(iter((*longer, *close_words(word, row.choices, 1))), None)
 
 
 @Rule("SCT106", "attribute-not-boolean", reads={Fact.OPERATOR, Fact.ATTRIBUTES})

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ir_scatter.core.diagnostics import Location, Part, Span
 from ir_scatter.core.element_types import ElementType, from_element_type
@@ -13,8 +13,10 @@ from ir_scatter.core.tensors import Constant, Weights, few_numbers
 from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.openvino.index import Body
 from ir_scatter.formats.openvino.layers import LayerText, PortText, parse_layer, split_names
-from ir_scatter.formats.openvino.places import LayerPlaces, Place
 from ir_scatter.formats.openvino.xml_text import Element, XmlText, decoded, parse_elements
+
+if TYPE_CHECKING:
+    from ir_scatter.formats.openvino.places import LayerPlaces
 
 CONST = b"const"
 PARAMETER = b"parameter"
@@ -78,7 +80,7 @@ class IrGraph(Graph):
         self._value: Callable[[Port], Value | None] = cache(self._find_value)
         self._location: Callable[[bytes], Location] = cache(self._find_location)
         self.output_ports: Callable[[bytes], dict[bytes, int]] = cache(self._number_outputs)
-        self.places: Callable[[bytes], LayerPlaces] = cache(lambda key: LayerPlaces(self.text_of(key)))
+        self.places: Callable[[bytes], LayerPlaces] = cache(self._make_places)
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
         """Yield every node, those of bodies included, in the order of the file."""
@@ -191,7 +193,12 @@ class IrGraph(Graph):
         is_declaring = self.type_of(key) in {CONST, PARAMETER}
         return self.span(key, self.places(key).find(part, is_declaring=is_declaring))
 
-    def span(self, key: bytes, place: Place) -> Span:
+    def _make_places(self, key: bytes) -> "LayerPlaces":
+        from ir_scatter.formats.openvino.places import LayerPlaces  # which nothing but findings needs
+
+        return LayerPlaces(self.text_of(key))
+
+    def span(self, key: bytes, place: tuple[int, int]) -> Span:
         """Return what stands at a place in the text of a layer, which is without its bodies."""
         start, last = place[0], place[1] - 1
         for body in self.body.bodies.get(key, {}).values():
