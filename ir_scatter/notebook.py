@@ -10,7 +10,7 @@ from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from types import ModuleType
-from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import ir_scatter.compare
 import ir_scatter.fuzz  # noqa: F401  # both before a function takes the name
@@ -19,7 +19,7 @@ from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
 from ir_scatter.convert import DEFAULT_CASES
 from ir_scatter.convert import convert as convert_model
 from ir_scatter.convert.conversion import Conversion as BareConversion
-from ir_scatter.core.diagnostics import Diagnostic, Severity
+from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.display import html_table, html_text, short_repr
 from ir_scatter.core.errors import BadFeed, UnreadableModel, UsageError
 from ir_scatter.core.model import Model as BareModel
@@ -41,6 +41,11 @@ if TYPE_CHECKING:
     from ir_scatter.fuzz.campaign import Finding
     from ir_scatter.lint import FileResult
 
+    class BinaryFile(Protocol):
+        """A file that is open in binary mode."""
+
+        def read(self) -> bytes: ...
+
     class ModelProto(Protocol):
         """An `onnx.ModelProto`, of whatever package."""
 
@@ -53,7 +58,7 @@ if TYPE_CHECKING:
 
 
 Readable: TypeAlias = (
-    "BareModel | str | PathLike[str] | bytes | bytearray | memoryview | IO[bytes]"
+    "BareModel | str | PathLike[str] | bytes | bytearray | memoryview | BinaryFile"
     " | ModelProto | OpenVinoModel"
 )
 """What `read` takes, and every function that takes a model."""
@@ -85,10 +90,8 @@ class Model(BareModel):
     def _line(self) -> str:
         nodes = sum(1 for _ in self.definitions())
         scatters = sum(1 for _ in self.definitions(scatter_types(self.domain)))
-        counts = [f"{count:,} {'node' if count == 1 else 'nodes'}" for count in (nodes,)]
-        counts.append(f"{scatters:,} scatter {'node' if scatters == 1 else 'nodes'}")
-        about = ", ".join(part for part in (self.format, self.opset, *counts) if part)
-        return f"{_base(self.path)}: {about}"
+        counts = (f"{nodes:,} node{'s' * (nodes != 1)}", f"{scatters:,} scatter node{'s' * (scatters != 1)}")
+        return f"{_base(self.path)}: {', '.join(filter(None, (self.format, self.opset, *counts)))}"
 
     def __repr__(self) -> str:
         return short_repr(self, self._line)
@@ -521,32 +524,36 @@ def _serialized(proto: Any) -> tuple[str, bytes]:
     try:
         return name, proto.SerializeToString()
     except Exception as error:  # EncodeError or ValueError: more than 2 GiB, or a field that is missing
-        from ir_scatter.core.diagnostics import Location
-
         message = f"protobuf cannot write the model: {error}"
         raise UnreadableModel("unreadable-file", message, Location(name)) from error
 
 
 def _read_file(file: Any, format: str | None, shapes: Mapping[str, Shape]) -> Model:
     """Read what is open; a plain file from its start by its path, so that the weights beside it are found."""
-    import io
-
-    raw, name = getattr(file, "raw", file), getattr(file, "name", None)
-    if isinstance(raw, io.FileIO) and isinstance(name, str) and not file.closed and file.tell() == 0:
+    name = getattr(file, "name", None)
+    name = name if isinstance(name, str) and name else "file"
+    if _is_plain(file, name):
         return _shown(reading.read(name, format=format, input_shapes=shapes))
+    shown = name if name.startswith("<") else f"<{name}>"
     try:
         content = file.read()
     except (OSError, ValueError) as error:
-        from ir_scatter.core.diagnostics import Location
-
-        raise UnreadableModel("unreadable-file", f"cannot be read: {error}", Location(_name(name))) from None
+        raise UnreadableModel("unreadable-file", f"cannot be read: {error}", Location(shown)) from None
     if not isinstance(content, bytes | bytearray | memoryview):
         raise TypeError(f"the file gives {_a(content)}, expected bytes: open it in binary mode")
-    return _shown(reading.read(_name(name), bytes(content), format=format, input_shapes=shapes))
+    return _shown(reading.read(shown, bytes(content), format=format, input_shapes=shapes))
 
 
-def _name(name: object) -> str:
-    return f"<{name}>" if isinstance(name, str) and name else "<file>"
+def _is_plain(file: Any, name: str) -> bool:
+    """Tell whether an open file is at the start of what stands at the path that is its name."""
+    import io
+    import os
+
+    try:
+        is_file = isinstance(getattr(file, "raw", file), io.FileIO) and file.tell() == 0
+        return is_file and os.path.samestat(os.fstat(file.fileno()), os.stat(name))
+    except (OSError, ValueError):  # a pipe, a file that is closed or gone
+        return False
 
 
 @contextmanager
@@ -790,6 +797,11 @@ def fuzz(
     Raises:
         UsageError: a name does not exist, or a runner that was named cannot run here.
         CannotWrite: the folder cannot be written.
+
+    Example:
+        >>> import ir_scatter as irs
+        >>> [found.when for found in irs.fuzz(on="onnxruntime", operators="ScatterND-13", cases=2)]
+        []
     """
     from ir_scatter.fuzz.job import Job, prepare, run
     from ir_scatter.report.fuzz_folder import write_report

@@ -16,10 +16,10 @@ import ir_scatter
 
 ROOT = Path(__file__).resolve().parent.parent
 FUNCTIONS = (
-    "compare", "convert", "devices", "evaluate", "evaluate_detailed", "evaluate_model", "explain", "inspect",
+    "compare", "convert", "devices", "evaluate", "evaluate_detailed", "evaluate_model", "explain", "fuzz", "inspect",
     "read", "validate",
 )  # fmt: skip
-RUN_RUNTIMES = ("compare", "devices")
+RUN_RUNTIMES = ("compare", "devices", "fuzz")
 
 
 def python(*arguments: str) -> str:

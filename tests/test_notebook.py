@@ -1,10 +1,15 @@
 """Models from anywhere, and results that show themselves in a line, in a table, as a DataFrame."""
 
+import copy
 import gc
+import gzip
 import io
+import os
+import pickle
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -64,7 +69,7 @@ def test_a_message_of_onnx() -> None:
     assert found["scatter"].tolist() == [[0, 1, 0, 1, 0]]
 
 
-def test_files() -> None:
+def test_files(tmp_path: Path) -> None:
     with DECODER.open("rb") as file:
         model = irs.read(file)
         assert model.path == str(DECODER)  # so that the weights beside it are found
@@ -81,8 +86,31 @@ def test_files() -> None:
             irs.read(file)
     with pytest.raises(irs.UnreadableModel, match=r"cannot be read: .*closed file"):
         irs.read(file)
+    moved = tmp_path / "moved.onnx"
+    moved.write_bytes(DECODER_ONNX.read_bytes())
+    with moved.open("rb") as file:
+        moved.unlink()
+        assert same(irs.read(file), DECODER_ONNX)
+    with gzip.open(moved, "wb") as packed:
+        packed.write(DECODER_ONNX.read_bytes())
+    with gzip.open(moved) as packed:
+        assert same(irs.read(packed), DECODER_ONNX)
+    with tempfile.NamedTemporaryFile() as temporary:
+        temporary.write(DECODER_ONNX.read_bytes())
+        temporary.seek(0)
+        assert same(irs.read(temporary), DECODER_ONNX)
     with DECODER.open() as file_of_text, pytest.raises(TypeError, match="gives a str, expected bytes"):
         irs.read(file_of_text)  # type: ignore[arg-type]
+
+
+def test_a_pipe() -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "wb") as sender:
+        sender.write(CONSTANT.read_bytes())
+    with os.fdopen(reader, "rb") as pipe:
+        model = irs.read(pipe)
+    assert same(model, CONSTANT)
+    assert model.path == "<file>"
 
 
 @pytest.mark.openvino
@@ -277,6 +305,14 @@ def test_a_file_that_cannot_be_read_is_a_finding() -> None:
     assert "no such file" in str(found)
     with pytest.raises(irs.UsageError, match="there is no rule 'SCT8'"):
         irs.validate("no such model.xml", select="SCT8")
+
+
+def test_findings_are_copied_like_lists() -> None:
+    found = irs.validate(BROKEN)
+    for other in (copy.copy(found), copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
+        assert other == found
+        assert str(other) == str(found)
+    assert str(irs.Findings()) == "no files were checked\n"
 
 
 def test_data_frames(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Any
 
 from ir_scatter.core.arrays import Array
+from ir_scatter.core.display import record_html, record_repr
 from ir_scatter.core.errors import UsageError
 from ir_scatter.fuzz.conditions import Condition, Predicate, learn
 from ir_scatter.fuzz.draw import Coverage, Drawer, variations
@@ -80,6 +81,8 @@ class Finding:
         is_known: whether an earlier run found it, and `saved` what that said.
         samples: features of cases that fail, from which the condition was learned.
     """
+
+    __repr__, _repr_html_ = record_repr, record_html
 
     signature: str
     runner: str
