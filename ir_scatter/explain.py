@@ -93,7 +93,8 @@ def explain(topic: str = "index") -> str:
 
 def _unknown(text: str) -> str:
     names = [word for entry in catalogue() for word in (entry.code, entry.name)]
-    near = close_words(text, [*names, *map(str, SPECS), *pages()])
+    operators = dict.fromkeys(word for key in SPECS for word in (key.type, str(key)))
+    near = close_words(text, [*names, *operators, *pages()])
     hint = f"did you mean {', '.join(near)}?" if near else "expected SCT203, ScatterNDUpdate-15 or kv-cache"
     return f"there is no rule, operator or page {text!r}; {hint}"
 

@@ -65,10 +65,9 @@ class _LazyGroup(click.Group):
         if name not in _COMMANDS and not ctx.resilient_parsing and not name.startswith("-"):
             from ir_scatter.core.suggestions import did_you_mean
 
+            words = [*_COMMANDS, "--help", "--version"]
             is_file = os.path.exists(name) or name.lower().endswith((".xml", ".onnx"))
-            guess = (
-                f" (did you mean ir-scatter validate {name}?)" if is_file else did_you_mean(name, _COMMANDS)
-            )
+            guess = f" (did you mean ir-scatter validate {name}?)" if is_file else did_you_mean(name, words)
             raise exits.WrongUsage(f"there is no command {name!r}{guess}, expected {', '.join(_COMMANDS)}")
         return super().resolve_command(ctx, args)
 

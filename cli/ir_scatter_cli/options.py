@@ -127,6 +127,25 @@ class Choice(_ChoiceType):
             self.fail(f"{value!r} is not one of {', '.join(words)}{guess}", param, ctx)
 
 
+class Number(click.IntRange):
+    """A whole number."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        try:
+            return super().convert(int(value), param, ctx)
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is no whole number", param, ctx)
+
+
+class Opset(Number):
+    """The number of an opset, which people write with the word before it."""
+
+    name = "opset"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        return super().convert(str(value).lower().removeprefix(self.name), param, ctx)
+
+
 class Codes(_CodesType):
     """Names of rules and prefixes of codes, separated by commas."""
 
@@ -215,7 +234,7 @@ def number_option(
     *names: str, default: int, help: str, least: int = 1, metavar: str | None = "N", shown: bool = True
 ) -> _Decorator:
     """An option that is a whole number."""
-    kind = click.IntRange(min=least)
+    kind = Number(min=least)
     return click.option(*names, type=kind, default=default, show_default=shown, metavar=metavar, help=help)
 
 

@@ -9,6 +9,7 @@ from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, demand_free, read_model
 from ir_scatter_cli.options import (
     Command,
+    Number,
     file_option,
     format_option,
     input_shape_option,
@@ -32,7 +33,7 @@ _SECTIONS = {
 @click.command("run", cls=Command, examples=_EXAMPLES, sections=_SECTIONS)
 @models_argument()
 @file_option("--inputs", metavar="FILE.npz", help="The inputs, by their names.")
-@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Draw other inputs.  [default: 0]")
+@click.option("--seed", type=Number(min=0), metavar="N", help="Draw other inputs.  [default: 0]")
 @input_shape_option("Draw this input in this shape; repeatable.")
 @stdin_format_option
 @file_option("-o", "--output", metavar="FILE.npz", help="Write the outputs instead of a summary.")

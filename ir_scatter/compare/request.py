@@ -13,7 +13,7 @@ from ir_scatter.compare.run import compare, compare_against, compare_two, nodes_
 from ir_scatter.compare.snapshot import save
 from ir_scatter.core.display import record_html, record_repr, shorten_message
 from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError
-from ir_scatter.core.files import find_files
+from ir_scatter.core.files import STANDARD_INPUT, find_files
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import counted
 from ir_scatter.evaluate import archive
@@ -131,6 +131,8 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
         UnreadableModel: a model cannot be read.
         NoInputs: no legal inputs were found.
     """
+    if STANDARD_INPUT in job.models:
+        raise UsageError("standard input cannot be compared, expected the path of a model")
     if job.each and (job.inputs or job.against):
         raise UsageError("--inputs and --against are for one model, not for --each")
     if not job.each and not 1 <= len(job.models) <= 2:

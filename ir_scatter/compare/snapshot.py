@@ -20,6 +20,7 @@ from ir_scatter.compare.result import SAVED, Compared, Runs, Settings
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
 from ir_scatter.core.errors import BadFeed, CannotWrite
+from ir_scatter.core.suggestions import why_missing
 from ir_scatter.evaluate.archive import read_arrays, write_arrays
 from ir_scatter.runners.base import Execution, NodeFacts, Outcome, Status, Tap, Tapped
 from ir_scatter.version import versions
@@ -72,6 +73,8 @@ def load(folder: "str | Path") -> Compared:
     path = Path(folder) / MANIFEST
     try:
         document = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise BadFeed(f"{path}: {why_missing(path)}, expected what compare --save writes") from None
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or "no results of ir-scatter compare --save"
         raise BadFeed(f"{path}: {reason.lower()}") from None

@@ -13,6 +13,7 @@ from ir_scatter.convert.output import Files, commit, demand_destination, is_ir_p
 from ir_scatter.core.atomic_write import finish_reading
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import NotEditable, UsageError
+from ir_scatter.core.files import STANDARD_INPUT
 from ir_scatter.formats.base import IR
 from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason
@@ -40,7 +41,7 @@ def run_job(job: Job) -> Done:
     """Convert a model, verify it on devices and write it."""
     for name in job.devices:
         runners.find(name)
-    if job.source == "-":
+    if job.source == STANDARD_INPUT:
         raise UsageError("standard input cannot be converted, expected the path of a model")
     is_read_only = job.is_dry or job.output is None
     remarks = () if is_read_only else finish_reading(Path(job.source))  # what a killed run did not get to

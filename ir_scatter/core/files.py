@@ -38,7 +38,7 @@ def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> Found:
         for name in [path] if is_plain else sorted(glob.glob(path, recursive=True)) or [path]:
             files = [Source(name)]
             if path not in ("", STANDARD_INPUT) and Path(name).is_dir():
-                files = [Source(file, is_named=False) for file in _search(name)]
+                files = [Source(file, is_named=False) for file in search(name)]
                 if not files:
                     empty.append(name)
             for source in files:
@@ -62,7 +62,8 @@ def is_excluded(path: str, patterns: Sequence[str]) -> bool:
     return False
 
 
-def _search(folder: str) -> Iterator[str]:
+def search(folder: str) -> Iterator[str]:
+    """Yield the files of a folder, and of those in it, that are named as models are."""
     for root, folders, files in os.walk(folder):
         folders.sort()
         for name in sorted(files):

@@ -4,6 +4,7 @@ A new format is one folder here, whose `FORMAT` is what `base.Format` asks for, 
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from ir_scatter.core.atomic_write import half_replaced, identity
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
+from ir_scatter.core.files import SUFFIXES, search
 from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats.base import Format, ReadOptions
@@ -69,8 +71,29 @@ def read(
             model = FORMATS[name].read(path, raw, replace(options, has_folder=data is None))
             return replace(model, identity=known)
     except UnreadableModel as error:
+        mistaken = (
+            None if format or FORMATS[name].sniff(raw[:_HEAD]) else _mistaken(path, raw, name, error.defect)
+        )
+        if mistaken is not None:
+            raise UnreadableModel(error.defect, mistaken, Location(path)) from None
         error.format = name if error.is_model else None
         raise
+
+
+def _mistaken(path: str, data: bytes, name: str, defect: str) -> str | None:
+    """Return what a file is that is no model of the format that its name tells; None if nobody knows."""
+    found, suffix = Path(path), Path(path).suffix.lower()
+    if suffix in {".bin", ".data"}:
+        models = (found.with_suffix(format.suffix) for format in FORMATS.values())
+        guess = next((f" (did you mean {one}?)" for one in models if one.is_file()), "")
+        return f"a {suffix} holds weights, expected the model that they belong to{guess}"
+    if suffix != FORMATS[name].suffix and defect == "malformed-protobuf":
+        return "the file is neither XML nor a message of protobuf, expected an OpenVINO IR or an ONNX model"
+    for other in FORMATS.values():
+        with suppress(UnreadableModel):
+            if other.name != name and other.read(path, data, _PLAINLY):
+                return f"the file holds a model of {other.title}, expected a name that ends in {other.suffix}"
+    return None
 
 
 def _read_file(path: str) -> bytes:
@@ -87,5 +110,8 @@ def _read_file(path: str) -> bytes:
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         if isinstance(error, FileNotFoundError | NotADirectoryError):
-            reason = why_missing(path, [format.suffix for format in FORMATS.values()])
+            reason = why_missing(path, SUFFIXES)
+        elif isinstance(error, IsADirectoryError):
+            first = next(search(path), "")
+            reason = "it is a folder, expected a model" + (f", such as {first}" if first else "")
         raise UnreadableModel("unreadable-file", f"cannot be read: {reason}", Location(path)) from None

@@ -60,9 +60,12 @@ def write_ir(model: Model, patches: Sequence[Patch]) -> Written:
         appended = writer.new_bytes.join()
         size, end = _weights_size(net), _constants_end(net)
         if appended and end > size:
+            weights, missing = net.file.weights, "there is no .bin beside standard input"
+            if weights is not None:
+                missing = f"{weights.path.name} cannot be read ({weights.error})" if weights.error else ""
+            reason = missing or f"its constants end at byte {end} of a .bin that has {size}"
             raise NotEditable(
-                f"{net.file.text.path}: its constants end at byte {end} of a .bin that has {size}: "
-                "there is no place for new ones",
+                f"{net.file.text.path}: {reason}: there is no place for new constants",
                 [patch.node for patch in patches if patch.fragment.constants],
             )
         xml = net.file.text.mark + apply_edits(net.file.text.data, writer.edits)
