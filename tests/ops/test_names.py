@@ -1,4 +1,4 @@
-"""The names that type checkers know are those of the table. UPDATE_NAMES=1 writes them anew."""
+"""The names that type checkers know are those of the table. UPDATE_README=1 writes them anew."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ def test_the_names_are_those_of_the_table() -> None:
     path = Path(names.__file__)
     head, _, rest = path.read_text().partition("Literal[\n")
     lines = "".join(f'    "{name}",\n' for name in known())
-    if os.environ.get("UPDATE_NAMES"):
+    if os.environ.get("UPDATE_README"):
         path.write_text(f"{head}Literal[\n{lines}]{rest.partition(']')[2]}")
     assert rest.partition("]")[0] == lines
 

@@ -36,7 +36,7 @@ def test_the_notebook_has_the_cells_of_the_script_and_what_they_print() -> None:
 @pytest.mark.openvino
 @pytest.mark.long
 def test_a_jupyter_kernel_prints_what_the_notebook_shows() -> None:
-    """`python -m samples.notebook.session` writes what it prints now."""
+    """UPDATE_README=1 writes what it prints now, as `python -m samples.notebook.session` does."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         pytest.skip(f"needs {' and '.join(missing)}: pip install {' '.join(NEEDED)}")
@@ -51,5 +51,7 @@ def test_a_jupyter_kernel_prints_what_the_notebook_shows() -> None:
         timeout=200,
     )
     assert done.returncode == 0, done.stderr
+    if os.environ.get("UPDATE_README"):
+        (FOLDER / NAME).write_text(done.stdout, encoding="utf-8")
     assert json.loads(done.stdout)["cells"] == committed()["cells"]
     assert done.stdout == text(committed())
