@@ -218,13 +218,14 @@ def _indices(guarded: Sequence[Guarded], head: Headline) -> Iterator[str]:
     subject = head.subject
     same: dict[tuple[str, str, str], list[Guarded]] = {}
     for one in guarded:
-        same.setdefault((one.kind, one.node, one.message), []).append(one)
+        where = f" in {PurePath(one.model).name}" if one.model else ""
+        same.setdefault((one.kind, f"{one.node} ({one.operator}){where}", one.message), []).append(one)
     groups = sorted(same.items(), key=lambda item: not item[1][0].is_illegal)
     for (kind, node, message), members in groups[:_MOST_ROWS]:
         what = {"illegal": "not legal", "nan": "left open"}.get(kind, f"{kind} indices")
         runners = ", ".join(dict.fromkeys(one.runner for one in members))
         told = "" if subject in members else f": {message}"
-        yield f"{what}: {node} ({members[0].operator}){told} (seen by {runners})"
+        yield f"{what}: {node}{told} (seen by {runners})"
     if len(groups) > _MOST_ROWS:
         yield f"and {counted(len(groups) - _MOST_ROWS, 'more node')} with such indices"
 
@@ -236,12 +237,11 @@ def _outliers(found: Compared, head: Headline) -> Iterator[str]:
         for one in found.comparisons
         if one.measure.verdict.is_difference and one.subject != one.reference
     }
-    told = [
-        one
-        for one in found.outliers
-        if one.message not in head.sentence
-        and (one.tapped or not {(one.node, one.tensor, one.case, name) for name in one.runners} <= wrong)
-    ]
+    told = []
+    for one in found.outliers:
+        named = {(one.node, one.tensor, one.case, name) for name in one.runners}
+        if one.message not in head.sentence and (one.tapped or found.other or not named <= wrong):
+            told.append(one)
     for one in told[:_MOST_ROWS]:
         where = one.node if one.node is not None else one.tensor
         yield f"who is wrong: {where}: {one.message}"
@@ -274,6 +274,7 @@ def _notes(found: Compared, head: Headline) -> Iterator[str]:
 def last_line(found: Compared) -> str:
     shown = [one for one in found.comparisons if one.level is Level.NODE or not outputs_are_nodes(found)]
     counts = summary(shown)
-    words = ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) or "nothing compared"
+    words = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    words = f"{words} on {counted(len(found.feeds), 'case')}" if words else "nothing compared"
     illegal = len({one.node for one in found.guarded if one.is_illegal})
     return words + (f", {counted(illegal, 'illegal node')}" if illegal else "")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ir_scatter.compare.headline import headline
 from ir_scatter.compare.request import Done
 from ir_scatter.compare.result import Compared
 from ir_scatter.report.comparison_html import render
@@ -122,19 +123,20 @@ def test_few_of_many_differences_are_shown_in_full() -> None:
     assert "20 more differences are in the tables above" in words(page)
 
 
-def test_headlines() -> None:
-    def headline(found: Compared) -> str:
-        banner = page_of(found).find_class("banner")[0]
-        return words(banner)
-
+def test_the_banner_says_what_every_report_says() -> None:
     refused = (ok(NUMPY), Outcome(CPU, Status.REFUSED))
-    assert headline(compared(EQUAL)) == "= No difference"
-    assert headline(compared()) == "∅ Nothing was compared"
-    assert headline(compared(outcomes=refused)) == "! Nothing was compared: openvino:CPU refused"
-    assert headline(compared(EQUAL, outcomes=refused)) == "! No difference, but openvino:CPU refused"
-    illegal = replace(EVERYTHING, comparisons=())
-    assert headline(illegal) == "! Illegal indices at 1 node"
-    assert headline(compared(MISMATCH, EQUAL)) == "≠ 1 of 2 nodes differs"
+    for mark, found in (
+        ("=", compared(EQUAL)),
+        ("∅", compared()),
+        ("!", compared(outcomes=refused)),
+        ("!", compared(EQUAL, outcomes=refused)),
+        ("!", replace(compared(EQUAL), interrupted="after 1 of 2 cases")),
+        ("!", replace(EVERYTHING, comparisons=())),
+        ("≠", compared(MISMATCH, EQUAL)),
+        ("=", TWO),
+    ):
+        banner = page_of(found).find_class("banner")[0]
+        assert words(banner) == f"{mark} {headline(found).sentence}"
 
 
 def test_pictures_of_a_page_are_limited() -> None:

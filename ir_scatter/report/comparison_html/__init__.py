@@ -10,8 +10,9 @@ from importlib.resources import files
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ir_scatter.compare.headline import State, headline, headline_of_many
 from ir_scatter.compare.measure import Tolerance, Verdict
-from ir_scatter.compare.request import Done, Failure
+from ir_scatter.compare.request import Done
 from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Outlier
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.shapes import counted
@@ -26,7 +27,7 @@ from ir_scatter.report.comparison_html.difference import (
 )
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.comparison_text import IMPLICIT, POLICY
-from ir_scatter.report.matrices import FEW_ROWS, VERDICTS, Column, by_tensor, groups_of, tensor_of, worst_of
+from ir_scatter.report.matrices import FEW_ROWS, VERDICTS, Column, by_tensor, groups_of, worst_of
 from ir_scatter.runners.base import Availability, Outcome, Status
 from ir_scatter.runners.gpu_on_cpu.runner import FIDELITY, NAME
 from ir_scatter.version import versions
@@ -39,8 +40,6 @@ _Parts: TypeAlias = dict[str, Any]
 
 _ON_CPU = "@cpu"
 """What the name of a runner ends with that runs another device's plugin on the CPU."""
-_STATES = ("differs", "illegal", "failed", "nothing", "agrees")
-"""How it may go; of many models the worst come first."""
 _NAMES = {NUMPY: "the evaluator of ir-scatter: what the documents say"}
 _MOST_DETAILED = 20
 """Differences of a model that are shown in full."""
@@ -75,22 +74,17 @@ def render(done: Done, *, inputs: str | None = None, against: str | None = None)
 def _page(done: Done, inputs: str | None, against: str | None) -> _Parts:
     differing = sum(one.differs for one in done.found)
     share = max(1, min(_MOST_DETAILED, _MOST_ON_PAGE // max(differing, 1)))
-    ordered = sorted(done.found, key=lambda one: _STATES.index(_state(one)))
+    order = list(State)
+    ordered = sorted(done.found, key=lambda one: order.index(headline(one).state))
     models = [
         _model(one, f"m{number}", share if number < _MOST_ON_PAGE else 0, inputs, against)
         for number, one in enumerate(ordered)
     ]
-    if len(models) == 1 and not done.failures:
-        whole = {name: models[0][name] for name in ("counts", "headline", "state")}
-    else:
-        states = [*(model["state"] for model in models), *("failed" for _ in done.failures)]
-        whole = {
-            "counts": summary([comparison for one in done.found for comparison in one.comparisons]),
-            "headline": _headline_of_many(models, done.failures),
-            "state": min(states, key=_STATES.index, default="nothing"),
-        }
+    whole = headline_of_many(done)
     return {
-        **whole,
+        "counts": summary([comparison for one in done.found for comparison in one.comparisons]),
+        "headline": whole.sentence,
+        "state": whole.state.value,
         "models": models,
         "versions": versions(),
         "failures": done.failures,
@@ -110,13 +104,14 @@ def _model(found: Compared, anchor: str, most: int, inputs: str | None, against:
         describe(found, alike, f"{anchor}d{number}", repeat_command(found, alike[0], inputs, against))
         for number, alike in enumerate(chosen)
     ]
-    compared = {one.node for one in found.comparisons}
+    compared, head = {one.node for one in found.comparisons}, headline(found)
     return {
         "anchor": anchor,
         "found": found,
         "counts": summary(found.comparisons),
-        "headline": _headline(found),
-        "state": _state(found),
+        "headline": head.sentence,
+        "state": head.state.value,
+        "cases": counted(len(found.feeds), "case"),
         "runners": [_runner(outcome, found.devices) for outcome in found.outcomes],
         "fidelity": _fidelity(found),
         "outputs": [_matrix(found, *group) for group in groups_of(found, Level.MODEL)],
@@ -253,7 +248,8 @@ def _fidelity(found: Compared) -> list[tuple[str, tuple[str, ...]]]:
 def _indices(found: Compared) -> list[_Parts]:
     groups: dict[tuple[bool, str, str, str], list[str]] = {}
     for one in found.guarded:
-        key = (not one.is_illegal, one.node, one.runner, one.kind)
+        node = f"{one.node} in {one.model}" if one.model else one.node
+        key = (not one.is_illegal, node, one.runner, one.kind)
         groups.setdefault(key, []).append(one.message)
     return [
         {
@@ -294,53 +290,6 @@ def _tolerances(found: Compared) -> list[tuple[str, str, Tolerance]]:
         if one.expected is not None and not one.measure.remark and one.measure.verdict is not Verdict.EQUAL
     )
     return sorted(rows, key=lambda row: row[:2])
-
-
-def _state(found: Compared) -> str:
-    if any(one.measure.verdict.is_difference for one in found.comparisons):
-        return "differs"
-    if found.differs or found.failed:
-        return "illegal" if found.differs else "failed"
-    return "agrees" if found.comparisons else "nothing"
-
-
-def _headline(found: Compared) -> str:
-    if not found.differs:
-        failed = ", ".join(f"{one.runner} {one.status}" for one in found.failed)
-        if not found.comparisons:
-            return f"Nothing was compared: {failed}" if failed else "Nothing was compared"
-        return f"No difference, but {failed}" if failed else "No difference"
-    parts = []
-    for level, noun in ((Level.NODE, "node"), (Level.MODEL, "output")):
-        chosen = [one for one in found.comparisons if one.level is level]
-        wrong = {tensor_of(one) for one in chosen if one.measure.verdict.is_difference}
-        if wrong:
-            parts.append(f"{len(wrong)} of {counted(len(set(map(tensor_of, chosen))), noun)}")
-    illegal = len({one.node for one in found.guarded if one.is_illegal})
-    sentences = []
-    if parts:
-        is_one = len(parts) == 1 and parts[0].startswith("1 of")
-        sentences.append(f"{' and '.join(parts)} {'differs' if is_one else 'differ'}")
-    if illegal:
-        sentences.append(f"{'I' if not parts else 'i'}llegal indices at {counted(illegal, 'node')}")
-    return "; ".join(sentences)
-
-
-def _headline_of_many(models: Sequence[_Parts], failures: Sequence[Failure]) -> str:
-    total = counted(len(models), "model")
-    parts = []
-    differing = sum(model["state"] == "differs" for model in models)
-    illegal = sum(any(one.is_illegal for one in model["found"].guarded) for model in models)
-    if differing:
-        parts.append(f"{differing} of {total} {'differs' if differing == 1 else 'differ'}")
-    elif models:
-        parts.append(f"No difference in {total}")
-    if illegal:
-        parts.append(f"illegal indices in {illegal}")
-    if failures:
-        parts.append(f"{counted(len(failures), 'model')} could not be compared")
-    text = "; ".join(parts) or "There are no models"
-    return text[0].upper() + text[1:]
 
 
 @cache
