@@ -1,57 +1,19 @@
 """The JSON of `validate`: the fields and types that others build on."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from ir_scatter.rules import by_code
 from tests.cli.conftest import SAMPLES, Cli
-
-_TEXT, _COUNT = {"type": "string"}, {"type": "integer", "minimum": 0}
-_LINE = {"type": ["integer", "null"], "minimum": 1}
-
-
-def _closed(**properties: Any) -> dict[str, Any]:
-    """Return the schema of an object that has these keys, always."""
-    return {"type": "object", "properties": properties, "required": list(properties)}
-
-
-_PLACE = {"line": _LINE, "column": _LINE, "scope": _TEXT}
-_NODE = _closed(name=_TEXT, type=_TEXT, version={"type": ["integer", "null"]})
-_DIAGNOSTIC = _closed(
-    code={"type": "string", "pattern": "^SCT[0-9]{3}$"},
-    rule=_TEXT,
-    severity={"enum": ["error", "warning", "note"]},
-    message=_TEXT,
-    port={"type": ["string", "null"]},
-    node={"anyOf": [_NODE, {"type": "null"}]},
-    related={"type": "array", "items": _closed(message=_TEXT, path=_TEXT, **_PLACE)},
-    **_PLACE,
-)
-_FILE = _closed(
-    path=_TEXT,
-    format={"enum": ["openvino-ir", "onnx", None]},
-    readable={"type": "boolean"},
-    scatter_nodes=_COUNT,
-    diagnostics={"type": "array", "items": _DIAGNOSTIC},
-)
-SCHEMA = _closed(
-    schema={"const": 1},
-    versions={"type": "object", "additionalProperties": _TEXT},
-    files={"type": "array", "items": _FILE},
-    summary=_closed(files=_COUNT, errors=_COUNT, warnings=_COUNT, notes=_COUNT),
-)
+from tests.report.json_schemas import check
 
 
 def _document(cli: Cli, *arguments: str | Path) -> dict[str, Any]:
     result = cli("validate", *arguments, "--format", "json")
     assert result.err == ""
-    document: dict[str, Any] = json.loads(result.out)
-    jsonschema.validate(document, SCHEMA)
-    return document
+    return check("validate", result.out)
 
 
 def test_all_samples_and_a_missing_file(cli: Cli) -> None:

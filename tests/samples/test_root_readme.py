@@ -13,6 +13,7 @@ from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 from ir_scatter.ops.spec import Attribute, OpSpec
 from ir_scatter.rewrites.refusals import Reason
+from tests.report.json_schemas import NAMES, fields, schema_of
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -67,7 +68,27 @@ def refusals() -> Iterator[str]:
         yield f"| {reason} | {reason.rule} | {what} | {' | '.join(parts.values())} |".replace("  ", " ")
 
 
-TABLES = {"operators/index.md": operators, "rules/index.md": rules, "refusals.md": refusals}
+def json_fields() -> Iterator[str]:
+    for name in NAMES:
+        schema = schema_of(name)
+        yield f"## {schema['title'].removeprefix('ir-scatter ').removesuffix(' --format json')}"
+        yield ""
+        yield f"`{schema['title']}`, [{name}.schema.json](schemas/{name}.schema.json)"
+        yield ""
+        yield "| field | type | what |"
+        yield "|---|---|---|"
+        for path, kind, what in fields(schema):
+            if path not in {"schema", "versions"}:
+                yield f"| `{path}` | {kind} | {what} |"
+        yield ""
+
+
+TABLES = {
+    "json.md": json_fields,
+    "operators/index.md": operators,
+    "rules/index.md": rules,
+    "refusals.md": refusals,
+}
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -109,7 +130,8 @@ def test_pre_commit_has_the_commands_of_continuous_integration() -> None:
     shown = subprocess.run([str(CI), "--show"], capture_output=True, text=True, check=True, cwd=ROOT)
     hooks = re.findall(r"^\s+entry: (.*)$", (ROOT / ".pre-commit-config.yaml").read_text(), re.MULTILINE)
     tools = [command.removeprefix(".venv/bin/") for command in shown.stdout.splitlines()[1:]]
-    *quick, slow = tools
+    *quick, site, slow = tools
+    assert "zensical build" in site  # a tool that those who write no pages need not install
     assert quick == ["ruff check", "ruff format --check", "mypy", "lint-imports"]
     assert hooks == [*quick, "pytest -q -n 2", slow]
 
