@@ -17,7 +17,7 @@ _EXPECTED = {
     **dict.fromkeys(("select", "ignore", "exclude", "input-shape"), "a list of strings"),
     **dict.fromkeys(("quiet", "statistics", "strict"), "true or false"),
     **dict.fromkeys(("jobs", "max-index-elements"), "a whole number"),
-    **dict.fromkeys(("baseline", "format", "min-severity"), "a string"),
+    **dict.fromkeys(("baseline", "docs-url", "format", "min-severity"), "a string"),
 }
 
 

@@ -49,7 +49,7 @@ _EXAMPLES = {
 _SECTIONS = {
     "What is reported": "--select --ignore --min-severity --baseline --write-baseline --strict",
     "What is looked at": "--exclude --input-shape --stdin-format --max-index-elements --jobs",
-    "How it is written": "--format --output --statistics --quiet --verbose",
+    "How it is written": "--format --output --docs-url --statistics --quiet --verbose",
 }
 
 
@@ -62,6 +62,7 @@ _SECTIONS = {
 @exclude_option
 @choice_option("--min-severity", [one.value for one in Severity], "Nothing below this.", Severity.NOTE.value)
 @click.option("--strict", is_flag=True, help="Warnings fail too.")
+@click.option("--docs-url", metavar="URL", help="The site of the pages, for links in SARIF.")
 @click.option("--statistics", is_flag=True, help="Count the findings by code.")
 @click.option("-q", "--quiet", is_flag=True, help="Findings only, no summary.")
 @click.option("-v", "--verbose", is_flag=True, help="Say what was passed over.")
@@ -119,7 +120,7 @@ def command(context: click.Context, /, **given: Any) -> int:
     if known is not None:
         found = known.new_in(found)
     switches = {name: given[name] for name in ("quiet", "statistics", "strict")}
-    report("findings", given["format"], found, output, **switches)
+    report("findings", given["format"], found, output, docs_url=given["docs_url"], **switches)
     return _exit_code(found, checked, given["strict"])
 
 

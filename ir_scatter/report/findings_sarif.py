@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef
+from ir_scatter.explain import DOCS
 from ir_scatter.lint import Report
 from ir_scatter.report import phrases
 from ir_scatter.report.characters import dumps, visible
@@ -15,16 +16,18 @@ from ir_scatter.rules.base import Rule
 from ir_scatter.version import __version__, versions
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_PAGES = "ir_scatter/docs/rules"
-"""A page for each rule, from the root of the project, which has no site of its own."""
 _FINGERPRINT = "irScatter/v1"
 
 # What the first digit of a code says.
 _TOPICS = dict(zip("123459", ("ports", "shapes", "values", "versions", "stored-shapes", "file"), strict=True))
 
 
-def render(report: Report) -> str:
-    """A log of one run, with the rules that were broken."""
+def render(report: Report, *, docs_url: str | None = None) -> str:
+    """A log of one run, with the rules that were broken.
+
+    Each links to its page on the site at `docs_url`; to the page that is installed here if there is no site,
+    as SARIF demands an absolute URI (section 3.49.12).
+    """
     diagnostics = report.diagnostics()
     examples = {found.code: found for found in reversed(diagnostics)}
     codes = sorted(examples)
@@ -35,7 +38,7 @@ def render(report: Report) -> str:
             "driver": {
                 "name": "ir-scatter",
                 "version": __version__,
-                "rules": [_rule(examples[code]) for code in codes],
+                "rules": [_rule(examples[code], docs_url) for code in codes],
             }
         },
         "invocations": [
@@ -58,7 +61,7 @@ def render(report: Report) -> str:
     return dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
-def _rule(example: Diagnostic) -> dict[str, Any]:
+def _rule(example: Diagnostic, docs_url: str | None) -> dict[str, Any]:
     """Return what a viewer shows of a rule; the example speaks for codes that are no rule."""
     rule = by_code().get(example.code) or Rule(example.code, example.rule, example.severity)
     documentation = rule.documentation or rule.name
@@ -70,10 +73,16 @@ def _rule(example: Diagnostic) -> dict[str, Any]:
         "shortDescription": _message(first),
         "fullDescription": _message(documentation),
         "help": _message(f"{documentation}\n\nRun: ir-scatter explain {rule.code}"),
-        **({"helpUri": f"{_PAGES}/{rule.code}.md"} if rule.code in by_code() else {}),
+        **({"helpUri": _page(rule, docs_url)} if rule.code in by_code() else {}),
         "defaultConfiguration": {"level": rule.severity.value},
         "properties": {"tags": ["scatter"] if topic is None else ["scatter", topic]},
     }
+
+
+def _page(rule: Rule, docs_url: str | None) -> str:
+    if docs_url:
+        return f"{docs_url.rstrip('/')}/rules/{rule.code}.html"
+    return (DOCS / "rules" / f"{rule.code}.md").as_uri()
 
 
 def _result(found: Diagnostic, rule_index: int, seen: Counter[str]) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def test_formats_are_found_by_the_names_of_modules() -> None:
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize(("name", "report"), [("findings", REPORT), ("hostile", HOSTILE_REPORT)])
 def test_what_it_looks_like(request: pytest.FixtureRequest, name: str, report: Report, format: str) -> None:
-    text = render("findings", format, report)
+    text = render("findings", format, report, docs_url="https://models.example")
     assert_golden(request, f"{name}.{format}", text)
     assert all(line.isprintable() for line in text.split("\n"))
     assert text.encode("utf-8")
@@ -68,8 +68,15 @@ def test_what_it_looks_like(request: pytest.FixtureRequest, name: str, report: R
 @pytest.mark.parametrize("format", FORMATS)
 def test_options_of_other_formats_change_nothing(format: str) -> None:
     taken = {"text": {"color", "quiet", "statistics", "width"}, "concise": {"statistics"}}
-    taken["junit"] = {"strict"}
-    options = {"color": True, "quiet": True, "statistics": True, "strict": True, "width": 7}
+    taken |= {"junit": {"strict"}, "sarif": {"docs_url"}}
+    options = {
+        "docs_url": "https://models.example",
+        "color": True,
+        "quiet": True,
+        "statistics": True,
+        "strict": True,
+        "width": 7,
+    }
     for name, value in options.items():
         changed = render("findings", format, REPORT, **{name: value}) != render("findings", format, REPORT)
         assert changed == (name in taken.get(format, ())), name

@@ -5,6 +5,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from ir_scatter.explain import DOCS
 from ir_scatter.lint import Report
 from ir_scatter.report import findings_sarif as sarif
 from ir_scatter.rules import by_code
@@ -103,7 +104,11 @@ def test_a_second_location_says_what_is_wrong_at_the_node() -> None:
 
 def test_the_page_of_a_rule_is_named() -> None:
     [rule] = _run(report_of(SHAPE))["tool"]["driver"]["rules"]
-    assert rule["helpUri"] == "ir_scatter/docs/rules/SCT203.md"
+    assert rule["helpUri"] == (DOCS / "rules" / "SCT203.md").as_uri()
+    for url in ("https://models.example/docs", "https://models.example/docs/"):
+        log = json.loads(sarif.render(report_of(SHAPE), docs_url=url))
+        [rule] = log["runs"][0]["tool"]["driver"]["rules"]
+        assert rule["helpUri"] == "https://models.example/docs/rules/SCT203.html"
     [rule] = _run(report_of(replace(REPEATED, code="CVT101")))["tool"]["driver"]["rules"]
     assert "helpUri" not in rule
 
