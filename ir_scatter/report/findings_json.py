@@ -37,7 +37,7 @@ def _diagnostic(found: Diagnostic) -> dict[str, Any]:
             }
             for one in found.related
         ],
-        "help": ": ".join(filter(None, phrases.help_of(found))) or None,
+        "help": phrases.whole_help(found) or None,
     }
 
 

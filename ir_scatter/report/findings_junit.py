@@ -70,6 +70,9 @@ def _body(found: Diagnostic) -> str:
     if subject:
         lines.append(f"in {subject}")
     lines += [f"note: {phrases.note(related, found)}" for related in found.related]
+    help = phrases.whole_help(found)
+    if help:
+        lines.append(f"help: {help}")
     return "\n".join(lines)
 
 

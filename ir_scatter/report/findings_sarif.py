@@ -100,7 +100,7 @@ def _result(found: Diagnostic, rule_index: int, seen: Counter[str]) -> dict[str,
             for number, related in enumerate(found.related, start=1)
         ],
         "partialFingerprints": {_FINGERPRINT: f"{fingerprint}:{seen[fingerprint]}"},
-        "properties": {"help": visible(": ".join(filter(None, phrases.help_of(found))))},
+        "properties": {"help": phrases.whole_help(found)},
     }
 
 

@@ -54,6 +54,11 @@ def help_of(found: Diagnostic) -> tuple[str, str]:
     return visible(found.help), mending(found)
 
 
+def whole_help(found: Diagnostic) -> str:
+    """Return the same in one sentence."""
+    return ": ".join(filter(None, help_of(found)))
+
+
 def mending(found: Diagnostic) -> str:
     """Return the command that mends a finding, "" if there is none."""
     path = found.location.path

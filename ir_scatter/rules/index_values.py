@@ -74,8 +74,9 @@ def _in_range(scatter: ScatterNode, bad: BadIndices, low: int) -> str:
     column = array[..., bad.position[-1]] if scatter.spec.layout is Layout.TUPLES else array
     if bad.value == size == int(column.max()) and int(column.min()) >= 1:
         return "subtract 1 from the indices if they count from 1"
-    last = f"{size - 1} for the last position" if bad.value >= size else f"{low} for the first position"
-    return f"write {last}, or look whether these indices belong to another axis"
+    nearest = {size: f"{size - 1} for the last position", low - 1: f"{low} for the first position"}
+    meant = nearest.get(bad.value, f"an index from {low} to {size - 1}")
+    return f"write {meant}, or look whether these indices belong to another axis"
 
 
 @Rule("SCT303", "negative-index", reads=_OF_FAULTS)

@@ -193,6 +193,7 @@ def test_indices_that_count_from_one(tmp_path: Path) -> None:
 
     assert help("5 1") == "subtract 1 from the indices if they count from 1"
     assert help("5 0").startswith("write 4 for the last position")
+    assert help("8 0").startswith("write an index from 0 to 4, or look")
 
 
 def test_scatter_is_legal_at_opset_10_and_deprecated_at_11(tmp_path: Path) -> None:
