@@ -132,7 +132,7 @@ def _given_up(facts: Facts, path: str) -> list[Diagnostic]:
 
 def _from_finding(scatter: ScatterNode, rule: Rule, finding: Finding, graph: Graph) -> Diagnostic:
     node, spec = scatter.node, scatter.lookup.spec
-    severity, related = rule.severity, finding.related
+    severity, related = Severity.ERROR if finding.is_refused else rule.severity, finding.related
     port, index = finding.port, finding.port_index
     mended_by = rule.mended_by if finding.mended_by is None else finding.mended_by
     if spec is not None:
@@ -211,8 +211,16 @@ def _from_defect(defect: Defect) -> Diagnostic:
     span, help = defect.span, defect.help or found.help
     if span is None and defect.node is not None:
         span = defect.node.graph.span_of(defect.node, Part(Side.NODE))
+    severity = Severity.ERROR if defect.is_refused else found.severity
     found = replace(
-        found, node=node, port=port, port_index=index, related=defect.related, span=span, help=help
+        found,
+        severity=severity,
+        node=node,
+        port=port,
+        port_index=index,
+        related=defect.related,
+        span=span,
+        help=help,
     )
     return found if defect.node is None or defect.is_always_read else _unless_dropped(found, defect.node)
 

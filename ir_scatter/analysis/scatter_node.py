@@ -84,6 +84,11 @@ class ScatterNode:
         is_stored = input.value.stored_type is not None or self.facts.propagates
         return self.facts.element_type(input.value) or (None if is_stored else input.stored_type)
 
+    @property
+    def refuses_types(self) -> bool:
+        """Whether a runtime refuses the model if the element type stored for what a node makes is wrong."""
+        return self.node.graph.refuses_types
+
     @cached_property
     def data(self) -> Operand | None:
         return self.operand(Role.DATA)

@@ -37,7 +37,7 @@ class Fact(StrEnum):
     TYPES = "types"
     """Element types of inputs and outputs."""
     STORED = "stored"
-    """Shapes and types that the file stores at inputs and outputs, right or wrong."""
+    """Shapes and types that the file stores at inputs and outputs, and whether wrong ones are refused."""
     CONSTANCY = "constancy"
     """Whether the indices are constant in effect."""
 
@@ -97,7 +97,7 @@ def signature(scatter: ScatterNode) -> Hashable | None:
     ports = node.inputs
     values = [port.value for port in ports]
     return (
-        (node.domain, node.type, node.opset),
+        (node.domain, node.type, node.opset, node.graph.refuses_types),
         attributes,
         tuple(map(_stored, ports)),
         tuple([value and (_known(value), value.constant is None and known(value)) for value in values]),

@@ -154,6 +154,11 @@ class Graph(ABC):
     scope: str = ""
     calls: tuple[Related, ...] = ()
 
+    @property
+    def refuses_types(self) -> bool:
+        """Whether a runtime refuses a model if the element type stored for what a node makes is wrong."""
+        return False
+
     def key_of(self, node: Node, indices: int, spelled: frozenset[int]) -> tuple[Hashable, list[int]] | None:
         """Return what decides all that can be known of a node but its name and the numbers of constants.
 
@@ -215,6 +220,8 @@ class Defect:
     """What is broken; None for the whole node, or where the format has no lines."""
     help: str = ""
     """How to mend it, if more can be said than what the rule says."""
+    is_refused: bool = False
+    """Whether a runtime refuses the file because of it, though the rule is a warning elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,7 +17,8 @@ class Finding:
     """One violation, before code, severity, node and place are added: what is, then what was expected.
 
     It is about the input of a role, or a port without one: a superfluous input, the output. What runtimes
-    take as meant (`is_tolerated`) is a warning, whatever the row says.
+    take as meant (`is_tolerated`) is a warning, whatever the row says, and what one refuses (`is_refused`)
+    an error.
 
     Attributes:
         aspect: what is wrong with the input: its "type" or "shape"; "" for its values, or that it is there.
@@ -40,6 +41,7 @@ class Finding:
     label: str = ""
     help: str = ""
     mended_by: str | None = None
+    is_refused: bool = False
 
 
 def attribute(name: str) -> Part:

@@ -16,9 +16,12 @@ Why: one of the two is stale. Behind such a place nothing that is stored counts:
 propagated from the inputs of the model, as OpenVINO does.
 Applies to: Parameters and Constants against their output ports, inputs of bodies against what flows into
 them, the two ports of an edge, and both sides of operators that keep type and shape; in an ONNX model
-value_info and outputs against what is inferred.
-Runtimes: OpenVINO computes shapes and types anew and ignores the stored ones. onnxruntime refuses types that
-are not the inferred ones, and ignores shapes.
+value_info and outputs against what is inferred, initializers against inputs of the same name. An error
+where onnxruntime refuses the file: another element type of what a node makes, initializers that an input does
+not take.
+Runtimes: OpenVINO computes shapes and types anew and ignores the stored ones. onnxruntime: "does not match
+expected type", "Shape of initializer x does not match"; it ignores other shapes, or folds constants that are
+wrong from them.
 Example: a Parameter of shape="16,3" whose port has the dimensions 8 and 3.
 Fix: save the model again with the runtime that reads it.
 """, Severity.WARNING),
@@ -81,7 +84,7 @@ Fix: export the model again.
 An id or a name that must be unique is used twice.
 Why: edges and inputs name ids, so it is not known which one is meant.
 Applies to: layer ids and port ids of an IR; names of values in an ONNX graph and in the bodies that see them
-from inside, and attributes of an ONNX node.
+from inside, of nodes in an ONNX graph, and of attributes of an ONNX node.
 Runtimes: OpenVINO takes the last of layers with one id and drops the others, and so does ir-scatter; ports
 with one id it refuses ("node index is out of range").
 onnx.checker: "Graph must be in single static assignment (SSA) form".
@@ -130,14 +133,15 @@ Fix: remove the edge that leads back; a recurrence belongs in a Loop or a Tensor
     _defect("SCT927", "not-sorted", """
 A node stands before a node that produces one of its inputs.
 Why: ONNX demands that nodes are sorted; some readers take the first pass as the only one.
-Runtimes: onnx.checker refuses it; onnxruntime and OpenVINO sort.
+Applies to: ONNX graphs; an error in bodies.
+Runtimes: onnx.checker refuses it; onnxruntime and OpenVINO sort, but onnxruntime refuses it in bodies.
 Fix: sort the nodes.
 """, Severity.WARNING),
     _defect("SCT928", "bad-number", """
 A number is none, or is outside of what it may be.
 Why: readers stop with words that tell nothing ("stoll"), or read something else.
 Applies to: ids, dimensions, shapes, offsets, sizes and types that the file declares; the shape of a
-constant, which must be static.
+constant, which must be static; the IR version of an ONNX model.
 Runtimes: OpenVINO reads the precision of an output port, but not of an input port, and each in two
 spellings: FP32 and f32, but not fp32.
 Example: <dim>abc</dim>, shape="-5,4", shape="5..3", offset="x", <port id="4" precision="abc">.
@@ -187,7 +191,8 @@ Runtimes: none can tell; weights of another model are read as they are.
 Fix: convert from or to the same path again: that first replaces the files that are left, and says so.
 """),
     _defect("SCT935", "missing-attribute", """
-A layer has no name or no version, an ONNX attribute no type, or an ONNX output no name.
+A layer has no name or no version, an attribute or an input of an ONNX model no type, or an output, a body or
+an initializer no name.
 Why: readers look for it: a layer's operator is looked up by its version, an attribute's value by its type.
 Runtimes: OpenVINO: "node <layer> is missing mandatory attribute", wherever the layer stands. onnxruntime:
 "type field and data field mismatch in attribute", "is marked single but has an empty string".

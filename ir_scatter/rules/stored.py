@@ -39,7 +39,7 @@ def stored_output_type(scatter: ScatterNode) -> Findings:
     """The file stores an output type that is not that of data.
 
     Why: tools that trust the file see another model than the runtime, which computes the type anew.
-    Applies to: every operator: the output has the type of data.
+    Applies to: every operator: the output has the type of data. An error in ONNX models, but for functions.
     Runtimes: OpenVINO computes the type and ignores the stored one; onnxruntime refuses the model.
     Example: data f32, output port FP16.
     Fix: save the model again with the runtime that reads it.
@@ -51,7 +51,8 @@ def stored_output_type(scatter: ScatterNode) -> Findings:
         shown, expected = scatter.spec.show_type(stored), scatter.spec.show_type(data)
         message = f"the stored type of {scatter.spec.output} is {shown}, expected {expected}"
         message, help = f"{message} like {scatter.data.port.name}", _AGAIN.format(expected)
-        yield Finding(message, port=scatter.spec.output, part=Part(Side.OUTPUT, 0, "type"), help=help)
+        part, is_refused = Part(Side.OUTPUT, 0, "type"), scatter.refuses_types
+        yield Finding(message, port=scatter.spec.output, part=part, help=help, is_refused=is_refused)
 
 
 @Rule("SCT503", "stored-input-shape", Severity.WARNING, reads=_READS, is_legality=False)
@@ -84,8 +85,8 @@ def stored_input_type(scatter: ScatterNode) -> Findings:
 
     Why: one of the two is stale; whoever reads the wrong one draws wrong conclusions.
     Applies to: every input of every operator. A Const's and a Parameter's own declaration counts as
-    right.
-    Runtimes: OpenVINO computes the types and ignores the stored ones.
+    right. An error in ONNX models for what a node computes, but for functions.
+    Runtimes: OpenVINO computes the types and ignores the stored ones; onnxruntime refuses the model.
     Example: an input port I32 fed by a Const of i64.
     Fix: save the model again with the runtime that reads it.
     """
@@ -95,5 +96,12 @@ def stored_input_type(scatter: ScatterNode) -> Findings:
             shown, flows = scatter.spec.show_type(stored), scatter.spec.show_type(found)
             message = f"the stored type of {operand.port.name} is {shown}, but what flows in is {flows}"
             part = Part(Side.INPUT, operand.index, "type")
-            help = _AGAIN.format(flows)
-            yield Finding(message, role=operand.port.role, aspect="type", part=part, help=help)
+            is_refused = scatter.refuses_types and operand.value.constant is None
+            yield Finding(
+                message,
+                operand.port.role,
+                aspect="type",
+                part=part,
+                help=_AGAIN.format(flows),
+                is_refused=is_refused,
+            )

@@ -76,6 +76,7 @@ _GUARDED: dict[type, dict[str, tuple[Fact, ...]]] = {
         **dict.fromkeys(("has_faults", "out_of_range", "repeats"), (Fact.INDEX_FAULTS,)),
         **dict.fromkeys(("few_indices", "index_array"), (Fact.INDEX_FAULTS, Fact.INDICES)),
         "has_constant_indices": (Fact.CONSTANCY,),
+        "refuses_types": (Fact.STORED,),
         "facts": (*_ORIGIN, Fact.INDICES, Fact.VALUES),
     },
     Operand: {"stored": (Fact.STORED,), "shape": (Fact.SHAPES,), "element_type": (Fact.TYPES,)},

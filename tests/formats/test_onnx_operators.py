@@ -128,6 +128,19 @@ def test_what_holds_a_scatter_node() -> None:
     assert found == [f"SCT937 {REFUSED['x = Add (new, narrow) out = ScatterND (data, at, x)']}"]
 
 
+def test_what_a_loop_carries_leads_to_its_scatter_nodes() -> None:
+    loop = _LOOP.format("float[6, 5] old")
+    assert errors_of(model(loop.replace("Identity (go)", "Not (go, go)"))) == [
+        "SCT937 Not has 2 inputs, expected 1"
+    ]
+
+
+def test_a_node_without_operator() -> None:
+    proto = model("x = Relu (new) out = ScatterND (data, at, x)")
+    proto.graph.node[0].op_type = ""
+    assert errors_of(proto) == ["SCT937 the node has no operator, expected one"]
+
+
 def test_functions() -> None:
     """A function that a scatter node needs, one that holds one, and one that neither does."""
     bad = """<domain: "my", opset_import: ["" : 18]> bad (a, b) => (c) { c = Add (a, b) }"""
@@ -141,13 +154,31 @@ def test_functions() -> None:
 
 
 def test_the_field_of_an_attribute() -> None:
-    proto = model('x = Softmax <axis = 1> (new) out = ScatterND <reduction = "add"> (data, at, x)')
-    proto.graph.node[0].attribute[0].ClearField("i")
+    proto = model('x = Cast <to = 1> (new) out = ScatterND <reduction = "add"> (data, at, x)')
+    proto.graph.node[0].attribute[0].t.data_type = 1
     proto.graph.node[1].attribute[0].f = 1.5
     assert errors_of(proto) == [
-        "SCT937 the field that attribute 'axis' holds is nothing, its type names i",
-        "SCT937 the field that attribute 'reduction' holds is f and s, its type names s",
+        "SCT937 the field that attribute 'reduction' holds is f and s, its type names s"
     ]
-    with_empty_list = model("x = ReduceSum <keepdims = 1> (new) out = ScatterND (data, at, new)")
-    with_empty_list.graph.node[0].attribute.append(helper.make_attribute("axes", [], attr_type=7))
-    assert errors_of(with_empty_list) == []
+    proto.graph.node[0].attribute[0].ClearField("i")
+    assert errors_of(proto)[0] == "SCT937 the field that attribute 'to' holds is t, its type names i"
+    nothing = model(
+        "x = Constant <value = float[3, 5] {}> () out = ScatterND (data, at, x)".replace(
+            "{}", str({*range(15)})
+        )
+    )
+    nothing.graph.node[0].attribute[0].ClearField("t")
+    assert "SCT937 the field that attribute 'value' holds is nothing, its type names t" in errors_of(nothing)
+
+
+def test_attributes_of_0_that_are_left_out() -> None:
+    """As protobuf 3 writes them, and as onnxruntime reads them."""
+    proto = model(
+        "x = Softmax <axis = 0> (new) out = ScatterElements <axis = 0> (data, wide, x)".replace(
+            "wide", "rows"
+        )
+    )
+    for node in proto.graph.node:
+        node.attribute[0].ClearField("i")
+    proto.graph.node[0].attribute.append(helper.make_attribute("axes", [], attr_type=7))
+    assert not any("holds" in one for one in errors_of(proto))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from onnx import ModelProto, NodeProto, TypeProto, helper, parser
+from onnx import GraphProto, ModelProto, NodeProto, TypeProto, helper, parser
 
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.reading import read
@@ -75,6 +75,53 @@ def nameless(node: NodeProto) -> None:
     node.output[-1] = ""
 
 
+def stored(name: str, kind: int, dims: Sequence[int], put: str = PUT) -> ModelProto:
+    """Return a graph that stores a type for a value."""
+    model = graph(f"x = Neg (data) y = {put}")
+    model.graph.value_info.append(helper.make_tensor_value_info(name, kind, dims))
+    if name == "y":
+        model.graph.output[0].CopyFrom(model.graph.value_info.pop())
+    return model
+
+
+def default(dims: Sequence[int], kind: int = 1) -> ModelProto:
+    """Return a graph whose input u has a default [2, 3] and declares other dimensions."""
+    model = graph(f"y = {PUT}")
+    model.graph.initializer.append(helper.make_tensor("u", 1, (2, 3), range(6)))
+    model.graph.input[-1].CopyFrom(helper.make_tensor_value_info("u", kind, dims))
+    return model
+
+
+def input_of_type(kind: int | None) -> ModelProto:
+    model = graph(f"y = {PUT}")
+    model.graph.input[2].ClearField("type")
+    if kind is not None:
+        model.graph.input[2].type.tensor_type.elem_type = kind
+    return model
+
+
+def of_body(edit: Callable[[GraphProto], object]) -> ModelProto:
+    """Return a graph with a branch that was edited."""
+    model = graph(
+        "y = If (c) "
+        + IF.format("a").replace("{ a = ", "{ x = Neg (data) a = ").replace("(data, i, u)", "(x, i, u)")
+    )
+    edit(model.graph.node[0].attribute[0].g)
+    return model
+
+
+def same_names(body: GraphProto) -> None:
+    for node in body.node:
+        node.name = "twice"
+
+
+def with_ir_version(version: int | None, model: ModelProto) -> ModelProto:
+    model.ClearField("ir_version")
+    if version is not None:
+        model.ir_version = version
+    return model
+
+
 def ir_1(model: ModelProto) -> ModelProto:
     model.ir_version = 1
     return model
@@ -101,6 +148,34 @@ REFUSED = {
     "SCT920 'n' is the name of more than one value, expected one": [
         graph("y = Loop (n, c, data) " + LOOP.format("n")),
     ],
+    "SCT505 'x' is float[5, 3], the file stores int64[5, 3]": [stored("x", 7, (5, 3))],
+    "SCT502 the stored type of output is int64, expected float like data": [stored("y", 7, (5, 3))],
+    "SCT504 the stored type of data is int64, but what flows in is float": [
+        stored("x", 7, (5, 3), PUT.replace("data", "x"))
+    ],
+    "SCT505 'u' is float[2, 3], the file stores float[2, 4]": [default((2, 4))],
+    "SCT505 'u' is float[2, 3], the file stores float[6]": [default((6,)), with_ir_version(3, default((6,)))],
+    "SCT505 'u' is float[2, 3], the file stores double[2, 3]": [default((2, 3), 11)],
+    "SCT928 the element type of 'x' is number 0, expected one that ONNX defines": [stored("x", 0, (5, 3))],
+    "SCT928 the element type of 'data' is number 77, expected one that ONNX defines": [input_of_type(77)],
+    "SCT935 the input 'data' has no type, expected one": [input_of_type(None)],
+    "SCT935 the body has no name, expected one": [of_body(lambda body: body.ClearField("name"))],
+    "SCT935 an initializer of the body has no name, expected one": [
+        of_body(lambda body: body.initializer.append(helper.make_tensor("", 1, (1,), [1])))
+    ],
+    "SCT920 'twice' is the name of 2 nodes, expected one": [
+        graph(f"[twice] x = Neg (data) [twice] y = {PUT}"),
+        of_body(same_names),
+    ],
+    "SCT927 'x' is used before the node 'x' that produces it, expected nodes in topological order": [
+        of_body(lambda body: body.node.insert(0, body.node.pop())),
+    ],
+    "SCT928 ir_version is missing, expected 1 or more": [with_ir_version(None, graph(f"y = {PUT}"))],
+    "SCT928 ir_version is 3, but the initializer 'w' of a body is none of its inputs, expected 4 or more": [
+        with_ir_version(
+            3, of_body(lambda body: body.initializer.append(helper.make_tensor("w", 1, (1,), [1])))
+        )
+    ],
     "SCT201 input 0 is a sequence, expected a tensor": [
         of_type("sequence"),
         graph("s = SequenceConstruct (data) y = ScatterElements <axis = 0> (s, i, u)"),
@@ -110,6 +185,15 @@ REFUSED = {
     "SCT201 input 0 is a sparse tensor, expected a tensor": [of_type("sparse_tensor")],
 }
 LEGAL = [
+    stored("x", 1, (4, 3)),  # shapes are a memory
+    stored("x", 1, (5,)),
+    stored("y", 1, (7, 3)),
+    stored("data", 7, (5, 3)),
+    stored("nobody", 7, (5, 3)),
+    default((2, 3)),
+    with_ir_version(3, default((2, 3))),
+    graph(f"[once] x = Neg (data) y = {PUT}"),
+    of_body(lambda body: None),
     graph(f"y = {PUT}"),
     graph("y = If (c) " + IF.format("y")),
     graph("y = If (c) " + IF.format("a") + " a = Relu (data)"),

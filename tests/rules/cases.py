@@ -114,8 +114,11 @@ def onnx_model(row: Row, cases: Mapping[str, Case], opset: int | None = None) ->
             if role in case.dropped:
                 names.append("")
             elif tensor.values is None:
-                graph.input.append(_declared(label, tensor))
                 names.append(label)
+                if tensor.type == "undefined":  # no input may be, but what comes from a stranger
+                    graph.node.append(helper.make_node("Make", [], [label], domain="strange"))
+                else:
+                    graph.input.append(_declared(label, tensor))
             else:
                 array = array_of(_IR_TYPES[tensor.type], tensor.values, _static(tensor.shape))
                 graph.initializer.append(onnx.numpy_helper.from_array(array, label))
@@ -126,14 +129,16 @@ def onnx_model(row: Row, cases: Mapping[str, Case], opset: int | None = None) ->
         graph.node.append(helper.make_node(row.type, names, outputs, name, **case.attributes))
         if outputs:
             graph.output.append(_declared(outputs[0], case.output or case.data))
-    imports = [helper.make_opsetid("", row.opsets[0] if opset is None else opset)]
+    opsets = {"": row.opsets[0] if opset is None else opset, "strange": 1}
+    imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     return helper.make_model(graph, ir_version=10, opset_imports=imports)
 
 
 def _declared(name: str, tensor: Tensor) -> onnx.ValueInfoProto:
     info = onnx.ValueInfoProto(name=name)
-    number = 0 if tensor.type == "undefined" else onnx.TensorProto.DataType.Value(tensor.type.upper())
-    info.type.tensor_type.elem_type = number
+    if tensor.type == "undefined":
+        return info
+    info.type.tensor_type.elem_type = onnx.TensorProto.DataType.Value(tensor.type.upper())
     if tensor.shape is not None:
         info.type.tensor_type.shape.SetInParent()
         for dim in tensor.shape:

@@ -14,12 +14,17 @@ from ir_scatter.core.shapes import Shape, show, with_article
 from ir_scatter.formats.cycles import find_cycles
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import Definitions, GraphIndex, Usage, schema_of, text
-from ir_scatter.formats.onnx.inference import tensor_message
+from ir_scatter.formats.onnx.inference import TensorType, differ, tensor_message
 
 _NODES_NAMED = 5
+_WITH_CONSTANTS = 4
+"""The first IR version whose initializers need not be inputs."""
+
+_ELEMENT_TYPES = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
 _WITH_TYPES = 2
 """The first IR version whose attributes have a type."""
 
+_Pair: TypeAlias = tuple[TensorType, TensorType]
 _Around: TypeAlias = tuple[tuple[GraphIndex, int], ...]
 """The graphs around a body, and the positions of the nodes that it is in."""
 
@@ -27,6 +32,7 @@ _Around: TypeAlias = tuple[tuple[GraphIndex, int], ...]
 def find_defects(graph: OnnxGraph) -> Iterator[Defect]:
     """Yield what is broken in a graph and in all bodies in it."""
     yield from _unknown_values(graph, graph.index.captured)
+    yield from _versions(graph)
     waiting: list[tuple[OnnxGraph, _Around]] = [(graph, ())]
     while waiting:
         inner, around = waiting.pop()
@@ -34,10 +40,11 @@ def find_defects(graph: OnnxGraph) -> Iterator[Defect]:
             message = f"{text(name)!r} is the name of more than one value, expected one"
             node = inner.node(position) if position is not None else None
             yield Defect("duplicate-id", message, node.location if node else inner.place(name), node)
-        yield from _order(inner)
+        yield from _names(inner, is_body=bool(around))
+        yield from _order(inner, is_body=bool(around))
         yield from _nodes(inner)
         yield from _contradictions(inner)
-        yield from _dims(inner)
+        yield from _declarations(inner)
         yield from _tensors(inner)
         places = [((inner.index, at), inner.bodies_at(at).values()) for at in sorted(inner.index.bodies)]
         bodies = [(body, (*around, place)) for place, graphs in places for body in graphs]
@@ -68,6 +75,39 @@ def _shadowing(index: GraphIndex, around: _Around) -> Iterator[tuple[str, int | 
                 break
 
 
+def _versions(graph: OnnxGraph) -> Iterator[Defect]:
+    """Yield what is wrong with the IR version, of the main graph."""
+    version, index = graph.shared.ir_version, graph.index
+    if not graph.shared.is_function and version < 1:
+        message = f"ir_version is {version or 'missing'}, expected 1 or more"
+        yield Defect("bad-number", message, Location(graph.shared.path))
+    bodies = [one for one in index.all_graphs() if one is not index] if version < _WITH_CONSTANTS else []
+    names = [name for body in bodies for name in body.initializers if name not in body.inputs]
+    if names:
+        message = (
+            f"ir_version is {version}, but the initializer {text(names[0])!r} of a body is none of its inputs"
+        )
+        yield Defect(
+            "bad-number", f"{message}, expected {_WITH_CONSTANTS} or more", Location(graph.shared.path)
+        )
+
+
+def _names(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
+    """Yield names of nodes that are not unique, and names that bodies lack."""
+    index, names = graph.index, [node.name for node in graph.index.nodes if node.name]
+    for name, count in Counter(names).items() if len({*names}) < len(names) else ():
+        if count > 1:
+            last = max(at for at, node in enumerate(index.nodes) if node.name == name)
+            node, message = graph.node(last), f"{text(name)!r} is the name of {count} nodes, expected one"
+            yield Defect("duplicate-id", message, node.location, node)
+    if is_body and not index.name:
+        yield Defect("missing-attribute", "the body has no name, expected one", graph.place(""))
+    if is_body and "" in index.initializers:
+        yield Defect(
+            "missing-attribute", "an initializer of the body has no name, expected one", graph.place("")
+        )
+
+
 def _nodes(graph: OnnxGraph) -> Iterator[Defect]:
     """Yield attributes that are written twice or have no type, outputs without name, inputs no tensors."""
     has_types = graph.shared.ir_version >= _WITH_TYPES
@@ -86,20 +126,32 @@ def _nodes(graph: OnnxGraph) -> Iterator[Defect]:
 
 
 def _contradictions(graph: OnnxGraph) -> Iterator[Defect]:
-    """Yield the first value for which something wrong is stored, but for those that rules look at."""
+    """Yield the first value for which something wrong is stored, but for those that rules look at.
+
+    onnxruntime refuses element types that are not those of what a node makes, and initializers that are not
+    what the input of their name declares.
+    """
     index, told = graph.index, set[str]()
+    if graph.shared.options.input_shapes:
+        return
     for position in chain(*[index.by_type.get(type, ()) for type in graph.shared.options.scatter_types]):
         told.update(index.nodes[position].input, index.nodes[position].output)
-    names = (
-        [] if graph.shared.options.input_shapes else [one for one in graph.contradicted if one not in told]
-    )
-    if names:
-        first = min(names, key=lambda name: index.producers.get(name, (-1, 0)))
-        others = f", the first of {len(names)} such values" if len(names) > 1 else ""
-        found, stored = [_shown(*pair) for pair in graph.contradicted[first]]
+    pairs = {True: dict(graph.wrong_defaults), False: dict[str, _Pair]()}
+    for name, pair in graph.contradicted.items():
+        if name not in told or name in index.inputs:
+            is_made = name in index.producers and index.producers[name][0] not in index.tensors
+            types = [one._replace(shape=None) for one in pair]
+            pairs[graph.refuses_types and is_made and differ(*types)][name] = pair
+    for is_refused, found in pairs.items():
+        if not found:
+            continue
+        first = min(found, key=lambda name: index.producers.get(name, (-1, 0)))
+        others = f", the first of {len(found)} such values" if len(found) > 1 else ""
+        known, stored = [_shown(*one) for one in found[first]]
         node = graph.node(index.producers[first][0]) if first in index.producers else None
-        message = f"{text(first)!r} is {found}, the file stores {stored}{others}"
-        yield Defect("stored-contradiction", message, graph.place(first), node)
+        message = f"{text(first)!r} is {known}, the file stores {stored}{others}"
+        kind, place = "stored-contradiction", graph.place(first)
+        yield Defect(kind, message, place, node, is_refused=is_refused)
 
 
 def _shown(element_type: ElementType | None, shape: Shape) -> str:
@@ -141,7 +193,8 @@ def _unknown_values(graph: OnnxGraph, unknown: set[str]) -> Iterator[Defect]:
             yield Defect("unknown-value", message, graph.place(name))
 
 
-def _order(graph: OnnxGraph) -> Iterator[Defect]:
+def _order(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
+    """Yield cycles, or else the first use before the node that produces a value: refused in bodies."""
     index = graph.index
     if not index.early:
         return
@@ -162,7 +215,7 @@ def _order(graph: OnnxGraph) -> Iterator[Defect]:
         f"{text(name)!r} is used before the node {producer.name!r} that produces it{others}, "
         "expected nodes in topological order"
     )
-    yield Defect("not-sorted", message, node.location, node)
+    yield Defect("not-sorted", message, node.location, node, is_refused=is_body)
 
 
 def _named(names: list[str]) -> str:
@@ -171,12 +224,23 @@ def _named(names: list[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _dims(graph: OnnxGraph) -> Iterator[Defect]:
-    found = []
-    for one in (*graph.index.inputs.values(), *graph.index.stored.values()):
-        message = tensor_message(one.type) if one is not None else None
-        for axis, dim in enumerate(message.shape.dim if message is not None else ()):
-            if one is not None and dim.dim_value < 0:
+def _declarations(graph: OnnxGraph) -> Iterator[Defect]:
+    """Yield inputs without type, element types that are none, and the first negative dimension."""
+    found, index = [], graph.index
+    for name, one in index.inputs.items() if graph.parent is None and not graph.shared.is_function else ():
+        if one is not None and one.type.WhichOneof("value") is None:
+            message = f"the input {text(name)!r} has no type, expected one"
+            yield Defect("missing-attribute", message, graph.place(name))
+    for one in (*index.inputs.values(), *index.stored.values()):
+        tensor = tensor_message(one.type) if one is not None else None
+        if one is None or tensor is None:
+            continue
+        is_used = one.name in index.inputs or one.name in index.producers
+        if is_used and tensor.elem_type not in _ELEMENT_TYPES:
+            known = f"the element type of {text(one.name)!r} is number {tensor.elem_type}"
+            yield Defect("bad-number", f"{known}, expected one that ONNX defines", graph.place(one.name))
+        for axis, dim in enumerate(tensor.shape.dim):
+            if dim.dim_value < 0:
                 found.append((text(one.name), axis, dim.dim_value))
     if found:
         name, axis, size = found[0]

@@ -53,6 +53,7 @@ class Shared:
     opsets: Mapping[str, int]
     definitions: Definitions
     bindings: Bindings = field(default_factory=dict)
+    is_function: bool = False
 
 
 @dataclass(eq=False, repr=False)
@@ -73,6 +74,10 @@ class OnnxGraph(Graph):
     _nodes: dict[int, Node] = field(default_factory=dict, init=False)
     _values: dict[str, Value | None] = field(default_factory=dict, init=False)
     _bodies: "dict[int, dict[str, OnnxGraph]]" = field(default_factory=dict, init=False)
+
+    @property
+    def refuses_types(self) -> bool:
+        return not self.shared.is_function  # of which onnxruntime does not look at value_info
 
     @cached_property
     def inferred(self) -> Inferred:
@@ -160,7 +165,8 @@ class OnnxGraph(Graph):
         if numbers[0] is None or None in numbers:
             return None
         key = (
-            node.type, node.opset, tuple([one.SerializeToString() for one in proto.attribute]),
+            node.type, node.opset, self.refuses_types,
+            tuple([one.SerializeToString() for one in proto.attribute]),
             tuple([(type, shape, view is None) for type, shape, view in known]), repr(numbers[1:]),
             tuple([name in stored and self.stored_type(name) for name in (*names, *proto.output)]),
             tuple(map(names.index, names)),
@@ -202,6 +208,17 @@ class OnnxGraph(Graph):
                 pairs[name] = described(type), declared(one)
             elif name in held and name not in self.index.inputs:
                 known = TensorType(from_onnx_number(held[name].data_type), shape_of(held[name]))
+                pairs[name] = known, declared(one)
+        return {name: pair for name, pair in pairs.items() if differ(*pair)}
+
+    @property
+    def wrong_defaults(self) -> Mapping[str, tuple[TensorType, TensorType]]:
+        """What an initializer holds, and what the input of its name declares, where they differ."""
+        pairs = {}
+        for name, one in self.index.inputs.items():
+            if name in self.index.initializers:
+                tensor = self.index.initializers[name]
+                known = TensorType(from_onnx_number(tensor.data_type), shape_of(tensor))
                 pairs[name] = known, declared(one)
         return {name: pair for name, pair in pairs.items() if differ(*pair)}
 
@@ -251,7 +268,8 @@ class OnnxGraph(Graph):
             return self._value(name, TensorType(from_onnx_number(sparse.values.data_type), shape))
         if name in index.inputs:
             known = self._declared_input(name)
-            return self._value(name, known if self.parent is None else best_of(self.type_of(name), known))
+            best = known if self.parent is None else best_of(self.type_of(name), known)
+            return Value(text(name), *best, location=self.place(name))
         if name in index.producers:
             position, output = index.producers[name]
             return self.node(position).outputs[output]
@@ -265,10 +283,7 @@ class OnnxGraph(Graph):
             constant = None
             claimed = self._declared_input(name).shape
             shape = claimed if agree(claimed, shape) and claimed is not None else shape
-        value = self._value(name, TensorType(from_onnx_number(tensor.data_type), shape), constant=constant)
-        if name not in self.index.stored:
-            value.stored_type, value.stored_shape = declared(self.index.inputs.get(name))
-        return value
+        return self._value(name, TensorType(from_onnx_number(tensor.data_type), shape), constant=constant)
 
     def _declared_input(self, name: str) -> TensorType:
         """Return the type of an input, with the shape that the caller of the reader gives for it."""

@@ -158,6 +158,7 @@ class GraphIndex:
     """A graph, or the definition of a function, by the names and the positions of its nodes.
 
     Attributes:
+        name: as written.
         inputs: a function's have no declaration.
         stored: what value_info and outputs declare.
         duplicates: names that something else in the graph has already, and the position of the
@@ -173,6 +174,7 @@ class GraphIndex:
     """
 
     def __init__(self, proto: GraphProto | FunctionProto, functions: Container[FunctionKey] = ()) -> None:
+        self.name = proto.name
         self.nodes = list(proto.node)
         self.duplicates: list[tuple[str, int | None]] = []
         self.stored = {one.name: one for one in proto.value_info}

@@ -39,13 +39,14 @@ _DOMAINS = frozenset({"", "ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.tra
 _MADE = {Source.ITERATION: "i64", Source.CONDITION: "boolean"}
 """The types of what a loop makes itself for its body."""
 
+_CARRYING = frozenset({"Loop", "Scan"})
+"""What the bodies of these compute leads to their scatter nodes in the next iteration."""
+
 _GONE = frozenset({"Upsample"})
 """Deprecated operators that runtimes do not know any more; others they still take."""
 
 _FEW_TYPES = 4
-_LISTS = frozenset({"floats", "ints", "strings", "tensors", "graphs"})
-"""Fields of attributes that say the same, set or not, where they are empty."""
-
+_MESSAGES = frozenset({"t", "g"})
 _NUMBERS = frozenset(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}
 _HOLDING = frozenset({*FIELDS.values(), "sparse_tensor", "tp", "sparse_tensors", "type_protos"})
 _SINGLE, _VARIADIC = OpSchema.FormalParameterOption.Single, OpSchema.FormalParameterOption.Variadic
@@ -119,8 +120,9 @@ class _Places(dict[GraphIndex, set[int]]):
         feeding = {*range(len(index.nodes))} if is_needed else _feeding(index, roots)
         self[index] = roots | feeding
         for at, inner in bodies.items():
+            is_carrying = at in roots and index.nodes[at].op_type in _CARRYING
             for body in inner.values():
-                yield from self._add(body, is_needed=at in feeding)
+                yield from self._add(body, is_needed=is_carrying or at in feeding)
         yield from (function_key(index.nodes[at]) for at in calls & feeding)
 
     def _holds(self, index: GraphIndex) -> bool:
@@ -171,11 +173,14 @@ def _is_scatter(graph: OnnxGraph, usage: Usage) -> bool:
 
 
 def _fields(proto: NodeProto) -> Iterator[_Problem]:
-    """Yield the attributes of which another field is set than the one that their type names."""
+    """Yield the attributes of which another field is set than the one that their type names.
+
+    A field that is not set is 0, or empty: some writers leave these out.
+    """
     for one in proto.attribute:
         wanted = FIELDS.get(one.type) if not one.ref_attr_name else None
         held = [field.name for field, _ in one.ListFields() if field.name in _HOLDING]
-        if wanted is not None and held != [wanted] and (held or wanted not in _LISTS):
+        if wanted is not None and held != [wanted] and (held or wanted in _MESSAGES):
             found = " and ".join(held) if held else "nothing"
             yield (
                 f"the field that attribute {text(one.name)!r} holds is {found}, its type names {wanted}",
@@ -191,7 +196,9 @@ def _of_usage(graph: OnnxGraph, usage: Usage) -> Iterator[_Problem]:
         yield f"the model imports no opset of the domain {text(domain)!r}, which {type} is of", None
     if opset is None or domain not in _DOMAINS:
         return
-    if schema is None:
+    if not type:
+        yield "the node has no operator, expected one", None
+    elif schema is None:
         since = _versions().get((domain, type))
         expected = f"which has it from {since} on" if since else "which has no such operator in any version"
         yield f"{type} is not in opset {opset} of {domain or 'ai.onnx'!r}, {expected}", None

@@ -190,7 +190,7 @@ class _Instances:
     ) -> OnnxGraph:
         """Make the graph of a use; without arguments that of the definition, where nothing is inferred."""
         index, opsets, name = definition.index, definition.opsets, definition.name
-        shared = replace(self._shared, opsets=opsets, bindings=bindings)
+        shared = replace(self._shared, opsets=opsets, bindings=bindings, is_function=True)
         infer = partial(self._inference.infer, index, opsets, arguments=arguments, bindings=bindings)
         if arguments is None:
             return OnnxGraph(index, shared, name=name, scope=f"{name}/", arguments=_unknown(definition))
