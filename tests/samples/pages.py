@@ -101,8 +101,11 @@ def renewed(expected: str, output: str) -> str:
 
     That is as much of its begin and end as before, and what is most like the lines between two elisions.
     """
-    if matches(expected, output) or ELISION not in expected.splitlines(keepends=True):
-        return expected if matches(expected, output) else output
+    elisions = expected.splitlines(keepends=True).count(ELISION)
+    if elisions == output.splitlines(keepends=True).count(ELISION):  # they are of the output itself
+        return output
+    if matches(expected, output):
+        return expected
     parts = [part.splitlines(keepends=True) for part in re.split(r"(?m)^\.\.\.\n", expected)]
     lines = output.splitlines(keepends=True)
     first, *between, last = parts

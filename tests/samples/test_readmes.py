@@ -45,6 +45,7 @@ def test_what_a_page_shows_is_renewed() -> None:
     assert renewed("one 1\n...\ntwo 1\n...\nend\n", "one 2\nx\ntwo 2\ny\nend\n") == (
         "one 2\n...\ntwo 2\n...\nend\n"
     )
+    assert renewed("a\n...\nb\n", "a\nx\n...\ny\nb\n") == "a\nx\n...\ny\nb\n"
     assert renewed("...\nend 1\n", "a\nend 2\n") == "...\nend 2\n"
 
 

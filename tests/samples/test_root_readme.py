@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from ir_scatter.explain import REFUSAL, catalogue
@@ -13,6 +14,7 @@ from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 from ir_scatter.ops.spec import Attribute, OpSpec
 from ir_scatter.rewrites.refusals import Reason
+from ir_scatter_cli.main import group
 from tests.report.json_schemas import NAMES, fields, schema_of
 
 ROOT = Path(__file__).parents[2]
@@ -117,6 +119,13 @@ def test_two_lines_set_everything_up() -> None:
     assert "ir-scatter validate samples/" in commands[0]
     assert "'.[test]'" in commands[1]
     assert "pytest" in commands[1]
+
+
+def test_the_readme_has_an_example_of_every_command() -> None:
+    text = README.read_text(encoding="utf-8")
+    shown = set(re.findall(r"^\$ ir-scatter (\S+)", text, re.MULTILINE))
+    assert shown == set(group.list_commands(click.Context(group)))
+    assert text.count("\n") <= 170
 
 
 def test_continuous_integration_runs_the_test_command_of_the_readme() -> None:
