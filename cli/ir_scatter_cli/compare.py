@@ -23,7 +23,7 @@ from ir_scatter_cli.options import (
     output_option,
     words_option,
 )
-from ir_scatter_cli.output import report, say, spinner, write
+from ir_scatter_cli.output import circumstances, report, say, spinner, write
 
 if TYPE_CHECKING:
     from ir_scatter.compare.request import Done, Job
@@ -127,7 +127,8 @@ def command(**options: Any) -> int:
         return exits.INTERRUPTED
     report("comparison", options["format"], done, options["output"], each=options["each"])
     if options["report"]:
-        page = render("comparison", "html", done, inputs=options["inputs"], against=options["against"])
+        source = {name: options[name] for name in ("inputs", "against")}
+        page = render("comparison", "html", done, **source, **circumstances())
         write(page, options["report"])
     is_named = bool(options["names"])
     failures = [f"{failure.model}: {failure.message}" for failure in done.failures]

@@ -108,6 +108,20 @@ def progress(total: int, *, is_wanted: bool) -> Iterator[Callable[[object], None
         yield lambda _: bar.advance(task)
 
 
+def circumstances() -> dict[str, str]:
+    """Return what a page says of its making: the command, when and where it ran."""
+    import platform
+    import shlex
+    from datetime import datetime
+
+    machine = [platform.node(), platform.platform(), f"Python {platform.python_version()}"]
+    return {
+        "command": shlex.join(["ir-scatter", *sys.argv[1:]]),
+        "date": f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S %z}",
+        "host": ", ".join([*filter(None, machine), f"{os.cpu_count()} processors"]),
+    }
+
+
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PLAIN_FRAMES = "|/-\\"
 _PATIENCE = 0.4

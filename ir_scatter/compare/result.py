@@ -228,7 +228,20 @@ class Settings:
     keeps_runs: bool = False
     """Whether outputs and tapped values are kept, for saving."""
     describes: bool = False
-    """Whether runners are asked what they are."""
+    """Whether runners are asked what they are, and models are told by their hashes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What a model is, so that somebody else can tell whether he has the same."""
+
+    path: str
+    format: str
+    """"OpenVINO IR" or "ONNX"."""
+    opsets: tuple[str, ...]
+    """"opset13", or "ai.onnx 18"."""
+    files: tuple[tuple[str, int, str], ...]
+    """Path, bytes and SHA-256 of the file and of those beside it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -273,6 +286,8 @@ class Compared:
     """How two models belong together; None if there is only one."""
     by_model: Mapping[str, tuple[Outcome, ...]] = field(default_factory=dict)
     """Of two models, what each runner made of each, as `outcomes`."""
+    model_facts: tuple[ModelFacts, ...] = ()
+    """Of each model, if that was to be known."""
     interrupted: str = ""
     """What is missing because somebody did not want to wait; "" if nothing is."""
 

@@ -1,5 +1,6 @@
 """Runs models on the same inputs and compares: one model, two, or one with saved results."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,6 +40,7 @@ from ir_scatter.compare.result import (
     Comparison,
     Guarded,
     Level,
+    ModelFacts,
     NotTapped,
     Outlier,
     Relation,
@@ -49,13 +51,15 @@ from ir_scatter.compare.result import (
 from ir_scatter.compare.snapshot import load
 from ir_scatter.core.arrays import Array, are_equal
 from ir_scatter.core.errors import BadFeed, Error, IllegalCase, NoInputs
+from ir_scatter.core.files import sha256_of
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import counted, listed
 from ir_scatter.evaluate.certainty import DetailedResult, detail
 from ir_scatter.evaluate.model import case_of_node, check_feeds, make_sketch
+from ir_scatter.formats import FORMATS
 from ir_scatter.inputs.model import draw_feeds, make_feeds
 from ir_scatter.ops.lookup import find, scatter_types
-from ir_scatter.reading import read
+from ir_scatter.reading import files_beside, read
 from ir_scatter.runners.base import (
     Availability,
     Execution,
@@ -283,6 +287,8 @@ class _Both:
         ran, self.unfinished = list[list[Outcome]](), [runner.name for runner in self.runners]
         for runner in self.runners:
             ran.append(self.run(runner, sides))
+            if any(one.status is Status.OK for one in ran[-1]):
+                self.sessions[0].ask_what_it_is(runner)
             del self.unfinished[0]
         tappers: list[Runner | None] = [*self.runners]
         if pending:
@@ -403,6 +409,8 @@ class _Both:
                 feeds=tuple(cases),
                 other=self.paths[1],
                 pairing=self.pairing,
+                devices={**self.sessions[1].devices, **self.sessions[0].devices},
+                model_facts=(*self.sessions[0].model_facts, *self.sessions[1].model_facts),
                 by_model={one.runner: tuple(side[one.runner] for side in each) for one in outcomes},
             )
         )
@@ -427,6 +435,19 @@ def make_cases(model: Model, settings: Settings, given: Feeds | None = None) -> 
     for number in range(0 if given is None else 1, settings.cases):
         begin(f"drawing inputs{_of(number, settings.cases)}")
         yield make_feeds(model, settings.seed + number, settings.input_shapes, settings.values)
+
+
+def facts_about_model(model: Model) -> ModelFacts:
+    """Return what tells a model from others; files that cannot be read are left out."""
+    opsets = [f"{domain or 'ai.onnx'} {version}" for domain, version in model.opset_imports.items()]
+    if not opsets:
+        found = {str(node.opset) for node in model.walk() if node.opset is not None}
+        opsets = sorted(found, key=lambda word: (len(word), word))
+    files = list[tuple[str, int, str]]()
+    for path in (model.path, *(beside for beside, _ in files_beside(model.path))):
+        with suppress(OSError):
+            files.append((path, os.path.getsize(path), sha256_of(path)))
+    return ModelFacts(model.path, FORMATS[model.format].title, tuple(opsets), tuple(files))
 
 
 # Outputs of models.
@@ -861,6 +882,7 @@ class _Session:
         self.has_reference = with_numpy or (settings.reference and bool(runners))
         self.reference, self.nodes = Reference(model), nodes_by_tap(model)
         self.is_one_node = is_one_node(model)
+        self.model_facts = (facts_about_model(model),) if settings.describes else ()
         self.outcomes: dict[str, Outcome] = {}
         self.findings: list[Finding] = []
         self.facts: dict[str, tuple[NodeFacts, ...]] = {}
@@ -892,6 +914,10 @@ class _Session:
         if found.status in _HOPELESS:
             self._hopeless[runner.name] = found
         return found
+
+    def ask_what_it_is(self, runner: Runner) -> None:
+        if self.settings.describes and runner.name not in self.devices:
+            self.devices[runner.name] = runner.availability()
 
     def run_with_taps(self, runner: Runner, case: _Case, times: int) -> Iterator[Outcome]:
         """Run one runner with taps until it fails; of each tap there is an answer."""
@@ -952,8 +978,7 @@ class _Session:
                 scopes = {name: one.node.scope for one in scatters for name in tolerance_names(one)}
                 self.facts[runner.name] = facts_about(plain.facts, scopes)
             if plain.status is Status.OK:
-                if self.settings.describes and runner.name not in self.devices:
-                    self.devices[runner.name] = runner.availability()
+                self.ask_what_it_is(runner)
                 if remarks := getattr(runner, "remarks", ()):
                     self.about[runner.name] = remarks
             if plain.precision == "default":
@@ -1017,6 +1042,7 @@ class _Session:
                 devices=self.devices,
                 about=self.about,
                 is_one_node=self.is_one_node,
+                model_facts=self.model_facts,
             )
         )
 

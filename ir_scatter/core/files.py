@@ -70,3 +70,11 @@ def search(folder: str) -> Iterator[str]:
             path = os.path.join(root, name)
             if name.lower().endswith(SUFFIXES) and os.path.isfile(path):
                 yield path
+
+
+def sha256_of(path: str) -> str:
+    """Return the SHA-256 of a file, by which somebody else tells whether he has the same."""
+    from hashlib import file_digest
+
+    with open(path, "rb") as file:
+        return file_digest(file, "sha256").hexdigest()

@@ -27,6 +27,7 @@ from ir_scatter.report.matrices import (
     name_of,
     operator_matrix,
     outputs_are_nodes,
+    untold_outliers,
     verdict_matrix,
 )
 from ir_scatter.runners.base import OTHER_FORMAT, Status
@@ -232,16 +233,7 @@ def _indices(guarded: Sequence[Guarded], head: Headline) -> Iterator[str]:
 
 def _outliers(found: Compared, head: Headline) -> Iterator[str]:
     """Yield who is wrong where verdicts alone do not tell."""
-    wrong = {
-        (one.node, one.tensor, one.case, one.subject)
-        for one in found.comparisons
-        if one.measure.verdict.is_difference and one.subject != one.reference
-    }
-    told = []
-    for one in found.outliers:
-        named = {(one.node, one.tensor, one.case, name) for name in one.runners}
-        if one.message not in head.sentence and (one.tapped or found.other or not named <= wrong):
-            told.append(one)
+    told = untold_outliers(found, head.sentence)
     for one in told[:_MOST_ROWS]:
         where = one.node if one.node is not None else one.tensor
         yield f"who is wrong: {where}: {one.message}"

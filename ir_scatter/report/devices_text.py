@@ -35,7 +35,7 @@ def _details(one: Availability, width: int | None) -> Iterator[str]:
     """Yield lines: the runner, and below it what is known of it."""
     lines = [] if one.is_available else [f"does not run here: {one.reason}", one.remedy]
     lines.append(", ".join(f"{name} {version}" for name, version in one.versions.items()))
-    lines.append(" ".join(one.capabilities))
+    lines += [one.driver, " ".join(one.capabilities)]
     yield f"{visible(one.runner)}\n"
     for line in filter(None, (*lines, *one.remarks)):
         yield f"{textwrap.indent(wrapped(visible(line), None if width is None else width - 2), '  ')}\n"

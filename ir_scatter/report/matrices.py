@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, short_names
+from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Outlier, short_names
 from ir_scatter.core.shapes import counted
 from ir_scatter.report.characters import Cell, Table
 from ir_scatter.report.comparison_json import conversion
@@ -48,6 +48,21 @@ def outputs_are_nodes(found: Compared) -> bool:
     for one in found.comparisons:
         verdicts[one.level].add((one.case, one.subject, one.measure.verdict))
     return found.is_one_node and verdicts[Level.MODEL] <= verdicts[Level.NODE]
+
+
+def untold_outliers(found: Compared, told: str) -> list[Outlier]:
+    """Return who is wrong where neither verdicts nor what was told say it."""
+    wrong = {
+        (one.node, one.tensor, one.case, one.subject)
+        for one in found.comparisons
+        if one.measure.verdict.is_difference and one.subject != one.reference
+    }
+    untold = []
+    for one in found.outliers:
+        named = {(one.node, one.tensor, one.case, name) for name in one.runners}
+        if one.message not in told and (one.tapped or found.other or not named <= wrong):
+            untold.append(one)
+    return untold
 
 
 def by_tensor(found: Sequence[Comparison]) -> tuple[list[Column], dict[str, Row]]:
@@ -143,8 +158,8 @@ def _worst_cell(found: Sequence[Comparison], *, counts: bool = True) -> Cell:
     return Cell(text, _COLORS[verdict], narrow)
 
 
-def operator_matrix(found: Sequence[Compared]) -> Table:
-    """Return a row for each operator: of the nodes of all models, how many each runner gets right.
+def operator_counts(found: Sequence[Compared]) -> tuple[list[str], dict[str, dict[str, Counter[str]]]]:
+    """Return runners, and by operator and runner of the nodes of all models how many the runner gets right.
 
     A node works on a runner if what the runner gives for it agrees with the document, or is one of
     several values that the document allows. A runner refuses all nodes of a model that it does not
@@ -169,9 +184,17 @@ def operator_matrix(found: Sequence[Compared]) -> Table:
         for (operator, runner, _), cases in nodes.items():
             is_wrong = any(case.measure.verdict.is_difference for case in cases)
             counts.setdefault((operator, runner), Counter())[DIFFERS if is_wrong else WORKS] += 1
+    operators: dict[str, dict[str, Counter[str]]] = {}
+    for (operator, runner), words in sorted(counts.items()):
+        operators.setdefault(operator, {})[runner] = words
+    return list(runners), operators
+
+
+def operator_matrix(found: Sequence[Compared]) -> Table:
+    """Return a row for each operator, of what `operator_counts` says."""
+    runners, operators = operator_counts(found)
     rows: list[tuple[object, ...]] = [
-        (name, *(_counts(counts.get((name, runner), {})) for runner in runners))
-        for name in sorted({operator for operator, _ in counts})
+        (name, *(_counts(words.get(runner, {})) for runner in runners)) for name, words in operators.items()
     ]
     return Table(("operator", *map(_runner_cell, runners)), rows)
 

@@ -201,6 +201,8 @@ class Availability:
     remarks: tuple[str, ...] = ()
     """What must be known to judge its results."""
     versions: Mapping[str, str] = field(default_factory=dict)
+    driver: str = ""
+    """What a vendor asks for: the build of the plugin, and the driver below the device."""
 
 
 class Runner:

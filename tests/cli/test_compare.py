@@ -1,7 +1,9 @@
 """`ir-scatter compare`: what it says, what it writes, and how it ends."""
 
+import hashlib
 import importlib.util
 import json
+import platform
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -284,8 +286,15 @@ def test_a_sample(cli: Cli, elsewhere: Path) -> None:
     done = cli(*words, "--values", "edge", "--extract", "x", "--report", "report.html")
     assert done.code == 1
     page = parse_page((elsewhere / "report.html").read_text(encoding="utf-8"))
-    assert page.findtext(".//title").startswith(done.out.splitlines()[0])
-    (device,) = page.xpath("//tr[th[contains(., 'openvino:CPU')]]/td[@class='device']/bdi")
+    assert page.findtext(".//title") == f"{done.out.splitlines()[0]} – large_numbers.xml"
+    told = " ".join(page.get_element_by_id("told").itertext())
+    assert "--values" in told
+    assert f"Python {platform.python_version()}" in told
+    assert hashlib.sha256((elsewhere / "large_numbers.bin").read_bytes()).hexdigest() in told
+    assert "opset1, opset3" in told
+    (driver, *_) = page.xpath("//tr[th[contains(., 'openvino:CPU')]]/td//span[@class='sub']")
+    assert driver.text.startswith("plugin 20")
+    (device,) = page.xpath("//tr[th[contains(., 'openvino:CPU')]]/td[@class='device']//bdi")
     assert device.text
     (folder,) = (elsewhere / "x").iterdir()
     text = (folder / "README.txt").read_text()

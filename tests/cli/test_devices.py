@@ -9,7 +9,7 @@ from ir_scatter.runners.base import Availability, Status
 from tests.cli.conftest import Cli
 from tests.compare.planted import FakeRunner
 
-HERE = Availability("here", True, capabilities=("FP7",), remarks=("a long remark",))
+HERE = Availability("here", True, capabilities=("FP7",), remarks=("a long remark",), driver="build 7")
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_text(cli: Cli, two: None) -> None:
     more = cli("devices", "-v").out
     assert more.startswith(done.out.partition("\n\nir-scatter")[0])
     assert "\ngone\n  does not run here: no driver\\x1b[31m\n  pip install it\n" in more
-    assert "\nhere\n  FP7\n  a long remark\n" in more
+    assert "\nhere\n  build 7\n  FP7\n  a long remark\n" in more
 
 
 def test_text_fits_a_terminal(two: None) -> None:
@@ -51,7 +51,7 @@ def test_json(cli: Cli, two: None) -> None:
     assert found["runners"][2]["remedy"] == "pip install it"
     assert set(found["runners"][0]) == {
         "runner", "available", "reason", "remedy", "full_name", "capabilities", "default_precision",
-        "remarks", "versions",
+        "remarks", "versions", "driver",
     }  # fmt: skip
 
 
@@ -70,6 +70,7 @@ def test_what_is_really_here(cli: Cli) -> None:
     cpu = found["openvino:CPU"]
     assert cpu["available"] is True
     assert cpu["full_name"]
+    assert cpu["driver"].startswith("plugin 20")
     assert "FP32" in cpu["capabilities"]
     assert cpu["default_precision"] in {"f32", "bf16", "f16"}
     for one in found.values():

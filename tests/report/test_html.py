@@ -1,3 +1,4 @@
+import itertools
 import re
 from collections import Counter
 from dataclasses import replace
@@ -5,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from ir_scatter.compare.headline import headline
+from ir_scatter.compare.headline import headline as headline_of
+from ir_scatter.compare.headline import headline_of_many
 from ir_scatter.compare.request import Done
-from ir_scatter.compare.result import Compared
+from ir_scatter.compare.result import Compared, ModelFacts
 from ir_scatter.report.comparison_html import render
 from ir_scatter.runners.base import Availability, Outcome, Status
 from ir_scatter.version import versions
@@ -15,16 +17,16 @@ from tests.report.comparisons import (
     CPU,
     EQUAL,
     EVERYTHING,
+    GPU,
     MANY,
     MISMATCH,
-    NUMPY,
     ONE_OFF,
+    QUIET,
     TWO,
     ZEROS,
     compared,
     of_node,
     of_output,
-    ok,
     page_text,
     parse_page,
 )
@@ -43,7 +45,7 @@ def words(element: Element) -> str:
 
 
 def section(page: Element, title: str) -> Element:
-    (found,) = [one.getparent() for one in page.iter("h3") if words(one) == title]
+    (found,) = [one.getparent() for one in page.iter("h2", "h3") if words(one) == title]
     assert found is not None
     return found
 
@@ -82,7 +84,10 @@ def test_names_inside_the_page_are_unique_and_lead_somewhere(found: tuple[Compar
 
 DEVICE = Availability(CPU, is_available=True, full_name="A Fine Processor", remarks=("It rounds.",))
 GOLDEN = {
-    "page": (Done((replace(EVERYTHING, devices={CPU: DEVICE}),)), {"inputs": "feeds.npz"}),
+    "page": (
+        Done((replace(EVERYTHING, devices={CPU: DEVICE}),)),
+        {"inputs": "feeds.npz", "command": "ir-scatter compare model.xml", "date": "today", "host": "here"},
+    ),
     "two_models": (Done((TWO,)), {"against": "results"}),
     "many_models": (MANY, {}),
 }
@@ -118,25 +123,109 @@ def test_few_of_many_differences_are_shown_in_full() -> None:
     nodes = [of_node(f"node{number}", ONE_OFF[2:3], ZEROS[2:3]) for number in range(30)]
     outputs = [of_output(f"output{number}", ONE_OFF[2:3], ZEROS[2:3]) for number in range(10)]
     page = page_of(compared(*outputs, *nodes))
-    shown = [one.findtext(".//h4/bdi") for one in page.iter("article")]
+    shown = [one.findtext(".//h3/bdi") for one in page.iter("article")]
     assert shown == [*(f"node{number}" for number in range(15)), *(f"output{number}" for number in range(5))]
     assert "20 more differences are in the tables above" in words(page)
 
 
-def test_the_banner_says_what_every_report_says() -> None:
-    refused = (ok(NUMPY), Outcome(CPU, Status.REFUSED))
-    for mark, found in (
-        ("=", compared(EQUAL)),
-        ("∅", compared()),
-        ("!", compared(outcomes=refused)),
-        ("!", compared(EQUAL, outcomes=refused)),
-        ("!", replace(compared(EQUAL), interrupted="after 1 of 2 cases")),
-        ("!", replace(EVERYTHING, comparisons=())),
-        ("≠", compared(MISMATCH, EQUAL)),
-        ("=", TWO),
-    ):
+def test_headlines() -> None:
+    def told(found: Compared) -> str:
         banner = page_of(found).find_class("banner")[0]
-        assert words(banner) == f"{mark} {headline(found).sentence}"
+        return words(banner)
+
+    for found in (
+        EVERYTHING,
+        TWO,
+        compared(),
+        compared(EQUAL),
+        compared(outcomes=(Outcome(CPU, Status.REFUSED),)),
+    ):
+        assert told(found).partition(" ")[2] == headline_of(found).sentence
+    assert [told(found)[0] for found in (EVERYTHING, compared(EQUAL), compared())] == ["≠", "=", "∅"]
+    assert told(replace(EVERYTHING, comparisons=()))[0] == "!"
+    page = page_of(*MANY.found, failures=MANY.failures)
+    assert words(page.find_class("banner")[0]).partition(" ")[2] == headline_of_many(MANY).sentence
+
+
+def test_what_was_run_and_where() -> None:
+    facts = ModelFacts("a/model.xml", "OpenVINO IR", ("opset1", "opset3"), (("a/model.xml", 1234, "5" * 64),))
+    device = replace(DEVICE, driver="plugin 7, driver 8")
+    found = replace(EVERYTHING, model_facts=(facts,), devices={CPU: device})
+    page = parse_page(render(Done((found,)), command="ir-scatter compare a", date="today", host="a machine"))
+    told = words(section(page, "What was run, and where"))
+    assert "Command ir-scatter compare a Date today Machine a machine" in told
+    assert f"OpenVINO IR opset1, opset3 model.xml , 1,234 bytes, SHA-256 {'5' * 64}" in told
+    assert "A Fine Processor plugin 7, driver 8" in words(section(page, "Runners"))
+    assert "What was run" not in render(Done((EVERYTHING,)))
+
+
+def test_words_are_explained_where_they_stand() -> None:
+    page = page_of(EVERYTHING)
+    for item in page.find_class("tiles")[0]:
+        assert item.find_class("meaning")
+    assert "crashed : its process ended" in words(section(page, "Runners")).replace(
+        "crashed its", "crashed : its"
+    )
+    assert "Required ULP" in words(section(page, "Differences").find_class("meanings")[0])
+    assert "not tapped" in words(section(page, "Scatter nodes").find_class("meanings")[0])
+
+
+def test_operators_by_runners() -> None:
+    page = page_of(replace(EVERYTHING, operators={"loud": "ScatterUpdate-3"}))
+    header, row = section(page, "Operators").iter("tr")
+    assert [words(cell) for cell in header] == ["Operator", CPU, GPU, "openvino:NPU", "onnxruntime"]
+    assert [words(cell) for cell in row] == [
+        "ScatterUpdate-3",
+        "works 2",
+        "≠ differs 1",
+        "refuses 1",
+        "refuses 1",
+    ]
+
+
+def test_only_differences_can_be_shown_without_a_script() -> None:
+    page = page_of(*MANY.found)
+    (box,) = page.iter("input")
+    assert (box.get("type"), box.get("id")) == ("checkbox", page.find(".//label").get("for"))
+    assert "body:has(#only:checked) .quiet { display: none; }" in page.find(".//style").text
+    quiet = {words(row[0]) for row in page.find_class("index")[0].iter("tr") if row.get("class") == "quiet"}
+    assert quiet == {"quiet.xml", "before.xml"}
+    hidden = [words(one.find("h2")) for one in page.find_class("model") if "quiet" in one.get("class")]
+    assert {*hidden} == quiet
+    rows = {
+        words(row[0]).split()[0]: row.get("class")
+        for row in section(page_of(EVERYTHING), "Scatter nodes").iter("tr")
+    }
+    assert (rows["loud"], rows["quiet"]) == (None, "quiet")
+    assert not list(page_of(QUIET).iter("input"))
+
+
+def test_a_model_of_one_node_is_not_shown_at_two_levels() -> None:
+    both = compared(of_output("y", ONE_OFF, ZEROS, GPU), MISMATCH, is_one_node=True)
+    page = page_of(both)
+    assert "Outputs" not in [words(one) for one in page.iter("h2")]
+    assert len(list(page.iter("article"))) == 1
+    assert len(list(page_of(replace(both, is_one_node=False)).iter("article"))) == 2
+
+
+def test_cells_name_their_column_for_cards() -> None:
+    """On a narrow screen a row is a card: each cell says what its column is."""
+    page = page_of(*MANY.found)
+    for table in page.find_class("cards"):
+        header = [words(cell) for cell in table.find("thead/tr")]
+        for row in table.findall("tbody/tr"):
+            cells = [cell for cell in row if cell.tag == "td" and not cell.get("colspan")]
+            if cells:
+                labels = [cell.get("data-label") for cell in cells]
+                pairs = zip(labels, header[1:], strict=True)
+                assert all(label and name.startswith(label) for label, name in pairs), (labels, header)
+
+
+def test_headings_skip_no_level() -> None:
+    for page in (page_of(EVERYTHING), page_of(*MANY.found, failures=MANY.failures), page_of(QUIET)):
+        levels = [int(one.tag[1]) for one in page.iter("h1", "h2", "h3", "h4", "h5")]
+        assert levels[0] == 1
+        assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
 def test_pictures_of_a_page_are_limited() -> None:

@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import ml_dtypes
@@ -12,6 +13,7 @@ from ir_scatter.compare.result import Comparison
 from ir_scatter.report.comparison_html import difference
 from ir_scatter.report.comparison_html.difference import Element
 from ir_scatter.report.comparison_html.pictures import Slice
+from ir_scatter.report.comparison_text import text
 from tests.report.comparisons import compared, of_node, page_text, parse_page
 
 EXTREMES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1), "int8": (-128, 127), "bool": (0, 1)}
@@ -162,9 +164,49 @@ def test_every_type_and_rank_has_its_difference(dtype: Any, shape: tuple[int, ..
     assert len(list(table.iter("tr"))) == 2
     index = ", ".join(str(size - 1) for size in shape)
     assert table.findtext(".//tbody//th") == f"[{index}]"
-    labels = [svg.get("aria-label").split()[0] for svg in one.iter("svg")]
-    has_sizes = dtype not in {"bool", object}
-    assert labels == ["Histogram"] * has_sizes + ["Heat"] * (expected.size > 1)
+    assert pictures(one) == ["Heat"] * (expected.size > 1)  # a handful of errors is no distribution
+
+
+def pictures(article: Any) -> list[str]:
+    return [svg.get("aria-label").split()[0] for svg in article.iter("svg")]
+
+
+@pytest.mark.parametrize("dtype", NAMES, ids=lambda dtype: np.dtype(dtype).name)
+def test_many_errors_have_a_histogram(dtype: Any) -> None:
+    expected = np.full((5, 6), "text", object) if dtype is object else np.ones((5, 6), dtype)
+    got = ~expected if dtype == "bool" else expected + expected
+    (one,) = parse_page(page_text((compared(of_node("n", got, expected)),))).iter("article")
+    assert pictures(one) == ["Histogram"] * (dtype not in {"bool", object}) + ["Heat"]
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 50), (50, 3), (7,), (90,), (96, 96), (200, 4)], ids=str)
+def test_a_heat_map_is_as_wide_as_its_card(shape: tuple[int, ...]) -> None:
+    expected = np.zeros(shape, np.float32)
+    (svg,) = parse_page(page_text((compared(of_node("n", changed(expected), expected)),))).iter("svg")
+    width, height = map(float, svg.get("viewbox").split()[2:])
+    first = svg.find("image")
+    assert float(first.get("x")) + float(first.get("width")) > 0.75 * width
+    assert height < 300
+
+
+def test_units_in_the_last_place_are_a_number_where_the_text_has_one() -> None:
+    least, most = EXTREMES["int64"]
+    cases = [
+        (np.array([least, 0]), np.array([most, 0])),
+        (np.array([1.0, 2.0], np.float32), np.array([-1e30, 2.0], np.float32)),
+        (np.array([1e300]), np.array([-1e300])),
+        (np.array([np.nan, 2.0]), np.array([1.0, 2.0])),
+        (np.array([1.0]), np.array([0.0])),
+    ]
+    for got, expected in cases:
+        found = compared(of_node("n", got, expected))
+        page = " ".join(parse_page(page_text((found,))).find_class("facts")[0].itertext())
+        assert "∞" not in page
+        has_number = re.search(r"\((\d+) ulp\)", text(found))
+        shown = re.search(r"Required ULP\s+([\d,]+)", page)
+        assert (has_number is None) == (shown is None)
+        if has_number and shown:
+            assert has_number[1] == shown[1].replace(",", "")
 
 
 @pytest.mark.filterwarnings("error")

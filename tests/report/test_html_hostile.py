@@ -112,6 +112,6 @@ def test_long_names_are_shortened_in_tables_and_kept_in_full_below() -> None:
     (cell,) = page.xpath("//table[contains(@class, 'matrix')]//tbody//bdi")
     assert len(cell.text) < 100
     assert cell.get("title") == name
-    assert page.findtext(".//h4/bdi") == name
+    assert page.findtext(".//article//h3/bdi") == name
     endless = parse_page(page_text((compared(replace(MISMATCH, node="x" * 100_000)),)))
     assert len(endless.text_content()) < 30_000

@@ -4,13 +4,15 @@ Templates say it in the order in which they are filled in here.
 """
 
 import importlib.util
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from operator import itemgetter
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ir_scatter.compare.headline import State, headline, headline_of_many
+from ir_scatter.compare.headline import State, headline, headline_of_many, is_single
 from ir_scatter.compare.measure import Tolerance, Verdict
 from ir_scatter.compare.request import Done
 from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Outlier
@@ -27,7 +29,20 @@ from ir_scatter.report.comparison_html.difference import (
 )
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.comparison_text import IMPLICIT, POLICY
-from ir_scatter.report.matrices import FEW_ROWS, VERDICTS, Column, by_tensor, groups_of, worst_of
+from ir_scatter.report.matrices import (
+    DIFFERS,
+    FEW_ROWS,
+    NOT_APPLICABLE,
+    REFUSES,
+    VERDICTS,
+    WORKS,
+    Column,
+    by_tensor,
+    groups_of,
+    operator_counts,
+    outputs_are_nodes,
+    worst_of,
+)
 from ir_scatter.runners.base import Availability, Outcome, Status
 from ir_scatter.runners.gpu_on_cpu.runner import FIDELITY, NAME
 from ir_scatter.version import versions
@@ -40,6 +55,7 @@ _Parts: TypeAlias = dict[str, Any]
 
 _ON_CPU = "@cpu"
 """What the name of a runner ends with that runs another device's plugin on the CPU."""
+_USES = (WORKS, REFUSES, DIFFERS, NOT_APPLICABLE)
 _NAMES = {NUMPY: "the evaluator of ir-scatter: what the documents say"}
 _MOST_DETAILED = 20
 """Differences of a model that are shown in full."""
@@ -49,7 +65,24 @@ _MOST_ON_PAGE = 60
 _HEAD, _TAIL = 56, 28
 """Letters of a long name that are shown."""
 _ILLEGAL, _NOT_TAPPED = "illegal", "not-tapped"
+_MEANINGS = {
+    Verdict.MISMATCH.value: "beyond the tolerance",
+    Verdict.NONDETERMINISTIC.value: "not the same in every run",
+    Verdict.CONTESTED.value: "the document leaves the value open, and allows this one",
+    Verdict.CLOSE.value: "within the tolerance",
+    Verdict.EQUAL.value: "the same bits, NaN like NaN",
+    _ILLEGAL: "indices that the document forbids",
+    _NOT_TAPPED: "the runner does not show what went into the node",
+    Status.REFUSED.value: "the runtime rejects the model or its inputs, in its own words",
+    Status.UNSUPPORTED.value: "the runtime does not know an operator, opset or type of the model",
+    Status.UNAVAILABLE.value: "not installed, or the device is missing",
+    Status.CRASHED.value: "its process ended",
+    Status.TIMEOUT.value: "no answer within the time limit",
+}
+"""What the page says of the words that it uses."""
 _WORDS = {_ILLEGAL: "illegal indices", _NOT_TAPPED: "not tapped"}
+_QUIET = {"", Verdict.EQUAL.value, Verdict.CLOSE.value, _NOT_TAPPED}
+"""What is no difference."""
 _ORDER = ["", Verdict.EQUAL.value, _NOT_TAPPED, *(one.value for one in VERDICTS[1:]), _ILLEGAL]
 
 
@@ -61,14 +94,25 @@ def require_packages() -> None:
         )
 
 
-def render(done: Done, *, inputs: str | None = None, against: str | None = None) -> str:
-    """The page, always the same for a comparison.
+def render(
+    done: Done,
+    *,
+    inputs: str | None = None,
+    against: str | None = None,
+    command: str = "",
+    date: str = "",
+    host: str = "",
+) -> str:
+    """The page, always the same for a comparison and what is told of the circumstances.
 
-    It names the file that inputs came from, or the folder with earlier results.
+    It names the file that inputs came from, or the folder with earlier results; the command, the date and
+    the machine, if they are told.
     """
     require_packages()
     template = _environment().get_template("page.html.j2")
-    return template.render(page=_page(done, inputs, against), style=_text("style.css")) + "\n"
+    told = [("Command", command), ("Date", date), ("Machine", host)]
+    page = _page(done, inputs, against) | {"told": [(name, text) for name, text in told if text]}
+    return template.render(page=page, style=_text("style.css")) + "\n"
 
 
 def _page(done: Done, inputs: str | None, against: str | None) -> _Parts:
@@ -80,12 +124,14 @@ def _page(done: Done, inputs: str | None, against: str | None) -> _Parts:
         _model(one, f"m{number}", share if number < _MOST_ON_PAGE else 0, inputs, against)
         for number, one in enumerate(ordered)
     ]
-    whole = headline_of_many(done)
+    head = headline_of_many(done)
     return {
-        "counts": summary([comparison for one in done.found for comparison in one.comparisons]),
-        "headline": whole.sentence,
-        "state": whole.state.value,
+        "counts": summary([one for found in done.found for one in _at_one_level(found)]),
+        "state": head.state.value,
+        "headline": head.sentence,
+        "single": models[0] if is_single(done) else None,
         "models": models,
+        "operators": _operators(done.found),
         "versions": versions(),
         "failures": done.failures,
         "skipped": done.skipped,
@@ -94,8 +140,25 @@ def _page(done: Done, inputs: str | None, against: str | None) -> _Parts:
     }
 
 
+def _at_one_level(found: Compared) -> list[Comparison]:
+    """Return what is shown: a model of one node is not shown at two levels."""
+    is_twice = outputs_are_nodes(found)
+    return [one for one in found.comparisons if one.level is Level.NODE or not is_twice]
+
+
+def _operators(found: Sequence[Compared]) -> _Parts:
+    runners, operators = operator_counts(found)
+    rows = []
+    for name, words in operators.items():
+        counts = [words.get(runner, Counter[str]()) for runner in runners]
+        cells = [[(word, each[word]) for word in _USES if each[word]] for each in counts]
+        rows.append({"name": name, "cells": cells, "is_quiet": not any(each[DIFFERS] for each in counts)})
+    return {"runners": runners, "rows": rows}
+
+
 def _model(found: Compared, anchor: str, most: int, inputs: str | None, against: str | None) -> _Parts:
-    groups = group(found)
+    head, shown = headline(found), _at_one_level(found)
+    groups = group(shown)
     nodes = [one for one in groups if one[0].level is Level.NODE]
     outputs = [one for one in groups if one[0].level is Level.MODEL]
     places = min(len(outputs), max(most - len(nodes), min(_LEAST_OUTPUTS, most // 3)))
@@ -104,25 +167,34 @@ def _model(found: Compared, anchor: str, most: int, inputs: str | None, against:
         describe(found, alike, f"{anchor}d{number}", repeat_command(found, alike[0], inputs, against))
         for number, alike in enumerate(chosen)
     ]
-    compared, head = {one.node for one in found.comparisons}, headline(found)
+    compared = {one.node for one in found.comparisons}
+    loud = {one.node for one in found.comparisons if one.measure.verdict.is_difference}
     return {
         "anchor": anchor,
         "found": found,
-        "counts": summary(found.comparisons),
+        "counts": summary(shown),
         "headline": head.sentence,
         "state": head.state.value,
         "cases": counted(len(found.feeds), "case"),
         "runners": [_runner(outcome, found.devices) for outcome in found.outcomes],
+        "statuses": [
+            status.value
+            for status in Status
+            if any((one.status, one.reason) == (status, None) for one in found.outcomes)
+            and status.value in _MEANINGS
+        ],
         "fidelity": _fidelity(found),
-        "outputs": [_matrix(found, *group) for group in groups_of(found, Level.MODEL)],
+        "outputs": []
+        if outputs_are_nodes(found)
+        else [_matrix(found, *group) for group in groups_of(found, Level.MODEL)],
         "nodes": _nodes(found),
         "differences": differences,
         "anchors": {one["cell"]: one["anchor"] for one in differences},
         "more": len(groups) - len(chosen),
         "indices": _indices(found),
-        "blames": _blames(found),
+        "blames": _blames(found.outliers),
         "kernels": [
-            {"runner": runner, "facts": one}
+            {"runner": runner, "facts": one, "is_quiet": loud.isdisjoint(one.originals)}
             for runner, facts in found.facts.items()
             for one in facts
             if not compared.isdisjoint(one.originals)
@@ -170,6 +242,7 @@ def _matrix(found: Compared, noun: str, chosen: Sequence[Comparison], *, is_node
         worst = max(1, *(_ORDER.index(cell["kind"]) for cell in cells))
         made.append(
             {
+                "is_quiet": _ORDER[worst] in _QUIET,
                 "name": name,
                 "operator": operators.get(name, ""),
                 "level": level,
@@ -229,7 +302,13 @@ def _runner(outcome: Outcome, devices: Mapping[str, Availability]) -> _Parts:
         device = NAME
     packages = outcome.versions or (known.versions if known else {})
     shown = ", ".join(f"{name} {version}" for name, version in packages.items())
-    return {"outcome": outcome, "device": device, "versions": shown, "is_ok": outcome.status is Status.OK}
+    return {
+        "outcome": outcome,
+        "device": device,
+        "driver": known.driver if known else "",
+        "versions": shown,
+        "is_ok": outcome.status is Status.OK,
+    }
 
 
 def _fidelity(found: Compared) -> list[tuple[str, tuple[str, ...]]]:
@@ -263,9 +342,9 @@ def _indices(found: Compared) -> list[_Parts]:
     ]
 
 
-def _blames(found: Compared) -> list[_Parts]:
+def _blames(outliers: Sequence[Outlier]) -> list[_Parts]:
     groups: dict[tuple[str, str, tuple[str, ...]], list[Outlier]] = {}
-    for one in found.outliers:
+    for one in outliers:
         groups.setdefault((one.level, one.node or one.tensor, one.runners), []).append(one)
     return [
         {"subject": name, "message": alike[0].message, "cases": {one.case for one in alike}}
@@ -306,8 +385,14 @@ def _environment() -> "Environment":
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"short": short, "size": size_text, "steps": steps_text, "time": time_text}
-    environment.globals |= {"policy": POLICY, "implicit": IMPLICIT}
+    environment.filters |= {
+        "short": short,
+        "size": size_text,
+        "steps": steps_text,
+        "time": time_text,
+        "file": lambda path: PurePath(path).name,
+    }
+    environment.globals |= {"policy": POLICY, "implicit": IMPLICIT, "meanings": _MEANINGS}
     return environment
 
 

@@ -62,17 +62,17 @@ _PORTS = {str(spec.key): [port.name for port in spec.ports] for spec in SPECS.va
 _FEW_VALUES = 16
 _LONGEST = 60
 _MOST_CASES = 10
-_FARTHEST = 2**62
-"""From so many units in the last place on there are none: one of the two is no finite number."""
+_LEAST_SPREAD = 20
+"""Of fewer errors a histogram says less than the table of the worst."""
 
 
-def group(found: Compared) -> list[list[Comparison]]:
+def group(found: Sequence[Comparison]) -> list[list[Comparison]]:
     """Return what differs: of each tensor on each runner all cases and iterations, the worst first.
 
     Nodes come before outputs: an output may only pass on what a node did.
     """
     groups: dict[tuple[object, ...], list[Comparison]] = {}
-    for one in found.comparisons:
+    for one in found:
         if one.measure.verdict.is_difference:
             groups.setdefault(_cell_of(one), []).append(one)
     ordered = sorted(groups.values(), key=lambda group: group[0].level is Level.MODEL)
@@ -101,6 +101,7 @@ def describe(found: Compared, alike: Sequence[Comparison], anchor: str, command:
         "kind": "" if one.expected is None else kind_of(one.expected),
         "operands": list(_operands(one)),
         "elements": [],
+        "has_sizes": False,
         "histogram": None,
         "heat_map": None,
         "command": command,
@@ -120,7 +121,8 @@ def describe(found: Compared, alike: Sequence[Comparison], anchor: str, command:
     ]
     finite = np.abs(apart[np.isfinite(apart)])
     spread = finite[finite > 0]
-    if spread.size and one.expected.dtype.kind not in "bOSUT":
+    parts["has_sizes"] = bool(spread.size) and one.expected.dtype.kind not in "bOSUT"
+    if parts["has_sizes"] and spread.size >= _LEAST_SPREAD:
         parts["histogram"] = histogram(spread, one.measure.tolerance.absolute)
         same, lost = finite.size - spread.size, apart.size - finite.size
         left_out = [f"{same:,} equal"] if same else []
@@ -179,15 +181,14 @@ def _show_difference(number: float) -> str:
 
 
 def size_text(value: float) -> str:
-    return f"{value:.3g}" if isfinite(value) else "∞"
+    return f"{value:.3g}" if isfinite(value) else "none is enough"
 
 
 def steps_text(one: Comparison) -> str:
     """Return the units in the last place, "" where there is no such thing."""
-    if one.got is None or one.got.dtype.kind in "OUSTc":
+    if one.got is None or one.got.dtype.kind in "OUSTc" or not isfinite(one.measure.max_abs):
         return ""
-    steps = one.measure.max_ulp
-    return "∞" if steps >= _FARTHEST else f"{steps:,}"
+    return f"{one.measure.max_ulp:,}"
 
 
 def _heat_map_note(one: Comparison, cut: Slice) -> str:

@@ -101,9 +101,8 @@ _HALF = 130
 _ANNOTATED = (10, 9)
 """Rows and columns up to which numbers are written into the cells."""
 _GRID = 48
-_SQUARE = (1 / 5, 2.0)
-_TALLEST = 32.0
-"""The greatest height of a cell."""
+_TALLEST, _TALLEST_MAP = 40.0, 250.0
+"""The greatest height of a cell, and of all."""
 _MOST_LABELS = 9
 _FRAME = 1 / 32
 """The least part of a map that the frame of the worst cell takes."""
@@ -137,9 +136,8 @@ def heat_map(found: Slice) -> dict[str, Any]:
     steps, most = _steps(found.cells)
     ends = (f"+{most:.3g}", "0", f"{MINUS}{most:.3g}")
     beside = 26 + 1.2 * _DIGIT * max(map(len, ends))  # the scale of colours and its numbers
-    high, wide = min(_TALLEST, (_HEIGHT - _BELOW - 10) / rows), (_WIDTH - left - beside) / columns
-    if _SQUARE[0] <= rows / columns <= _SQUARE[1]:
-        high = wide = min(high, wide)
+    wide = (_WIDTH - left - beside) / columns  # as wide as there is room, and no taller than wide
+    high = min(wide, _TALLEST, _TALLEST_MAP / rows)
     pixels = _colors(steps)
     columns_shown = int(columns * wide / (_DIGIT * (len(str(columns * found.spans[1])) + 2)))
     letters = []

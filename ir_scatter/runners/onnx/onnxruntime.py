@@ -3,6 +3,7 @@
 import ctypes
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,13 @@ def handlers() -> dict[str, Callable[..., Any]]:
     require("onnxruntime.InferenceSession", "onnxruntime.OrtValue", "onnxruntime.get_device")
     import onnxruntime
 
-    full_name = f"CPU, {onnxruntime.get_device()} build"
+    told = {"full_name": f"CPU, {onnxruntime.get_device()} build"}
+    with suppress(AttributeError):  # of older releases
+        told["driver"] = onnxruntime.get_build_info().removeprefix("ORT Build Info: ")
     return {
         "run": partial(run, _OnnxRuntime),
         "stream": partial(stream, _OnnxRuntime),
-        "describe": lambda device: {"full_name": full_name},
+        "describe": lambda device: told,
     }
 
 

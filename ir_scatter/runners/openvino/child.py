@@ -1,9 +1,10 @@
 """Runs models on OpenVINO's devices: what happens in the process of that runtime."""
 
+import os
 import re
 import tempfile
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,9 @@ _PROPERTIES = {
     "capabilities": "OPTIMIZATION_CAPABILITIES",
     "default_precision": "INFERENCE_PRECISION_HINT",
 }
+_NPU_DRIVER = "NPU_DRIVER_VERSION"
+_MOST_DEVICES, _ANY, _IS_GPU, _DEVICE_TYPE, _DRIVER_VERSION = 16, 0xFFFFFFFF, 1 << 2, 0x1000, 0x102D
+"""Of OpenCL."""
 _VERSION_10 = re.compile(rb"(<net\b[^>]*?\bversion\s*=\s*[\"'])10(?=[\"'])")
 _HEAD = 4096
 _DEFAULT = "default"
@@ -277,7 +281,46 @@ def _describe(device: str) -> dict[str, Any]:
                 found[word] = tuple(sorted(map(str, value)))
             else:
                 found[word] = str(value.to_string() if hasattr(value, "to_string") else value)
+    found["driver"] = ", ".join(_drivers(device))
     return found
+
+
+def _drivers(device: str) -> Iterator[str]:
+    """Yield the build of the plugin, and the version of the driver below it where that can be told."""
+    with suppress(Exception):  # AUTO, HETERO and the like are no devices
+        (version,) = core().get_versions(device).values()
+        yield f"plugin {version.build_number}"
+    with suppress(Exception):
+        if device.startswith("NPU"):
+            yield f"driver {core().get_property(device, _NPU_DRIVER)}"
+        if device.startswith("GPU"):
+            for version in dict.fromkeys(_opencl_drivers()):
+                yield f"OpenCL driver {version}"
+
+
+def _opencl_drivers() -> Iterator[str]:
+    """Yield the version of the driver of each GPU: OpenVINO does not tell it.
+
+    Raises:
+        OSError: there is no OpenCL.
+    """
+    import ctypes
+
+    library = ctypes.CDLL("libOpenCL.so.1" if os.name == "posix" else "OpenCL.dll")
+
+    def listed(function: str, *arguments: Any) -> list[int]:
+        count, made = ctypes.c_uint(0), (ctypes.c_void_p * _MOST_DEVICES)()
+        getattr(library, function)(*arguments, _MOST_DEVICES, made, ctypes.byref(count))
+        return [handle for handle in made[: count.value] if handle]
+
+    for platform in listed("clGetPlatformIDs"):
+        for found in listed("clGetDeviceIDs", ctypes.c_void_p(platform), ctypes.c_ulonglong(_ANY)):
+            kind, text = ctypes.c_ulonglong(0), ctypes.create_string_buffer(256)
+            for what, answer in ((_DEVICE_TYPE, kind), (_DRIVER_VERSION, text)):
+                size = ctypes.c_size_t(ctypes.sizeof(answer))
+                library.clGetDeviceInfo(ctypes.c_void_p(found), what, size, ctypes.byref(answer), None)
+            if kind.value & _IS_GPU and text.value:
+                yield text.value.decode("ascii", "replace")
 
 
 @cache
