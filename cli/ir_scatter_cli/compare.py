@@ -1,6 +1,5 @@
 """`ir-scatter compare`."""
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, demand_apart_from_folders, demand_free_folder
 from ir_scatter_cli.options import (
     Command,
+    Seconds,
     Size,
     choice_option,
     file_option,
@@ -27,16 +27,6 @@ from ir_scatter_cli.output import circumstances, report, say, spinner, write
 
 if TYPE_CHECKING:
     from ir_scatter.compare.request import Done, Job
-
-
-class Seconds(click.FloatRange):
-    """A number of seconds; NaN is none, though it is not below any limit."""
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        found = super().convert(value, param, ctx)
-        if math.isnan(found):
-            self.fail(f"{value!r} is no number of seconds.", param, ctx)
-        return found
 
 
 _PRECISIONS = ("f32", "f16", "bf16", "default")

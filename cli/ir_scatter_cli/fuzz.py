@@ -11,6 +11,7 @@ from ir_scatter.core.errors import UsageError
 from ir_scatter_cli import exits
 from ir_scatter_cli.options import (
     Command,
+    Seconds,
     choice_option,
     file_option,
     format_option,
@@ -48,7 +49,7 @@ _SECTIONS = {
 @number_option("--seed", default=0, least=0, help="What is drawn follows from it.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0.1, max=1e8),
+    type=Seconds(min=0.1, max=1e8),
     metavar="N",
     help="Of wall time for everything.  [default: 60, or none with --cases]",
 )

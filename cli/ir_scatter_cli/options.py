@@ -1,5 +1,6 @@
 """Options that several sub-commands share, and how commands show and check them."""
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -201,6 +202,16 @@ class Size(_SizeType):
 
 
 # Options
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds; NaN is none, though it is not below any limit."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        found = super().convert(value, param, ctx)
+        if math.isnan(found):
+            self.fail(f"{value!r} is no number of seconds.", param, ctx)
+        return found
 
 
 def offer(kind: str) -> "Callable[..., list[CompletionItem[str]]]":

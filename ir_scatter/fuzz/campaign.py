@@ -35,7 +35,7 @@ _FRESH, _VARIED = 150, 200
 """Cases that are drawn anew, and that vary one, when something new goes wrong; fewer where they cost much."""
 _FEW = 24
 _FATAL = frozenset({Symptom.CRASHED, Symptom.HUNG})
-_SHRINKING, _LEARNING = 20.0, 8.0
+_SHRINKING, _LEARNING = 12.0, 5.0
 """Seconds at most for one finding, and for each lot of cases to learn from."""
 _CONDITIONS, _CHALLENGES, _CHALLENGING = 4, 3, 400
 """At most so many conditions of one symptom at a time; so often each is challenged, choosing from so many."""

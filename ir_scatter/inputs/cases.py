@@ -368,6 +368,7 @@ def fill(draws: Draws, sizes: Sizes) -> Case:
     data, updates = (random_array(generator, type, shape) for shape in (sizes.data, sizes.updates))
     if form.has_edges:
         data, updates = (with_edges(generator, type, array) for array in (data, updates))
+    data, updates = np.asarray(data), np.asarray(updates)  # without dimensions NumPy makes a scalar
     written = None if spec.axis is None else form.axis - form.rank * form.is_negative
     blank = None if sizes.indices is None else np.zeros(sizes.indices, dtype(form.index_type))
     case = Case(

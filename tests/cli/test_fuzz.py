@@ -1,0 +1,138 @@
+"""`ir-scatter fuzz`: what it is asked for, what it writes, and findings that are run again."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ir_scatter.fuzz import job as jobs
+from ir_scatter.runners.base import Availability
+from ir_scatter_cli.main import group
+from tests.fuzz.test_campaign import Planted
+
+Fuzz = Callable[..., Result]
+
+
+class Here(Planted):
+    def availability(self) -> Availability:
+        return Availability(self.name, True)
+
+
+@pytest.fixture
+def fuzz(monkeypatch: pytest.MonkeyPatch) -> Fuzz:
+    found = {"planted": Here(), "right": Here()}
+    found["right"].name = "right"
+
+    def find(name: str) -> Planted:
+        return found[name]
+
+    monkeypatch.setattr(jobs, "find", find)
+
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(group, ["fuzz", *arguments], standalone_mode=False)
+
+    return run
+
+
+FIELDS = {
+    "schema", "versions", "seed", "seconds", "cases", "rates", "coverage", "findings", "rounds", "runners",
+    "illegal", "not_run",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["--on", "openvino:NPU.7"], 4, "openvino:NPU.7 cannot run here: "),
+        (["--on", "CPU", "--operator", "ScaterND"], 2, "operator is 'ScaterND', expected one of "),
+        (["--on", "nothing"], 2, "there is no runner 'nothing'"),
+        (["--resume"], 2, "there is nothing to go on from without the folder of an earlier run"),
+        (["--replay", "nowhere"], 2, "nowhere holds no findings, expected folders with a repro.py"),
+        (["--replay", "nowhere", "--on", "CPU"], 2, "--replay runs what is in the folder"),
+        (["--cases", "0"], 2, "0 is not in the range"),
+        (["--seconds", "nan"], 2, "'nan' is no number of seconds"),
+    ],
+)
+def test_wrong_usage_is_a_sentence(arguments: list[str], code: int, sentence: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ir_scatter", "fuzz", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.returncode == code
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_report_has_the_documented_fields(fuzz: Fuzz) -> None:
+    done = fuzz("--on", "planted", "--operator", "ScatterUpdate-3", "--cases", "200", "--format", "json")
+    told = json.loads(done.stdout)
+    assert told.keys() == FIELDS
+    assert told["cases"] == 200
+    assert told["seed"] == 0
+    assert told["findings"] == []
+    assert told["rates"].keys() == {"forms", "batches"}
+    assert done.return_value == 0
+
+
+@pytest.mark.long
+def test_findings_are_written_go_on_and_are_run_again(fuzz: Fuzz, tmp_path: Path) -> None:
+    folder = tmp_path / "findings"
+    arguments = ("--on", "planted", "--operator", "ScatterElementsUpdate-12", "--cases", "1500", "--values")
+    done = fuzz(*arguments, "plain", "-o", str(folder))
+    assert done.return_value == 1
+    told = json.loads((folder / "fuzz.json").read_text())
+    assert {one["symptom"] for one in told["findings"]} == {"wrong-value", "refused", "crashed"}
+    for one in told["findings"]:
+        place = Path(one["path"])
+        assert place == folder / one["signature"]
+        names = {path.name for path in place.iterdir()}
+        assert {"model.xml", "model.bin", "inputs.npz", "expected.npz", "repro.py", "report.md"} <= names
+        assert set(one["signature"]) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-")
+        assert one["minimal"]["elements"] <= 8
+    assert "<h1>planted</h1>" in (folder / "index.html").read_text()
+    refused = fuzz(*arguments, "plain", "-o", str(folder))
+    assert "--resume goes on from there" in str(refused.exception) + refused.stderr
+    again = fuzz(
+        *arguments[:-2], "2500", "--values", "plain", "-o", str(folder), "--resume", "--format", "json"
+    )
+    assert [one["signature"] for one in json.loads(again.stdout)["findings"]] == [
+        one["signature"] for one in told["findings"]
+    ]
+
+
+@pytest.mark.long
+def test_a_defect_of_a_real_plugin_is_found_and_shown_by_its_program(tmp_path: Path) -> None:
+    """CPU takes no 0-D indices of ScatterUpdate, which the document allows."""
+    pytest.importorskip("openvino")
+    folder = tmp_path / "findings"
+    command = [sys.executable, "-m", "ir_scatter", "fuzz"]
+    more = [
+        "--on",
+        "CPU",
+        "--operator",
+        "ScatterUpdate-3",
+        "--values",
+        "plain",
+        "--seconds",
+        "60",
+        "-o",
+        str(folder),
+    ]
+    done = subprocess.run([*command, *more], capture_output=True, text=True, timeout=500)
+    assert done.returncode == 1, done.stderr
+    found = json.loads((folder / "fuzz.json").read_text())["findings"]
+    scalar = [one for one in found if one["when"].startswith("rank(indices)")]
+    assert len(scalar) == 1
+    assert scalar[0]["symptom"] == "refused"
+    program = Path(scalar[0]["path"]) / "repro.py"
+    shown = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=100)
+    assert shown.returncode == 1, shown.stdout + shown.stderr
+    assert shown.stdout.strip().splitlines()[-1].startswith("refused: ")
+    replayed = subprocess.run(
+        [*command, "--replay", str(folder), "--format", "json"], capture_output=True, text=True, timeout=300
+    )
+    assert replayed.returncode == 1
+    assert {one["outcome"] for one in json.loads(replayed.stdout)["findings"]} == {"still there"}
