@@ -399,8 +399,7 @@ class Campaign:
         condition = None
         for attempt in range(_CHALLENGES + 1):
             bad = [described(case) for case, _ in evidence.failing]
-            learned = learn([*bad, *earlier], evidence.passing)
-            best = max(learned, key=lambda one: sum(map(one.holds, bad)))
+            best = learn([*bad, *earlier], evidence.passing, 1)[0]
             if best == condition or attempt == _CHALLENGES or monotonic() > self.deadline:
                 return best
             condition = best

@@ -18,7 +18,8 @@ from ir_scatter.inputs.cases import Feature
 
 _LONGEST = 3
 """More features in one sentence are an anecdote."""
-_BEAM = 120
+_BEAM, _MORE = 120, 8
+"""So many conjunctions grow; many cover the same."""
 _MOST = 4
 _COST_OF_PASSING, _COST_OF_WORDS = 3.0, 0.05
 """What a passing case, and a further word as a share of all failures, weigh against a failure covered."""
@@ -121,57 +122,63 @@ def _frozen(value: Any) -> Any:
 
 
 def learn(
-    failing: Sequence[Mapping[str, Feature]], passing: Sequence[Mapping[str, Feature]]
+    failing: Sequence[Mapping[str, Feature]], passing: Sequence[Mapping[str, Feature]], most: int = _MOST
 ) -> list[Condition]:
-    """Return conditions that together cover the failures but for a few, those that cover most first."""
+    """Return at most some conditions that together cover the failures, those that cover most first."""
     if not passing:
         return [Condition()]
     cases = [*failing, *passing]
-    masks = {
-        one: _mask(one, cases) for one in sorted(_predicates(failing, passing), key=lambda one: one.cost)
-    }
-    bad = np.zeros(len(cases), bool)
-    bad[: len(failing)] = True
+    predicates = sorted(_predicates(failing, passing), key=lambda one: one.cost)
+    masks = np.array([_mask(one, cases) for one in predicates], np.float32).reshape(-1, len(cases))
+    bad = np.zeros(len(cases), np.float32)
+    bad[: len(failing)] = 1
     found, open_ = list[Condition](), bad.copy()
-    while open_.sum() > _REST * len(failing) and len(found) < _MOST:
-        best, covered = _search(masks, open_, ~bad)
-        if not (covered & open_).any():
+    while open_.sum() > _REST * len(failing) and len(found) < most:
+        best, covered = _search(predicates, masks, open_, 1 - bad)
+        if not (covered * open_).any():
             break
         found.append(best)
-        open_ &= ~covered
+        open_ = open_ * (1 - covered)
     return found or [Condition()]
 
 
-def _search(masks: Mapping[Predicate, Array], open_: Array, good: Array) -> tuple[Condition, Array]:
-    """Return the best conjunction for failures that are open, and what it covers."""
-    count = int(open_.sum())
+def _search(
+    predicates: Sequence[Predicate], masks: Array, open_: Array, good: Array
+) -> tuple[Condition, Array]:
+    """Return the best conjunction for failures that are open, and what it covers, as ones and zeros.
 
-    def score(covered: Array, chosen: Sequence[Predicate]) -> float:
-        words = sum(one.cost for one in chosen)
-        wrong = (covered & good).sum()
-        return float((covered & open_).sum() - _COST_OF_PASSING * wrong - _COST_OF_WORDS * words * count)
-
-    everything = np.ones(len(open_), bool)
-    best: tuple[float, tuple[Predicate, ...], Array] = (score(everything, ()), (), everything)
-    beam: list[tuple[tuple[Predicate, ...], Array]] = [((), everything)]
+    What grows is what separates best as far as it goes; what wins says most with fewest words.
+    """
+    count = float(open_.sum())
+    costs = np.array([one.cost for one in predicates], np.float32)
+    covered = np.ones((1, masks.shape[1]), np.float32)
+    words = np.zeros(1, np.float32)
+    chosen: list[tuple[int, ...]] = [()]
+    best: tuple[int, ...] = ()
+    best_points, best_covered = count - _COST_OF_PASSING * float(good.sum()), covered[0]
     for _ in range(_LONGEST):
-        grown: dict[bytes, tuple[float, tuple[Predicate, ...], Array]] = {}
-        for chosen, covered in beam:
-            for predicate, mask in masks.items():
-                both = covered & mask
-                key = both.tobytes()
-                if predicate in chosen or key in grown:
-                    continue
-                hit, missed = int((both & open_).sum()), int((both & good).sum())
-                if hit:
-                    grown[key] = 2 * hit / (count + hit + missed), (*chosen, predicate), both
-        # What grows is what separates best as far as it goes; what wins says most with fewest words.
-        ranked = sorted(grown.values(), key=lambda one: (-one[0], list(map(str, one[1]))))[:_BEAM]
-        beam = [(chosen, covered) for _, chosen, covered in ranked]
-        for chosen, covered in beam:
-            if (points := score(covered, chosen)) > best[0]:
-                best = points, chosen, covered
-    return Condition(tuple(sorted(best[1], key=str))), best[2]
+        hits, misses = masks @ (covered * open_).T, masks @ (covered * good).T
+        points = hits - _COST_OF_PASSING * misses - _COST_OF_WORDS * count * (words + costs[:, None])
+        quality = np.where(hits > 0, 2 * hits / (count + hits + misses), -1.0)
+        winner = np.unravel_index(int(np.argmax(np.where(hits > 0, points, -np.inf))), points.shape)
+        if points[winner] > best_points:
+            best_points = float(points[winner])
+            best = (*chosen[winner[1]], int(winner[0]))
+            best_covered = covered[winner[1]] * masks[winner[0]]
+        grown: dict[bytes, tuple[tuple[int, ...], Array, float]] = {}
+        for place in np.argsort(-quality, axis=None, kind="stable")[: _BEAM * _MORE]:
+            number, state = divmod(int(place), quality.shape[1])
+            if quality[number, state] < 0 or len(grown) == _BEAM:
+                break
+            both = covered[state] * masks[number]
+            cost = float(words[state] + costs[number])
+            grown.setdefault(both.astype(bool).tobytes(), ((*chosen[state], int(number)), both, cost))
+        if not grown:
+            break
+        chosen = [one for one, _, _ in grown.values()]
+        covered = np.array([both for _, both, _ in grown.values()])
+        words = np.array([cost for _, _, cost in grown.values()], np.float32)
+    return Condition(tuple(sorted({predicates[number] for number in best}, key=str))), best_covered
 
 
 def _mask(predicate: Predicate, cases: Sequence[Mapping[str, Feature]]) -> Array:

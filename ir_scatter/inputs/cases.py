@@ -512,6 +512,7 @@ def features(case: Case) -> dict[str, Feature]:
         "elements(data)": data.size,
         "elements(updates)": updates.size,
         "a dimension of data is 1": 1 in data.shape,
+        "elements(data) are odd in number": data.size % 2 > 0,
         "shapes": case.shapes,
         "broken": case.broken or "nothing",
     }
