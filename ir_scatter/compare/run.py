@@ -184,9 +184,9 @@ def compare_two(
 ) -> Compared:
     """Run two models on the same inputs: each runner compares its second with its first.
 
-    The outputs of either are compared with what NumPy computes for it, too, which tells who departs. Where it
-    cannot, those of a runner are compared with the first one that runs the same model. Inputs and outputs
-    belong together as `pair` finds. The inputs of the first case may be given, by names of either model.
+    The outputs of either are compared with what NumPy computes for it, too, which tells who departs; those
+    of two runners are if that is asked for. Inputs and outputs belong together as `pair` finds. The inputs
+    of the first case may be given, by names of either model.
     """
     pairing = pair(models[0], models[1], settings.map_inputs, settings.map_outputs)
     both = _Both(pairing, runners, settings, with_numpy=with_numpy)
@@ -310,7 +310,9 @@ class _Both:
             side.runs = [Runs(outcomes[place]) for outcomes in ran]
             seen = [] if side.sight is None else side.sight.seen.values()
             self.findings += [replace(one, case=number, model=path) for one in seen]
-            side.compare_all(repeats=False)
+            has_numpy = any(one.runner == NUMPY and one.status is Status.OK for one in side.outcomes)
+            if has_numpy or self.settings.pairwise:
+                side.compare_all(repeats=False)
             found = comparisons_in(side.findings)
             of_sides.append([replace(one, subject_model=path, reference_model=path) for one in found])
             self.findings += of_sides[-1]
@@ -391,12 +393,23 @@ class _Both:
                 message += f", which NumPy cannot compute{_elements(apart[right[0]])}"
                 yield make(tuple(right), message, model=self.paths[other])
 
+    def _idle(self) -> Iterator[str]:
+        """Say who ran one model, and was held against nobody."""
+        found = comparisons_in(self.findings)
+        judged = {name for one in found for name in (one.subject, one.reference)}
+        for session, name in zip(self.sessions, short_names(*self.paths), strict=True):
+            for outcome in session.outcomes.values():
+                if found and outcome.status is Status.OK and outcome.runner not in judged:
+                    why = "which NumPy does not compute: --pairwise compares it with others there"
+                    yield f"{outcome.runner} ran {name} only, {why}"
+
     def result(self, cases: Sequence[Feeds], notes: Sequence[str]) -> Compared:
         first_found: dict[tuple[object, ...], Outlier] = {}
         for one in of_kind(Outlier, self.findings):  # of all cases the first
             first_found.setdefault((one.tensor, one.runners, one.model), one)
         outcomes = tuple(self.outcomes.values())
         each = [session.outcomes for session in self.sessions if session.outcomes]
+        remarks = [*self.pairing.notes, *notes, *self._idle(), *of_kind(str, self.findings)]
         return _explained(
             Compared(
                 self.paths[0],
@@ -405,7 +418,7 @@ class _Both:
                 tuple(comparisons_in(self.findings)),
                 tuple(dict.fromkeys(of_kind(Guarded, self.findings))),
                 tuple(first_found.values()),
-                remarks=tuple(dict.fromkeys([*self.pairing.notes, *notes, *of_kind(str, self.findings)])),
+                remarks=tuple(dict.fromkeys(remarks)),
                 feeds=tuple(cases),
                 other=self.paths[1],
                 pairing=self.pairing,

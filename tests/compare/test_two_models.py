@@ -163,7 +163,7 @@ def test_two_runtimes_and_no_numpy(tmp_path: Path) -> None:
     before, after = write(tmp_path, "before"), write(tmp_path, "after")
     found = compared(
         before, after, WrongAt("a"), WrongAt("b", "after"),
-        with_numpy=False, feeds=FEEDS, settings={"reference": False},
+        with_numpy=False, feeds=FEEDS, settings={"reference": False, "pairwise": True},
     )  # fmt: skip
     told = {
         (one.subject, one.reference, one.relation, Path(one.subject_model).stem): one.measure.verdict
