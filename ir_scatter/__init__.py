@@ -16,6 +16,7 @@ A model is what irs.read gives, or anything that it takes. For more, with
 examples: help(irs.validate). Exceptions are subclasses of irs.Error.
 """
 
+import sys
 from typing import TYPE_CHECKING
 
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
@@ -60,50 +61,56 @@ from ir_scatter.notebook import (
 from ir_scatter.ops.names import OperatorName
 from ir_scatter.version import __version__
 
-if TYPE_CHECKING:
-    __all__ = [
-        "BadFeed",
-        "BrokenModel",
-        "CannotWrite",
-        "ComparisonResult",
-        "Conversion",
-        "Devices",
-        "Diagnostic",
-        "Error",
-        "EvaluationFailed",
-        "Explanation",
-        "Findings",
-        "IllegalCase",
-        "IllegalIndex",
-        "IndexSummary",
-        "Location",
-        "Model",
-        "NoInputs",
-        "NodeRef",
-        "NodeSummary",
-        "NotEditable",
-        "OperatorName",
-        "Outputs",
-        "Related",
-        "ScatterNodes",
-        "Severity",
-        "UnknownOperator",
-        "UnreadableModel",
-        "UsageError",
-        "__version__",
-        "compare",
-        "convert",
-        "devices",
-        "evaluate",
-        "evaluate_detailed",
-        "evaluate_model",
-        "explain",
-        "fuzz",
-        "inspect",
-        "read",
-        "validate",
-    ]
-else:
-    # `help` prints all that is listed here, hundreds of lines before the ones above could be found again;
-    # and `from ir_scatter import *` would hide other people's `compare`, `inspect` and `read`.
-    __all__ = []
+__all__ = [
+    "BadFeed",
+    "BrokenModel",
+    "CannotWrite",
+    "ComparisonResult",
+    "Conversion",
+    "Devices",
+    "Diagnostic",
+    "Error",
+    "EvaluationFailed",
+    "Explanation",
+    "Findings",
+    "IllegalCase",
+    "IllegalIndex",
+    "IndexSummary",
+    "Location",
+    "Model",
+    "NoInputs",
+    "NodeRef",
+    "NodeSummary",
+    "NotEditable",
+    "OperatorName",
+    "Outputs",
+    "Related",
+    "ScatterNodes",
+    "Severity",
+    "UnknownOperator",
+    "UnreadableModel",
+    "UsageError",
+    "__version__",
+    "compare",
+    "convert",
+    "devices",
+    "evaluate",
+    "evaluate_detailed",
+    "evaluate_model",
+    "explain",
+    "fuzz",
+    "inspect",
+    "read",
+    "validate",
+]
+
+
+class _Names(list[str]):
+    """Names that pydoc takes for hidden: each would be hundreds of lines in `help(ir_scatter)`."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) and sys._getframe(1).f_globals.get("__name__") != "pydoc"
+
+
+if not TYPE_CHECKING:
+    __all__ = _Names(__all__)

@@ -6,7 +6,6 @@ import pkgutil
 import pydoc
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import FunctionType
 
@@ -30,8 +29,13 @@ def python(*arguments: str) -> str:
     return done.stdout
 
 
-def public() -> Iterator[str]:
-    return (name for name in vars(ir_scatter) if not name.startswith("_") and name not in {"TYPE_CHECKING"})
+def test_what_a_star_import_takes() -> None:
+    found: dict[str, object] = {}
+    exec("from ir_scatter import *", found)
+    assert {*FUNCTIONS, "Findings", "Model", "Error", "Diagnostic"} <= found.keys()
+    assert found.keys() - {"__builtins__"} == set(ir_scatter.__all__) <= set(dir(ir_scatter))
+    assert all(name in ir_scatter.__all__ for name in FUNCTIONS)
+    assert "zip" not in ir_scatter.__all__
 
 
 def test_names_are_functions_whatever_was_imported_before() -> None:
@@ -53,7 +57,7 @@ print(json.dumps({{name: type(getattr(ir_scatter, name)).__name__ for name in {F
 
 def test_every_package_that_shares_its_name_with_a_function_can_be_imported() -> None:
     modules = {found.name for found in pkgutil.iter_modules(ir_scatter.__path__)}
-    shared = modules & set(public())
+    shared = modules & set(ir_scatter.__all__)
     assert {"compare", "convert", "evaluate", "explain", "inspect", "validate"} <= shared
     assert all(isinstance(getattr(ir_scatter, name), FunctionType) for name in shared & set(FUNCTIONS))
 

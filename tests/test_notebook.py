@@ -82,7 +82,7 @@ def test_files(tmp_path: Path) -> None:
         assert irs.read(raw).path == str(DECODER_ONNX)
     with DECODER_ONNX.open("rb") as file:
         file.seek(10)
-        with pytest.raises(irs.UnreadableModel, match="not all of one"):
+        with pytest.raises(irs.UnreadableModel, match="expected an OpenVINO IR or an ONNX model"):
             irs.read(file)
     with pytest.raises(irs.UnreadableModel, match=r"cannot be read: .*closed file"):
         irs.read(file)

@@ -157,7 +157,7 @@ def make_case(
     spec = by_text(operator) or newest(operator) if isinstance(operator, str) else None
     if spec is None:
         guess = did_you_mean(str(operator), [word for key in SPECS for word in (key.type, str(key))])
-        raise UsageError(f"operator is {operator!r}{guess}, expected one of {', '.join(map(str, SPECS))}")
+        raise UsageError(f"operator is {operator!r}, expected one of {', '.join(map(str, SPECS))}{guess}")
     present = {Role.DATA: data, Role.INDICES: indices, Role.UPDATES: updates, Role.AXIS: axis}
     for port in spec.ports:
         if present[port.role] is None and not port.is_optional:
