@@ -192,7 +192,7 @@ def _model(found: Compared, anchor: str, most: int, inputs: str | None, against:
         "anchors": {one["cell"]: one["anchor"] for one in differences},
         "more": len(groups) - len(chosen),
         "indices": _indices(found),
-        "blames": _blames(found.outliers),
+        "blames": _blames(found),
         "kernels": [
             {"runner": runner, "facts": one, "is_quiet": loud.isdisjoint(one.originals)}
             for runner, facts in found.facts.items()
@@ -342,9 +342,13 @@ def _indices(found: Compared) -> list[_Parts]:
     ]
 
 
-def _blames(outliers: Sequence[Outlier]) -> list[_Parts]:
+def _blames(found: Compared) -> list[_Parts]:
+    is_twice = outputs_are_nodes(found)
+    of_nodes = {one.message for one in found.outliers if one.level is Level.NODE}
     groups: dict[tuple[str, str, tuple[str, ...]], list[Outlier]] = {}
-    for one in outliers:
+    for one in found.outliers:
+        if is_twice and one.level is Level.MODEL and one.message in of_nodes:
+            continue
         groups.setdefault((one.level, one.node or one.tensor, one.runners), []).append(one)
     return [
         {"subject": name, "message": alike[0].message, "cases": {one.case for one in alike}}
