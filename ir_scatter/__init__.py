@@ -17,7 +17,9 @@ examples: help(irs.validate). Exceptions are subclasses of irs.Error.
 """
 
 import sys
-from typing import TYPE_CHECKING
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
 from ir_scatter.core.errors import (
@@ -34,32 +36,31 @@ from ir_scatter.core.errors import (
     UnreadableModel,
     UsageError,
 )
-from ir_scatter.evaluate import evaluate, evaluate_detailed
-from ir_scatter.inspect import IndexSummary, NodeSummary
-
-# `notebook` imports every module that has the name of a function before the functions take these names,
-# so that no later import gives them to the modules again.
-from ir_scatter.notebook import (
-    ComparisonResult,
-    Conversion,
-    Devices,
-    Explanation,
-    Findings,
-    Model,
-    Outputs,
-    ScatterNodes,
-    compare,
-    convert,
-    devices,
-    evaluate_model,
-    explain,
-    fuzz,
-    inspect,
-    read,
-    validate,
-)
-from ir_scatter.ops.names import OperatorName
 from ir_scatter.version import __version__
+
+if TYPE_CHECKING:
+    from ir_scatter.evaluate import evaluate, evaluate_detailed
+    from ir_scatter.inspect import IndexSummary, NodeSummary
+    from ir_scatter.notebook import (
+        ComparisonResult,
+        Conversion,
+        Devices,
+        Explanation,
+        Findings,
+        Model,
+        Outputs,
+        ScatterNodes,
+        compare,
+        convert,
+        devices,
+        evaluate_model,
+        explain,
+        fuzz,
+        inspect,
+        read,
+        validate,
+    )
+    from ir_scatter.ops.names import OperatorName
 
 __all__ = [
     "BadFeed",
@@ -105,6 +106,39 @@ __all__ = [
 ]
 
 
+_SOURCES = {
+    "evaluate": ("evaluate", "evaluate_detailed"),
+    "inspect": ("IndexSummary", "NodeSummary"),
+    "ops.names": ("OperatorName",),
+    "notebook": (
+        "ComparisonResult", "Conversion", "Devices", "Explanation", "Findings", "Model", "Outputs",
+        "ScatterNodes", "compare", "convert", "devices", "evaluate_model", "explain", "fuzz", "inspect",
+        "read", "validate",
+    ),
+}  # fmt: skip
+"""Where names come from that are imported when somebody asks for them."""
+
+
+class _Package(ModuleType):
+    """Is quick to import, and keeps its functions where modules of the same names are imported later."""
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *__all__})
+
+
+def _lazy(source: str, name: str) -> property:
+    given: list[Any] = []
+
+    def get(_: _Package) -> Any:
+        return given[-1] if given else getattr(import_module(f"{__name__}.{source}"), name)
+
+    def set(_: _Package, value: Any) -> None:
+        if not isinstance(value, ModuleType):  # a module of this name was imported
+            given[:] = [value]
+
+    return property(get, set)
+
+
 class _Names(list[str]):
     """Names that pydoc takes for hidden: each would be hundreds of lines in `help(ir_scatter)`."""
 
@@ -114,3 +148,7 @@ class _Names(list[str]):
 
 if not TYPE_CHECKING:
     __all__ = _Names(__all__)
+    for _source, _names in _SOURCES.items():
+        for _name in _names:
+            setattr(_Package, _name, _lazy(_source, _name))
+    sys.modules[__name__].__class__ = _Package

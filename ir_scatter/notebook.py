@@ -12,8 +12,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-import ir_scatter.compare
-import ir_scatter.fuzz  # noqa: F401  # both before a function takes the name
 from ir_scatter import reading
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
 from ir_scatter.convert import DEFAULT_CASES
