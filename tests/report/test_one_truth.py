@@ -26,7 +26,11 @@ from tests.report.comparisons import EVERYTHING, MANY, parse_page
 from tests.report.test_html import words
 
 SAMPLES = Path(__file__).parents[2] / "samples"
-MODELS = sorted([*SAMPLES.glob("*/*.xml"), *SAMPLES.glob("*/*.onnx")])
+LARGE = "scatter_update_1.xml"
+"""Has millions of elements, as its document has."""
+MODELS = sorted(
+    path for path in SAMPLES.glob("*/*") if path.suffix in {".xml", ".onnx"} and path.name != LARGE
+)
 PAIRS = [
     tuple(SAMPLES / f"{name}.{suffix}" for suffix in ("onnx", "xml"))
     for name in ("kv_cache/decoder", "nested/branch")
@@ -167,7 +171,7 @@ def cells_of_text(text: str) -> Cells:
     lines = text.splitlines()
     for number, line in enumerate(lines):
         is_row = any(word in ORDER for word in line.split()[1:])
-        if is_row or not re.match(r"(output|node)\b[^:]*  ", line) or "kernel" in line:
+        if is_row or not re.match(r"(output|node)\b.*  ", line) or ": " in line or "kernel" in line:
             continue
         heads = [(match.start(), match[0]) for match in re.finditer(r"\S+(?: \S+)*", line)]
         table, _, common = heads[0][1].partition(", against ")
