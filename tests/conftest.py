@@ -24,6 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 LONG = (
     "analysis/test_propagation.py::test_real_models",
     "analysis/test_signature.py::test_real_models",
+    "campaigns/test_onnx_reader.py::test_seeds",
     "cli/test_convert_models.py",
     "cli/test_convert_safety.py::test_a_kill",
     "cli/test_models.py",
@@ -36,6 +37,7 @@ LONG = (
     "formats/test_ir_writer.py::test_real_models",
     "formats/test_onnx_functions.py::test_functions_that_multiply",
     "formats/test_onnx_inference.py::test_a_model_that_is_too_much",
+    "formats/test_onnx_operators.py::test_every_case",
     "formats/test_onnx_read.py::test_inference_that_asks_for_all_memory",
     "core/test_atomic_write.py::test_a_kill_at_any_call",
     "core/test_atomic_write.py::test_many_at_once_of_which",

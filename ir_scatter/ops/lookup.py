@@ -17,6 +17,8 @@ for _spec in SPECS.values():
     _FAMILIES[_type] = (*_FAMILIES.get(_type, ()), _spec)
     _BY_OPSET.update({(*_type, opset): _spec for opset in _spec.opsets})
 
+_LARGEST_OPSET = (1 << 31) - 1
+
 _TYPES = frozenset(type for _, type in _FAMILIES)
 
 
@@ -63,9 +65,9 @@ def find(domain: str, type: str, opset: str | int | None) -> Lookup | None:
     family = _FAMILIES.get((domain, type.lower()))
     if family is None or (domain != OPENVINO and type != family[0].key.type):
         return None
+    is_known = isinstance(opset, int) and 1 <= opset <= _LARGEST_OPSET
     if isinstance(opset, int):
-        opset = min(opset, onnx_ops.LATEST_OPSET)
-    is_known = isinstance(opset, int) and opset >= 1
+        opset = min(opset, onnx_ops.LATEST_OPSET) if is_known else None
     if domain == OPENVINO:
         is_known = opset in openvino_ops.OPSET_WORDS
     spec = None if opset is None else _BY_OPSET.get((domain, type.lower(), opset))

@@ -1,10 +1,13 @@
 """Operators that scatter nodes depend on, used as their documents forbid: onnxruntime refuses each of these files."""
 
+import warnings
 from pathlib import Path
 
 import pytest
 from onnx import ModelProto, helper, parser
 
+from ir_scatter.formats import FORMATS
+from ir_scatter.formats.base import ReadOptions
 from tests.formats.test_onnx_refusals import errors_of, said_by_runtimes
 
 _INPUTS = "float[6, 5] data, float[3, 5] new, int64[3, 1] at, int64[3] rows, bool flag, int64 count, float[3, 4] narrow"
@@ -141,6 +144,11 @@ def test_a_node_without_operator() -> None:
     assert errors_of(proto) == ["SCT937 the node has no operator, expected one"]
 
 
+def test_all_that_branches_hold_belongs_to_their_node() -> None:
+    branch = f"out = If (flag) <then_branch = t () => (x) {{ {_STORE} }}, else_branch = e () => (y) {{ y = Relu (data, data) }}>"
+    assert errors_of(model(branch.replace("{ out", "{ x"))) == ["SCT937 Relu has 2 inputs, expected 1"]
+
+
 def test_functions() -> None:
     """A function that a scatter node needs, one that holds one, and one that neither does."""
     bad = """<domain: "my", opset_import: ["" : 18]> bad (a, b) => (c) { c = Add (a, b) }"""
@@ -150,6 +158,15 @@ def test_functions() -> None:
     assert errors_of(model(f"x = my.bad (new, narrow) {_STORE}", bad)) == []
     assert errors_of(model("out = my.store (data, at, new)", store)) == [
         "SCT937 Cast has no attribute 'to', expected one"
+    ]
+
+
+def test_a_call_with_more_than_the_function_has() -> None:
+    store = """<domain: "my", opset_import: ["" : 18]> store (a, b, c) => (d) { d = ScatterND (a, b, c) }"""
+    found = errors_of(model("out, more = my.store (data, at, new, narrow)", store))
+    assert found[:2] == [
+        "SCT937 my::store has 4 inputs, expected 3 at most",
+        "SCT937 my::store has 2 outputs, expected 1 at most",
     ]
 
 
@@ -182,3 +199,25 @@ def test_attributes_of_0_that_are_left_out() -> None:
         node.attribute[0].ClearField("i")
     proto.graph.node[0].attribute.append(helper.make_attribute("axes", [], attr_type=7))
     assert not any("holds" in one for one in errors_of(proto))
+
+
+def test_every_case_of_the_package_is_clean() -> None:
+    """Each legal use of an operator that onnx's own tests have, as if a scatter node depended on it."""
+    from onnx.backend.test.case.node import collect_testcases
+
+    wrong = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # computing inputs divides by 0
+        cases = collect_testcases()
+    for case in cases:
+        assert case.model is not None
+        proto = ModelProto.FromString(case.model.SerializeToString())
+        ends = [
+            helper.make_node("Identity", [one.name], [f"end of {one.name}"]) for one in proto.graph.output
+        ]
+        proto.graph.node.extend(ends)
+        options = ReadOptions(scatter_types=frozenset({"Identity"}), has_folder=False)
+        found = FORMATS["onnx"].read(case.name, proto.SerializeToString(), options).defects
+        wrong[case.name] = [one.message for one in found if one.kind != "element-type"]  # a sequence is one
+    assert len(wrong) > 1000
+    assert {name: found for name, found in wrong.items() if found} == {}

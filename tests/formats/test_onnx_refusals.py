@@ -13,7 +13,7 @@ from ir_scatter.reading import read
 from ir_scatter.validate import validate
 
 PUT = "ScatterElements <axis = 0> (data, i, u)"
-INPUTS = "bool c, int64 n, float[5, 3] data, int64[2, 3] i, float[2, 3] u"
+INPUTS = "bool c, int64 n, int64[1] l, float[5, 3] data, int64[2, 3] i, float[2, 3] u"
 IF = "<then_branch = t () => (float[5, 3] {0}) {{ {0} = PUT }}, else_branch = e () => (b) {{ b = Neg (data) }}>"
 IF = IF.replace("PUT", PUT)
 LOOP = "<body = s (int64 {0}, bool go, float[5, 3] s) => (on, t) {{ on = Identity (go) t = Relu (s) }}>"
@@ -50,7 +50,7 @@ def edited(nodes: str, edit: Callable[[NodeProto], object]) -> ModelProto:
 def of_type(kind: str) -> ModelProto:
     """Return a graph whose data is no tensor."""
     model, made = graph(f"y = {PUT}"), TypeProto()
-    old = model.graph.input[2].type
+    old = model.graph.input[3].type
     if kind == "map":
         made.map_type.key_type = 7
         made.map_type.value_type.CopyFrom(old)
@@ -94,9 +94,9 @@ def default(dims: Sequence[int], kind: int = 1) -> ModelProto:
 
 def input_of_type(kind: int | None) -> ModelProto:
     model = graph(f"y = {PUT}")
-    model.graph.input[2].ClearField("type")
+    model.graph.input[3].ClearField("type")
     if kind is not None:
-        model.graph.input[2].type.tensor_type.elem_type = kind
+        model.graph.input[3].type.tensor_type.elem_type = kind
     return model
 
 
@@ -107,6 +107,18 @@ def of_body(edit: Callable[[GraphProto], object]) -> ModelProto:
         + IF.format("a").replace("{ a = ", "{ x = Neg (data) a = ").replace("(data, i, u)", "(x, i, u)")
     )
     edit(model.graph.node[0].attribute[0].g)
+    return model
+
+
+def function(outputs: str, domain: str = "") -> ModelProto:
+    return parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 18, "my" : 1]>
+      m ({INPUTS}) => (float[5, 3] y) {{ y = my.f (data, i, u) }}
+      <domain: "my", opset_import: ["{domain}" : 18]> f (data, i, u) => ({outputs}) {{ x = Neg (data) y = {PUT.replace("data", "x")} }}""")
+
+
+def two_outputs() -> ModelProto:
+    model = graph(f"y = {PUT}")
+    model.graph.output.insert(0, helper.make_tensor_value_info("y", 7, (5, 3)))
     return model
 
 
@@ -160,15 +172,35 @@ REFUSED = {
     "SCT928 the element type of 'data' is number 77, expected one that ONNX defines": [input_of_type(77)],
     "SCT935 the input 'data' has no type, expected one": [input_of_type(None)],
     "SCT935 the body has no name, expected one": [of_body(lambda body: body.ClearField("name"))],
+    "SCT935 an output of the body has no name, expected one": [
+        of_body(lambda body: body.output[0].ClearField("name"))
+    ],
     "SCT935 an initializer of the body has no name, expected one": [
         of_body(lambda body: body.initializer.append(helper.make_tensor("", 1, (1,), [1])))
     ],
+    "SCT920 'y' is the name of more than one value, expected one": [two_outputs()],
     "SCT920 'twice' is the name of 2 nodes, expected one": [
         graph(f"[twice] x = Neg (data) [twice] y = {PUT}"),
         of_body(same_names),
     ],
     "SCT927 'x' is used before the node 'x' that produces it, expected nodes in topological order": [
         of_body(lambda body: body.node.insert(0, body.node.pop())),
+    ],
+    "SCT921 output 'data' of the body is no output of a node in it, expected one": [
+        graph("y = If (c) " + IF.format("a").replace("(float[5, 3] a) {", "(data) {")),
+    ],
+    "SCT937 the model imports no opset of the domain 'my', which f is of": [
+        parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 18]> m ({INPUTS}) => (float[5, 3] y) {{ y = my.f (data, i, u) }}
+          <domain: "my", opset_import: ["" : 18]> f (data, i, u) => (y) {{ y = {PUT} }}""")
+    ],
+    "SCT937 the function imports no opset of the domain 'ai.onnx', which Neg is of": [function("y", "my")],
+    "SCT920 'y' is an output of the function 2 times, expected once": [function("y, y")],
+    "SCT921 output 'data' of the function is no output of a node in it, expected one": [function("y, data")],
+    "SCT928 the dimensions of attribute 'value' of '' are [1, -1], expected none below 0": [
+        edited(
+            f"z = ConstantOfShape <value = float[1] {{0}}> (l) y = {PUT}",
+            lambda node: node.attribute[0].t.dims.append(-1),
+        ),
     ],
     "SCT928 ir_version is missing, expected 1 or more": [with_ir_version(None, graph(f"y = {PUT}"))],
     "SCT928 ir_version is 3, but the initializer 'w' of a body is none of its inputs, expected 4 or more": [
@@ -194,6 +226,7 @@ LEGAL = [
     with_ir_version(3, default((2, 3))),
     graph(f"[once] x = Neg (data) y = {PUT}"),
     of_body(lambda body: None),
+    graph(f"[twice] x = Neg (data) [twice] w = Constant <value = float {{1}}> () y = {PUT}"),
     graph(f"y = {PUT}"),
     graph("y = If (c) " + IF.format("y")),
     graph("y = If (c) " + IF.format("a") + " a = Relu (data)"),

@@ -13,7 +13,7 @@ from ir_scatter.core.model import Defect
 from ir_scatter.core.shapes import Shape, show, with_article
 from ir_scatter.formats.cycles import find_cycles
 from ir_scatter.formats.onnx.graph import OnnxGraph
-from ir_scatter.formats.onnx.index import Definitions, GraphIndex, Usage, schema_of, text
+from ir_scatter.formats.onnx.index import Definitions, GraphIndex, Usage, normal_domain, schema_of, text
 from ir_scatter.formats.onnx.inference import TensorType, differ, tensor_message
 
 _NODES_NAMED = 5
@@ -33,6 +33,7 @@ def find_defects(graph: OnnxGraph) -> Iterator[Defect]:
     """Yield what is broken in a graph and in all bodies in it."""
     yield from _unknown_values(graph, graph.index.captured)
     yield from _versions(graph)
+    yield from _domains(graph)
     waiting: list[tuple[OnnxGraph, _Around]] = [(graph, ())]
     while waiting:
         inner, around = waiting.pop()
@@ -41,6 +42,7 @@ def find_defects(graph: OnnxGraph) -> Iterator[Defect]:
             node = inner.node(position) if position is not None else None
             yield Defect("duplicate-id", message, node.location if node else inner.place(name), node)
         yield from _names(inner, is_body=bool(around))
+        yield from _outputs(inner, is_body=bool(around))
         yield from _order(inner, is_body=bool(around))
         yield from _nodes(inner)
         yield from _contradictions(inner)
@@ -95,17 +97,54 @@ def _versions(graph: OnnxGraph) -> Iterator[Defect]:
 def _names(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
     """Yield names of nodes that are not unique, and names that bodies lack."""
     index, names = graph.index, [node.name for node in graph.index.nodes if node.name]
-    for name, count in Counter(names).items() if len({*names}) < len(names) else ():
-        if count > 1:
-            last = max(at for at, node in enumerate(index.nodes) if node.name == name)
-            node, message = graph.node(last), f"{text(name)!r} is the name of {count} nodes, expected one"
+    for name in dict.fromkeys(names) if len({*names}) < len(names) else ():
+        places = [at for at, node in enumerate(index.nodes) if node.name == name and at not in index.tensors]
+        if len(places) > 1:  # Constants are initializers to onnxruntime
+            node = graph.node(places[-1])
+            message = f"{text(name)!r} is the name of {len(places)} nodes, expected one"
             yield Defect("duplicate-id", message, node.location, node)
     if is_body and not index.name:
         yield Defect("missing-attribute", "the body has no name, expected one", graph.place(""))
+    if not graph.shared.is_function or is_body:
+        for word, found in (("an input", index.inputs), ("an output", index.outputs)):
+            if "" in found and (is_body or word == "an input"):
+                who = "body" if is_body else "graph"
+                yield Defect(
+                    "missing-attribute", f"{word} of the {who} has no name, expected one", graph.place("")
+                )
     if is_body and "" in index.initializers:
         yield Defect(
             "missing-attribute", "an initializer of the body has no name, expected one", graph.place("")
         )
+
+
+def _outputs(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
+    """Yield outputs of a body that come from around it, of a function that are inputs, or that come twice."""
+    index, is_function = graph.index, graph.shared.is_function and not is_body
+    if not is_body and not is_function:
+        return
+    held = {*index.initializers, *index.sparse_initializers}
+    for name, count in Counter(index.outputs).items():
+        if is_function and count > 1:
+            message = f"{text(name)!r} is an output of the function {count} times, expected once"
+            yield Defect("duplicate-id", message, graph.place(name))
+        known = name in index.producers or (is_body and (name in index.inputs or name in held))
+        if name and not known and graph.find(name) is not None:
+            message = f"output {text(name)!r} of the {'function' if is_function else 'body'} is no output of"
+            yield Defect("unknown-value", f"{message} a node in it, expected one", graph.place(name))
+
+
+def _domains(graph: OnnxGraph) -> Iterator[Defect]:
+    """Yield the first node of each domain that the model, or the function, does not import."""
+    index, opsets, is_function = graph.index, graph.shared.opsets, graph.shared.is_function
+    used = {normal_domain(domain) for one in index.all_graphs() for domain in one.domains}
+    missing = {domain for domain in used if domain not in opsets and (domain or is_function)}
+    for node in graph.walk() if missing else ():
+        if normal_domain(node.domain) in missing:
+            missing.remove(normal_domain(node.domain))
+            who = "function" if is_function else "model"
+            message = f"the {who} imports no opset of the domain {node.domain or 'ai.onnx'!r}"
+            yield Defect("misused-operator", f"{message}, which {node.type} is of", node.location, node)
 
 
 def _nodes(graph: OnnxGraph) -> Iterator[Defect]:
@@ -256,8 +295,10 @@ def _tensors(graph: OnnxGraph) -> Iterator[Defect]:
     for name, tensor in initializers:
         for kind, message in tensors.problems(tensor, f"the initializer {text(name)!r}"):
             yield Defect(kind, message, graph.place(name))
-    for position, tensor in index.tensors.items():
+    held = [(at, "the constant", tensor) for at, tensor in index.tensors.items()]
+    held += [(at, f"attribute {name!r} of", tensor) for (at, name), tensor in index.attributes.items()]
+    for position, word, tensor in held:
         node = graph.node(position)
-        label = graph.scope + text(index.nodes[position].name)
-        for kind, message in tensors.problems(tensor, f"the constant {label!r}"):
+        label = f"{word} {graph.scope + text(index.nodes[position].name)!r}"
+        for kind, message in tensors.problems(tensor, label):
             yield Defect(kind, message, node.location, node)

@@ -168,6 +168,7 @@ class GraphIndex:
         usages: the nodes that differ in names and numbers only.
         calls: the nodes that call a function of the model.
         tensors: what Constant nodes hold.
+        attributes: other tensors that nodes hold, by position and name.
         early: uses before the node that produces the name.
         missing: uses of names that the graph does not have.
         captured: what the graph, or a body in it, takes from outside.
@@ -191,7 +192,9 @@ class GraphIndex:
             sparse = [(one.values.name, one) for one in proto.sparse_initializer]
             self._declare(self.sparse_initializers, sparse)
             declared = [one for one in proto.output if one.name not in self.inputs and one.HasField("type")]
-            self.stored.update((one.name, one) for one in declared)
+            last = {one.name: one for one in declared}
+            self.duplicates += [(one.name, None) for one in declared if one.type != last[one.name].type]
+            self.stored.update(last)
         self.producers: dict[str, tuple[int, int]] = {}
         self.by_type: dict[str, list[int]] = {}
         usages: dict[tuple[Any, ...], list[int]] = {}
@@ -199,6 +202,7 @@ class GraphIndex:
         self.bodies: dict[int, dict[str, GraphIndex]] = {}
         self.calls: list[int] = []
         self.tensors: dict[int, TensorProto] = {}
+        self.attributes: dict[tuple[int, str], TensorProto] = {}
         uses: list[tuple[int, str]] = []
         seen = {"", *self.inputs, *self.initializers, *self.sparse_initializers}
         for position, node in enumerate(self.nodes):
@@ -223,6 +227,8 @@ class GraphIndex:
                     tensor = constant_tensor(attribute.name, attribute)
                     if tensor is not None:
                         self.tensors[position] = tensor
+                elif kind == AttributeProto.TENSOR:
+                    self.attributes[position, text(attribute.name)] = attribute.t
             named = _named(inputs), _named(outputs)
             usages.setdefault((domain, operator, *named, tuple(attributes)), []).append(position)
             uses.extend([(position, name) for name in inputs if name not in seen])

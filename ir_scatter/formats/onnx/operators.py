@@ -39,9 +39,6 @@ _DOMAINS = frozenset({"", "ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.tra
 _MADE = {Source.ITERATION: "i64", Source.CONDITION: "boolean"}
 """The types of what a loop makes itself for its body."""
 
-_CARRYING = frozenset({"Loop", "Scan"})
-"""What the bodies of these compute leads to their scatter nodes in the next iteration."""
-
 _GONE = frozenset({"Upsample"})
 """Deprecated operators that runtimes do not know any more; others they still take."""
 
@@ -83,7 +80,8 @@ def _suspects(graph: OnnxGraph, *, is_sound: bool) -> set[int]:
     index = graph.index
     if not is_sound and not graph.inferred.is_sound:
         return {*range(len(index.nodes))}
-    found, calls = set[int](), {*index.calls}
+    calls = {*index.calls}
+    found = {at for at in calls if any(_of_call(graph, index.nodes[at]))}
     for usage, places in index.usages.items():
         is_scatter = _is_scatter(graph, usage)
         if is_scatter or not all(is_set for _, _, is_set in usage.attributes):
@@ -120,9 +118,10 @@ class _Places(dict[GraphIndex, set[int]]):
         feeding = {*range(len(index.nodes))} if is_needed else _feeding(index, roots)
         self[index] = roots | feeding
         for at, inner in bodies.items():
-            is_carrying = at in roots and index.nodes[at].op_type in _CARRYING
-            for body in inner.values():
-                yield from self._add(body, is_needed=is_carrying or at in feeding)
+            for (
+                body
+            ) in inner.values():  # a loop carries what it computes, a branch is refused for any of its nodes
+                yield from self._add(body, is_needed=at in self[index])
         yield from (function_key(index.nodes[at]) for at in calls & feeding)
 
     def _holds(self, index: GraphIndex) -> bool:
@@ -158,7 +157,9 @@ def _of_nodes(graph: OnnxGraph, places: Sequence[int]) -> Iterator[Defect]:
     for at in places:
         usage, proto, node = usages[at], graph.index.nodes[at], graph.node(at)
         problems, is_scatter = [*_fields(proto)], _is_scatter(graph, usage)
-        if not is_scatter and at not in graph.index.calls:
+        if at in graph.index.calls:
+            problems += _of_call(graph, proto)
+        elif not is_scatter:
             problems += _of_usage(graph, usage)
             schema = schema_of(usage.domain, usage.type, graph.shared.opsets)
             problems += () if problems or schema is None else _of_types(graph, proto, schema)
@@ -188,12 +189,20 @@ def _fields(proto: NodeProto) -> Iterator[_Problem]:
             )
 
 
+def _of_call(graph: OnnxGraph, proto: NodeProto) -> Iterator[_Problem]:
+    definition = graph.shared.definitions[function_key(proto)]
+    for word, found, most in (
+        ("input", len(proto.input), len(definition.index.inputs)),
+        ("output", len(proto.output), len(definition.index.outputs)),
+    ):
+        if found > most:
+            yield f"{definition.name} has {counted(found, word)}, expected {most} at most", None
+
+
 def _of_usage(graph: OnnxGraph, usage: Usage) -> Iterator[_Problem]:
     """Yield what is wrong with the use of a general operator, but nothing of domains of others."""
     domain, type = normal_domain(usage.domain), text(usage.type)
     opset, schema = graph.shared.opsets.get(domain), schema_of(usage.domain, usage.type, graph.shared.opsets)
-    if opset is None and domain:
-        yield f"the model imports no opset of the domain {text(domain)!r}, which {type} is of", None
     if opset is None or domain not in _DOMAINS:
         return
     if not type:
