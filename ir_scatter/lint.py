@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ir_scatter import formats
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
@@ -25,6 +25,9 @@ from ir_scatter.reading import read
 from ir_scatter.rules import by_name
 from ir_scatter.validate import file_diagnostic, validate
 
+if TYPE_CHECKING:
+    from ir_scatter.analysis.neighbourhood import Neighbourhood
+
 Place: TypeAlias = tuple[int, int]
 """Line and column."""
 
@@ -35,7 +38,7 @@ class FileResult:
 
     Its format is None if that could not be told; scatter nodes of a function are counted once. Inputs are
     the names of the model's, a bug is what went wrong in this library; if it is no model and was passed
-    over, `passed_over` says why.
+    over, `passed_over` says why. Around nodes with findings stands what `neighbourhoods` has, if asked for.
     """
 
     path: str
@@ -47,6 +50,7 @@ class FileResult:
     inputs: frozenset[str] = frozenset()
     bug: str = ""
     passed_over: str = ""
+    neighbourhoods: "Mapping[Location, Neighbourhood]" = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class Options:
     """What a run looks for: codes that begin with one that is selected, all if none is, but none ignored.
 
     Constants with more elements than `max_index_elements` are not looked at; the format of standard input
-    is told by its content if it is None.
+    is told by its content if it is None. With neighbourhoods a result has what is around the nodes it names.
     """
 
     select: tuple[str, ...] = ()
@@ -86,6 +90,7 @@ class Options:
     max_index_elements: int = MAX_CONSTANT_ELEMENTS
     input_shapes: Mapping[str, Shape] = field(default_factory=dict)
     stdin_format: str | None = None
+    with_neighbourhoods: bool = False
 
 
 def check_files(
@@ -193,7 +198,13 @@ def _check(name: str, source: Source, options: Options) -> FileResult:
         if diagnostic.severity.rank <= options.min_severity.rank
         and not _is_ignored(diagnostic, options.node_ignores)
     ]
-    return file_result(model, kept)
+    result = file_result(model, kept)
+    if not options.with_neighbourhoods:
+        return result
+    from ir_scatter.analysis.neighbourhood import neighbourhoods  # which only pictures need
+
+    places = {one.location for one in kept if one.location.scope}
+    return replace(result, neighbourhoods=neighbourhoods(model, places))
 
 
 def file_result(model: Model, found: Sequence[Diagnostic]) -> FileResult:

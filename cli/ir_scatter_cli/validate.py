@@ -93,6 +93,7 @@ def command(context: click.Context, /, **given: Any) -> int:
         given["max_index_elements"],
         dict(given["input_shape"]),
         STDIN_FORMATS.get(given["stdin_format"] or ""),
+        with_neighbourhoods=given["format"] == "html",
     )
     paths, output, new = given["paths"], given["output"], given["write_baseline"]
     known = None

@@ -155,6 +155,11 @@ class Graph(ABC):
     calls: tuple[Related, ...] = ()
 
     @property
+    def output_names(self) -> frozenset[str]:
+        """Return the names of values that the graph gives; none where nodes stand for its outputs."""
+        return frozenset()
+
+    @property
     def refuses_types(self) -> bool:
         """Whether a runtime refuses a model if the element type stored for what a node makes is wrong."""
         return False

@@ -42,16 +42,34 @@ def _closing(codes: list[str]) -> str:
     return f"For more: ir-scatter explain {codes[0]}" + (f" (or {', '.join(others)})" if others else "")
 
 
-class _Snippet(NamedTuple):
-    """A line of the file, what is underlined in it with which character and style, and what is said of it."""
+class Snippet(NamedTuple):
+    """A line of the file, what is underlined in it with which character, and what is said of it."""
 
     place: Place
     excerpt: Excerpt
     end: int | None
     """The column behind what is underlined, None for the end of the line."""
     underline: str
-    style: str
+    """"^" at the fault, "-" at what it comes from, "" if the file has no columns."""
     label: str
+
+
+def snippets(file: FileResult, found: Diagnostic) -> tuple[list[Snippet], list[Related]]:
+    """Return what the file has where the finding is and points to, and what else it points to."""
+    shown, notes, place = list[Snippet](), list[Related](), place_of(found)
+    if place is not None and place in file.excerpts and found.location.path == file.path:
+        has_column = found.span is not None or found.location.column is not None
+        end = _end(found.span) if found.span is not None else place[1] + 1
+        label = found.label or (found.port if found.span else "") or ""
+        shown.append(Snippet(place, file.excerpts[place], end, "^" if has_column else "", label))
+    for related in found.related:
+        place = place_of(related)
+        is_here = place is not None and place in file.excerpts and related.location.path == file.path
+        if place is not None and is_here and related.span is not None:
+            shown.append(Snippet(place, file.excerpts[place], _end(related.span), "-", related.message))
+        else:
+            notes.append(related)
+    return shown, notes
 
 
 class _Page:
@@ -71,14 +89,14 @@ class _Page:
         title, *more = self.fold(f"{code} {visible(found.rule)}: {visible(found.message)}", rest="    ")
         yield self.paint(code, _BOLD, color) + self.paint(title.removeprefix(code), _BOLD)
         yield from (self.paint(line, _BOLD) for line in more)
-        snippets, notes = self._snippets(file, found, color)
-        digits = max((len(str(one.place[0])) for one in snippets), default=1)
+        shown, notes = snippets(file, found)
+        digits = max((len(str(one.place[0])) for one in shown), default=1)
         yield self._place(found, " " * digits)
         bar = self.paint("|", _CYAN)
-        for number, one in enumerate(snippets):
+        for number, one in enumerate(shown):
             yield f"{' ' * digits} {bar}" if number == 0 else self.paint("...", _CYAN)
-            yield from self._snippet(one, digits)
-        if snippets:
+            yield from self._snippet(one, digits, color)
+        if shown:
             yield f"{' ' * digits} {bar}"
         remarks = [("in", phrases.subject(found))]
         remarks += [("note:", phrases.note(related, found)) for related in notes]
@@ -112,42 +130,21 @@ class _Page:
         room = None if self.width is None else self.width - len(arrow)
         return self.paint(arrow, _CYAN) + without_middle(shown, room)
 
-    def _snippets(
-        self, file: FileResult, found: Diagnostic, color: str
-    ) -> tuple[list[_Snippet], list[Related]]:
-        """Return what the file has where the finding is and points to, and what else it points to."""
-        snippets, notes, place = list[_Snippet](), list[Related](), place_of(found)
-        if place is not None and place in file.excerpts and found.location.path == file.path:
-            has_column = found.span is not None or found.location.column is not None
-            end = _end(found.span) if found.span is not None else place[1] + 1
-            label = found.label or (found.port if found.span else "") or ""
-            mark = "^" if has_column else ""
-            snippets.append(_Snippet(place, file.excerpts[place], end, mark, color, label))
-        for related in found.related:
-            place = place_of(related)
-            is_here = place is not None and place in file.excerpts and related.location.path == file.path
-            if place is not None and is_here and related.span is not None:
-                end, message = _end(related.span), related.message
-                snippets.append(_Snippet(place, file.excerpts[place], end, "-", _CYAN, message))
-            else:
-                notes.append(related)
-        return snippets, notes
-
-    def _snippet(self, one: _Snippet, digits: int) -> Iterator[str]:
+    def _snippet(self, one: Snippet, digits: int, color: str) -> Iterator[str]:
         bar = self.paint("|", _CYAN)
         room = None if self.width is None else self.width - digits - 3
         text, start, marked = window(one.excerpt, one.place[1], one.end, room)
         yield f"{self.paint(f'{one.place[0]:>{digits}}', _CYAN)} {bar} {text}".rstrip()
         if not one.underline:
             return
-        label, below = visible(one.label), list[str]()
+        label, below, style = visible(one.label), list[str](), color if one.underline == "^" else _CYAN
         if room is not None and start + marked + 1 + cells(label) > room:
             indent = " " * max(0, min(start, room - cells(label)))
             label, below = "", fold(label, room, indent, indent)
-        line = self.paint(one.underline * marked, _BOLD, one.style)
-        line = f"{line} {self.paint(label, one.style)}" if label else line
+        line = self.paint(one.underline * marked, _BOLD, style)
+        line = f"{line} {self.paint(label, style)}" if label else line
         yield f"{' ' * digits} {bar} {' ' * start}{line}"
-        yield from (f"{' ' * digits} {bar} {self.paint(more, one.style)}" for more in below)
+        yield from (f"{' ' * digits} {bar} {self.paint(more, style)}" for more in below)
 
 
 def _end(span: Span) -> int | None:
@@ -160,6 +157,12 @@ def window(excerpt: Excerpt, column: int, end: int | None, room: int | None) -> 
     That reaches from a column to an end, or to the end of the line. Tabs are expanded and invisible
     characters spelled out. A line that is too long loses its indentation first, then both ends.
     """
+    left, marked, right = pieces(excerpt, column, end, room)
+    return left + marked + right, cells(left), max(1, cells(marked))
+
+
+def pieces(excerpt: Excerpt, column: int, end: int | None, room: int | None) -> tuple[str, str, str]:
+    """Return a line as `window` prints it: what is before what is underlined, that, and what is behind it."""
     text = excerpt.text.rstrip()
     first = min(max(column - excerpt.first, 0), len(text))
     last = len(text) if end is None else min(max(end - excerpt.first, first), len(text))
@@ -179,4 +182,4 @@ def window(excerpt: Excerpt, column: int, end: int | None, room: int | None) -> 
         left = left if cells(left) <= share else _CUT + tail(left.removeprefix(_CUT), share - least)
         share = free - cells(left)
         right = right if cells(right) <= share else head(right, share - least) + _CUT
-    return left + marked + right, cells(left), max(1, cells(marked))
+    return left, marked, right

@@ -35,7 +35,7 @@ MISTAKES = [
     Mistake("a forgotten value", "validate ir.xml --select", 2, "Option '--select' requires an argument"),
     Mistake("a forgotten model", "inspect", 2, "Missing argument 'PATH...'"),
     Mistake("an unknown format", "validate ir.xml --format jsn", 2, "'jsn' is not one of text, concise, json, sarif, "
-            "junit, github (did you mean json?)"),
+            "junit, github, html (did you mean json?)"),
     Mistake("no number", "validate ir.xml -j many", 2, "'-j' / '--jobs': 'many' is no whole number"),
     Mistake("a misspelt file", "validate irr.xml", 3, "no such file or directory (did you mean ir.xml?)"),
     Mistake("a name without its end", "run node", 3, "no such file or directory (did you mean node.onnx?)"),

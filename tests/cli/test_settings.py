@@ -106,7 +106,7 @@ NO_SETTINGS = {
     "baseline = 'no_such.json'": "no_such.json: cannot be read: no such file",
     "select = ['index-out-of-rang']": "select: there is no rule 'index-out-of-rang' (did you mean index-out-of-range?)",
     "input-shape = ['x=5']": "input-shape: no model has an input 'x', expected one of ",
-    "format = 'jsn'": "format: 'jsn' is not one of text, concise, json, sarif, junit, github (did you mean json?)",
+    "format = 'jsn'": "format: 'jsn' is not one of text, concise, json, sarif, junit, github, html (did you mean json?)",
     "colur = 1": "has 'colur'",
     "max-index-element = 1": "(did you mean max-index-elements?)",
     "input-shape = ['x=a']": "x=a",

@@ -224,3 +224,13 @@ def test_the_command_that_is_given_mends_it(name: str, tmp_path: Path, cli: Cli)
         assert node is not None
         after = [one for one in validate(read(new)) if one.node and one.node.name == node.name]
         assert found.code not in {one.code for one in after}
+
+
+def test_a_page_is_written_with_the_graph_around_each_node(cli: Cli, elsewhere: Path) -> None:
+    result = cli(
+        "validate", copy_sample("nested/branch.xml", elsewhere), "--format", "html", "-o", "page.html"
+    )
+    assert (result.code, result.out, result.err) == (1, "", "")
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert page.count("<svg") == 1

@@ -76,6 +76,10 @@ class OnnxGraph(Graph):
     _bodies: "dict[int, dict[str, OnnxGraph]]" = field(default_factory=dict, init=False)
 
     @property
+    def output_names(self) -> frozenset[str]:
+        return frozenset(map(text, self.index.outputs))
+
+    @property
     def refuses_types(self) -> bool:
         return not self.shared.is_function  # of which onnxruntime does not look at value_info
 

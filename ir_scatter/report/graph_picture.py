@@ -1,0 +1,110 @@
+"""A node, what it reads and who reads it, as a small SVG of text and lines."""
+
+from collections.abc import Iterator
+from html import escape
+
+from ir_scatter.analysis.neighbourhood import Neighbour, Neighbourhood
+from ir_scatter.core.shapes import show
+from ir_scatter.report.characters import cells, visible, without_middle
+
+_WIDTH, _BOX_WIDTH, _BOX_HEIGHT, _GAP = 380, 320, 42, 10
+_INDENT = _WIDTH - _BOX_WIDTH
+_FIRST_LANE, _LANE = 12, 12
+_COLUMNS = 44
+"""Characters of the font that fit one line of a narrow box."""
+
+STYLE = """\
+.graph { display: block; width: 100%; max-width: 30rem; height: auto; }
+.graph rect { fill: var(--card); stroke: var(--bar); stroke-width: 1; }
+.graph .centre rect { fill: var(--code); stroke: var(--strong); stroke-width: 2; }
+.graph .outside rect { stroke-dasharray: 4 3; }
+.graph .fault rect { stroke: var(--mismatch); stroke-width: 2.5; }
+.graph path { fill: none; stroke: var(--bar); stroke-width: 1.2; }
+.graph path.fault { stroke: var(--mismatch); stroke-width: 2; }
+.graph path.head { fill: var(--bar); stroke: none; }
+.graph path.head.fault { fill: var(--mismatch); }
+.graph text { font: 11px var(--mono); fill: var(--soft); white-space: pre; }
+.graph .operator { font-weight: 700; fill: var(--strong); font-size: 11px; }
+.graph .shape { fill: var(--strong); text-anchor: end; }
+.graph .role { text-anchor: end; }
+"""
+
+
+def picture(around: Neighbourhood, fault: int | None = None) -> str:
+    """Return the boxes of producers above the node and of consumers below it, in any width.
+
+    Args:
+        around: what is drawn.
+        fault: the number of the node's input that is wrong; None for none of them.
+    """
+    parts = list[str]()
+    step, y, lanes = _BOX_HEIGHT + _GAP, 1, list[tuple[int, int, bool]]()
+    for number, one in enumerate(around.producers):
+        is_fault = one.port == fault
+        parts += _box(one, _INDENT, y, _BOX_WIDTH - 1, "fault" if is_fault else "")
+        lanes.append((_FIRST_LANE + _LANE * number, y + _BOX_HEIGHT // 2, is_fault))
+        y += step
+    y = _more(parts, around.more_producers, "input", y)
+    top = y + 2
+    for x, start, is_fault in lanes:
+        parts += _arrow(f"M{_INDENT} {start}H{x}V{top - 6}", f"M{x - 4} {top - 7}h8l-4 7z", is_fault)
+    parts += _box(around.node, 1, top, _WIDTH - 2, "centre")
+    bottom = top + _BOX_HEIGHT
+    y = bottom + _GAP + 2
+    for one in around.consumers:
+        middle = y + _BOX_HEIGHT // 2
+        line = f"M{_FIRST_LANE} {bottom}V{middle}H{_INDENT - 6}"
+        parts += _arrow(line, f"M{_INDENT - 7} {middle - 4}v8l7 -4z", False)
+        parts += _box(one, _INDENT, y, _BOX_WIDTH - 1, "")
+        y += step
+    y = _more(parts, around.more_consumers, "reader", y)
+    height = y - _GAP + 1
+    head = f'<svg class="graph" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{_told(around)}">'
+    return head + "".join(parts) + "</svg>"
+
+
+def _box(one: Neighbour, x: int, y: int, width: int, kind: str) -> Iterator[str]:
+    room = _COLUMNS + (width - _BOX_WIDTH) // 7
+    tensor = without_middle(_tensor(one), room - 10)
+    operator = without_middle(visible(one.operator), room - cells(tensor) - 1)
+    name = without_middle(visible(one.name), room - len(one.role) - 1)
+    outside = "outside" if one.operator in ("nothing", "input", "output", "constant") else ""
+    right = x + width - 8
+    yield f'<g class="{" ".join(filter(None, (kind, outside)))}"><title>{_line(one)}</title>'
+    yield f'<rect x="{x}" y="{y}" width="{width}" height="{_BOX_HEIGHT}" rx="4"/>'
+    yield f'<text class="operator" x="{x + 8}" y="{y + 17}">{escape(operator)}</text>'
+    yield f'<text class="shape" x="{right}" y="{y + 17}">{escape(tensor)}</text>'
+    yield f'<text x="{x + 8}" y="{y + 34}">{escape(name)}</text>'
+    yield f'<text class="role" x="{right}" y="{y + 34}">{escape(one.role)}</text></g>'
+
+
+def _arrow(line: str, head: str, is_fault: bool) -> list[str]:
+    kind = ' class="fault"' if is_fault else ""
+    return [f'<path{kind} d="{line}"/>', f'<path class="head{" fault" if is_fault else ""}" d="{head}"/>']
+
+
+def _more(parts: list[str], count: int, word: str, y: int) -> int:
+    if not count:
+        return y
+    parts.append(f'<text x="{_INDENT}" y="{y + 10}">and {count} more {word}{"s" * (count > 1)}</text>')
+    return y + 16 + _GAP
+
+
+def _tensor(one: Neighbour) -> str:
+    shape = "" if one.shape is None else show(one.shape)
+    return visible(" ".join(filter(None, (one.element_type.name if one.element_type else "", shape))))
+
+
+def _line(one: Neighbour) -> str:
+    parts = (f"{one.role}:" if one.role else "", visible(one.operator), visible(one.name), _tensor(one))
+    return escape(" ".join(filter(None, parts)))
+
+
+def _told(around: Neighbourhood) -> str:
+    """Return the picture in words, for those who do not see it."""
+    read = "; ".join(map(_line, around.producers)) or "nothing"
+    readers = "; ".join(map(_line, around.consumers)) or "nobody"
+    more = [
+        f", and {count} more" if count else "" for count in (around.more_producers, around.more_consumers)
+    ]
+    return f"{_line(around.node)} reads {read}{more[0]}. It is read by {readers}{more[1]}."
