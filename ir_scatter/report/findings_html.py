@@ -24,11 +24,11 @@ _BADGES = {
 """Class in the style sheet, and sign."""
 _LONGEST_LINE = 240
 _STYLE = """\
-.finding > p { overflow-wrap: anywhere; }
-.finding > .place { color: var(--soft); }
+.finding p { overflow-wrap: anywhere; }
 .finding h3 { margin-bottom: 0.125rem; }
-.finding .says { margin-top: 0.375rem; font-weight: 600; }
-.excerpt { tab-size: 4; }
+.finding .figures { margin-top: 0.375rem; }
+.finding .says { font-weight: 600; }
+.excerpt { margin-top: 0.75rem; }
 .excerpt + .excerpt { margin-top: 0.5rem; }
 .excerpt code { display: grid; grid-template-columns: auto minmax(0, 1fr); column-gap: 0.75rem; }
 .excerpt .number { color: var(--soft); text-align: right; }
@@ -168,23 +168,14 @@ def _card(
     yield f'<article class="difference finding" id="f{number}" tabindex="-1"><header>'
     yield f'<h3>{_badge(one.severity)} <span class="name">{_text(one.code)}</span> {_text(one.rule)}</h3>'
     yield f'<p class="lead">{_name(_place(one))}</p></header>'
+    around, port = file.neighbourhoods.get(one.location), (one.location, one.port_index)
+    yield '<div class="figures"><div>' if around else "<div>"
     yield f'<p class="says">{_text(one.message)}</p>'
     subject = phrases.subject(one)
     if subject:
         yield f'<p class="soft">in {_name(subject)}</p>'
     shown, notes = snippets(file, one)
-    around, port = file.neighbourhoods.get(one.location), (one.location, one.port_index)
-    if shown or around:
-        yield '<div class="figures">'
-        if shown:
-            yield f"<div>{''.join(map(_excerpt, shown))}</div>"
-        if around and port in drawn:
-            yield f'<p><a href="#f{drawn[port]}">The graph around it is drawn above.</a></p>'
-        elif around:
-            drawn[port] = number
-            yield f"<figure>{picture(around, one.port_index)}"
-            yield "<figcaption>What the node reads, and who reads it</figcaption></figure>"
-        yield "</div>"
+    yield from map(_excerpt, shown)
     if notes:
         yield '<ul class="notes">'
         yield from (f"<li>{_text(phrases.note(note, one))}</li>" for note in notes)
@@ -193,6 +184,14 @@ def _card(
     if sentence or command:
         mends = f"<pre><code>{_text(command)}</code></pre>" if command else ""
         yield f'<div class="mend"><b>Help:</b> {_text(sentence)}{mends}</div>'
+    yield "</div>"
+    if around and port in drawn:
+        yield f'<p><a href="#f{drawn[port]}">The graph around it is drawn above.</a></p>'
+    elif around:
+        drawn[port] = number
+        yield f"<figure>{picture(around, one.port_index)}"
+        yield "<figcaption>What the node reads, and who reads it</figcaption></figure>"
+    yield "</div>" if around else ""
     yield "</article>"
 
 
