@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lxml import html
@@ -18,10 +19,10 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 OPTIONS = Options(with_neighbourhoods=True)
 
 
-def _page(report: Report, **options: object) -> html.HtmlElement:
+def _page(report: Report, **options: object) -> Any:
     """Return a page all of whose tags are closed, ids different and links right."""
     text = render("findings", "html", report, **options)
-    page = html.document_fromstring(text)
+    page: Any = html.document_fromstring(text)
     paired = re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL)
     for tag in set(re.findall(r"<([a-z][a-z0-9]*)", paired)) - {"meta", "rect", "path"}:
         assert len(re.findall(rf"<{tag}[ >]", paired)) == paired.count(f"</{tag}>"), tag
@@ -34,7 +35,7 @@ def _page(report: Report, **options: object) -> html.HtmlElement:
     return page
 
 
-def _text(element: html.HtmlElement) -> str:
+def _text(element: Any) -> str:
     return " ".join(element.text_content().split())
 
 
