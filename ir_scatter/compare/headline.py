@@ -99,9 +99,9 @@ def _headline(found: Compared) -> Headline:
     ]
     if found.failed:
         rest = _agreement(found) if found.comparisons else NOTHING
-        if len(found.failed) == 1 and found.failed[0].message:
+        if len(found.failed) == 1 and found.failed[0].message and not refusal:
             more = [f"{more[0]}: {_short(found.failed[0].message)}"]
-        return Headline(State.FAILED, _joined(*more, *refusal, rest), found.failed[0])
+        return Headline(State.FAILED, _joined(*refusal, *more, rest), found.failed[0])
     if not found.comparisons:
         reasons = (remark for remark in found.remarks if remark.startswith(NOTHING))
         return Headline(State.NOTHING, _joined(*refusal, next(reasons, NOTHING)))

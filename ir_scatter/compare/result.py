@@ -30,9 +30,13 @@ NEVER = "it is not computed with these inputs"
 
 
 def short_names(first: str, second: str) -> tuple[str, str]:
-    """Return the names of two files, with their folders only if these tell them apart."""
-    names = PurePath(first).name, PurePath(second).name
-    return names if names[0] != names[1] else (first, second)
+    """Return the names of two files, with as many of their folders as tell them apart."""
+    both = PurePath(first).parts, PurePath(second).parts
+    for count in range(1, max(map(len, both))):
+        ends = ["/".join(parts[-count:]) for parts in both]
+        if ends[0] != ends[1]:
+            return ends[0], ends[1]
+    return first, second
 
 
 class Level(StrEnum):

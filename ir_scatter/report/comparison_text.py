@@ -62,12 +62,13 @@ def render(done: Done, *, each: bool = False, color: bool = False, width: int | 
         found = text(done.found[0], color=color, width=width)
         return f"{found}\n{table_text(operators, color=color, width=width)}" if each else found
     heads = [headline(one) for one in done.found]
+    names = [name_of_model(one) for one in done.found]
+    folders = [name.split("/")[:-1] for name in names]
+    levels = enumerate(zip(*folders, strict=False))
+    common = next((at for at, same in levels if len({*same}) > 1), min(map(len, folders), default=0))
     rows = [
-        (
-            without_middle(visible(name_of_model(one)), width),
-            Cell(head.sentence, _COLORS[head.state]),
-        )
-        for one, head in zip(done.found, heads, strict=True)
+        (Cell(name, narrow="/".join(name.split("/")[common:])), Cell(head.sentence, _COLORS[head.state]))
+        for name, head in zip(names, heads, strict=True)
     ]
     whole = headline_of_many(done)
     parts = [_first_line(whole, color=color, width=width)]
@@ -95,7 +96,11 @@ def _first_line(head: Headline, *, color: bool, width: int | None) -> str:
 
 
 def _model_line(found: Compared, width: int | None) -> str:
-    return without_middle(visible(name_of_model(found)), width)
+    whole = visible(name_of_model(found))
+    if not found.other or width is None or len(whole) <= width:
+        return without_middle(whole, width)
+    first, second = visible(found.other), f"against {visible(found.model)}"
+    return f"{without_middle(first, width)}\n{without_middle(second, width)}"
 
 
 def name_of_model(found: Compared) -> str:

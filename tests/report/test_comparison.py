@@ -20,6 +20,8 @@ from tests.report.comparisons import (
     MANY,
     ONE_OFF,
     OPERATOR,
+    QUIET,
+    TWO,
     ZEROS,
     Array,
     compared,
@@ -65,6 +67,21 @@ def test_lines_fit_the_terminal() -> None:
     for width in (60, 80, 120):
         shown = text(compared(long, of_output("y", ONE_OFF, ZEROS)), width=width)
         assert max(map(len, shown.splitlines())) <= width, width
+
+
+def test_models_are_told_apart_on_a_terminal() -> None:
+    folder = "/a/long/way/to/where/models/are/kept/by/somebody/who/likes/folders"
+    found = [replace(QUIET, model=f"{folder}/{name}/model.onnx") for name in ("one", "two")]
+    lines = render("comparison", "text", Done(tuple(found)), each=True, width=80).splitlines()
+    assert [line.split()[0] for line in lines[-2:]] == ["one/model.onnx", "two/model.onnx"]
+    assert f"{folder}/two/model.onnx  " in render("comparison", "text", Done(tuple(found)), each=True)
+    both = replace(TWO, model=f"{folder}/one/model.onnx", other=f"{folder}/two/model.onnx")
+    (first,) = [line for line in text(both, width=80).splitlines() if line.startswith("/a/long")]
+    (second,) = [line for line in text(both, width=80).splitlines() if line.startswith("against ")]
+    assert (len(first), len(second)) == (80, 80)
+    assert first.endswith("/two/model.onnx")
+    assert second.endswith("/one/model.onnx")
+    assert f"{folder}/two/model.onnx against {folder}/one/model.onnx" in text(both)
 
 
 def test_worst_first_and_the_rest_counted() -> None:
