@@ -261,6 +261,20 @@ def test_two_formats_of_one_model(cli: Cli, elsewhere: Path, voices: Voices) -> 
     assert cli(*pair, "--on", "onnxruntime").code == 4  # the only one named reads one of them only
 
 
+@pytest.mark.openvino
+@pytest.mark.onnxruntime
+@pytest.mark.parametrize("sample", ["operators/scatter_nd_18_max.onnx", "operators/scatter_elements_13.onnx"])
+def test_a_model_and_the_ir_that_it_became(cli: Cli, elsewhere: Path, sample: str) -> None:
+    pytest.importorskip("onnxruntime")
+    name = Path(copy_sample(sample, elsewhere)).name
+    assert cli("convert", name, "-o", "became.xml").code == 0
+    done = cli("compare", name, "became.xml", "--on", "CPU", "--on", "onnxruntime", "--cases", "3")
+    assert done.code == 0, done.out
+    first = done.out.splitlines()[0]
+    assert first.startswith(f"numpy and openvino:CPU compute the same for {name} and became.xml: ")
+    assert first.endswith(f" 3 cases; onnxruntime agrees on {name}")
+
+
 def test_hostile_names_in_every_output(cli: Cli, elsewhere: Path, voices: Voices) -> None:
     voices(a=FakeRunner("a", wrong_at(0)))
     text = """<ir_version: 10, opset_import: ["" : 18]>

@@ -22,6 +22,7 @@ from ir_scatter.reading import read
 from ir_scatter.report.registry import render
 from ir_scatter.runners.base import OTHER_FORMAT, Outcome, Status
 from tests.compare.planted import Array, FakeRunner, Planted, at, unchanged
+from tests.compare.test_two_models import onnx, write
 from tests.report.comparisons import EVERYTHING, MANY, parse_page
 from tests.report.test_html import words
 
@@ -31,10 +32,8 @@ LARGE = "scatter_update_1.xml"
 MODELS = sorted(
     path for path in SAMPLES.glob("*/*") if path.suffix in {".xml", ".onnx"} and path.name != LARGE
 )
-PAIRS = [
-    tuple(SAMPLES / f"{name}.{suffix}" for suffix in ("onnx", "xml"))
-    for name in ("kv_cache/decoder", "nested/branch")
-]
+PAIRS = ("kv_cache/decoder", "nested/branch", "written")
+"""One that NumPy does not compute, one that is illegal, and one that is neither."""
 ORDER = [verdict.value for verdict in Verdict]
 
 Cells = dict[tuple[str, str, str, str], str]
@@ -311,20 +310,32 @@ def test_all_samples(path: Path, planted: str) -> None:
     demand_one_truth(found)
 
 
+def two_formats(name: str, folder: Path) -> list[Path]:
+    if name == "written":
+        return [onnx(folder), write(folder, "after")]
+    return [SAMPLES / f"{name}.{suffix}" for suffix in ("onnx", "xml")]
+
+
 @pytest.mark.parametrize("planted", PLANTED)
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[0].name)
-def test_two_formats(pair: tuple[Path, Path], planted: str) -> None:
+@pytest.mark.parametrize("name", PAIRS)
+def test_two_formats(name: str, planted: str, tmp_path: Path) -> None:
     runners, settings = PLANTED[planted]()
-    demand_one_truth(
-        compare_two([read(path) for path in pair], runners, Settings(**settings), with_numpy=False)
-    )
+    models = [read(path) for path in two_formats(name, tmp_path)]
+    demand_one_truth(compare_two(models, runners, Settings(**settings), with_numpy=False))
 
 
 @pytest.mark.parametrize("known", [0, 1])
-def test_one_of_two_models_is_wrong_on_one_runner(known: int) -> None:
-    for pair in PAIRS:
-        runners = [Wrong("a", output=0, only=pair[known].name), Wrong("b")]
-        demand_one_truth(compare_two([read(path) for path in pair], runners, Settings(), with_numpy=False))
+@pytest.mark.parametrize("name", PAIRS)
+def test_one_of_two_models_is_wrong_on_one_runner(name: str, known: int, tmp_path: Path) -> None:
+    paths = two_formats(name, tmp_path)
+    runners = [Wrong("a", output=0, only=paths[known].name), Wrong("b")]
+    demand_one_truth(compare_two([read(path) for path in paths], runners, Settings(), with_numpy=False))
+
+
+def test_two_models_that_are_not_the_same(tmp_path: Path) -> None:
+    models = [read(onnx(tmp_path)), read(write(tmp_path, "after", first=(2, 1)))]
+    for runner in (Wrong("a"), Wrong("a", output=0), Wrong("a", output=0, only=".xml")):
+        demand_one_truth(compare_two(models, [runner], Settings(cases=2), with_numpy=False))
 
 
 def test_many_models() -> None:
