@@ -193,7 +193,7 @@ WRONG: list[tuple[Any, str]] = [
     ([DECODER], "a list"),
     (np.zeros(3), "a numpy.ndarray"),
     (onnx.GraphProto(), "an onnx.onnx_ml_pb2.GraphProto"),
-    (irs, "a module"),
+    (re, "a module"),
     (irs.Model, "a type"),
 ]
 

@@ -34,15 +34,11 @@ def find_sources(paths: Sequence[str], exclude: Sequence[str] = ()) -> tuple[Sou
     return found.sources
 
 
-STDIN_FORMATS = {"ir": "openvino-ir", "onnx": "onnx"}
-
-
 def read_model(path: str, stdin_format: str | None) -> Model:
-    """Read a model from a file or, for "-", from standard input, in a format of `STDIN_FORMATS`."""
+    """Read a model from a file or, for "-", from standard input, in a format if that is known."""
     if path != STANDARD_INPUT:
         return read(path)
-    format = None if stdin_format is None else STDIN_FORMATS[stdin_format]
-    return read(STDIN_NAME, sys.stdin.buffer.read(), format=format)
+    return read(STDIN_NAME, sys.stdin.buffer.read(), format=stdin_format)
 
 
 def _demand_place(option: str, path: str) -> None:

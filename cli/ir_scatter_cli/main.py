@@ -106,19 +106,22 @@ def _show_versions(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     help="Show the versions of ir-scatter and of the packages it reads models with.",
 )
 def group() -> None:
-    r"""Find, validate, convert and compare the scatter operators of OpenVINO IR and ONNX models.
+    """The command line, whose help is below."""
 
-    Every COMMAND has examples in its --help.
 
-    \b
-    Exit codes: 0 clean; 1 findings; 2 wrong usage; 3 some input could not be read;
-    4 a runtime failed or is missing; 70 a bug in ir-scatter; 130 interrupted.
+group.help = """Find, validate, convert and compare the scatter operators of OpenVINO IR and ONNX models.
 
-    \b
-    Completion in bash, and likewise in zsh:
-    eval "$(_IR_SCATTER_COMPLETE=bash_source ir-scatter)"
-    In fish: _IR_SCATTER_COMPLETE=fish_source ir-scatter | source
-    """
+Every COMMAND has examples in its --help.
+
+\b
+Exit codes: 0 clean; 1 findings; 2 wrong usage; 3 some input cannot be read;
+4 a runtime failed or is missing; 70 a bug in ir-scatter; 130 interrupted.
+
+\b
+Completion in bash, and likewise in zsh:
+eval "$(_IR_SCATTER_COMPLETE=bash_source ir-scatter)"
+In fish: _IR_SCATTER_COMPLETE=fish_source ir-scatter | source
+"""
 
 
 def _show(error: click.ClickException) -> None:

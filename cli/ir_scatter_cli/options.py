@@ -12,7 +12,6 @@ from ir_scatter.core.shapes import Shape, parse_shape
 from ir_scatter.report.characters import visible
 from ir_scatter.report.registry import formats
 from ir_scatter_cli import exits
-from ir_scatter_cli.files import STDIN_FORMATS
 from ir_scatter_cli.output import say
 
 if TYPE_CHECKING:  # generic for type checkers only: older releases cannot be subscripted
@@ -91,13 +90,11 @@ class SettingsCommand(Command):
             settings = load()
         except UsageError as error:
             raise exits.WrongUsage(str(error)) from None
-        context = click.Context(self, parent, info_name)
-        for option in self.params:
-            if option.name in settings.defaults:
-                try:
-                    option.type_cast_value(context, settings.defaults[option.name])
-                except click.BadParameter as error:
-                    raise exits.WrongUsage(f"{settings.named(option.name)}: {error.message}") from None
+        for option in (option for option in self.params if option.name in settings.defaults):
+            try:
+                option.type_cast_value(click.Context(self, parent, info_name), settings.defaults[option.name])
+            except click.BadParameter as error:
+                raise exits.WrongUsage(f"{settings.named(option.name)}: {error.message}") from None
         extra["default_map"] = settings.defaults
         extra["obj"] = settings
         return super().make_context(info_name, args, parent, **extra)
@@ -287,4 +284,10 @@ output_option = file_option(
 exclude_option = click.option("--exclude", multiple=True, metavar="GLOB", help="Leave out paths that match.")
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace files that exist.")
 
-stdin_format_option = choice_option("--stdin-format", STDIN_FORMATS, "What - is; else its content tells.")
+_STDIN_FORMATS = {"ir": "openvino-ir", "onnx": "onnx"}
+stdin_format_option = click.option(
+    "--stdin-format",
+    type=Choice(list(_STDIN_FORMATS)),
+    callback=lambda _, __, value: _STDIN_FORMATS.get(value),
+    help="What - is; else its content tells.",
+)

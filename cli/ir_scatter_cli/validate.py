@@ -17,7 +17,7 @@ from ir_scatter.lint import (
     read_baseline,
 )
 from ir_scatter_cli import exits
-from ir_scatter_cli.files import STDIN_FORMATS, demand_apart, find_sources
+from ir_scatter_cli.files import demand_apart, find_sources
 from ir_scatter_cli.options import (
     SettingsCommand,
     choice_option,
@@ -92,7 +92,7 @@ def command(context: click.Context, /, **given: Any) -> int:
         Severity(given["min_severity"]),
         given["max_index_elements"],
         dict(given["input_shape"]),
-        STDIN_FORMATS.get(given["stdin_format"] or ""),
+        given["stdin_format"],
         with_neighbourhoods=given["format"] == "html",
     )
     paths, output, new = given["paths"], given["output"], given["write_baseline"]

@@ -6,18 +6,22 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+_SHORTEST = 3
+"""Letters of a word that may stand for a longer one."""
+_LIKENESS = 0.65
 _MOST_FILES = 5000
 """A folder with more files is not searched to the end."""
 
 
 def close_words(word: str, known: Iterable[str], most: int = 3) -> list[str]:
-    """Return known words like this one, in any case: those with letters swapped first."""
+    """Return known words like this one, in any case: of its letters, then with it in them, then others."""
     from difflib import get_close_matches
 
-    lowered = {one.lower(): one for one in known}
-    swapped = [one for low, one in lowered.items() if sorted(low) == sorted(word.lower())]
-    close = [lowered[low] for low in get_close_matches(word.lower(), lowered, most)]
-    return list(dict.fromkeys(swapped + close))[:most]
+    lowered, wanted = {one.lower(): one for one in known}, word.lower()
+    swapped = [low for low in lowered if sorted(low) == sorted(wanted)]
+    longer = [low for low in lowered if len(wanted) >= _SHORTEST and wanted in low]
+    close = get_close_matches(wanted, lowered, most, _LIKENESS)
+    return [lowered[low] for low in dict.fromkeys(swapped + longer + close)][:most]
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -25,6 +25,7 @@ def test_help_fits_a_terminal(cli: Cli, name: str) -> None:
     assert (result.code, result.err) == (0, "")
     assert max(map(len, result.out.splitlines())) <= 80
     assert "\nExamples:\n" in result.out
+    assert "\\b" not in result.out
 
 
 @pytest.mark.parametrize("name", NAMES)

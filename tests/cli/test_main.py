@@ -58,10 +58,16 @@ def test_wrong_usage_ends_with_2(cli: Cli, arguments: list[str]) -> None:
 
 
 def test_the_script_and_the_module_are_the_same(script: Cli) -> None:
-    module = subprocess.run(
-        [sys.executable, "-m", "ir_scatter_cli", "--help"], capture_output=True, text=True, check=True
+    for name in ("ir_scatter_cli", "ir_scatter"):
+        module = subprocess.run(
+            [sys.executable, "-m", name, "--help"], capture_output=True, text=True, check=True
+        )
+        assert script("--help").out == module.stdout
+    done = subprocess.run(
+        [sys.executable, "-m", "ir_scatter", "valdate"], capture_output=True, text=True, check=False
     )
-    assert script("--help").out == module.stdout
+    assert done.returncode == 2
+    assert "did you mean validate?" in done.stderr
 
 
 def _imported(arguments: list[str], *, code: int = 0) -> set[str]:

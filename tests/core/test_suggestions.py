@@ -11,7 +11,15 @@ KNOWN = ["openvino:CPU", "CPU", "onnxruntime", "numpy", "SCT203", "SCT302"]
 
 @pytest.mark.parametrize(
     ("word", "near"),
-    [("onnxruntme", "onnxruntime"), ("NUMPI", "numpy"), ("cpu", "CPU"), ("SCT230", "SCT203"), ("zzz", None)],
+    [
+        ("onnxruntme", "onnxruntime"),
+        ("NUMPI", "numpy"),
+        ("cpu", "CPU"),
+        ("SCT230", "SCT203"),
+        ("302", "SCT302"),
+        ("E501", None),
+        ("zzz", None),
+    ],
 )
 def test_a_word(word: str, near: str | None) -> None:
     assert close_words(word, KNOWN, 1) == ([near] if near else [])

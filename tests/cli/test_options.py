@@ -1,0 +1,35 @@
+"""Kinds of values that options take."""
+
+from typing import Any
+
+import click
+import pytest
+
+from ir_scatter_cli.options import Choice, Number, Opset, Size
+
+RIGHT = [
+    (Size(), "1073741824", 1 << 30), (Size(), "1GiB", 1 << 30), (Size(), "1 gib", 1 << 30),
+    (Size(), "500MB", 500_000_000), (Size(), "1.5KiB", 1536), (Size(), "3TB", 3 * 10**12), (Size(), "7B", 7),
+    (Size(), 42, 42), (Opset(), "18", 18), (Opset(), "opset18", 18), (Opset(), "Opset9", 9),
+    (Number(min=0), "0", 0), (Number(), 7, 7), (Choice(["a", "b"]), "b", "b"),
+]  # fmt: skip
+WRONG = [
+    *((Size(), text, "is no size, expected a number of bytes, or 500MB, 1.5GiB") for text in (
+        "", "0", "-1", "1G", "GiB", "1 2", "1e3", "0.5B", "9" * 400, "1GiB\n1", "inf", "nan",
+    )),
+    (Opset(), "eleven", "is no whole number"), (Number(), "1.5", "is no whole number"),
+    (Number(min=1), "0", "not in the range"), (Number(), "inf", "is no whole number"),
+    (Choice(["text", "json"]), "jsn", "is not one of text, json (did you mean json?)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "text", "value"), RIGHT)
+def test_what_is_meant(kind: Any, text: Any, value: Any) -> None:
+    assert kind.convert(text, None, None) == value
+
+
+@pytest.mark.parametrize(("kind", "text", "message"), WRONG)
+def test_what_means_nothing(kind: Any, text: str, message: str) -> None:
+    with pytest.raises(click.BadParameter) as caught:
+        kind.convert(text, None, None)
+    assert message in caught.value.message
