@@ -71,8 +71,9 @@ def read(
             model = FORMATS[name].read(path, raw, replace(options, has_folder=data is None))
             return replace(model, identity=known)
     except UnreadableModel as error:
-        is_told = format or data is not None or FORMATS[name].sniff(raw[:_HEAD])
-        mistaken = None if is_told else _mistaken(path, raw, name, error.defect)
+        is_told = format or FORMATS[name].sniff(raw[:_HEAD])
+        named = path if data is None else ""
+        mistaken = None if is_told else _mistaken(named, raw, name, error.defect)
         if mistaken is not None:
             raise UnreadableModel(error.defect, mistaken, Location(path)) from None
         error.format = name if error.is_model else None
