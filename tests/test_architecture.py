@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import ir_scatter.rules
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.base import Rule
@@ -160,6 +161,8 @@ def test_each_format_has_cases_of_each_rule_that_concerns_it() -> None:
 
 def test_the_library_is_typed_and_says_so() -> None:
     assert (ROOT / "ir_scatter" / "py.typed").exists()
+    for name in ir_scatter.__all__:
+        assert hasattr(ir_scatter, name)
 
 
 def test_tests_name_no_place_of_one_machine() -> None:

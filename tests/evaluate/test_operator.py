@@ -202,4 +202,4 @@ def test_a_run_past_the_end_of_a_cache_is_refused_in_linear_mode_only() -> None:
 
 
 def test_the_package_names_what_is_public() -> None:
-    assert {"evaluate", "evaluate_detailed", "IllegalCase", "IllegalIndex"} <= set(dir(ir_scatter))
+    assert {"evaluate", "evaluate_detailed", "IllegalCase", "IllegalIndex"} <= set(ir_scatter.__all__)
