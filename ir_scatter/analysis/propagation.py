@@ -12,11 +12,11 @@ from ir_scatter.core.dataflow import Call, Choice, Dataflow, Repeat, Slice, Sour
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model, Node, Value
-from ir_scatter.core.shapes import LARGEST_DIM, UNKNOWN_DIM, Dim, Shape, agree, claims_more, is_static, narrow
+from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, agree, claims_more, is_static, narrow
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.constraints import Meaning
 from ir_scatter.ops.general import WITH_BODIES, GeneralOp, find, output_shapes
-from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer, UnknownSize, reduction
+from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer, dims_of, reduction, sizes_of
 from ir_scatter.ops.lookup import find as find_scatter
 from ir_scatter.ops.lookup import opset_number
 from ir_scatter.ops.spec import Role
@@ -264,13 +264,13 @@ class _OneNode:
         if self.op.reads_shapes_only:
             arrays = self._computed(float_is=True)
             return none if arrays is None else [(*arrays[0].shape,)]
-        sizes = [None if known is None else _sizes(known.shape) for known in self.inputs]
+        sizes = [None if known is None else sizes_of(known.shape) for known in self.inputs]
         case = ShapeCase(sizes, self._integers, self.node.attributes, self.count)
         try:
             found = output_shapes(self.node.domain, self.node.type, case) or []
         except ShapesDiffer:
             return none
-        return [*[None if shape is None else _dims(shape) for shape in found], *none][: self.count]
+        return [*[None if shape is None else dims_of(shape) for shape in found], *none][: self.count]
 
     def _rank(self) -> int | None:
         """Return the rank of the output where no more can be said of its shape."""
@@ -323,26 +323,6 @@ class _OneNode:
             )  # fmt: skip
         except general_kernels.UnsupportedCase:
             return None
-
-
-def _sizes(shape: Shape) -> tuple[int, ...]:
-    """Return a shape of known rank as rules take it."""
-    found = []
-    for dim in shape or ():
-        size = dim if isinstance(dim, int) else UnknownSize()
-        if isinstance(size, UnknownSize):
-            size.dim = dim
-        found.append(size)
-    return tuple(found)
-
-
-def _dims(sizes: Sequence[int]) -> Shape:
-    return tuple(
-        [
-            size.dim if isinstance(size, UnknownSize) else size if size <= LARGEST_DIM else UNKNOWN_DIM
-            for size in sizes
-        ]
-    )
 
 
 def _joined(found: Sequence[Known]) -> Known:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
-from ir_scatter.core.shapes import UNKNOWN_DIM, Dim
+from ir_scatter.core.shapes import LARGEST_DIM, UNKNOWN_DIM, Dim, Shape, counted, show_numbers
 from ir_scatter.ops.attributes import Attributes
 
 _Size: TypeAlias = tuple[int, ...]
@@ -35,11 +35,40 @@ class UnknownSize(int):
     __hash__ = int.__hash__
 
 
+def sizes_of(shape: Shape) -> "_Size | None":
+    """Return a partial shape as rules take it, None if its rank is not known."""
+    if shape is None:
+        return None
+    found = []
+    for dim in shape:
+        size = dim if isinstance(dim, int) else UnknownSize()
+        if isinstance(size, UnknownSize):
+            size.dim = dim
+        found.append(size)
+    return tuple(found)
+
+
+def dims_of(sizes: Sequence[int]) -> Shape:
+    """Return what rules give as a partial shape."""
+    return tuple(
+        [
+            size.dim if isinstance(size, UnknownSize) else size if size <= LARGEST_DIM else UNKNOWN_DIM
+            for size in sizes
+        ]
+    )
+
+
 class ShapesDiffer(Exception):
     """Inputs do not fit each other: pairs of sizes should be equal, some be at `least` so large."""
 
-    def __init__(self, pairs: Sequence[tuple[int, int]] = (), least: Sequence[tuple[int, int]] = ()) -> None:
-        wrong = [f"{left} and {right} differ" for left, right in pairs if left != right]
+    def __init__(
+        self,
+        pairs: Sequence[tuple[int, int]] = (),
+        least: Sequence[tuple[int, int]] = (),
+        reason: str = "",
+    ) -> None:
+        wrong = [reason] if reason else []
+        wrong += [f"{left} and {right} differ" for left, right in pairs if left != right]
         wrong += [f"{size} is less than {wanted}" for size, wanted in least]
         super().__init__(", ".join(wrong) or "the shapes of the inputs do not fit each other")
         self.pairs = [pair for pair in pairs if pair[0] != pair[1]]
@@ -129,7 +158,11 @@ def elementwise(case: ShapeCase) -> _Sizes:
 def concatenated(case: ShapeCase) -> _Sizes:
     """The sizes of one dimension are added, the others are equal."""
     shapes = [case.shape(number) for number in range(len(case.shapes))]
-    axis, found = case.written.integer("axis") % len(shapes[0]), list[int]()
+    if len({*map(len, shapes)}) > 1:
+        raise ShapesDiffer(reason="their ranks differ")
+    if not shapes[0]:
+        raise ShapesDiffer(reason="scalars have no dimension")
+    axis, found = _place(case.written.integer("axis", None if case.is_onnx else 0), len(shapes[0])), list[int]()
     pairs = []
     for place, sizes in enumerate(zip(*shapes, strict=True)):
         known = [size for size in sizes if not isinstance(size, UnknownSize)] or sizes
@@ -146,6 +179,8 @@ def broadcast(case: ShapeCase) -> _Sizes:
         return [None]
     if str(case.attributes.get("mode", "")).lower() in {"", "bidirectional"}:
         return [_broadcast(data, tuple(wanted))]
+    if len(wanted) < len(data):
+        raise ShapesDiffer(reason=f"{len(wanted)} dimensions are less than {len(data)}")
     own = wanted[len(wanted) - len(data) :] if axes is None else [wanted[axis] for axis in axes]
     _require_equal(*((old, new) for old, new in zip(data, own, strict=True) if old != 1))
     return [tuple(wanted)]
@@ -159,6 +194,8 @@ def matrix_product(
         (*shape[:-2], shape[-1], shape[-2]) if len(shape) > 1 and case.written.boolean(word, False) else shape
         for shape, word in zip((case.shape(0), case.shape(second)), words, strict=True)
     )
+    if not left or not right:
+        raise ShapesDiffer(reason="a scalar is no matrix")
     wide_left = left if len(left) > 1 else (1, *left)
     wide_right = right if len(right) > 1 else (*right, 1)
     _require_equal((wide_left[-1], wide_right[-2]))
@@ -243,7 +280,7 @@ def reduction(case: ShapeCase) -> _Sizes:
         return [None]
     axes = case.integers(1, "axes", ())
     keeps = case.written.boolean("keepdims" if case.is_onnx else "keep_dims", case.is_onnx)
-    gone = {axis % len(data) for axis in axes}
+    gone = {_place(axis, len(data)) for axis in axes}
     if case.is_onnx and not axes and not case.written.boolean("noop_with_empty_axes", False):
         gone = {*range(len(data))}
     sizes = [1 if number in gone else size for number, size in enumerate(data)]
@@ -253,7 +290,7 @@ def reduction(case: ShapeCase) -> _Sizes:
 def arg(case: ShapeCase) -> _Sizes:
     """The axis becomes 1, or goes."""
     data = case.shape(0)
-    axis = case.written.integer("axis", 0) % len(data)
+    axis = _place(case.written.integer("axis", 0), len(data))
     return [(*data[:axis], *((1,) if case.written.boolean("keepdims", True) else ()), *data[axis + 1 :])]
 
 
@@ -262,7 +299,7 @@ def top(case: ShapeCase) -> _Sizes:
     data, count = case.shape(0), case.numbers(1)
     if count is None:
         return [None]
-    axis = case.written.integer("axis", -1) % len(data)
+    axis = _place(case.written.integer("axis", -1), len(data))
     if count[0] > data[axis]:
         raise ShapesDiffer(least=[(data[axis], count[0])])
     found = (*data[:axis], count[0], *data[axis + 1 :])
@@ -274,7 +311,7 @@ def one_hot(case: ShapeCase) -> _Sizes:
     indices, depth = case.shape(0), case.numbers(1)
     if depth is None:
         return [None]
-    axis = case.written.integer("axis", -1) % (len(indices) + 1)
+    axis = _place(case.written.integer("axis", -1), len(indices) + 1)
     return [(*indices[:axis], depth[0], *indices[axis:])]
 
 
@@ -285,13 +322,16 @@ def reshaped(case: ShapeCase) -> _Sizes:
     if not case.is_onnx:
         copies = case.written.boolean("special_zero")
     copied = {place for place, size in enumerate(pattern) if size == 0 and copies}
+    if len(data) <= max(copied, default=-1):
+        raise ShapesDiffer(reason=f"0 copies dimension {max(copied)} of {len(data)}")
     found = [data[place] if place in copied else size for place, size in enumerate(pattern)]
     left = prod(size for place, size in enumerate(data) if place not in copied)
     taken = prod(size for place, size in enumerate(pattern) if place not in copied and size != -1)
     if pattern.count(-1) > 1 or min(pattern, default=0) < -1:
-        return [None]
+        raise ShapesDiffer(reason=f"{show_numbers(pattern)} is no shape with one -1 at most")
     if left % taken != 0 if -1 in pattern else left != taken:
-        raise ShapesDiffer
+        is_looked_at = case.is_onnx or -1 in pattern or not copied
+        raise ShapesDiffer if is_looked_at else LookupError
     return [tuple([left // taken if pattern[place] == -1 else size for place, size in enumerate(found)])]
 
 
@@ -317,6 +357,8 @@ def squeezed(case: ShapeCase) -> _Sizes:
 def unsqueezed(case: ShapeCase) -> _Sizes:
     """Dimensions of 1 come in, at positions of the output."""
     data, axes = case.shape(0), case.integers(1, "axes")
+    if not axes and not case.is_onnx:
+        raise ShapesDiffer(reason="there are no axes")
     rank = len(data) + len(axes)
     new, sizes = {_place(axis, rank) for axis in axes}, iter(data)
     return [
@@ -329,8 +371,13 @@ def unsqueezed(case: ShapeCase) -> _Sizes:
 def transposed(case: ShapeCase) -> _Sizes:
     """The dimensions stand in another order, without one in the reverse order."""
     data = case.shape(0)
+    lists = case.shapes[1:2]
+    if lists and lists[0] and lists[0][0] not in {0, len(data)} and not isinstance(lists[0][0], UnknownSize):
+        raise ShapesDiffer
     order = case.integers(1, "perm", () if case.is_onnx else None) or [*range(len(data))][::-1]
-    return [tuple([data[place] for place in order]) if sorted(order) == [*range(len(data))] else None]
+    if sorted(order) != [*range(len(data))]:
+        raise ShapesDiffer(reason=f"the order {show_numbers(order)} is none of {len(data)} dimensions")
+    return [tuple([data[place] for place in order])]
 
 
 def tiled(case: ShapeCase) -> _Sizes:
@@ -389,7 +436,9 @@ def gathered_nd(case: ShapeCase) -> _Sizes:
     """A tuple along the last dimension of indices names a slice of a batch of data."""
     data, indices, batches = case.shape(0), case.shape(1), case.written.integer("batch_dims", 0)
     depth = indices[-1]
-    if isinstance(depth, UnknownSize) or not 1 <= depth <= len(data) - batches or batches < 0:
+    if depth > len(data) - batches:
+        raise ShapesDiffer(reason=f"tuples of {depth} are longer than {len(data) - batches} dimensions")
+    if isinstance(depth, UnknownSize) or depth < 1 or batches < 0:
         return [None]
     if batches > 1 and not case.is_onnx:  # GatherND-5 joins them
         return [None]
@@ -398,13 +447,19 @@ def gathered_nd(case: ShapeCase) -> _Sizes:
 
 def gathered_elements(case: ShapeCase) -> _Sizes:
     """The output has the shape of indices."""
+    if len(case.shape(0)) != len(case.shape(1)):
+        raise ShapesDiffer(reason="their ranks differ")
     return [case.shape(1)]
 
 
 def padded(case: ShapeCase) -> _Sizes:
     """Dimensions grow, or shrink, at both ends."""
     data = [*case.shape(0)]
+    if not case.is_onnx and any(case.shapes[3:4]):
+        raise ShapesDiffer(reason="the number that is put there is no scalar")
     pads = case.integers(1, "pads" if case.is_onnx else "")
+    if not case.is_onnx and {len(pads), len(case.integers(2))} != {len(data)}:
+        raise ShapesDiffer(reason=f"not {len(data)} numbers say what is put before and behind dimensions")
     axes = case.integers(3, "", range(len(data))) if case.is_onnx else [*range(len(data))]
     pads += [] if case.is_onnx else case.integers(2)
     for before, behind, axis in zip(pads[: len(axes)], pads[len(axes) :], axes, strict=True):
@@ -414,6 +469,8 @@ def padded(case: ShapeCase) -> _Sizes:
 
 def number_range(case: ShapeCase) -> _Sizes:
     """As many numbers as there are from input 0 up to input 1, by steps of input 2."""
+    if any(shape not in {(), (1,), None} for shape in case.shapes):
+        raise ShapesDiffer(reason="start, stop and step are no scalars")
     (first,), (stop,), (step,) = (case.integers(port) for port in range(3))
     return [(len(range(first, stop, step)),)]
 
@@ -431,6 +488,11 @@ def cut(case: ShapeCase) -> _Sizes:
     starts, ends = case.integers(1, "starts"), case.integers(2, "ends")
     axes = case.integers(axes_input, "axes", range(len(starts)))
     steps = case.integers(steps_input, "", [1] * len(starts))
+    if not data or len({len(starts), len(ends), len(axes), len(steps)}) > 1:
+        reason = "a scalar has no dimensions" if not data else "starts, ends, steps and axes are not as many"
+        raise ShapesDiffer(reason=reason)
+    if 0 in steps:
+        raise ShapesDiffer(reason="a step is 0")
     for start, stop, step, axis in zip(starts, ends, steps, axes, strict=True):
         place = _place(axis, len(data))
         if not case.is_onnx and step < 0 and start < 0 and -start > data[place]:
@@ -445,6 +507,8 @@ def strided_slice(case: ShapeCase) -> _Sizes:
     strides = case.integers(3, "", [1] * len(begins))
     words = ("begin", "end", "new_axis", "shrink_axis", "ellipsis")
     bits = [case.written.integers(f"{word}_mask", ()) for word in words]
+    if len(begins) != len(ends) or len({len(mask) for mask in bits if mask}) > 1:
+        raise ShapesDiffer(reason="begin and end, or the masks, are not as long as each other")
     masks = [
         {word for word, bit in zip(words, bits, strict=True) if bit[at : at + 1] == [1]}
         for at in range(len(begins))
@@ -485,6 +549,6 @@ def _length(start: int, stop: int, step: int, size: int) -> int:
 
 
 def _place(axis: int, rank: int) -> int:
-    if not -rank <= axis < rank:
-        raise LookupError(axis)
-    return axis % rank
+    if not -max(rank, 1) <= axis < max(rank, 1):  # a scalar is taken as a list of one
+        raise ShapesDiffer(reason=f"axis {axis} is none of {counted(rank, 'dimension')}")
+    return axis % max(rank, 1)
