@@ -9,9 +9,11 @@ from ir_scatter import formats
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import ONNX, OPENVINO, Model
 from ir_scatter.core.shapes import Shape
-from ir_scatter.formats.base import IR, ReadOptions
-from ir_scatter.ops.general import KEEPING
+from ir_scatter.formats.base import IR, Operators, ReadOptions
+from ir_scatter.ops import general_use
 from ir_scatter.ops.lookup import scatter_types
+
+_OPERATORS = Operators(general_use.outputs, general_use.problem)
 
 
 def read(
@@ -34,7 +36,7 @@ def read(
         UnreadableModel: the file is no model, or cannot be read.
     """
     types = scatter_types(ONNX) | scatter_types(OPENVINO)
-    options = ReadOptions(types, types, KEEPING, input_shapes=input_shapes or {})
+    options = ReadOptions(types, types, _OPERATORS, input_shapes=input_shapes or {})
     return formats.read(str(path), data, format=format, options=options)
 
 

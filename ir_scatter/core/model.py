@@ -6,7 +6,7 @@ when somebody wants them, so that a model of 15,000 nodes costs what its scatter
 
 import gc
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -142,6 +142,23 @@ class Node:
         return short_repr(self, f"{self.scope} {self.type}")
 
 
+class OperatorUse(NamedTuple):
+    """One use of an operator, as far as it is known: what decides what it gives, and whether it is allowed.
+
+    Attributes:
+        opset: the word or the number that stands for it.
+        numbers: gives the whole numbers of an input.
+    """
+
+    type: str
+    opset: str | int | None
+    attributes: Mapping[str, Any]
+    types: Sequence[ElementType | None]
+    shapes: Sequence[Shape]
+    numbers: Callable[[int], list[int] | None]
+    output_count: int = 1
+
+
 class Graph(ABC):
     """Nodes that belong together: a model, a body, or one use of a function.
 
@@ -251,6 +268,8 @@ class Model:
         find_defects: tells what is broken in the file itself.
         find_contradictions: tells where shapes or types that the file stores contradict each other.
         find_limits: tells what was not looked at so far, because it would take too long.
+        find_feeding: gives the nodes that scatter nodes depend on, of an IR; all, or those where something
+            looks wrong.
         source: what a writer edits.
         identity: inode, time and size of the file before it was read; None if it came from elsewhere.
     """
@@ -265,6 +284,7 @@ class Model:
     find_defects: Callable[[], Iterable[Defect]] = tuple
     find_contradictions: Callable[[], Iterable[Defect]] = tuple
     find_limits: Callable[[], Iterable[Defect]] = tuple
+    find_feeding: Callable[[bool], Iterable[Node]] = lambda _: ()
     source: Any = None
     identity: tuple[int, int, int] | None = None
 

@@ -1,13 +1,13 @@
 """What a file format offers: all that is particular to one stands behind `Format`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ir_scatter.core.atomic_write import Identity
 from ir_scatter.core.element_types import ElementType
-from ir_scatter.core.model import Model
+from ir_scatter.core.model import Model, OperatorUse
 from ir_scatter.core.shapes import Shape
 
 if TYPE_CHECKING:
@@ -22,13 +22,26 @@ ONNX_FORMAT = "onnx"
 
 
 @dataclass(frozen=True, slots=True)
+class Operators:
+    """What formats must know of operators.
+
+    Attributes:
+        outputs: gives type and shape of the first outputs of a use, as far as they are certain.
+        problem: tells what a runtime would refuse of it.
+    """
+
+    outputs: Callable[[OperatorUse], Sequence[tuple[ElementType | None, Shape]]]
+    problem: Callable[[OperatorUse], str | None]
+
+
+@dataclass(frozen=True, slots=True)
 class ReadOptions:
     """How a model is read.
 
     Attributes:
         types: the types of nodes the caller is interested in; None for all.
         scatter_types: of them: those whose one output has the type and the shape of their first input.
-        keeping_types: other types that an IR stores in any case, in lower case here, of which the same holds.
+        operators: what there is to know of other operators of an IR.
         has_folder: False if the bytes came from a stream, so that there is nothing beside them.
         input_shapes: shapes of the model's inputs, by any of their names.
         shapes: shapes of the outputs of nodes as a runtime propagated them, by scope.
@@ -36,7 +49,7 @@ class ReadOptions:
 
     types: frozenset[str] | None = None
     scatter_types: frozenset[str] = frozenset()
-    keeping_types: frozenset[str] = frozenset()
+    operators: Operators | None = None
     has_folder: bool = True
     input_shapes: Mapping[str, Shape] = field(default_factory=dict)
     shapes: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)

@@ -294,6 +294,7 @@ def _reducing(since: int) -> Each[Spelling]:
 _pointwise = partial(GeneralOp, shape=same, is_pointwise=True)
 _both = partial(GeneralOp, shape=elementwise)
 _computing = partial(_both, attributes=_AUTO, spelling=Each(_NUMPY, Spelling(narrow=14)))
+_comparing = partial(_both, makes="boolean")
 _moving = partial(GeneralOp, moves=_FIRST)
 _reduce = partial(GeneralOp, attributes=_KEEPS, shape=reduction, constraints=_REDUCED)
 
@@ -413,15 +414,15 @@ ROWS = (
     # making
     GeneralOp(
         "ShapeOf/Shape", "arithmetic.shape_of", "output_type/start end", rank=1,
-        reads_shapes_only=True, spelling=_MADE,
+        reads_shapes_only=True, spelling=_MADE, makes="other",
     ),
     GeneralOp("/Size", "arithmetic.size", reads_shapes_only=True),
     GeneralOp(
-        "Range", "arithmetic.number_range", "output_type/stash_type", shape=number_range, rank=1,
+        "Range", "arithmetic.number_range", "output_type/stash_type", shape=number_range, rank=1, makes="other",
         constraints=(number(0, 0, 0), Meaning.LENGTH(1, axis=_AT_0, low=3, high=6), number(2, 1, 1)),
         spelling=Each(Spelling("opset4", _TO_I64), Spelling()),
     ),
-    GeneralOp("NonZero", "arithmetic.non_zero", "output_type/", constraints=_CHOICES, spelling=_MADE, rank=2),
+    GeneralOp("NonZero", "arithmetic.non_zero", "output_type/", constraints=_CHOICES, spelling=_MADE, rank=2, makes="other"),
     GeneralOp(
         "/ConstantOfShape", "arithmetic.constant_of_shape", "value", shape=said,
         constraints=(Meaning.LENGTHS(0, low=1, high=3),),
@@ -507,12 +508,12 @@ ROWS = (
         arithmetic=Arithmetic.CHOICE, spelling=_EXTREME,
     ),
     _both("Select/Where", "arithmetic.select", _AUTO, moves=(1, 2), spelling=_BINARY),
-    _both("Less", "arithmetic.comparison(np.less)", _AUTO, spelling=_BINARY),
-    _both("LessEqual/LessOrEqual", "arithmetic.comparison(np.less_equal)", _AUTO),
-    _both("Greater", "arithmetic.comparison(np.greater)", _AUTO),
-    _both("GreaterEqual/GreaterOrEqual", "arithmetic.comparison(np.greater_equal)", _AUTO),
-    _both("Equal", "arithmetic.comparison(np.equal)", _AUTO, spelling=_BINARY),
-    _both("NotEqual/", "arithmetic.comparison(np.not_equal)", _AUTO),
+    _comparing("Less", "arithmetic.comparison(np.less)", _AUTO, spelling=_BINARY),
+    _comparing("LessEqual/LessOrEqual", "arithmetic.comparison(np.less_equal)", _AUTO),
+    _comparing("Greater", "arithmetic.comparison(np.greater)", _AUTO),
+    _comparing("GreaterEqual/GreaterOrEqual", "arithmetic.comparison(np.greater_equal)", _AUTO),
+    _comparing("Equal", "arithmetic.comparison(np.equal)", _AUTO, spelling=_BINARY),
+    _comparing("NotEqual/", "arithmetic.comparison(np.not_equal)", _AUTO),
     _both("LogicalAnd/And", "arithmetic.logical(np.logical_and)", _AUTO, spelling=_BINARY),
     _both("LogicalOr/Or", "arithmetic.logical(np.logical_or)", _AUTO, spelling=_BINARY),
     _both("LogicalXor/Xor", "arithmetic.logical(np.logical_xor)", _AUTO, spelling=_BINARY),
@@ -627,6 +628,3 @@ ROWS = (
 
 _OPENVINO = {type.lower(): row for row in ROWS if (type := row.type_in(OPENVINO))}
 _ONNX = {type: row for row in ROWS if (type := row.type_in(""))}
-
-KEEPING = frozenset(type for type, row in _OPENVINO.items() if row.keeps_shape and not row.makes)
-"""Types of an IR, in lower case, whose one output has the type and the shape of their first input."""

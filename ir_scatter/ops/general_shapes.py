@@ -162,7 +162,10 @@ def concatenated(case: ShapeCase) -> _Sizes:
         raise ShapesDiffer(reason="their ranks differ")
     if not shapes[0]:
         raise ShapesDiffer(reason="scalars have no dimension")
-    axis, found = _place(case.written.integer("axis", None if case.is_onnx else 0), len(shapes[0])), list[int]()
+    axis, found = (
+        _place(case.written.integer("axis", None if case.is_onnx else 0), len(shapes[0])),
+        list[int](),
+    )
     pairs = []
     for place, sizes in enumerate(zip(*shapes, strict=True)):
         known = [size for size in sizes if not isinstance(size, UnknownSize)] or sizes

@@ -1,19 +1,18 @@
-"""Whether an operator of OpenVINO is used as its document allows: what a runtime refuses, in a sentence.
+"""What operators of OpenVINO give, and whether they are used as their documents allow.
 
-Only what OpenVINO's reader refuses is wrong here. It reads a number as far as it is one, and takes every word
-for a boolean.
+Only what OpenVINO's reader refuses is told, in a sentence. It reads a number as far as it is one, and takes
+every word for a boolean.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
-from ir_scatter.core.element_types import ElementType, is_element_type
-from ir_scatter.core.model import OPENVINO
+from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, from_element_type, is_element_type
+from ir_scatter.core.model import OPENVINO, OperatorUse
 from ir_scatter.core.shapes import Shape, counted, element_count, is_static, show
 from ir_scatter.ops import openvino_opsets
-from ir_scatter.ops.general import find
-from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer, sizes_of, top
+from ir_scatter.ops.general import GeneralOp, find, output_shapes
+from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer, dims_of, sizes_of, top
 from ir_scatter.ops.openvino_opsets import KINDS, RANKS, Signature
 from ir_scatter.ops.scatter_openvino import OPSET_WORDS
 
@@ -29,7 +28,10 @@ _INTEGERS = {
 
 _MASKS = ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask")
 _TYPES = {"Convert": "destination_type", "ShapeOf": "output_type", "NonZero": "output_type"}
-"""Attributes that are element types."""
+"""Attributes that say the element type of the output."""
+
+_WITHOUT_TYPE = ("opset1", "opset2")
+"""Opsets whose ShapeOf gives i64."""
 
 _LENIENT = frozenset({("Broadcast/Expand", "opset1"), ("Broadcast/Expand", "opset2")})
 """Types whose shapes the reader does not hold against each other."""
@@ -39,29 +41,46 @@ _WORDS = "none explicit numpy pdpd"
 _BROADCAST_3 = {2: "numpy pdpd bidirectional", 3: "explicit none"}
 
 
-class Use(NamedTuple):
-    """One use of an operator: all that there is to know of it, as far as it is known.
-
-    Attributes:
-        opset: the word that stands for it.
-        numbers: gives the whole numbers of an input.
-    """
-
-    type: str
-    opset: str | None
-    attributes: Mapping[str, str]
-    types: Sequence[ElementType | None]
-    shapes: Sequence[Shape]
-    numbers: Callable[[int], list[int] | None]
-    output_count: int = 1
-
-    @property
-    def is_custom(self) -> bool:
-        """Tell whether an extension gives the operator, as far as its opset tells."""
-        return self.opset is None or not _OPSET.fullmatch(self.opset)
+def is_custom(use: OperatorUse) -> bool:
+    """Tell whether an extension gives the operator, as far as its opset tells."""
+    return not isinstance(use.opset, str) or not _OPSET.fullmatch(use.opset)
 
 
-def problem(use: Use) -> str | None:
+def outputs(use: OperatorUse) -> Sequence[tuple[ElementType | None, Shape]]:
+    """Return type and shape of the first outputs of a use, as far as they are certain."""
+    op = find(OPENVINO, use.type)
+    if op is None or is_custom(use):
+        return ()
+    sizes = [sizes_of(shape) for shape in use.shapes]
+    try:
+        found = output_shapes(
+            OPENVINO, use.type, ShapeCase(sizes, use.numbers, use.attributes, use.output_count)
+        )
+    except ShapesDiffer:
+        found = None
+    shapes = [None if size is None else dims_of(size) for size in found or ()][: use.output_count]
+    type = _output_type(op, use)
+    if not shapes:
+        return [(type, None)]
+    return [(type if place == 0 or op.moves == (0,) else None, shape) for place, shape in enumerate(shapes)]
+
+
+def _output_type(op: GeneralOp, use: OperatorUse) -> ElementType | None:
+    """Return the element type of the first output, None if it is not known."""
+    type, place = op.type_in(OPENVINO), op.moves[0] if op.moves else 0
+    if op.makes in ELEMENT_TYPES:
+        return ELEMENT_TYPES[op.makes]
+    if type in _TYPES:
+        is_said = type == "Convert" or use.opset not in _WITHOUT_TYPE
+        return from_element_type(use.attributes.get(_TYPES[type], "") if is_said else "i64")
+    if type == "ConvertLike":
+        place = 1
+    elif op.makes or (op.shape is None and not op.moves):
+        return None
+    return use.types[place] if place < len(use.types) else None
+
+
+def problem(use: OperatorUse) -> str | None:
     """Return what is wrong with the use of an operator that is no extension's; None if nothing is."""
     opset = -1 if use.opset not in OPSET_WORDS else OPSET_WORDS.index(use.opset) + 1
     signature = openvino_opsets.find(use.type, opset)
@@ -75,7 +94,7 @@ def problem(use: Use) -> str | None:
     return found[0] if found else None
 
 
-def _of_count(use: Use, signature: Signature) -> Iterator[str]:
+def _of_count(use: OperatorUse, signature: Signature) -> Iterator[str]:
     if signature.least is None:
         return
     count, most = len(use.types), len(signature.inputs)
@@ -85,7 +104,7 @@ def _of_count(use: Use, signature: Signature) -> Iterator[str]:
         yield f"{signature.type} has {counted(count, 'input')}, expected {expected}"
 
 
-def _of_attributes(use: Use, signature: Signature, opset: int) -> Iterator[str]:
+def _of_attributes(use: OperatorUse, signature: Signature, opset: int) -> Iterator[str]:
     """Yield what is wrong with attributes that the operator has in an opset."""
     type, op = signature.type, find(OPENVINO, signature.type)
     for name, types in _INTEGERS.items():
@@ -97,10 +116,12 @@ def _of_attributes(use: Use, signature: Signature, opset: int) -> Iterator[str]:
         text = use.attributes.get(name, "-" if name == "begin_mask" else "")
         if not _NUMBERS.fullmatch(text):
             yield _wrong(use, name, "numbers")
-    if name := _TYPES.get(type, "") if (type, opset) not in {("ShapeOf", 1), ("ShapeOf", 2)} else "":
-        text = use.attributes.get(name, "" if type == "ShapeOf" else "i64")
-        if not (is_element_type(text) if type == "Convert" else text.lower() in _TWO_TYPES):
-            yield _wrong(use, name, "an element type" if type == "Convert" else "i32 or i64")
+    if type == "Convert" and not is_element_type(use.attributes.get("destination_type", "dynamic")):
+        yield _wrong(use, "destination_type", "an element type")
+    elif type == "NonZero" or (type == "ShapeOf" and use.opset not in _WITHOUT_TYPE):
+        text = use.attributes.get("output_type", "i64" if type == "NonZero" else "")
+        if text.lower() not in _TWO_TYPES:
+            yield _wrong(use, "output_type", "i32 or i64")
     if op is not None and (op.is_elementwise or type == "FakeQuantize"):
         yield from _of_words(use, "auto_broadcast", _WORDS)
     if type == "Broadcast":
@@ -110,18 +131,18 @@ def _of_attributes(use: Use, signature: Signature, opset: int) -> Iterator[str]:
             yield from _of_words(use, "mode", words)
 
 
-def _of_words(use: Use, name: str, words: str) -> Iterator[str]:
+def _of_words(use: OperatorUse, name: str, words: str) -> Iterator[str]:
     if use.attributes.get(name, words.split()[0]).lower() not in words.split():
         yield _wrong(use, name, " or ".join(words.split()))
 
 
-def _wrong(use: Use, name: str, expected: str) -> str:
+def _wrong(use: OperatorUse, name: str, expected: str) -> str:
     text = use.attributes.get(name)
     is_ = "is missing" if text is None else f"is {text!r}"
     return f"attribute {name} of {use.type} {is_}, expected {expected}"
 
 
-def _of_types(use: Use, signature: Signature) -> Iterator[str]:
+def _of_types(use: OperatorUse, signature: Signature) -> Iterator[str]:
     first: dict[str, tuple[int, ElementType]] = {}
     letters = signature.inputs + signature.inputs[-1:] * (len(use.types) - len(signature.inputs))
     for port, (letter, type, shape) in enumerate(zip(letters, use.types, use.shapes, strict=False)):
@@ -142,7 +163,7 @@ def _of_types(use: Use, signature: Signature) -> Iterator[str]:
             )
 
 
-def _of_shapes(use: Use) -> Iterator[str]:
+def _of_shapes(use: OperatorUse) -> Iterator[str]:
     op = find(OPENVINO, use.type)
     if op is None or None in use.shapes or (op.type, use.opset) in _LENIENT:
         return

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.shapes import Shape
 from ir_scatter.ops.general import constraints_of
-from ir_scatter.ops.general_use import Use
+from ir_scatter.core.model import OperatorUse
 from ir_scatter.ops.openvino_opsets import KINDS, Signature
 from tests.rules.ir_text import IrText, Output
 
@@ -45,7 +45,7 @@ ATTRIBUTES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 class Drawn(NamedTuple):
     """A use, and what its inputs are: the numbers of a Const, or None for a Parameter."""
 
-    use: Use
+    use: OperatorUse
     constants: list[list[int] | None]
     ranks: list[int]
 
@@ -104,7 +104,7 @@ def drawn(chance: random.Random, signature: Signature) -> Drawn:
 
     for one in shapes:
         partial.append(None if one is None else tuple(s if isinstance(s, int) else UNKNOWN_DIM for s in one))
-    use = Use(
+    use = OperatorUse(
         signature.type, f"opset{opset}", attributes, [ELEMENT_TYPES[type] for type in types], partial,
         lambda port: constants[port] if port < len(constants) else None,
     )  # fmt: skip
