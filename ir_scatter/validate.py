@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import chain
 
 from ir_scatter.analysis.constants import MAX_COMPUTED, MAX_CONSTANT_ELEMENTS, MAX_NODES, Facts
+from ir_scatter.analysis.misuse import misuses
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroups
 from ir_scatter.core.diagnostics import (
@@ -62,6 +63,7 @@ def validate(
         check = Check(model, rules, max_index_elements)
         found.extend(check.run())
         limits = [_from_defect(defect) for defect in model.find_limits()]
+        found += [one for one in map(_from_defect, misuses(model, check.facts)) if one.code in codes]
         limits += _given_up(check.facts, model.path)
         found.extend(diagnostic for diagnostic in limits if diagnostic.code in codes)
     return sorted(found, key=lambda diagnostic: diagnostic.location.line or 0)

@@ -42,10 +42,12 @@ class Facts:
         model: Model | None = None,
         *,
         trusts_stored: bool = True,
+        propagates: bool = False,
     ) -> None:
         self.max_elements = max_elements
+        self._model = model
         self._propagation: Propagation | None = None
-        if model is not None and not (trusts_stored and not model.contradictions):
+        if model is not None and (propagates or not trusts_stored or model.contradictions):
             self._propagation = Propagation(model, self.array, trusts_stored=trusts_stored)
         self.skipped: set[Constant] = set()
         self.given_up: set[Value] = set()
@@ -88,6 +90,10 @@ class Facts:
     def propagates(self) -> bool:
         """Whether more than what the file stores for a value decides about it."""
         return self._propagation is not None
+
+    def propagating(self) -> "Facts":
+        """Return what can be proven where all that follows counts, whether the file contradicts it or not."""
+        return self if self.propagates else Facts(self.max_elements, self._model, propagates=True)
 
     def trust(self, value: Value) -> None:
         """Take what a value says of itself as all that can be known of it."""

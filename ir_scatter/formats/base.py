@@ -31,7 +31,7 @@ class Operators:
     """
 
     outputs: Callable[[OperatorUse], Sequence[tuple[ElementType | None, Shape]]]
-    problem: Callable[[OperatorUse], str | None]
+    problem: Callable[[OperatorUse], object | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -418,11 +418,15 @@ ROWS = (
     ),
     GeneralOp("/Size", "arithmetic.size", reads_shapes_only=True),
     GeneralOp(
-        "Range", "arithmetic.number_range", "output_type/stash_type", shape=number_range, rank=1, makes="other",
+        "Range", "arithmetic.number_range", "output_type/stash_type", shape=number_range, rank=1,
+        makes="other",
         constraints=(number(0, 0, 0), Meaning.LENGTH(1, axis=_AT_0, low=3, high=6), number(2, 1, 1)),
         spelling=Each(Spelling("opset4", _TO_I64), Spelling()),
     ),
-    GeneralOp("NonZero", "arithmetic.non_zero", "output_type/", constraints=_CHOICES, spelling=_MADE, rank=2, makes="other"),
+    GeneralOp(
+        "NonZero", "arithmetic.non_zero", "output_type/", constraints=_CHOICES, spelling=_MADE, rank=2,
+        makes="other",
+    ),
     GeneralOp(
         "/ConstantOfShape", "arithmetic.constant_of_shape", "value", shape=said,
         constraints=(Meaning.LENGTHS(0, low=1, high=3),),

@@ -6,7 +6,10 @@ every word for a boolean.
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
 
+from ir_scatter.core.diagnostics import Part, Side
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, from_element_type, is_element_type
 from ir_scatter.core.model import OPENVINO, OperatorUse
 from ir_scatter.core.shapes import Shape, counted, element_count, is_static, show
@@ -16,7 +19,7 @@ from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer, dims_of, size
 from ir_scatter.ops.openvino_opsets import KINDS, RANKS, Signature
 from ir_scatter.ops.scatter_openvino import OPSET_WORDS
 
-_OPSET = re.compile(r"opset[0-9]+")
+_OPSET_WORD = re.compile(r"opset[0-9]+")
 _NUMBER = re.compile(r"\s*[+-]?[0-9]{1,18}(?![0-9])")
 _NUMBERS = re.compile(r"\s*(\+?[0-9]+[^,]*(,\s*\+?[0-9]+[^,]*)*)?")
 _INTEGERS = {
@@ -38,12 +41,17 @@ _LENIENT = frozenset({("Broadcast/Expand", "opset1"), ("Broadcast/Expand", "opse
 
 _TWO_TYPES = frozenset({"i32", "i64"})
 _WORDS = "none explicit numpy pdpd"
+_NODE, _TYPE, _OPSET = (Part(Side.NODE, name=name) for name in ("", "type", "opset"))
+_BATCHES_SINCE, _BROADCAST_SINCE = 7, 3
+_ONE, _LATE = frozenset("es"), frozenset("aces")
+"""Letters of one number, and of inputs at whose shape OpenVINO looks when it is static."""
+
 _BROADCAST_3 = {2: "numpy pdpd bidirectional", 3: "explicit none"}
 
 
 def is_custom(use: OperatorUse) -> bool:
     """Tell whether an extension gives the operator, as far as its opset tells."""
-    return not isinstance(use.opset, str) or not _OPSET.fullmatch(use.opset)
+    return not isinstance(use.opset, str) or not _OPSET_WORD.fullmatch(use.opset)
 
 
 def outputs(use: OperatorUse) -> Sequence[tuple[ElementType | None, Shape]]:
@@ -80,100 +88,112 @@ def _output_type(op: GeneralOp, use: OperatorUse) -> ElementType | None:
     return use.types[place] if place < len(use.types) else None
 
 
-def problem(use: OperatorUse) -> str | None:
-    """Return what is wrong with the use of an operator that is no extension's; None if nothing is."""
-    opset = -1 if use.opset not in OPSET_WORDS else OPSET_WORDS.index(use.opset) + 1
+class Problem(NamedTuple):
+    """What is wrong with a use: the kind of defect, a sentence, and the part that is at fault."""
+
+    message: str
+    part: Part
+    kind: str = "misused-operator"
+
+
+def problem(use: OperatorUse) -> Problem | None:
+    """Return what a runtime refuses of a use, None if that is nothing."""
+    known = openvino_opsets.show_opsets(use.type)
+    if is_custom(use):
+        message = f"the version of {use.type} is {use.opset!r}, expected {known}"
+        message = f"{message}: OpenVINO takes it for an operator of an extension"
+        return Problem(message, _OPSET, "custom-version") if known and use.opset is not None else None
+    opset = OPSET_WORDS.index(use.opset) + 1 if use.opset in OPSET_WORDS else 0
     signature = openvino_opsets.find(use.type, opset)
     if signature is None:
-        opsets = openvino_opsets.show_opsets(use.type)
-        if not opsets:
-            return f"{use.type!r} is in {use.opset}, expected the type of an operator"
-        return f"{use.type} is not in {use.opset}, expected {opsets}"
-    found = [*_of_count(use, signature)] or [*_of_attributes(use, signature, opset)]
-    found = found or [*_of_types(use, signature)] or [*_of_shapes(use)]
-    return found[0] if found else None
+        if not known:
+            return Problem(f"{use.type!r} is no operator of {use.opset}, expected one", _TYPE)
+        return Problem(f"{use.type} is not in {use.opset}, expected {known}", _OPSET)
+    stages = (_of_count(use, signature), _of_attributes(use, signature, opset))
+    return next(chain(*stages, _of_types(use, signature), _of_shapes(use)), None)
 
 
-def _of_count(use: OperatorUse, signature: Signature) -> Iterator[str]:
+def _of_count(use: OperatorUse, signature: Signature) -> Iterator[Problem]:
     if signature.least is None:
         return
     count, most = len(use.types), len(signature.inputs)
     if count < signature.least or (count > most and not signature.repeats):
         expected = f"{signature.least}" if signature.least == most else f"{signature.least} to {most}"
         expected = f"{expected} or more" if signature.repeats else expected
-        yield f"{signature.type} has {counted(count, 'input')}, expected {expected}"
+        yield Problem(f"{signature.type} has {counted(count, 'input')}, expected {expected}", _NODE)
 
 
-def _of_attributes(use: OperatorUse, signature: Signature, opset: int) -> Iterator[str]:
+def _of_attributes(use: OperatorUse, signature: Signature, opset: int) -> Iterator[Problem]:
     """Yield what is wrong with attributes that the operator has in an opset."""
-    type, op = signature.type, find(OPENVINO, signature.type)
+    type, op, written = signature.type, find(OPENVINO, signature.type), use.attributes
     for name, types in _INTEGERS.items():
-        if type in types.split() and not (type == "Gather" and opset < 7):
-            text = use.attributes.get(name, "" if name == "num_splits" else "0")
-            if not _NUMBER.match(text) or (name == "num_splits" and text.strip("+ ")[:1] in {"-", "0"}):
-                yield _wrong(use, name, "a number" if name != "num_splits" else "a number above 0")
+        if type in types.split() and not (type == "Gather" and opset < _BATCHES_SINCE):
+            is_count = name == "num_splits"
+            text = written.get(name, "" if is_count else "0")
+            if not _NUMBER.match(text) or (is_count and text.strip("+ ")[:1] in {"-", "0"}):
+                yield _wrong(use, name, "a number above 0" if is_count else "a number")
     for name in _MASKS if type == "StridedSlice" else ():
-        text = use.attributes.get(name, "-" if name == "begin_mask" else "")
-        if not _NUMBERS.fullmatch(text):
+        if not _NUMBERS.fullmatch(written.get(name, "-" if name == "begin_mask" else "")):
             yield _wrong(use, name, "numbers")
-    if type == "Convert" and not is_element_type(use.attributes.get("destination_type", "dynamic")):
+    if type == "Convert" and not is_element_type(written.get("destination_type", "dynamic")):
         yield _wrong(use, "destination_type", "an element type")
     elif type == "NonZero" or (type == "ShapeOf" and use.opset not in _WITHOUT_TYPE):
-        text = use.attributes.get("output_type", "i64" if type == "NonZero" else "")
-        if text.lower() not in _TWO_TYPES:
+        if written.get("output_type", "i64" if type == "NonZero" else "").lower() not in _TWO_TYPES:
             yield _wrong(use, "output_type", "i32 or i64")
-    if op is not None and (op.is_elementwise or type == "FakeQuantize"):
-        yield from _of_words(use, "auto_broadcast", _WORDS)
-    if type == "Broadcast":
-        words = _BROADCAST_3[len(use.types)] if opset >= 3 else _WORDS
-        is_default = "mode" not in use.attributes
-        if not is_default or len(use.types) == 2:
+    elif type == "Broadcast":
+        words = _BROADCAST_3.get(len(use.types), "") if opset >= _BROADCAST_SINCE else _WORDS
+        if "mode" in written or len(use.types) == 2:
             yield from _of_words(use, "mode", words)
+    elif op is not None and (op.is_elementwise or type == "FakeQuantize"):
+        yield from _of_words(use, "auto_broadcast", _WORDS)
 
 
-def _of_words(use: OperatorUse, name: str, words: str) -> Iterator[str]:
+def _of_words(use: OperatorUse, name: str, words: str) -> Iterator[Problem]:
     if use.attributes.get(name, words.split()[0]).lower() not in words.split():
         yield _wrong(use, name, " or ".join(words.split()))
 
 
-def _wrong(use: OperatorUse, name: str, expected: str) -> str:
+def _wrong(use: OperatorUse, name: str, expected: str) -> Problem:
     text = use.attributes.get(name)
     is_ = "is missing" if text is None else f"is {text!r}"
-    return f"attribute {name} of {use.type} {is_}, expected {expected}"
+    part = Part(Side.ATTRIBUTE, name=name)
+    return Problem(f"attribute {name} of {use.type} {is_}, expected {expected}", part)
 
 
-def _of_types(use: OperatorUse, signature: Signature) -> Iterator[str]:
+def _of_types(use: OperatorUse, signature: Signature) -> Iterator[Problem]:
+    """Yield the inputs whose element type or rank the operator does not take."""
     first: dict[str, tuple[int, ElementType]] = {}
     letters = signature.inputs + signature.inputs[-1:] * (len(use.types) - len(signature.inputs))
     for port, (letter, type, shape) in enumerate(zip(letters, use.types, use.shapes, strict=False)):
-        ranks, wanted = RANKS.get(letter, (None, ""))
-        is_wrong = letter in "es" and element_count(shape) not in {1, None}
-        is_looked_at = None not in use.shapes and (letter in "lrvw" or is_static(shape))
-        if shape is not None and ranks is not None and is_looked_at and (len(shape) not in ranks or is_wrong):
-            yield f"input {port} of {signature.type} is {show(shape)}, expected {wanted}"
+        found = f"input {port} of {signature.type} is"
+        ranks, expected = RANKS.get(letter, (None, ""))
+        if ranks is not None and shape is not None and None not in use.shapes:
+            is_wrong = letter in _ONE and element_count(shape) not in {1, None}
+            is_looked_at = letter not in _LATE or is_static(shape)
+            if is_looked_at and (len(shape) not in ranks or is_wrong):
+                yield Problem(f"{found} {show(shape)}, expected {expected}", Part(Side.INPUT, port, "shape"))
+        kinds, expected = KINDS.get(letter.lower(), (None, ""))
         if type is None:
             continue
-        kinds, expected = KINDS.get(letter.lower(), (None, ""))
-        if kinds is not None and type.kind not in kinds and type.name != "nf4":
-            yield f"input {port} of {signature.type} is {type.name}, expected {expected}"
         place, other = first.setdefault(letter, (port, type))
-        if letter.isupper() and type is not other:
-            yield (
-                f"input {port} of {signature.type} is {type.name}, expected {other.name} like input {place}"
-            )
+        if kinds is None or type.kind in kinds or type.name == "nf4":
+            expected = f"{other.name} like input {place}" if letter.isupper() and type is not other else ""
+        if expected:
+            yield Problem(f"{found} {type.name}, expected {expected}", Part(Side.INPUT, port, "type"))
 
 
-def _of_shapes(use: OperatorUse) -> Iterator[str]:
+def _of_shapes(use: OperatorUse) -> Iterator[Problem]:
     op = find(OPENVINO, use.type)
-    if op is None or None in use.shapes or (op.type, use.opset) in _LENIENT:
+    if op is None or op.shape in {None, top} or None in use.shapes:  # of a dimension top takes all there are
+        return
+    if (op.type, use.opset) in _LENIENT:
         return
     sizes = [sizes_of(shape) for shape in use.shapes]
-    if op.shape is None or op.shape is top:  # which takes all there are
-        return
     try:
         op.shape(ShapeCase(sizes, use.numbers, use.attributes, use.output_count, is_onnx=False))
     except ShapesDiffer as error:
         shapes = ", ".join(map(show, use.shapes))
-        yield f"{op.type_in(OPENVINO)} does not take its inputs of shapes {shapes}: {error}"
+        message = f"{op.type_in(OPENVINO)} does not take its inputs of shapes {shapes}: {error}"
+        yield Problem(message, _NODE)
     except (LookupError, TypeError, ValueError, ZeroDivisionError):  # of which nothing is known
         return

@@ -120,7 +120,7 @@ _TABLE = """
 12-16 ___: GroupNormalization
 13-16 DD: BitwiseAnd BitwiseOr BitwiseXor
 13-16 FF?F: FakeConvert
-13-16 ___?___: ScaledDotProductAttention
+13-16 ___+: ScaledDotProductAttention
 13-16 d: BitwiseNot
 13-16 ffiff: NMSRotated
 13-16 fi: Multinomial
@@ -146,10 +146,10 @@ _TABLE = """
 _WHOLE = frozenset({"signed", "unsigned", "string"})
 KINDS: Mapping[str, tuple[frozenset[str], str]] = {
     "b": (frozenset({"boolean"}), "boolean"),
-    **dict.fromkeys("dr", (_WHOLE | {"boolean"}, "an integer or boolean")),
+    **dict.fromkeys("cdr", (_WHOLE | {"boolean"}, "an integer or boolean")),
     "f": (frozenset({"float"}), "a float"),
     "n": (_WHOLE | {"float"}, "a number"),
-    **dict.fromkeys("ilvsc", (_WHOLE, "an integer")),
+    **dict.fromkeys("ilvs", (_WHOLE, "an integer")),
 }
 """What letters stand for: kinds of element types, text among them where OpenVINO looks no closer.
 
@@ -196,8 +196,8 @@ def signatures() -> Mapping[str, Sequence[Signature]]:
         least = None if letters == "..." else len(needed)
         for type in types.split():
             inputs = "" if least is None else needed + optional
-            one = Signature(type, opsets, inputs, least, letters.endswith("+"))
-            found.setdefault(type.lower(), []).append(one)
+            signature = Signature(type, opsets, inputs, least, letters.endswith("+"))
+            found.setdefault(type.lower(), []).append(signature)
     return found
 
 

@@ -15,10 +15,11 @@ Two places of the file store different shapes or types for one value.
 Why: one of the two is stale. Behind such a place nothing that is stored counts: shapes and types are
 propagated from the inputs of the model, as OpenVINO does.
 Applies to: Parameters and Constants against their output ports, inputs of bodies against what flows into
-them, the two ports of an edge, and both sides of operators that keep type and shape; in an ONNX model
-value_info and outputs against what is inferred, initializers against inputs of the same name. An error
-where onnxruntime refuses the file: another element type of what a node makes, initializers that an input does
-not take.
+them, the two ports of an edge, and outputs of operators against what these make of their inputs, constants
+and attributes, near scatter nodes at least; in an ONNX model value_info and outputs against what is inferred,
+initializers against inputs of the same name. An error where onnxruntime refuses the file: another element type
+of what a node makes, initializers that an input does not take. Of one kind in an IR the first ten are told,
+the last of which says how many more there are.
 Runtimes: OpenVINO computes shapes and types anew and ignores the stored ones. onnxruntime: "does not match
 expected type", "Shape of initializer x does not match"; it ignores other shapes, or folds constants that are
 wrong from them.
@@ -215,10 +216,20 @@ Applies to: operators other than scatter operators, of those in front of scatter
 them: types that no opset has or only another one, the number of inputs and outputs, attributes, element types
 and shapes that do not fit each other. Operators of custom domains are not looked at.
 Runtimes: onnxruntime: "No Op registered for", "has input size 3 not in range", "Unrecognized attribute",
-"Incompatible dimensions".
+"Incompatible dimensions". OpenVINO: "Opset opset1 doesn't contain the operation", "Argument shapes are
+inconsistent".
 Example: an Add of [6, 5] and [3, 4].
 Fix: export the model again, or use the operator as it is documented.
 """),
+    _defect("SCT938", "custom-version", """
+An operator of OpenVINO that a scatter node depends on has a version that is no opset.
+Why: OpenVINO looks for an extension that has such an operator, and refuses the model if none is loaded.
+Applies to: layers of an IR whose type is in an opset. Types that are in none are not looked at, as extensions
+bring their own.
+Runtimes: OpenVINO: "Cannot create Add layer add id:4 from unsupported opset: extension".
+Example: <layer type="Add" version="extension">.
+Fix: write the opset that was meant, unless an extension replaces the operator.
+""", Severity.WARNING),
     _defect("SCT940", "shapes-not-propagated", """
 The shapes given with --input-shape could not be propagated.
 Why: the rules saw the shapes that the file stores.

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ir_scatter.core.element_types import ELEMENT_TYPES
+from ir_scatter.core.model import OperatorUse
 from ir_scatter.core.shapes import Shape
 from ir_scatter.ops.general import constraints_of
-from ir_scatter.core.model import OperatorUse
 from ir_scatter.ops.openvino_opsets import KINDS, Signature
 from tests.rules.ir_text import IrText, Output
 
@@ -26,10 +26,10 @@ ATTRIBUTES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "Convert": {"destination_type": ("i64", "f32", "x", "F16", "dynamic", "FP32", "")},
     "Reshape": {"special_zero": ("true", "false", "true", "x")},
     "Broadcast": {"mode": ("numpy", "bidirectional", "explicit", "x", "none", "pdpd")},
-    "StridedSlice": {
-        name: ("", "0,0", "0,1", "0,0,1", "x", "0,,1", "-1")
-        for name in ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask")
-    },
+    "StridedSlice": dict.fromkeys(
+        ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask"),
+        ("", "0,0", "0,1", "0,0,1", "x", "0,,1", "-1"),
+    ),
     "MatMul": {"transpose_a": ("true", "false"), "transpose_b": ("true", "false")},
     "ReduceSum": {"keep_dims": ("true", "false")},
     "TopK": {"axis": ("0", "1", "-1", "4"), "mode": ("max",), "sort": ("value",)},

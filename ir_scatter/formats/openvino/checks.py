@@ -3,17 +3,16 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import TypeAlias
 
 from ir_scatter.core.dataflow import Choice, GraphInput, Nested, Repeat, Slice
 from ir_scatter.core.diagnostics import Location, Part, Related, Side, Span
 from ir_scatter.core.element_types import (
-    ElementType,
     from_element_type,
     is_element_type,
     is_precision,
@@ -23,10 +22,7 @@ from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Defect, Node, Value
 from ir_scatter.core.shapes import (
     MAX_RANK,
-    Shape,
-    claims_more,
     counted,
-    differing_dim,
     element_count,
     is_static,
     parse_shape,
@@ -37,6 +33,7 @@ from ir_scatter.formats.openvino.dataflow import IrWiring
 from ir_scatter.formats.openvino.graph import CONST, PARAMETER, RESULT, IrGraph, Port, byte_range
 from ir_scatter.formats.openvino.index import OPSET, Edge, edge_places
 from ir_scatter.formats.openvino.layers import PortText
+from ir_scatter.formats.openvino.operators import NOTHING, Look, OperatorChecks, Stale, difference, differing
 from ir_scatter.formats.openvino.port_maps import BODIES, port_map_defects
 from ir_scatter.formats.openvino.xml_text import decoded, shown
 
@@ -55,6 +52,9 @@ _ALWAYS_READ = frozenset({"bad-number", "missing-attribute"})
 """The kinds that OpenVINO refuses in layers that it drops, too."""
 _ENDS = frozenset({CONST, PARAMETER, RESULT})
 _NODES_NAMED = 5
+_TOLD = 9
+"""How many contradictions of one kind are told one by one."""
+
 _WHOLE = Part(Side.NODE)
 _ID, _TYPE, _OPSET = (Part(Side.NODE, name=name) for name in ("id", "type", "opset"))
 _NAME_LIMIT = 200
@@ -79,6 +79,17 @@ class Checks:
             for structure in self._structures:
                 yield from structure.contradictions()
 
+    def feeding(self, is_all: bool) -> Iterator[Node]:
+        """Yield the nodes that scatter nodes depend on; all, or those that look misused."""
+        for structure in self._structures:
+            if is_all:
+                feeding, is_scatter = structure.graph.feeding, structure.graph.is_scatter
+                keys = [key for key in structure.body.layers if key in feeding and not is_scatter(key)]
+            else:
+                keys = [key for key, look in structure.looks if look.is_misused]
+                keys = [key for key in keys if key in structure.graph.feeding] if keys else keys
+            yield from map(structure.graph.node, keys)
+
 
 class _Structure:
     """Holds the ids, ports and edges of one body against each other."""
@@ -86,6 +97,8 @@ class _Structure:
     def __init__(self, graph: IrGraph) -> None:
         self.graph = graph
         self.body = graph.body
+        self._operators = OperatorChecks(graph)
+        self._looks: list[tuple[bytes, Look, Hashable]] = []
 
     def defects(self) -> Iterator[Defect]:
         first: dict[bytes, bytes] = {}
@@ -184,30 +197,31 @@ class _Structure:
     def _unequal(self) -> list[tuple[Edge | None, bytes]] | None:
         """Say where ports are not what they are fed with, without parsing any layer; None if it takes that.
 
-        An edge, or none and the key of a Const, or of a layer that does not keep what it should. Where every
-        edge fits and comes from a layer before, and ports are written as usual, nothing else can be wrong
-        with them.
+        An edge, or none and the key of a Const. Where every edge fits and comes from a layer before, and
+        ports are written as usual, nothing else can be wrong with them.
         """
         body, text = self.body, self.graph.file.text
         data, edges, constants = text.data, self.body.edges, self.body.constants
         if body.bodies or body.repeated_layers or text.has_asides:
             return None
-        unequal: list[tuple[Edge | None, bytes]] = []
+        unequal, looks = list[tuple[Edge | None, bytes]](), self._looks
         made: dict[bytes, Mapping[bytes, _PortKey]] = {}
         parsed: dict[bytes, tuple[bytes, _PortKey]] = {}
-        seen: dict[tuple[bytes, int], _Sides] = {}
-        keeping = self._keeping
+        seen: dict[tuple[bytes, int], tuple[_Sides, Look]] = {}
         find, find_before, known = data.find, data.rfind, seen.get
         try:
-            for key, (type, start, end) in body.layers.items():
-                fed, first = edges.get(key, ()), find(b"<port", start, end)
-                ports = data[find_before(b"<", start, first) : end] if first > 0 else b""
-                before, names, behind = ports.rpartition(b' names="')
-                ports = before + behind.partition(b'"')[2] if names else ports
-                sides = known((ports, len(fed)))
-                if sides is None:
-                    sides = seen[ports, len(fed)] = _parse_sides(ports, len(fed), parsed)
-                inputs, outputs = sides
+            for key, (_, start, end) in body.layers.items():
+                fed, first = edges.get(key, ()), find(b' type="', start, end)
+                if key in constants:  # what they declare is their own
+                    first = find_before(b"<", start, find(b"<port", start, end))
+                form = data[first:end]
+                before, names, behind = form.rpartition(b' names="')
+                form = before + behind.partition(b'"')[2] if names else form
+                found = known((form, len(fed)))
+                if found is None:
+                    found = _parse_sides(form, len(fed), parsed), self._operators.look(key)
+                    seen[form, len(fed)] = found
+                (inputs, outputs), look = found
                 if not fed and len(outputs) != 1:
                     return None
                 if len(fed) > 1 and len({edge[3] for edge in fed}) < len(fed):
@@ -216,8 +230,8 @@ class _Structure:
                     if made[edge[0]][edge[1]] != inputs[edge[3]]:
                         unequal.append((edge, key))
                 made[key] = outputs
-                if type in keeping and (*inputs.values(), None)[0] != (*outputs.values(), None)[0]:
-                    unequal.append((None, key))
+                if look is not NOTHING:
+                    looks.append((key, look, form))
                 if key in constants and outputs.get(b"0") != _declared_key(*constants[key][:2]):
                     unequal.append((None, key))
         except LookupError:
@@ -228,11 +242,17 @@ class _Structure:
         return unequal if edges.keys() <= made.keys() else None
 
     @cached_property
-    def _keeping(self) -> frozenset[bytes]:
-        """The types, as written, of layers whose output has the type and the shape of their first input."""
-        keeping = self.graph.file.options.keeping_types
-        written = {type for type, _, _ in self.body.layers.values()}
-        return frozenset(type for type in written if decoded(type).lower() in keeping)
+    def looks(self) -> Sequence[tuple[bytes, Look]]:
+        """What is to be told of operators; those in front of scatter nodes are seen closely."""
+        looks, closely = self._looks, self._operators.look_closely
+        if self._unequal is None:
+            every = [(key, self._operators.look(key), key) for key in self.body.layers if b"\0" not in key]
+            looks = [found for found in every if found[1] is not NOTHING]
+        near = self.graph.feeding if any(look.is_particular for _, look, _ in looks) else ()
+        return [
+            (key, closely(key, form) if look.is_particular and key in near else look)
+            for key, look, form in looks
+        ]
 
     def contradictions(self) -> Iterator[Defect]:
         """Yield where what is declared or made is not what ports store."""
@@ -240,39 +260,30 @@ class _Structure:
         if unequal is None:
             edges = [edge for fed in self.body.edges.values() for edge in fed]
             declaring = graph.keys_of(PARAMETER) + graph.keys_of(CONST)
-            keeping = [key for key, (type, _, _) in self.body.layers.items() if type in self._keeping]
         else:
             edges = [edge for edge, _ in unequal if edge is not None]
             other = [key for edge, key in unequal if edge is None]
-            declaring = graph.keys_of(PARAMETER) + [key for key in other if key in self.body.constants]
-            keeping = [key for key in other if key not in self.body.constants]
-        for key in keeping:
-            for port, made in zip(graph.layer(key).inputs[:1], graph.layer(key).outputs, strict=False):
-                difference = _difference(port.element_type, port.shape, made)
-                if difference:
-                    message = "{} stores {} at its input, {} at its output".format(
-                        self._name(key), *difference
-                    )
-                    message = f"{message}, expected the same of {graph.node(key).type}"
-                    part = _different(Side.OUTPUT, 0, port.element_type, port.shape, made)
-                    yield self._contradiction(key, message, part)
+            declaring = graph.keys_of(PARAMETER) + other
         told = set[bytes]()
+        stale: list[tuple[bytes, Stale]] = [(key, one) for key, look in self.looks for one in look.stale]
+        yield from _few(self._stale(key, one) for key, one in stale)
         for key in declaring:
             for port in graph.layer(key).outputs[:1]:
                 element_type, shape, _ = graph.declared(key)
-                difference = _difference(element_type, shape, port)
+                shown = difference(element_type, shape, port)
                 if graph.layer(key).attributes.get("shape", "").strip() == "..." and port.shape is not None:
-                    difference = show(None), show(port.shape)
-                if difference:
+                    shown = show(None), show(port.shape)
+                if shown:
                     told.add(key)
                     place = graph.file.text.data.find(b"<port", self.body.layers[key][1])
-                    message = "{} declares {}, its output port stores {}".format(self._name(key), *difference)
+                    message = "{} declares {}, its output port stores {}".format(self._name(key), *shown)
                     location = graph.file.text.location(place, graph.node(key).scope)
-                    part = _different(Side.OUTPUT, 0, element_type, shape, port)
+                    part = differing(Side.OUTPUT, 0, element_type, shape, port)
                     name = "element_type" if part.name == "type" else "shape"
                     places = [(location, self._span(key, part))]
                     yield self._contradiction(key, message, Part(Side.ATTRIBUTE, name=name), places)
-        stale: dict[tuple[Port, tuple[str, str]], list[tuple[bytes, Part]]] = {}
+        stale_ports = {(key, graph.layer(key).outputs[one.number].id) for key, one in stale}
+        others: dict[tuple[Port, tuple[str, str]], list[tuple[bytes, Part]]] = {}
         for to, fed in groupby(edges, itemgetter(2)):
             inputs = graph.layer(to).inputs if to in self.body.layers else ()
             takers = {port.id: (index, port) for index, port in enumerate(inputs)}
@@ -280,23 +291,33 @@ class _Structure:
                 number = graph.output_ports(origin).get(id)
                 if graph.is_scatter(to) and (graph.is_scatter(origin) or graph.type_of(origin) in _ENDS):
                     continue  # rules say what its inputs store
-                if number is not None and to_port in takers and origin not in told:
+                is_told = origin in told or (origin, id) in stale_ports
+                if number is not None and to_port in takers and not is_told:
                     made = graph.layer(origin).outputs[number]
                     type, shape = made.element_type, made.shape
                     if graph.type_of(origin) in {CONST, PARAMETER}:
                         type, shape, _ = graph.declared(origin)
                     index, taker = takers[to_port]
-                    difference = _difference(type, shape, taker)
-                    if difference:
-                        part = _different(Side.INPUT, index, type, shape, taker)
-                        stale.setdefault(((origin, id), difference), []).append((to, part))
-        for ((origin, id), (is_, stored)), ends in stale.items():
-            message = f"output port {_text(id)} of {self._name(origin)} is {is_}"
-            message = f"{message}, the input of {self._name(ends[0][0])} that it feeds stores {stored}"
-            part = ends[0][1]._replace(side=Side.OUTPUT, number=graph.output_ports(origin)[id])
-            places = [(graph.node(key).location, self._span(key, end)) for key, end in ends[:_NODES_NAMED]]
-            yield self._contradiction(origin, message, part, places)
+                    shown = difference(type, shape, taker)
+                    if shown:
+                        part = differing(Side.INPUT, index, type, shape, taker)
+                        others.setdefault(((origin, id), shown), []).append((to, part))
+        yield from _few(self._unlike(*value, *shown, ends) for (value, shown), ends in others.items())
         yield from self._body_inputs()
+
+    def _stale(self, key: bytes, one: Stale) -> Defect:
+        port = self.graph.layer(key).outputs[one.number]
+        message = f"{self._name(key)} makes {one.made} of its inputs, its output port {_text(port.id)}"
+        return self._contradiction(key, f"{message} stores {one.stored}", one.part)
+
+    def _unlike(
+        self, origin: bytes, id: bytes, is_: str, stored: str, ends: list[tuple[bytes, Part]]
+    ) -> Defect:
+        message = f"output port {_text(id)} of {self._name(origin)} is {is_}"
+        message = f"{message}, the input of {self._name(ends[0][0])} that it feeds stores {stored}"
+        part = ends[0][1]._replace(side=Side.OUTPUT, number=self.graph.output_ports(origin)[id])
+        places = [(self.graph.node(key).location, self._span(key, end)) for key, end in ends[:_NODES_NAMED]]
+        return self._contradiction(origin, message, part, places)
 
     def _body_inputs(self) -> Iterator[Defect]:
         """Yield where inputs of bodies declare something else than what flows into them."""
@@ -312,10 +333,10 @@ class _Structure:
                     axis = cut.axis % len(shape)
                     shape = (*shape[:axis], abs(cut.part), *shape[axis + 1 :])
                 declared = PortText(b"", input.element_type, input.shape)
-                difference = _difference(value.element_type, shape, declared)
-                if difference:
-                    message = f"{_printable(input.names[-1], _NAME_LIMIT)} declares {difference[1]}"
-                    message = f"{message} in a body, what flows in is {difference[0]}"
+                shown = difference(value.element_type, shape, declared)
+                if shown:
+                    message = f"{_printable(input.names[-1], _NAME_LIMIT)} declares {shown[1]}"
+                    message = f"{message} in a body, what flows in is {shown[0]}"
                     places = [(node.location, self._span(key, _WHOLE))]
                     yield self._contradiction(key, message, _WHOLE, places)
 
@@ -416,6 +437,16 @@ class _Structure:
         places = [*edge_places(self.graph.file.text.data, self.body)]
         first = {place.edge: (place.start, place.end) for place in reversed(places)}
         return first, {place.edge: (place.start, place.end) for place in places}
+
+
+def _few(found: Iterable[Defect]) -> Iterator[Defect]:
+    """Yield the first of many that are alike, and one that tells how many more there are."""
+    defects = iter(found)
+    yield from islice(defects, _TOLD)
+    rest = [*defects]
+    if rest:
+        more = f"; {len(rest) - 1:,} more places contradict each other like this" if len(rest) > 1 else ""
+        yield replace(rest[0], message=rest[0].message + more)
 
 
 def _constants(net: IrGraph) -> Iterator[Defect]:
@@ -561,20 +592,6 @@ def _declared_key(type: bytes, shape: bytes) -> _PortKey | None:
     if element_type is None or element_type.ir_name is None or not all(size.isdigit() for size in sizes):
         return None
     return element_type.ir_name.encode(), b"".join(b"<dim>%s</dim>" % size for size in sizes)
-
-
-def _difference(type: ElementType | None, shape: Shape, port: PortText) -> tuple[str, str] | None:
-    """Return what is, and what a port stores, where that is something else or says more."""
-    if type is not None and port.element_type is not None and type is not port.element_type:
-        return type.name, port.element_type.name
-    return (show(shape), show(port.shape)) if claims_more(port.shape, shape) else None
-
-
-def _different(side: Side, number: int, type: ElementType | None, shape: Shape, port: PortText) -> Part:
-    """Return what differs of a port that stores something else than a type and a shape."""
-    if type is not None and port.element_type is not None and type is not port.element_type:
-        return Part(side, number, "type")
-    return Part(side, number, "shape", differing_dim(port.shape, shape))
 
 
 def _inflows(nested: Nested | None, node: Node) -> Iterator[tuple[GraphInput, Value, Slice | None]]:

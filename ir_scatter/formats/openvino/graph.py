@@ -1,6 +1,6 @@
 """The graph of an IR: nodes and values made from its index when somebody asks for them."""
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -120,6 +120,35 @@ class IrGraph(Graph):
                 needed.add(key)
                 pending.extend(edge[0] for edge in self.body.edges.get(key, ()))
         return needed
+
+    @cached_property
+    def feeding(self) -> Collection[bytes]:
+        """The keys of layers that scatter layers depend on, with scatter layers in front of others."""
+        return self._leading.union(self._holders)
+
+    @cached_property
+    def _leading(self) -> set[bytes]:
+        """The layers that lead to scatter layers; all that lead out of a body, if what it gives does."""
+        found, edges, pending = set[bytes](), self.body.edges, [*self._holders, *self._scatter_keys]
+        if self.owner is not None and self.outer is not None and self.owner.handle in self.outer._leading:
+            pending += self.keys_of(RESULT)
+        while pending:
+            for edge in edges.get(pending.pop(), ()):
+                if edge[0] not in found:
+                    found.add(edge[0])
+                    pending.append(edge[0])
+        return found & self.body.layers.keys()
+
+    @cached_property
+    def _scatter_keys(self) -> Sequence[bytes]:
+        scatters = self._scatters
+        return [key for key, (type, _, _) in self.body.layers.items() if type.lower() in scatters]
+
+    @cached_property
+    def _holders(self) -> Sequence[bytes]:
+        """The layers with scatter layers in their bodies."""
+        graphs = ((key, self.graphs(key).values()) for key in self.body.bodies)
+        return [key for key, inner in graphs if any(one._scatter_keys or one._holders for one in inner)]
 
     def _make_graphs(self, key: bytes) -> "dict[str, IrGraph]":
         bodies = self.body.bodies.get(key, {})

@@ -62,6 +62,7 @@ def read(path: str, raw: bytes, options: ReadOptions = _PLAINLY) -> Model:
         inputs=tuple(map(graph.parameter_names, graph.keys_of(PARAMETER))),
         find_defects=checks.defects,
         find_contradictions=checks.contradictions,
+        find_feeding=checks.feeding,
         source=text,
     )
 

@@ -1,0 +1,128 @@
+"""What operators other than scatter operators make of what their ports store, and which look misused."""
+
+from collections.abc import Hashable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from ir_scatter.core.diagnostics import Part, Side
+from ir_scatter.core.element_types import ElementType
+from ir_scatter.core.model import OperatorUse
+from ir_scatter.core.shapes import Shape, agree, claims_more, differing_dim, show
+from ir_scatter.core.tensors import few_numbers
+from ir_scatter.formats.openvino.graph import CONST, PARAMETER, RESULT, IrGraph
+from ir_scatter.formats.openvino.layers import PortText
+from ir_scatter.formats.openvino.xml_text import decoded
+
+
+def difference(type: ElementType | None, shape: Shape, port: PortText) -> tuple[str, str] | None:
+    """Return what is, and what a port stores, where that is something else or says more."""
+    if type is not None and port.element_type is not None and type is not port.element_type:
+        return type.name, port.element_type.name
+    return (show(shape), show(port.shape)) if claims_more(port.shape, shape) else None
+
+
+def differing(side: Side, number: int, type: ElementType | None, shape: Shape, port: PortText) -> Part:
+    """Return what differs of a port that stores something else than a type and a shape."""
+    if type is not None and port.element_type is not None and type is not port.element_type:
+        return Part(side, number, "type")
+    return Part(side, number, "shape", differing_dim(port.shape, shape))
+
+
+class Stale(NamedTuple):
+    """An output port that stores something else than what the operator makes of its inputs."""
+
+    number: int
+    made: str
+    stored: str
+    part: Part
+
+
+class Look(NamedTuple):
+    """What is seen of a layer by what stands in it; its constants may tell more where it is `particular`."""
+
+    stale: Sequence[Stale] = ()
+    is_misused: bool = False
+    is_particular: bool = False
+
+
+NOTHING = Look()
+_FEW_DIGITS = 3
+_TOLD = frozenset({CONST, RESULT, b"constant"})
+
+
+class OperatorChecks:
+    """Looks at the layers of one graph, once at those that nothing but names tells apart."""
+
+    def __init__(self, graph: IrGraph) -> None:
+        self._graph = graph
+        self._operators = graph.file.options.operators
+        self._alike = cache(self._of_form)
+        self._close: dict[Hashable, Look] = {}
+        self._odd_ends = {key for key in graph.body.unusual if graph.type_of(key) == PARAMETER}
+
+    def look(self, key: bytes) -> Look:
+        """Look at a layer alone."""
+        is_told = self._graph.type_of(key) in _TOLD or key in self._odd_ends
+        if self._operators is None or self._graph.is_scatter(key) or is_told:
+            return NOTHING
+        layer, type = self._graph.layer(key), self._graph.body.layers[key][0]
+        return self._alike(type, layer.version, (*layer.attributes.items(),), layer.inputs, layer.outputs)
+
+    def look_closely(self, key: bytes, form: Hashable) -> Look:
+        """Look at a layer, and at the constants that feed it; a form is all that it is but for names."""
+        graph = self._graph
+        fed = [(edge[3], graph.body.constants.get(edge[0])) for edge in graph.body.edges.get(key, ())]
+        constants = tuple([(port, one and (*one[:2], self._bytes(*one[2:]))) for port, one in fed])
+        if (form, constants) not in self._close:
+            self._close[form, constants] = self._seen_closely(key)
+        return self._close[form, constants]
+
+    def _bytes(self, offset: bytes, size: bytes) -> bytes:
+        """Return the bytes of a constant if they are few, or else where they are."""
+        weights = self._graph.file.weights
+        view = None if weights is None or len(size) > _FEW_DIGITS else weights.view(int(offset), int(size))
+        return offset if view is None else view.tobytes()
+
+    def _seen_closely(self, key: bytes) -> Look:
+        graph, layer = self._graph, self._graph.layer(key)
+        types, shapes = [port.element_type for port in layer.inputs], [port.shape for port in layer.inputs]
+        numbers: dict[int, list[int] | None] = {}
+        feed = graph.body.producers(key)
+        for port, text in enumerate(layer.inputs):
+            value = graph.value(feed.get(text.id))
+            constant = None if value is None else value.constant
+            if constant is not None and constant.element_type is not None:
+                types[port], shapes[port] = constant.element_type, constant.shape
+                numbers[port] = few_numbers(constant.element_type, constant.shape, constant.view)
+        type = decoded(graph.body.layers[key][0])
+        use = OperatorUse(
+            type, layer.version, layer.attributes, types, shapes, numbers.get, len(layer.outputs)
+        )
+        return self._judged(use, layer.outputs, is_close=True)
+
+    def _of_form(
+        self,
+        type: bytes,
+        version: str | None,
+        attributes: tuple[tuple[str, str], ...],
+        inputs: tuple[PortText, ...],
+        outputs: tuple[PortText, ...],
+    ) -> Look:
+        asked: list[int] = []
+        types, shapes = [port.element_type for port in inputs], [port.shape for port in inputs]
+        ports = decoded(type), version, dict(attributes), types, shapes
+        found = self._judged(OperatorUse(*ports, asked.append, len(outputs)), outputs)
+        found = found._replace(is_particular=bool(asked) or None in shapes)
+        return NOTHING if found == NOTHING else found
+
+    def _judged(self, use: OperatorUse, ports: Sequence[PortText], *, is_close: bool = False) -> Look:
+        assert self._operators is not None
+        made = self._operators.outputs(use)
+        stale = []
+        for number, ((type, shape), port) in enumerate(zip(made, ports, strict=False)):
+            is_wrong = not agree(port.shape, shape) if is_close else claims_more(port.shape, shape)
+            shape = shape if is_wrong else None
+            shown = difference(type, shape, port)
+            if shown:
+                stale.append(Stale(number, *shown, differing(Side.OUTPUT, number, type, shape, port)))
+        return Look(tuple(stale), self._operators.problem(use) is not None)
