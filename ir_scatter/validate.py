@@ -18,7 +18,8 @@ from ir_scatter.core.diagnostics import (
     Severity,
     Side,
 )
-from ir_scatter.core.model import Defect, Graph, Model, Node, collector_paused
+from ir_scatter.core.fragment import Fragment
+from ir_scatter.core.model import OPENVINO, Defect, Graph, Model, Node, collector_paused
 from ir_scatter.core.shapes import Shape, counted
 from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import Role
@@ -107,8 +108,18 @@ class Check:
                 self._found[first] = list(_show(scatter, self.of_group))
             found = self._found[first]
             rules = [*self.of_faults, *self.of_each] if scatter.has_faults(first.limits) else self.of_each
-        for rule, finding in chain(found, _show(scatter, rules)):
+        shown = [*chain(found, _show(scatter, rules))]
+        if self._rests_on_ports(shown, graph):
+            scatter = ScatterNode(scatter.node, scatter.lookup, self.facts.propagating())
+            shown = [*_show(scatter, [*self.of_group, *self.of_faults, *self.of_each])]
+        for rule, finding in shown:
             yield _from_finding(scatter, rule, finding, graph)
+
+    def _rests_on_ports(self, shown: Sequence[tuple[Rule, Finding]], graph: Graph) -> bool:
+        """Tell whether an error may be that of a stored shape or type, which a runtime does not look at."""
+        if self.facts.propagates or self.model.domain != OPENVINO or isinstance(graph, Fragment):
+            return False
+        return any(rule.severity is Severity.ERROR and rule.is_legality for rule, _ in shown)
 
 
 def _show(scatter: ScatterNode, rules: Sequence[Rule]) -> Iterator[tuple[Rule, Finding]]:

@@ -46,6 +46,7 @@ class Facts:
     ) -> None:
         self.max_elements = max_elements
         self._model = model
+        self._followed: Facts | None = None
         self._propagation: Propagation | None = None
         if model is not None and (propagates or not trusts_stored or model.contradictions):
             self._propagation = Propagation(model, self.array, trusts_stored=trusts_stored)
@@ -93,7 +94,10 @@ class Facts:
 
     def propagating(self) -> "Facts":
         """Return what can be proven where all that follows counts, whether the file contradicts it or not."""
-        return self if self.propagates else Facts(self.max_elements, self._model, propagates=True)
+        if self.propagates:
+            return self
+        self._followed = self._followed or Facts(self.max_elements, self._model, propagates=True)
+        return self._followed
 
     def trust(self, value: Value) -> None:
         """Take what a value says of itself as all that can be known of it."""

@@ -248,7 +248,7 @@ class _OneNode:
         shapes = [least if shape is None else shape for shape in said]
         return [
             Known(shape, type, vague=rule is None)
-            for rule, shape, type in zip(said, shapes, self._types(), strict=True)
+            for rule, shape, type in zip(said, shapes, self._types()[: self.count], strict=True)
         ]
 
     def _integers(self, port: int) -> list[int] | None:
@@ -263,7 +263,7 @@ class _OneNode:
             return none
         if self.op.reads_shapes_only:
             arrays = self._computed(float_is=True)
-            return none if arrays is None else [(*arrays[0].shape,)]
+            return none if arrays is None else [(*arrays[0].shape,), *none][: self.count]
         sizes = [None if known is None else sizes_of(known.shape) for known in self.inputs]
         case = ShapeCase(sizes, self._integers, self.node.attributes, self.count)
         try:

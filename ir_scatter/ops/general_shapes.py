@@ -95,12 +95,15 @@ class ShapeCase(NamedTuple):
         """Return the numbers of an attribute or an input, or raise LookupError."""
         if name in self.attributes:
             return self.written.integers(name)
-        if default is not None and (port >= len(self.shapes) or self.shapes[port] is None):
+        if default is not None and not self.is_given(port):
             return [*default]
         found = self.numbers(port)
         if found is None:
             raise LookupError(port)
         return found
+
+    def is_given(self, port: int) -> bool:
+        return port < len(self.shapes) and self.shapes[port] is not None
 
     @property
     def written(self) -> Attributes:
@@ -488,14 +491,18 @@ def cut(case: ShapeCase) -> _Sizes:
     """Ranges are cut out of some dimensions."""
     data = [*case.shape(0)]
     axes_input, steps_input = (3, 4) if case.is_onnx else (4, 3)
+    if not data:
+        raise ShapesDiffer(reason="a scalar has no dimensions")
+    if case.is_given(axes_input):
+        for axis in case.numbers(axes_input) or ():
+            _place(axis, len(data))
+    if case.is_given(steps_input) and 0 in (case.numbers(steps_input) or ()):
+        raise ShapesDiffer(reason="a step is 0")
     starts, ends = case.integers(1, "starts"), case.integers(2, "ends")
     axes = case.integers(axes_input, "axes", range(len(starts)))
     steps = case.integers(steps_input, "", [1] * len(starts))
-    if not data or len({len(starts), len(ends), len(axes), len(steps)}) > 1:
-        reason = "a scalar has no dimensions" if not data else "starts, ends, steps and axes are not as many"
-        raise ShapesDiffer(reason=reason)
-    if 0 in steps:
-        raise ShapesDiffer(reason="a step is 0")
+    if len({len(starts), len(ends), len(axes), len(steps)}) > 1:
+        raise ShapesDiffer(reason="starts, ends, steps and axes are not as many")
     for start, stop, step, axis in zip(starts, ends, steps, axes, strict=True):
         place = _place(axis, len(data))
         if not case.is_onnx and step < 0 and start < 0 and -start > data[place]:

@@ -537,7 +537,7 @@ def _problems(type: str, shape: str | None, *, is_const: bool) -> Iterator[tuple
                 yield "shape", f"shape has {len(parsed or ())} dimensions, expected at most {MAX_RANK}"
             elif is_const and (not is_static(parsed) or "[" in shape or shape.isspace()):
                 yield "shape", f"shape is {shown(shape)!r}, expected the dimensions of a constant as numbers"
-    if not is_element_type(type):
+    if not is_element_type(type) or (is_const and from_element_type(type) is None):
         yield "element_type", f"element_type is {shown(type)!r}, expected a type such as 'f32'"
 
 

@@ -123,14 +123,13 @@ class IrGraph(Graph):
 
     @cached_property
     def feeding(self) -> Collection[bytes]:
-        """The keys of layers that scatter layers depend on, with scatter layers in front of others."""
-        return self._leading.union(self._holders)
+        """The keys of layers that scatter layers depend on, with scatter layers in front of others.
 
-    @cached_property
-    def _leading(self) -> set[bytes]:
-        """The layers that lead to scatter layers; all that lead out of a body, if what it gives does."""
-        found, edges, pending = set[bytes](), self.body.edges, [*self._holders, *self._scatter_keys]
-        if self.owner is not None and self.outer is not None and self.owner.handle in self.outer._leading:
+        What holds scatter layers is among them, with all that its bodies give: that comes in again, or is
+        refused as a whole.
+        """
+        found, edges, pending = {*self._holders}, self.body.edges, [*self._holders, *self._scatter_keys]
+        if self.owner is not None and self.outer is not None and self.owner.handle in self.outer.feeding:
             pending += self.keys_of(RESULT)
         while pending:
             for edge in edges.get(pending.pop(), ()):
@@ -138,6 +137,22 @@ class IrGraph(Graph):
                     found.add(edge[0])
                     pending.append(edge[0])
         return found & self.body.layers.keys()
+
+    @cached_property
+    def varying(self) -> Collection[bytes]:
+        """The keys of layers behind others that are no constants and fed by nothing."""
+        takers: dict[bytes, list[bytes]] = {}
+        for to, fed in self.body.edges.items():
+            for edge in fed:
+                takers.setdefault(edge[0], []).append(to)
+        constants, edges = self.body.constants, self.body.edges
+        pending = [key for key in self.body.layers if key not in edges and key not in constants]
+        found = {*pending}
+        while pending:
+            new = {to for to in takers.get(pending.pop(), ()) if to not in found}
+            found |= new
+            pending += new
+        return found
 
     @cached_property
     def _scatter_keys(self) -> Sequence[bytes]:

@@ -38,11 +38,18 @@ class Stale(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What is seen of a layer by what stands in it; its constants may tell more where it is `particular`."""
+    """What is seen of a layer.
+
+    Attributes:
+        is_misused: whether it may be: what it takes is not told from what ports store alone.
+        is_particular: whether its constants tell more.
+        computed: the input ports of numbers that decide, and are no constants in the file.
+    """
 
     stale: Sequence[Stale] = ()
     is_misused: bool = False
     is_particular: bool = False
+    computed: tuple[bytes, ...] = ()
 
 
 NOTHING = Look()
@@ -73,9 +80,14 @@ class OperatorChecks:
         graph = self._graph
         fed = [(edge[3], graph.body.constants.get(edge[0])) for edge in graph.body.edges.get(key, ())]
         constants = tuple([(port, one and (*one[:2], self._bytes(*one[2:]))) for port, one in fed])
-        if (form, constants) not in self._close:
-            self._close[form, constants] = self._seen_closely(key)
-        return self._close[form, constants]
+        found = self._close.get((form, constants))
+        if found is None:
+            found = self._close[form, constants] = self._seen_closely(key)
+        if not found.computed or found.is_misused:
+            return found
+        feed = graph.body.producers(key)
+        made = [feed[port][0] for port in found.computed if port in feed]
+        return found._replace(is_misused=any(origin not in graph.varying for origin in made))
 
     def _bytes(self, offset: bytes, size: bytes) -> bytes:
         """Return the bytes of a constant if they are few, or else where they are."""
@@ -95,10 +107,18 @@ class OperatorChecks:
                 types[port], shapes[port] = constant.element_type, constant.shape
                 numbers[port] = few_numbers(constant.element_type, constant.shape, constant.view)
         type = decoded(graph.body.layers[key][0])
-        use = OperatorUse(
-            type, layer.version, layer.attributes, types, shapes, numbers.get, len(layer.outputs)
+        asked = set[int]()
+
+        def few(port: int) -> list[int] | None:
+            asked.add(port)
+            return numbers.get(port)
+
+        use = OperatorUse(type, layer.version, layer.attributes, types, shapes, few, len(layer.outputs))
+        found = self._judged(use, layer.outputs, is_close=True)
+        computed = tuple(
+            [layer.inputs[port].id for port in asked - numbers.keys() if port < len(layer.inputs)]
         )
-        return self._judged(use, layer.outputs, is_close=True)
+        return found._replace(computed=computed)
 
     def _of_form(
         self,
