@@ -17,9 +17,9 @@ propagated from the inputs of the model, as OpenVINO does.
 Applies to: Parameters and Constants against their output ports, inputs of bodies against what flows into
 them, the two ports of an edge, and outputs of operators against what these make of their inputs, constants
 and attributes, near scatter nodes at least; in an ONNX model value_info and outputs against what is inferred,
-initializers against inputs of the same name. An error where onnxruntime refuses the file: another element type
-of what a node makes, initializers that an input does not take. Of one kind in an IR the first ten are told,
-the last of which says how many more there are.
+initializers against inputs of the same name. An error where onnxruntime refuses the file: another element
+type of what a node makes, initializers that an input does not take. Of one kind in an IR the first ten are
+told, the last of which says how many more there are.
 Runtimes: OpenVINO computes shapes and types anew and ignores the stored ones. onnxruntime: "does not match
 expected type", "Shape of initializer x does not match"; it ignores other shapes, or folds constants that are
 wrong from them.
