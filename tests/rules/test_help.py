@@ -36,6 +36,8 @@ _STANDS = {
     "SCT932": 'size="[^"]*"',
     "SCT935": _LAYER,
     "SCT936": _ATTRIBUTE,
+    "SCT937": f"{_ATTRIBUTE}|{_LAYER}",
+    "SCT938": 'version="[^"]*"',
 }
 """What the caret stands under in the case files; a port, or one of its dimensions, for other codes."""
 _NO_HELP: dict[str, str] = {}
