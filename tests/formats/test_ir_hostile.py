@@ -108,7 +108,18 @@ def nested_bodies(depth: int) -> str:
     return f'<net version="11">{opening * depth}{"</body></layer></layers>" * depth}</net>'
 
 
-CIRCULAR = {"SCT937", "SCT936", "SCT204", "SCT205", "SCT501", "SCT503", "SCT504", "SCT922", "SCT924", "SCT926"}
+CIRCULAR = {
+    "SCT937",
+    "SCT936",
+    "SCT204",
+    "SCT205",
+    "SCT501",
+    "SCT503",
+    "SCT504",
+    "SCT922",
+    "SCT924",
+    "SCT926",
+}
 
 PROPORTIONAL: Mapping[str, tuple[Make, int, set[str]]] = {
     "nested, closed": (lambda n: f"<net version='11'><layers>{'<a>' * n}{'</a>' * n}</layers></net>", 250_000, {"SCT907"}),
