@@ -42,6 +42,7 @@ TABLE = [
     ("TensorIterator", '_id="1"', '_id="-1"', "SCT936 no input of <port_map> names port 1, expected one"),
     ("TensorIterator", 'internal_layer_id="0"', "", "SCT936 internal_layer_id of an input of a port map is missing"),
     ("TensorIterator", '<input external_port_id="1"[^>]*>', "", "SCT936 no input of <port_map> names port 1"),
+    ("TensorIterator", 'axis="0"', 'axis="7"', "SCT936 axis of an input of a port map is 7, what flows in is"),
     ("TensorIterator", 'part_size="2"', 'part_size="0"', "SCT936 part_size of an input of a port map is '0'"),
     ("TensorIterator", 'start="0"', 'start="1.5"', "SCT936 start of an input of a port map is '1.5', expected a"),
     ("If", "<then_body>.*</then_body>", "", "SCT936 there is no <then_body> with <layers>, expected one"),

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import TypeAlias
 
+from ir_scatter.core.shapes import counted, show
 from ir_scatter.formats.openvino.graph import PARAMETER, RESULT, IrGraph
 from ir_scatter.formats.openvino.xml_text import Element, shown
 
@@ -38,6 +39,7 @@ def port_map_defects(graph: IrGraph, key: bytes) -> Iterator[Found]:
             yield from _names(entry, "external_port_id", ports, "input port of the layer")
             yield from _names(entry, "internal_layer_id", parameters, "Parameter of the body")
             yield from _cut(entry)
+            yield from _axis(entry, graph, key)
         for entry in outputs:
             yield from _names(entry, "external_port_id", targets, "output port of the layer", dangles=True)
             yield from _names(entry, "internal_layer_id", results, "Result of the body")
@@ -89,6 +91,20 @@ def _cut(entry: Element) -> Iterator[Found]:
             expected = "a number other than 0" if is_part else "a number"
             place = f"{word} of an {entry.name} of a port map"
             yield _MISMATCH, f"{place} is {shown(text)!r}, expected {expected}", entry, word
+
+
+def _axis(entry: Element, graph: IrGraph, key: bytes) -> Iterator[Found]:
+    """Yield an axis that what flows in has not, where its rank is declared and no port remembers another."""
+    text, id = entry.get("axis", ""), entry.id("external_port_id")
+    origin = graph.body.producers(key).get(id)
+    stored = next((port.shape for port in graph.layer(key).inputs if port.id == id), None)
+    value = graph.value(origin) if origin and graph.type_of(origin[0]) == PARAMETER else None
+    if value is None or value.shape is None or stored is None or not _INTEGER.fullmatch(text):
+        return
+    rank = len(value.shape)
+    if graph.owner is None and rank == len(stored) and not -rank <= int(text) < rank:
+        message = f"axis of an input of a port map is {int(text)}, what flows in is {show(value.shape)}"
+        yield _MISMATCH, f"{message}, expected one of {counted(rank, 'dimension')}", entry, "axis"
 
 
 def _left_out(ids: list[bytes], entries: list[Element], what: str, at: Element) -> Iterator[Found]:
