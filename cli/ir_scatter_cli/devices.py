@@ -4,7 +4,7 @@ import click
 
 from ir_scatter_cli import exits
 from ir_scatter_cli.options import Command, format_option, output_option
-from ir_scatter_cli.output import report
+from ir_scatter_cli.output import report, spinner
 
 _EXAMPLES = {
     "what `ir-scatter compare --on` can name here": "ir-scatter devices",
@@ -23,5 +23,9 @@ def command(format: str, verbose: bool, output: str | None) -> int:
     """
     from ir_scatter.compare.request import survey
 
-    report("devices", format, survey(), output, verbose=verbose)
+    with spinner() as tell:
+        if tell is not None:
+            tell("every runner runs a small model")
+        found = survey()
+    report("devices", format, found, output, verbose=verbose)
     return exits.OK

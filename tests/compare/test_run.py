@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 
 from ir_scatter.compare.guard import Reference
 from ir_scatter.compare.measure import Tolerances, Verdict
-from ir_scatter.compare.result import Compared, Guarded, Level, Relation, Settings
-from ir_scatter.compare.run import compare, computed_in, facts_about
+from ir_scatter.compare.result import Compared, Guarded, Level, ModelFacts, Relation, Settings
+from ir_scatter.compare.run import compare, computed_in, facts_about, is_one_node
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.reading import read
 from ir_scatter.report import comparison_text
@@ -24,6 +25,7 @@ from tests.models.onnx_text import save
 from tests.rules.ir_text import IrText
 
 Model = tuple[Path, Inputs]
+SAMPLES = Path(__file__).parents[2] / "samples"
 
 
 @pytest.fixture
@@ -54,6 +56,22 @@ def test_both_levels_and_the_references(model: Model) -> None:
         assert (one.got is None) is (one.measure.verdict is Verdict.EQUAL)
     assert all(outcome.runs == () and outcome.tapped == () for outcome in found.outcomes)
     assert found.runs == ()
+
+
+def test_what_a_model_is(model: Model) -> None:
+    (facts,) = compared(model, describes=True).model_facts
+    digests = [(name, Path(name).stat().st_size, sha256(Path(name).read_bytes()).hexdigest()) for name in
+               (str(model[0]), str(model[0].with_suffix(".bin")))]  # fmt: skip
+    assert facts == ModelFacts(str(model[0]), "OpenVINO IR", ("opset1", "opset3"), tuple(digests))
+    assert compared(model).model_facts == ()
+    (onnx,) = compare(SAMPLES / "kv_cache/decoder.onnx", (), Settings(describes=True)).model_facts
+    assert (onnx.format, onnx.opsets, len(onnx.files)) == ("ONNX", ("ai.onnx 18",), 1)
+
+
+def test_whether_a_model_is_one_node(model: Model) -> None:
+    one = [model[0], SAMPLES / "plugins/one_behind_the_axis.xml", SAMPLES / "operators/scatter_9.onnx"]
+    more = [SAMPLES / "kv_cache/decoder.xml", SAMPLES / "nested/loop.onnx", SAMPLES / "nested/function.onnx"]
+    assert [is_one_node(read(path)) for path in (*one, *more)] == [True] * 3 + [False] * 3
 
 
 def test_a_node_is_not_blamed_for_what_comes_after_it(model: Model) -> None:

@@ -1,6 +1,7 @@
 """OpenVINO's GPU plugin on the CPU OpenCL runtime: how it is made to run, and that it does."""
 
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -160,6 +161,7 @@ def test_it_says_what_it_is(gpu: Runner, tmp_path: Path) -> None:
     assert np.array_equal(outcome.outputs[name], expected)
     assert np.array_equal(outcome.tapped[0].executions[0].output, expected)
     found = gpu.availability()
+    assert re.fullmatch(r"plugin 20\S+, OpenCL driver 20\S+", found.driver)
     assert found.is_available
     assert found.full_name.startswith(f"{NAME} (")
     assert "iGPU" not in found.full_name
