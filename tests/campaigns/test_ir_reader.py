@@ -26,8 +26,8 @@ _UNKNOWN = re.compile(rb'version="(extension|custom_ops|7)"')
 _KINDS = [*OF_ELEMENTS, *OF_TEXTS, "number", "number", "value", "value"]
 
 CLEAN_BUT_REFUSED = {
-    # Other operators than those that scatter: how many inputs they have, what their attributes are, which shapes
-    # and types they take, and in which opsets they are, is no matter of ours.
+    # Operators that lead to no scatter node; and of those that do, what only numbers tell that nobody knows before
+    # the model runs, or attributes and ranks of which no row says anything.
     "another operator is used wrongly": (
         r"While validating node 'opset\d+::(?!Scatter|Result|If|Loop|TensorIterator)"
         r"|Check 'i < m_inputs.size\(\)' failed|node.cpp:581:\snode index is out of range"
@@ -47,6 +47,7 @@ CLEAN_BUT_REFUSED = {
     ),
     # OpenVINO looks for ports in the first of two <input>, we in all.
     "ports in another element": r"Can not find (in|out)put port",
+    # A version that is no opset may be an extension's: in front of scatter nodes SCT938 warns.
     "another operator is in no such opset": r"doesn't contain the operation with type|from unsupported opset",
     # Broadcast without inputs, and no other operator, ends the process.
     "the process ended": r"^the process ended",
@@ -76,6 +77,7 @@ ERROR_BUT_TAKEN = {
     "SCT923": "as above",
     "SCT928": "what a port stores is not looked at, and -0 is a number to OpenVINO; a Parameter may lack its type",
     "SCT929": "what Constant does depends on memory that is not set: in some files the process does not end",
+    "SCT937": "a superfluous input of Convert is passed over where what flows in is constant",
     "SCT936": "the layer is dropped, as it leads to no Result, or what no entry of a port map names is made up",
 }
 """Codes of errors in files that OpenVINO reads, and why they are errors all the same."""
