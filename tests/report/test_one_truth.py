@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from ir_scatter.core.shapes import Bounds
 from ir_scatter.reading import read
 from ir_scatter.report.registry import render
 from ir_scatter.runners.base import OTHER_FORMAT, Outcome, Status
+from tests.campaigns.scale import LONG
 from tests.compare.planted import Array, FakeRunner, Planted, at, unchanged
 from tests.compare.test_two_models import onnx, write
 from tests.report.comparisons import EVERYTHING, MANY, parse_page
@@ -299,9 +300,19 @@ def test_planted_runners(planted: str) -> None:
         demand_one_truth(results(path, planted))
 
 
+def _in_part(choices: Iterable[str]) -> list[Any]:
+    """Every sample with every choice in the nightly profile, and with one of them otherwise."""
+    known = list(choices)
+    return [
+        pytest.param(path, choice, id=f"{path.name}-{choice}")
+        for number, path in enumerate(MODELS)
+        for place, choice in enumerate(known)
+        if LONG or place == number % len(known)
+    ]
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("planted", PLANTED)
-@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.name)
+@pytest.mark.parametrize(("path", "planted"), _in_part(PLANTED))
 def test_all_samples(path: Path, planted: str) -> None:
     try:
         found = results(path, planted)
@@ -347,8 +358,7 @@ def test_many_models() -> None:
 @pytest.mark.long
 @pytest.mark.openvino
 @pytest.mark.onnxruntime
-@pytest.mark.parametrize("values", ["plain", "edge"])
-@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.name)
+@pytest.mark.parametrize(("path", "values"), _in_part(["plain", "edge"]))
 def test_real_runtimes(path: Path, values: str) -> None:
     asked = [real_runners.find(name) for name in ("CPU", "openvino:fold", "onnxruntime")]
     try:
