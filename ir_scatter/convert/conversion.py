@@ -153,7 +153,8 @@ class Conversion:
             return make_files(self.model, None, b"", path)
         with collector_paused():
             written = FORMATS[self.model.format].write(self.model, self.patches, self.move)
-        return make_files(self.model, written.content, written.appended, path)
+        files = make_files(self.model, written.content, written.appended, path)
+        return files._replace(remarks=files.remarks + ((written.remark,) if written.remark else ()))
 
     def write(self, path: "str | Path", *, overwrite: bool = False, partial: bool = False) -> tuple[str, ...]:
         """Write the converted model; files appear whole or not at all.

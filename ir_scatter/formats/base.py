@@ -81,6 +81,8 @@ class Written(NamedTuple):
     """What goes behind the end of a copy of its weights."""
     edits: "tuple[Edit, ...]" = ()
     """Of the text as it was read, without a byte order mark, where the format is text."""
+    remark: str = ""
+    """What else had to change, in a sentence."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

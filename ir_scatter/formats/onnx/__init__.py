@@ -38,9 +38,9 @@ class Onnx:
         return wire(model)
 
     def write(self, model: Model, patches: "Sequence[Patch]", move: OpsetMove | None = None) -> Written:
-        from ir_scatter.formats.onnx.writer import write_onnx
+        from ir_scatter.formats.onnx.writer import remark_on_shapes, write_onnx
 
-        return Written(write_onnx(model, patches, move))
+        return Written(write_onnx(model, patches, move), remark=remark_on_shapes(model, patches))
 
     def files_beside(self, model: Model, path: Path) -> Sequence[FileBeside]:
         from ir_scatter.formats.onnx.graph import OnnxGraph
@@ -49,10 +49,11 @@ class Onnx:
         return model.graph.shared.tensors.files_beside(model.source)
 
     def diff(self, model: Model, patches: "Sequence[Patch]", path: str) -> Iterator[str]:
-        from ir_scatter.formats.onnx.writer import node_lines
+        from ir_scatter.formats.onnx.writer import node_lines, shape_lines
 
         for patch in patches:
             yield from node_lines(patch)
+        yield from shape_lines(model, patches)
 
     def nodes(self, nodes: Sequence[OneNode]) -> Mapping[str, bytes]:
         from ir_scatter.formats.onnx.writer import write_nodes

@@ -155,6 +155,12 @@ class OnnxGraph(Graph):
     def location_of(self, node: Node) -> Location:
         return Location(self.shared.path, scope=node.scope)
 
+    def with_bodies(self) -> "Iterator[OnnxGraph]":
+        yield self
+        for position in sorted(self.index.bodies):
+            for body in self.bodies_at(position).values():
+                yield from body.with_bodies()
+
     def place(self, name: str) -> Location:
         return Location(self.shared.path, scope=self.scope + text(name))
 

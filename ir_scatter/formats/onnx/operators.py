@@ -15,7 +15,7 @@ from onnx.defs import OpSchema
 from ir_scatter.core.dataflow import Repeat, Source
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.model import Defect, Function, Graph
+from ir_scatter.core.model import Defect, Function
 from ir_scatter.core.shapes import agree, counted, show, with_article
 from ir_scatter.formats.onnx.dataflow import OnnxWiring
 from ir_scatter.formats.onnx.graph import OnnxGraph
@@ -53,7 +53,10 @@ def misuses(graph: OnnxGraph, functions: Iterable[Function]) -> Iterator[Defect]
     """Yield where operators that scatter nodes depend on are used in a way that runtimes refuse."""
     is_sound = graph.inferred.is_sound  # functions that the graph calls are inferred with it
     uses = [[graph], *[function.instances for function in functions]]
-    graphs = [[inner for one in group for inner in _with_bodies(one)] for group in uses]
+    graphs = [
+        [inner for one in group if isinstance(one, OnnxGraph) for inner in one.with_bodies()]
+        for group in uses
+    ]
     suspects = {one: _suspects(one, is_sound=is_sound) for group in graphs for one in group}
     if not any(suspects.values()):
         return
@@ -65,14 +68,6 @@ def misuses(graph: OnnxGraph, functions: Iterable[Function]) -> Iterator[Defect]
                 if (defect.location.scope, defect.message) not in told:
                     told.add((defect.location.scope, defect.message))
                     yield defect
-
-
-def _with_bodies(graph: Graph) -> Iterator[OnnxGraph]:
-    assert isinstance(graph, OnnxGraph)
-    yield graph
-    for at in sorted(graph.index.bodies):
-        for body in graph.bodies_at(at).values():
-            yield from _with_bodies(body)
 
 
 def _suspects(graph: OnnxGraph, *, is_sound: bool) -> set[int]:

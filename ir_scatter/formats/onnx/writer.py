@@ -23,7 +23,7 @@ from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.errors import NotEditable
 from ir_scatter.core.fragment import NewConstant, NewNode, Patch, free_name
 from ir_scatter.core.model import Model, Node, Value
-from ir_scatter.core.shapes import Shape, show
+from ir_scatter.core.shapes import Shape, claims_more, excludes, show
 from ir_scatter.formats.base import NewNodes, OneNode, OpsetMove
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import (
@@ -36,7 +36,7 @@ from ir_scatter.formats.onnx.index import (
     normal_domain,
     text,
 )
-from ir_scatter.formats.onnx.inference import tensor_message
+from ir_scatter.formats.onnx.inference import declared, tensor_message
 from ir_scatter.formats.onnx.reader import INSTANCES
 from ir_scatter.formats.onnx.tensors import make_attribute, make_tensor
 
@@ -67,10 +67,13 @@ def write_onnx(model: Model, patches: Sequence[Patch], move: OpsetMove | None = 
     for (index, position), new in move.changes.items() if move is not None else ():
         by_graph[index][position] = new
     places, template = list(_places(model, copy)), cache(_template)
+    doubtful = doubtful_shapes(model, patches)
     if any(map(_is_hiding, patches)):
         _keep_ranks(model, places)
     for place in reversed(places):  # bodies go before the nodes that hold them
         _replace(place, by_graph.pop(place.index, {}), template)
+    for place in places:
+        _leave_open(place.graph, doubtful.get(place.index, {}))
     assert not by_graph, "a node is to be replaced that the model does not have"
     for owner in (copy, *copy.functions) if move is not None else ():
         for entry in owner.opset_import:
@@ -330,6 +333,82 @@ def _default(domain: str, type: str, opset: str | int | None, name: str) -> Attr
     return default if default is not None and default.type else None
 
 
+# Stored shapes
+
+_OF_SHAPES = frozenset({"Shape", "Size"})
+
+
+def doubtful_shapes(model: Model, patches: Sequence[Patch]) -> dict[GraphIndex, dict[str, Shape]]:
+    """Return what is proven of shapes in front of new nodes that read sizes, where the file stores more.
+
+    onnxruntime makes a constant of a size that the file stores, true or not. The nodes that were there
+    computed what is right at any size, as they did not ask for it. What is declared of an output is what
+    others rely on: it counts unless it is wrong.
+    """
+
+    @cache
+    def callers() -> list[OnnxGraph]:
+        graphs = [model.graph, *[function.definition for function in model.functions]]
+        return [inner for graph in map(_onnx, graphs) for inner in graph.with_bodies()]
+
+    asking = [patch.node for patch in patches if any(new.type in _OF_SHAPES for new in patch.fragment.news)]
+    waiting = [(_onnx(one.graph), name) for one in asking for name in _index(one).nodes[one.handle].input]
+    seen, found = set[tuple[OnnxGraph, str]](), defaultdict[GraphIndex, dict[str, Shape]](dict)
+    while waiting:
+        graph, name = waiting.pop()
+        index, parent = graph.index, graph.parent
+        if (graph, name) in seen or not name or name in index.initializers:
+            continue
+        seen.add((graph, name))
+        stored, proven = graph.stored_type(name).shape, graph.type_of(name).shape
+        says_sizes = any(isinstance(dim, int) for dim in stored or ())
+        is_doubtful = excludes if name in index.outputs else _is_unproven
+        if says_sizes and is_doubtful(proven, stored):
+            found[index][name] = proven
+        if name in index.producers:
+            position = index.producers[name][0]
+            bodies = graph.bodies_at(position).values()
+            waiting += [(graph, one) for one in index.nodes[position].input]
+            waiting += [(body, one) for body in bodies for one in body.index.outputs]
+        elif name in index.inputs and parent is not None:
+            waiting += [(graph, one) for one in index.outputs]
+            holders = [at for at, inner in parent.index.bodies.items() if index in inner.values()]
+            waiting += [(parent, one) for at in holders for one in parent.index.nodes[at].input]
+        elif parent is not None:
+            waiting.append((parent, name))
+        elif name in index.inputs:
+            keys = [key for key, one in graph.shared.definitions.items() if one.index is index]
+            for caller in callers() if keys else ():
+                calls = [caller.index.nodes[at] for at in caller.index.calls]
+                waiting += [
+                    (caller, one) for call in calls if function_key(call) in keys for one in call.input
+                ]
+    return found
+
+
+def _is_unproven(proven: Shape, stored: Shape) -> bool:
+    return proven is None or claims_more(stored, proven)
+
+
+def _index(node: Node) -> GraphIndex:
+    return _onnx(node.graph).index
+
+
+def _leave_open(graph: GraphProto | FunctionProto, proven: Mapping[str, Shape]) -> None:
+    """Leave open what is not proven of the shapes that a graph stores."""
+    outputs = graph.output if isinstance(graph, GraphProto) else ()
+    for one in (*graph.value_info, *outputs) if proven else ():
+        message, known = tensor_message(one.type), proven.get(one.name)
+        if one.name not in proven or message is None:
+            continue
+        if known is None or len(known) != len(message.shape.dim):
+            message.ClearField("shape")
+            continue
+        for dim, size in zip(message.shape.dim, known, strict=True):
+            if dim.dim_value != size:
+                dim.ClearField("dim_value")
+
+
 # Outputs of Scans
 
 
@@ -368,6 +447,7 @@ def _is_hiding(patch: Patch) -> bool:
 
 # What people read
 
+_NAMED = 5
 _SHORT = 16
 """Numbers of a new constant that are shown."""
 
@@ -401,6 +481,24 @@ def node_lines(patch: Patch) -> Iterator[str]:
         kept = references if len(news) == 1 else {}
         attributes = {name: kept.get(name, value) for name, value in new.attributes.items()}
         yield f"+{line(output, new.type, attributes, [*map(named, new.inputs)])}\n"
+
+
+def shape_lines(model: Model, patches: Sequence[Patch]) -> Iterator[str]:
+    for graph, shapes in doubtful_shapes(model, patches).items():
+        for name, proven in shapes.items():
+            yield f"-{text(name)}: {show(declared(graph.stored[name]).shape)}\n"
+            yield f"+{text(name)}: {show(proven)}\n"
+
+
+def remark_on_shapes(model: Model, patches: Sequence[Patch]) -> str:
+    """Say of which values not all that is stored of the shape is kept; "" if of none."""
+    names = [repr(text(name)) for shapes in doubtful_shapes(model, patches).values() for name in shapes]
+    if not names:
+        return ""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    shown = ", ".join(names[:_NAMED]) + more
+    which = f"sizes that the file stores for {shown} are left open"
+    return f"{which}: nothing proves them, and new nodes ask for them"
 
 
 IR_VERSION = 10
