@@ -13,6 +13,7 @@ from typing import Any
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.display import record_html, record_repr
 from ir_scatter.core.errors import UsageError
+from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.fuzz.conditions import Condition, Predicate, learn
 from ir_scatter.fuzz.draw import Coverage, Drawer, variations
 from ir_scatter.fuzz.execute import NODES, Workshop
@@ -581,7 +582,8 @@ def operators(words: Iterable[str]) -> tuple[OpSpec, ...]:
     for word in words:
         rows = [spec for key, spec in SPECS.items() if word.lower() in {str(key).lower(), key.type.lower()}]
         if not rows:
-            raise UsageError(f"operator is {word!r}, expected one of {', '.join(map(str, SPECS))}")
+            guess = did_you_mean(word, [name for key in SPECS for name in (key.type, str(key))])
+            raise UsageError(f"operator is {word!r}{guess}, expected one of {', '.join(map(str, SPECS))}")
         found += rows
     return tuple({spec.key: spec for spec in found or SPECS.values()}.values())
 

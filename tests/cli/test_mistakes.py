@@ -110,6 +110,8 @@ MISTAKES = [
             "number of bytes, or 500MB, 1.5GiB"),
     Mistake("results that are not there", "compare node.onnx --against svaed", 2, "there is no folder svaed (did you "
             "mean saved?)"),
+    Mistake("a misspelt operator", "fuzz --operator ScaterND --on CPU", 2, "operator is 'ScaterND' (did you mean "
+            "ScatterND?)"),
     Mistake("three models", "compare node.onnx ir.xml relu.onnx", 2, "there are 3 models, expected one or two, or "
             "--each"),
     Mistake("standard input for two runtimes", "compare -", 2, "standard input cannot be compared, expected the path "
