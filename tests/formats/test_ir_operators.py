@@ -218,3 +218,17 @@ def test_a_use_is_judged_by_what_follows(tmp_path: Path) -> None:
         found = codes(validate(scattered(ir, sum, tmp_path)))
         assert ("SCT937" in found) == is_wrong
         assert "SCT505" in found
+
+
+def test_a_parameter_without_a_shape_is_a_scalar(tmp_path: Path) -> None:
+    ir = IrText()
+    axis = ir.parameter("axis", "i64", [])
+    ir.layers[0] = ir.layers[0].replace(' shape=""', "")
+    inputs = [
+        ir.parameter("x", "f32", [ROWS, 3]),
+        ir.const("at", "i64", [1]),
+        ir.parameter("u", "f32", [1, 3]),
+    ]
+    node = ir.add("y", "ScatterUpdate", "opset3", [*inputs, axis], [("f32", [ROWS, 3])])
+    ir.add("result", "Result", "opset1", [node], [])
+    assert told(read(ir.write(tmp_path))) == []

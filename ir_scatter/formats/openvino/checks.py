@@ -525,9 +525,9 @@ def _needed_bytes(type: str, shape: str) -> int | None:
 
 def _problems(type: str, shape: str | None, *, is_const: bool) -> Iterator[tuple[str, str]]:
     """Yield the attribute that is wrong, and what is."""
-    if shape is None:
+    if shape is None and is_const:
         yield "shape", "<data> has no shape, expected one"
-    else:
+    elif shape is not None:
         try:
             parsed = parse_shape(shape)
         except ValueError as error:

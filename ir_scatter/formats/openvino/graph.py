@@ -291,6 +291,7 @@ class IrGraph(Graph):
             return *_declared(type, shape), (int(offset), int(size))
         layer = self.layer(key)
         written, text = layer.attributes.get("element_type", ""), layer.attributes.get("shape")
+        text = "" if text is None and self.type_of(key) == PARAMETER else text  # a scalar to OpenVINO
         return *_declared(written.encode(), None if text is None else text.encode()), byte_range(layer)
 
     def _make_value(self, key: bytes, index: int, port: PortText | None) -> Value:
