@@ -25,7 +25,7 @@ _STANDS = {
     **dict.fromkeys(("SCT402", "SCT403"), 'version="[^"]*"'),
     "SCT501": _DIM,
     "SCT503": _DIM,
-    "SCT505": f'{_DIM}|precision="[^"]*"|shape="[^"]*"',
+    "SCT505": f'{_DIM}|precision="[^"]*"|shape="[^"]*"|<data [^>]*>',
     "SCT920": 'id="[^"]*"',
     **dict.fromkeys(("SCT921", "SCT924", "SCT925", "SCT926"), f"{_EDGE}|{_ATTRIBUTE}"),
     "SCT922": f"{_PORT}|{_LAYER}",
