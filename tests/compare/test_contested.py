@@ -329,8 +329,8 @@ def test_where_numpy_cannot_compute_the_model(tmp_path: Path) -> None:
         raw, given = ir.parameter("data", shape=(6,)), ir.parameter("indices", "i64", (3, 1))
         new, places = ir.parameter("updates", shape=(3,)), given
         if indices != "known":
-            places = ir.add("places", "Unheard", "opset1", [given], [("i64", (3, 1))])
-        before = ir.add("before", "Unheard", "opset1", [raw], [floats])
+            places = ir.add("places", "Unheard", "extension", [given], [("i64", (3, 1))])
+        before = ir.add("before", "Unheard", "extension", [raw], [floats])
         written = ir.add("s", "ScatterNDUpdate", "opset4", [before, places, new], [floats])
         for name, type in (("near", "Sigmoid"), ("far", "Softmax")):
             ir.add(
