@@ -22,7 +22,7 @@ from ir_scatter.evaluate.model import ForwardArrays, prepare
 from tests.models.onnx_text import save
 from tests.rules.ir_text import IrText, Output
 
-HEADER = '<ir_version: 10, opset_import: ["" : 18]>\n'
+HEADER = '<ir_version: 10, opset_import: ["" : 18, "own" : 1]>\n'
 LENGTH = 10_000
 
 Onnx = Callable[[str], Path]
