@@ -48,7 +48,11 @@ FIELDS = {
     ("arguments", "code", "sentence"),
     [
         (["--on", "openvino:NPU.7"], 4, "openvino:NPU.7 cannot run here: "),
-        (["--on", "CPU", "--operator", "ScaterND"], 2, "operator is 'ScaterND', expected one of "),
+        (
+            ["--on", "CPU", "--operator", "ScaterND"],
+            2,
+            "operator is 'ScaterND' (did you mean ScatterND?), expected one of ",
+        ),
         (["--on", "nothing"], 2, "there is no runner 'nothing'"),
         (["--resume"], 2, "there is nothing to go on from without the folder of an earlier run"),
         (["--replay", "nowhere"], 2, "nowhere holds no findings, expected folders with a repro.py"),

@@ -1,10 +1,10 @@
 """Whether bodies fit the If, Loop or TensorIterator that holds them, as OpenVINO's reader asks."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import TypeAlias
 
-from ir_scatter.core.shapes import counted, show
+from ir_scatter.core.shapes import Shape, counted, show
 from ir_scatter.formats.openvino.graph import PARAMETER, RESULT, IrGraph
 from ir_scatter.formats.openvino.xml_text import Element, shown
 
@@ -27,6 +27,7 @@ def port_map_defects(graph: IrGraph, key: bytes) -> Iterator[Found]:
     """
     type, layer, element = graph.type_of(key), graph.layer(key), graph.places(key).layer
     ports, targets = ({port.id for port in side} for side in (layer.inputs, layer.outputs))
+    origins, stored = graph.body.producers(key), {port.id: port.shape for port in layer.inputs}
     for prefix in BODIES[type]:
         body, found = graph.graphs(key).get(f"{prefix}body"), element.find(f"{prefix}port_map")
         if body is None or not body.body.has_layers:
@@ -39,7 +40,7 @@ def port_map_defects(graph: IrGraph, key: bytes) -> Iterator[Found]:
             yield from _names(entry, "external_port_id", ports, "input port of the layer")
             yield from _names(entry, "internal_layer_id", parameters, "Parameter of the body")
             yield from _cut(entry)
-            yield from _axis(entry, graph, key)
+            yield from _axis(entry, graph, origins, stored)
         for entry in outputs:
             yield from _names(entry, "external_port_id", targets, "output port of the layer", dangles=True)
             yield from _names(entry, "internal_layer_id", results, "Result of the body")
@@ -93,16 +94,25 @@ def _cut(entry: Element) -> Iterator[Found]:
             yield _MISMATCH, f"{place} is {shown(text)!r}, expected {expected}", entry, word
 
 
-def _axis(entry: Element, graph: IrGraph, key: bytes) -> Iterator[Found]:
-    """Yield an axis that what flows in has not, where its rank is declared and no port remembers another."""
+def _axis(
+    entry: Element,
+    graph: IrGraph,
+    origins: Mapping[bytes, tuple[bytes, bytes]],
+    stored: Mapping[bytes, Shape],
+) -> Iterator[Found]:
+    """Yield an axis that what flows in has not, where its rank is declared and no port remembers another.
+
+    What feeds the layer and the shapes of its ports go by the ids of these.
+    """
     text, id = entry.get("axis", ""), entry.id("external_port_id")
-    origin = graph.body.producers(key).get(id)
-    stored = next((port.shape for port in graph.layer(key).inputs if port.id == id), None)
+    if not _INTEGER.fullmatch(text):
+        return
+    origin, known = origins.get(id), stored.get(id)
     value = graph.value(origin) if origin and graph.type_of(origin[0]) == PARAMETER else None
-    if value is None or value.shape is None or stored is None or not _INTEGER.fullmatch(text):
+    if value is None or value.shape is None or known is None:
         return
     rank = len(value.shape)
-    if graph.owner is None and rank == len(stored) and not -rank <= int(text) < rank:
+    if graph.owner is None and rank == len(known) and not -rank <= int(text) < rank:
         message = f"axis of an input of a port map is {int(text)}, what flows in is {show(value.shape)}"
         yield _MISMATCH, f"{message}, expected one of {counted(rank, 'dimension')}", entry, "axis"
 
