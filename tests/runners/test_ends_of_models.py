@@ -82,7 +82,7 @@ def test_version_10_is_compared(cli: Cli, tmp_path: Path) -> None:
         path = write_version_10(tmp_path, type)
         done = cli("compare", str(path), "--on", "numpy", "--on", "CPU", "--on", "fold")
         assert (done.code, done.err) == (0, "")
-        assert done.out.endswith("\n10 equal\n")
+        assert done.out.endswith("\n10 equal on 1 case\n"), done.out
 
 
 ENDS = {
