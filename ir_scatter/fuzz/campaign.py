@@ -224,6 +224,7 @@ class Campaign:
                 if waiting is not None:
                     self._judge(waiting)
                     yield from self._investigate(workshop, is_last=drawn is None)
+                    self._last = monotonic()  # what explaining takes is no part of a rate
                 if drawn is None:
                     break
                 waiting = drawn
