@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ir_scatter.compare.request import Done
     from ir_scatter.compare.result import Compared
     from ir_scatter.core.arrays import Array
-    from ir_scatter.fuzz.campaign import Finding
+    from ir_scatter.fuzz.explain import Finding
     from ir_scatter.lint import FileResult
 
     class BinaryFile(Protocol):

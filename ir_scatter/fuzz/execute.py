@@ -11,8 +11,11 @@ from pathlib import Path
 from time import monotonic
 
 from ir_scatter.core.errors import Error
+from ir_scatter.core.model import ONNX
 from ir_scatter.formats import FORMATS
+from ir_scatter.formats.base import IR, ONNX_FORMAT
 from ir_scatter.inputs.cases import Case
+from ir_scatter.ops.spec import OpSpec
 from ir_scatter.runners.base import Runner, Status, Streamed
 
 NODES = 100
@@ -147,3 +150,8 @@ class Workshop:
 
 def _kind(case: Case) -> tuple[str, ...]:
     return str(case.spec.key), case.element_type.name, case.index_type.name, str(case.broken)
+
+
+def takes(runner: Runner, spec: OpSpec) -> bool:
+    """Tell whether a runner reads models with an operator."""
+    return (ONNX_FORMAT if spec.key.domain == ONNX else IR) in runner.formats

@@ -16,12 +16,11 @@ from ir_scatter.core.errors import CannotWrite
 from ir_scatter.core.shapes import show
 from ir_scatter.evaluate.archive import write_arrays
 from ir_scatter.formats import FORMATS
-from ir_scatter.fuzz.campaign import Finding
+from ir_scatter.fuzz.explain import Finding
 from ir_scatter.fuzz.judge import reference
 from ir_scatter.inputs.cases import Case
 
 _PROGRAM = Path(__file__).with_name("repro.py.txt")
-_MOST_CODES = 256
 _RAW = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
 
 

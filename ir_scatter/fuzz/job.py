@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ir_scatter.core.errors import CannotWrite, UsageError
-from ir_scatter.fuzz.campaign import Campaign, Finding, Plan, operators, read_report
+from ir_scatter.fuzz.campaign import Campaign, Plan, operators, read_report
+from ir_scatter.fuzz.explain import Finding
 from ir_scatter.fuzz.findings import write_finding
 from ir_scatter.runners import find, known
 from ir_scatter.runners.base import Runner

@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from ir_scatter.compare.measure import Measure, Verdict, measure_node
 from ir_scatter.core.arrays import Array, same_bits
@@ -91,10 +89,3 @@ def worded(found: Measure) -> str:
     where = show_numbers(found.worst.index)
     count = "" if found.mismatched == 1 else f" ({found.mismatched} of {found.elements} elements)"
     return f"{where} is {found.worst.got}, the document says {found.worst.expected}{count}"
-
-
-def plain(array: Array) -> Any:
-    """Return an array as nested lists of numbers that JSON has words for."""
-    if array.dtype.kind in "OU":
-        return array.tolist()
-    return np.asarray(array, np.float64 if array.dtype.kind not in "iub" else array.dtype).tolist()

@@ -1,7 +1,8 @@
 """What the fuzzer found, in a few lines each, and what it looked at."""
 
 from ir_scatter.core.shapes import counted
-from ir_scatter.fuzz.campaign import Campaign, Finding
+from ir_scatter.fuzz.campaign import Campaign
+from ir_scatter.fuzz.explain import Finding
 from ir_scatter.report.characters import visible, wrapped
 
 _BOLD, _RED, _PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[0m"

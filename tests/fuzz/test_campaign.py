@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from ir_scatter import evaluate_model, read
-from ir_scatter.fuzz.campaign import Campaign, Finding, Plan, operators
+from ir_scatter.fuzz.campaign import Campaign, Plan, operators
+from ir_scatter.fuzz.explain import Finding
 from ir_scatter.runners.base import Runner, Status, Streamed
 
 
