@@ -1,10 +1,12 @@
 """Draws cases, has every runner compute them, and makes findings of what goes wrong: one for a signature."""
 
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from queue import Queue, SimpleQueue
+from threading import Condition, Thread
 from time import monotonic
 from typing import Any
 
@@ -48,17 +50,22 @@ class Plan:
     is_illegal: bool = False
 
 
-@dataclass(slots=True)
 class Rates:
-    """Judged cases and the seconds that they took, by stream."""
+    """Judged cases for each second, by stream; those of runners that work at the same time add up."""
 
-    cases: dict[str, int] = field(default_factory=lambda: {"forms": 0, "batches": 0})
-    seconds: dict[str, float] = field(default_factory=lambda: {"forms": 0.0, "batches": 0.0})
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], tuple[int, float]] = {}
+
+    def count(self, kind: str, runner: str, cases: int, seconds: float) -> None:
+        before = self._known.get((kind, runner), (0, 0.0))
+        self._known[kind, runner] = before[0] + cases, before[1] + seconds
 
     def as_json(self) -> dict[str, float]:
         return {
-            name: round(self.cases[name] / self.seconds[name], 1) if self.seconds[name] else 0.0
-            for name in self.cases
+            kind: round(
+                sum(n / max(s, 1e-9) for (one, _), (n, s) in list(self._known.items()) if one == kind), 1
+            )
+            for kind in ("forms", "batches")
         }
 
 
@@ -86,7 +93,6 @@ class Campaign:
         self._seconds = float((earlier or {}).get("seconds", 0.0))
         self._round = self._first = int((earlier or {}).get("rounds", 0))
         self._drawer = Drawer(plan.seed, plan.values, self.coverage)
-        self._explainers: list[Explainer] = []
         self._specs = [
             spec
             for spec in plan.operators
@@ -94,6 +100,12 @@ class Campaign:
         ]
         if not self._specs:
             raise UsageError("no runner that was named reads models with these operators")
+        self._explainers: list[Explainer] = []
+        self._cycle = 2 * len(self._specs)
+        self._rounds: deque[_Round] = deque(maxlen=self._cycle + 1)
+        self._positions = {runner.name: self._first for runner in runners}
+        self._drawn = Condition()
+        self._is_stopped = False
 
     @property
     def versions(self) -> dict[str, str]:
@@ -114,30 +126,36 @@ class Campaign:
 
     def run(self) -> Iterator[Finding]:
         """Yield findings as they come, until the time is over or all cases were drawn."""
-        with Workshop(_LIMIT, self.deadline) as workshop, ThreadPoolExecutor(len(self.runners)) as pool:
+        told: SimpleQueue[Finding | BaseException | None] = SimpleQueue()
+        with Workshop(_LIMIT, self.deadline) as workshop:
             for runner in self.runners:
                 runner.start()
                 others = [one for one in self.runners if one is not runner]
                 known = [one for one in self.findings if one.runner == runner.name]
+                is_illegal = self.plan.is_illegal
                 self._explainers.append(
-                    Explainer(
-                        runner, others, self._drawer, workshop, is_illegal=self.plan.is_illegal, known=known
-                    )
+                    Explainer(runner, others, self._drawer, workshop, is_illegal=is_illegal, known=known)
                 )
-            waiting: _Round | None = None
-            while True:
-                drawn = None if self._is_over() else self._draw(pool)
-                if waiting is not None:
-                    self._judge(waiting)
-                    patience = _PATIENCE * len(self._specs)
-                    for explainer in self._explainers:
-                        for found in explainer.investigate(self._round, patience, is_last=drawn is None):
-                            self.findings.append(found)
-                            yield found
-                    self._last = monotonic()  # what explaining takes is no part of a rate
-                if drawn is None:
-                    break
-                waiting = drawn
+            for explainer in self._explainers:
+                answered: Queue[_Answered | BaseException | None] = Queue(1)
+                Thread(target=self._ask, args=(explainer, answered), daemon=True).start()
+                Thread(target=self._judge, args=(explainer, answered, told), daemon=True).start()
+            working = len(self._explainers)
+            try:
+                while working:
+                    found = told.get()
+                    if isinstance(found, BaseException):
+                        raise found
+                    if found is None:
+                        working -= 1
+                    else:
+                        self.findings.append(found)
+                        yield found
+            finally:
+                with self._drawn:
+                    self._is_stopped = True
+                    self._drawn.notify_all()
+                workshop.deadline = min(workshop.deadline, monotonic())
 
     def as_json(self) -> dict[str, Any]:
         """Return the report."""
@@ -160,12 +178,38 @@ class Campaign:
     # One round: cases of one operator, on every runner that takes it.
 
     def _is_over(self) -> bool:
-        plan = self.plan
-        if plan.cases is not None and self.cases >= plan.cases:
-            return True
-        return plan.seconds is not None and monotonic() > self.deadline - _RESERVE * plan.seconds
+        return self.plan.cases is not None and self.cases >= self.plan.cases
 
-    def _draw(self, pool: ThreadPoolExecutor) -> "_Round":
+    def _is_late(self) -> bool:
+        return self.plan.seconds is not None and monotonic() > self.deadline - _RESERVE * self.plan.seconds
+
+    def _next(self, runner: Runner) -> "_Round | None":
+        """Return the round that comes next for a runner, None if it is over.
+
+        Each has its own pace. One that is far behind leaves out whole cycles of operators, unless a number
+        of cases was asked for: then those in front wait, as all are to have the same ones.
+        """
+        with self._drawn:
+            while True:
+                position = self._positions[runner.name]
+                behind = self._round - position
+                if self.plan.cases is None:
+                    position += behind // self._cycle * self._cycle
+                while position - min(self._positions.values()) >= self._cycle and not self._is_stopped:
+                    self._drawn.wait()
+                if self._is_stopped or (position == self._round and self._is_over()) or self._is_late():
+                    self._positions[runner.name] = 1 << 62
+                    self._drawn.notify_all()
+                    return None
+                if position == self._round:
+                    self._rounds.append(self._draw())
+                self._positions[runner.name] = position + 1
+                self._drawn.notify_all()
+                found = self._rounds[position - self._round]
+                if takes(runner, found.spec):
+                    return found
+
+    def _draw(self) -> "_Round":
         number, plan = self._round, self.plan
         self._round += 1
         spec = self._specs[number % len(self._specs)]
@@ -174,40 +218,67 @@ class Campaign:
         if plan.is_illegal:
             kind, cases = "illegal", self._drawer.illegal(spec, number)
         elif turn % 2:
-            kind, cases = (
-                "batches",
-                self._drawer.batch(spec, number, NODES if room is None else min(room, NODES)),
-            )
+            kind, cases = "batches", self._drawer.batch(spec, number, min(room or NODES, NODES))
         else:
             kind, cases = "forms", self._drawer.forms(spec, number)
         cases = cases[:room]
         self.cases += len(cases)
-        answers = [
-            (one, pool.submit(one.answers, kind, cases))
-            for one in self._explainers
-            if takes(one.runner, spec)
-        ]
-        return _Round(kind, answers, monotonic())
+        return _Round(number, spec, kind, cases)
 
-    def _judge(self, done: "_Round") -> None:
-        for explainer, future in done.answers:
-            cases, answers = future.result()
-            explainer.judge(cases, answers)
-            if done.kind in self.rates.cases:
-                self.rates.cases[done.kind] += len(cases)
-        if done.kind in self.rates.seconds:
-            now = monotonic()
-            self.rates.seconds[done.kind] += now - max(done.started, self._last)
-            self._last = now
+    def _ask(self, explainer: Explainer, answered: "Queue[_Answered | BaseException | None]") -> None:
+        """Have a runner compute rounds, one ahead of what is judged."""
+        try:
+            while (drawn := self._next(explainer.runner)) is not None:
+                started = monotonic()
+                answered.put(_Answered(drawn, started, *explainer.answers(drawn.kind, drawn.cases)))
+            answered.put(None)
+        except BaseException as error:
+            answered.put(error)
 
-    _last = 0.0
+    def _judge(
+        self,
+        explainer: Explainer,
+        answered: "Queue[_Answered | BaseException | None]",
+        told: "SimpleQueue[Finding | BaseException | None]",
+    ) -> None:
+        """Judge what a runner computed, and explain what is new."""
+        patience, number, last = _PATIENCE * len(self._specs), self._first, 0.0
+        try:
+            while True:
+                done = answered.get()
+                if isinstance(done, BaseException):
+                    raise done
+                if done is not None:
+                    number = done.round.number
+                    explainer.judge(done.cases, done.answers)
+                    seconds = monotonic() - max(done.started, last)
+                    self.rates.count(done.round.kind, explainer.runner.name, len(done.cases), seconds)
+                for found in explainer.investigate(number, patience, is_last=done is None):
+                    told.put(found)
+                last = monotonic()  # what explaining takes is no part of a rate
+                if done is None:
+                    break
+            told.put(None)
+        except BaseException as error:
+            told.put(error)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Round:
+    number: int
+    spec: OpSpec
     kind: str
-    answers: "list[tuple[Explainer, Future[tuple[list[Case], list[Streamed]]]]]"
+    cases: Sequence[Case]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """What a runner made of a round; of cases that are known to end its process it was not asked."""
+
+    round: _Round
     started: float
+    cases: Sequence[Case]
+    answers: Sequence[Streamed]
 
 
 def operators(words: Iterable[str]) -> tuple[OpSpec, ...]:
