@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Queue, SimpleQueue
+from tempfile import TemporaryDirectory
 from threading import Condition, Thread
 from time import monotonic
 from typing import Any
@@ -127,7 +128,8 @@ class Campaign:
     def run(self) -> Iterator[Finding]:
         """Yield findings as they come, until the time is over or all cases were drawn."""
         told: SimpleQueue[Finding | BaseException | None] = SimpleQueue()
-        with Workshop(_LIMIT, self.deadline) as workshop:
+        with TemporaryDirectory(prefix="ir_scatter_fuzz_", ignore_cleanup_errors=True) as folder:
+            workshop = Workshop(folder, _LIMIT, self.deadline)
             for runner in self.runners:
                 runner.start()
                 others = [one for one in self.runners if one is not runner]

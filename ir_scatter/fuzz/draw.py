@@ -180,9 +180,9 @@ def _allowed(feature: str, values: Sequence[str], predicates: Sequence[Predicate
     return frozenset(value for value in values if all(one.holds({feature: value}) for one in about))
 
 
-def again(case: Case, decisions: Sequence[int], limits: Limits) -> Case | None:
+def again(case: Case, decisions: Sequence[int], limits: Limits, seed: int | None = None) -> Case | None:
     """Return the case that follows from other decisions, of the same operator and rule; None if none does."""
-    draws = Draws(replayed=decisions)
+    draws = Draws(seed, decisions)
     found: Case | None = draw_case(draws, draw_form(draws, case.spec, limits))
     if case.broken is not None:
         assert found is not None
@@ -205,12 +205,8 @@ def variations(case: Case, values: str, count: int) -> Iterator[Case]:
     for number in range(count):
         place = random.below(len(made))
         if number % 2:
-            draws = Draws(number, made[:place])
+            found = again(case, made[:place], limits, number)
         else:
-            draws = Draws(replayed=(*made[:place], random.below(8), *made[place + 1 :]))
-        found: Case | None = draw_case(draws, draw_form(draws, case.spec, limits))
-        if case.broken is not None:
-            assert found is not None
-            found = break_case(draws, found, case.broken)
+            found = again(case, (*made[:place], random.below(8), *made[place + 1 :]), limits)
         if found is not None:
             yield found

@@ -2,8 +2,7 @@
 
 import itertools
 import re
-import tempfile
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
@@ -28,23 +27,13 @@ _OUT = {Status.CRASHED, Status.TIMEOUT, Status.REFUSED, Status.UNSUPPORTED}
 
 
 class Workshop:
-    """Writes models of cases to a folder of its own and has them run."""
+    """Writes models of cases to a folder and has them run."""
 
-    def __init__(self, timeout: float, deadline: float = inf) -> None:
+    def __init__(self, folder: str, timeout: float, deadline: float = inf) -> None:
         """Begin with nothing; after the deadline, on the monotonic clock, nothing more is run."""
-        self.timeout, self.deadline = timeout, deadline
+        self.timeout, self.deadline, self._folder = timeout, deadline, Path(folder)
         self._refusals: Counter[tuple[str, ...]] = Counter()
-        self._folder = tempfile.TemporaryDirectory(prefix="ir_scatter_fuzz_")
         self._numbers = itertools.count()
-
-    def close(self) -> None:
-        self._folder.cleanup()
-
-    def __enter__(self) -> "Workshop":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def stream(self, runner: Runner, cases: Sequence[Case]) -> list[Streamed]:
         """Run cases of one form, whose model has dynamic dimensions, one after the other."""
@@ -71,17 +60,6 @@ class Workshop:
             found.update(zip(part, answers, strict=True))
         missing = Streamed(Status.UNAVAILABLE, message="not run: its types are refused")
         return [found.get(number, missing) for number in range(len(cases))]
-
-    def mixed(self, runner: Runner, cases: Sequence[Case]) -> list[Streamed]:
-        """Run any cases, those of one operator together."""
-        by_operator = defaultdict(list)
-        for number, case in enumerate(cases):
-            by_operator[case.spec.key].append(number)
-        found: dict[int, Streamed] = {}
-        for numbers in by_operator.values():
-            answers = self.batch(runner, [cases[number] for number in numbers])
-            found.update(zip(numbers, answers, strict=True))
-        return [found[number] for number in range(len(cases))]
 
     def _halved(self, runner: Runner, cases: Sequence[Case]) -> list[Streamed]:
         kinds = {(runner.name, *_kind(case)) for case in cases}
@@ -138,7 +116,7 @@ class Workshop:
             replace(case.node(prefix), prefix=prefix) for case, prefix in zip(cases, prefixes, strict=True)
         ]
         files = FORMATS[cases[0].format].nodes(nodes)
-        stem = Path(self._folder.name) / f"m{next(self._numbers)}"
+        stem = self._folder / f"m{next(self._numbers)}"
         for suffix, data in files.items():
             stem.with_suffix(suffix).write_bytes(data)
         return stem.with_suffix(next(iter(files)))

@@ -308,7 +308,7 @@ class Explainer:
             if monotonic() > limit:
                 return
             part = cases[start : start + step]
-            answers = self._workshop.mixed(self.runner, part)
+            answers = self._workshop.batch(self.runner, part)
             for one, answer in zip(part, answers, strict=True):
                 judged = _judged(self.runner, one, answer)
                 found = described(one)
@@ -329,7 +329,7 @@ class Explainer:
             answers = (
                 [self._workshop.batch(self.runner, [one])[0] for one in cases]
                 if is_alone
-                else self._workshop.mixed(self.runner, cases)
+                else self._workshop.batch(self.runner, cases)
             )
             return [_judged(self.runner, one, answer) for one, answer in zip(cases, answers, strict=True)]
 
