@@ -197,8 +197,9 @@ class Campaign:
                 behind = self._round - position
                 if self.plan.cases is None:
                     position += behind // self._cycle * self._cycle
-                while position - min(self._positions.values()) >= self._cycle and not self._is_stopped:
+                elif position - min(self._positions.values()) >= self._cycle and not self._is_stopped:
                     self._drawn.wait()
+                    continue
                 if self._is_stopped or (position == self._round and self._is_over()) or self._is_late():
                     self._positions[runner.name] = 1 << 62
                     self._drawn.notify_all()

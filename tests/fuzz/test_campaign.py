@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -89,12 +89,32 @@ def test_a_run_that_goes_on_reports_nothing_again(found: Campaign) -> None:
     assert again.cases > found.cases
 
 
-def test_what_is_right_raises_nothing(tmp_path: Path) -> None:
-    class Right(Planted):
-        def stream(self, model_path: Any, feeds: Sequence[Mapping[str, Any]], **_: Any) -> list[Streamed]:
-            model = read(model_path)
-            return [Streamed(Status.OK, list(evaluate_model(model, one).values())) for one in feeds]
+class Right(Planted):
+    """NumPy, which takes its time."""
 
+    def __init__(self, name: str = "right", seconds: float = 0.0) -> None:
+        self.name, self.seconds, self.models = name, seconds, 0
+
+    def stream(self, model_path: Any, feeds: Sequence[Mapping[str, Any]], **_: Any) -> list[Streamed]:
+        model = read(model_path)
+        self.models += 1
+        sleep(self.seconds)
+        return [Streamed(Status.OK, list(evaluate_model(model, one).values())) for one in feeds]
+
+
+def test_what_is_right_raises_nothing() -> None:
     campaign = Campaign(Plan(operators([]), None, 1500), [Right()])
     assert list(campaign.run()) == []
     assert campaign.cases >= 1500
+
+
+def test_a_slow_runner_holds_nobody_up() -> None:
+    """It leaves out what is long past; where a number of cases is asked for, all compute the same ones."""
+    slow, quick, rows = Right("slow", 1.5), Right("quick"), operators(["ScatterUpdate-3"])
+    assert list(Campaign(Plan(rows, 4.0), [slow, quick]).run()) == []
+    assert 0 < slow.models < quick.models
+    slow.models = quick.models = 0
+    campaign = Campaign(Plan(rows, None, 250), [slow, quick])
+    assert list(campaign.run()) == []
+    assert campaign.cases == 250
+    assert slow.models == quick.models == 3
