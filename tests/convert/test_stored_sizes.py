@@ -1,6 +1,7 @@
 """Sizes that only a stored port gives: taken when the model runs, or said to be what the new form rests on."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ir_scatter import convert, runners
+from ir_scatter import convert, runners, validate
 from ir_scatter.convert.conversion import Conversion, Done
 from ir_scatter.convert.on_devices import verify_on
 from ir_scatter.inputs.model import make_feeds
@@ -152,3 +153,81 @@ def test_a_device_shows_what_rests_on_a_wrong_size(tmp_path: Path) -> None:
 def test_sizes_that_are_drawn_are_not_those_that_are_stored(seed: int, tmp_path: Path) -> None:
     data = make_feeds(pairs(tmp_path, OPAQUE), seed)["data"]
     assert not {SIZE, 3} & {*data.shape}
+
+
+ROWS, FEW, MANY = 8, 2, 4
+"""The first dimension of data, and of indices and updates: as stored, and as edited by hand."""
+
+EDITS: Mapping[str, Mapping[int, str]] = {
+    "data is larger": {ROWS: "13"},
+    "data is dynamic": {ROWS: "?"},
+    "indices are longer": {FEW: str(MANY)},
+    "all are dynamic": {ROWS: "?", FEW: "?"},
+}
+FED = {
+    "ScatterUpdate": ((FEW,), (FEW, 3)),
+    "ScatterElementsUpdate": ((FEW, 3), (FEW, 3)),
+    "ScatterNDUpdate": ((FEW, 1), (FEW, 3)),
+}
+"""Shapes of indices and updates."""
+
+PROMISES = ("equal-indices", "full-indices", "non-negative-indices", "unique-indices")
+
+
+def edited(folder: Path, type: str, edit: str) -> str:
+    """Write a node fed by inputs through two layers each, all of which remember the sizes before an edit."""
+    ir, indices, updates = IrText(), *FED[type]
+    inputs = []
+    for name, precision, shape in (
+        ("data", "f32", (ROWS, 3)),
+        ("at", "i64", indices),
+        ("new", "f32", updates),
+    ):
+        value = ir.parameter(name, precision, shape)
+        inputs.append(through(ir, "Abs", through(ir, "Abs", value, shape), shape))
+        parameter = ir.layers[value.layer]
+        first = f'shape="{shape[0]}'
+        assert first in parameter
+        ir.layers[value.layer] = parameter.replace(
+            first, f'shape="{EDITS[edit].get(shape[0], str(shape[0]))}'
+        )
+    if "ND" not in type:
+        inputs.append(ir.const("axis", "i64", 0))
+    found = ir.add("scatter", type, TYPES[type][0], inputs, [("f32", (ROWS, 3))], {}, ports=' names="out"')
+    ir.add("result", "Result", "opset1", [found], [])
+    return ir.write(folder)
+
+
+def stored_wrongly(path: str | Path) -> Counter[str]:
+    return Counter(one.code for one in validate(path) if one.code.startswith("SCT5"))
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("type", TYPES)
+def test_new_ports_store_what_that_which_feeds_them_does(
+    type: str, edit: str, tmp_path: Path, cpu: Runner
+) -> None:
+    path, new = edited(tmp_path, type, edit), tmp_path / "new.xml"
+    before, converted, feeds = stored_wrongly(path), 0, runs(type, edit)
+    assert before["SCT505"]
+    for target in (*TARGETS, "ScatterNDUpdate"):
+        found = convert(path, target, assume=PROMISES)
+        assert found.refused == ()
+        if found.is_empty:
+            continue
+        converted += 1
+        found.write(new, overwrite=True)
+        assert stored_wrongly(new) - before == Counter(), target
+        demand_same(cpu, path, new, feeds)
+    assert converted >= 3
+
+
+def runs(type: str, edit: str) -> dict[str, npt.NDArray[Any]]:
+    """Inputs of sizes that the edited model takes, which are none that it remembers."""
+    rows, few = (int(EDITS[edit].get(size, str(size)).replace("?", str(size + 2))) for size in (ROWS, FEW))
+    at, new = (tuple(few if size == FEW else size for size in shape) for shape in FED[type])
+    random = np.random.default_rng(0)
+    indices = np.broadcast_to(random.permutation(rows)[:few].reshape(few, *at[1:] and (1,)), at)
+    data, updates = drawn((rows, 3), new).values()
+    return {"data": np.abs(data), "at": indices, "new": np.abs(updates)}

@@ -2,18 +2,19 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ir_scatter.core.element_types import dtype
+from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.errors import NotEditable
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
-from ir_scatter.core.model import Model, Node, Value, collector_paused
-from ir_scatter.core.shapes import UNKNOWN_DIM, show_dim
-from ir_scatter.formats.base import FileBeside, OneNode, Written
-from ir_scatter.formats.openvino.graph import CONST, IrGraph
+from ir_scatter.core.model import Model, Node, OperatorUse, Value, collector_paused
+from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, claims_more, show_dim
+from ir_scatter.formats.base import FileBeside, OneNode, ReadOptions, Written
+from ir_scatter.formats.openvino.graph import CONST, PARAMETER, IrGraph, Port
 from ir_scatter.formats.openvino.index import EdgePlace, edge_places
 from ir_scatter.formats.openvino.layers import LayerText
 from ir_scatter.formats.openvino.xml_text import (
@@ -352,9 +353,11 @@ class _Writer:
         gone = [place for place in edges if place.edge[3] not in same]
         near = gone[0] if gone else edges[-1]
         edge_lead = line_lead(data, near.start)
-        key = fragment, style, edge_lead, part, layer.outputs[0].id, is_same
+        stored = tuple([_stored(graph, origin) for origin in given])
+        key = fragment, style, edge_lead, part, layer.outputs[0].id, is_same, stored
         if key not in self.templates:
-            self.templates[key] = self._template(node, fragment, layer, style, edge_lead, part, is_same)
+            new = _fitting(fragment, stored, graph.file.options)
+            self.templates[key] = self._template(node, new, layer, style, edge_lead, part, is_same)
         template = self.templates[key]
 
         name = data[slice(*tag[b"name"])] if b"name" in tag else b""
@@ -434,6 +437,60 @@ class _Writer:
                 edges.append(_edge(feeds[id(value)], (_gap("self"), port)))
         texts = [style.text(one, style.lead) + style.lead for one in layers]
         return _Template(labels, b"".join(texts), edge_lead.join(style.text(one, b"") for one in edges), part)
+
+
+def _stored(graph: IrGraph, origin: Port) -> tuple[ElementType | None, Shape]:
+    """Return type and shape that the file has for what a layer makes."""
+    key, id = origin
+    if graph.type_of(key) in {CONST, PARAMETER}:
+        return graph.declared(key)[:2]
+    port = graph.layer(key).outputs[graph.output_ports(key)[id]]
+    return port.element_type, port.shape
+
+
+def _fitting(
+    fragment: Fragment, stored: Sequence[tuple[ElementType | None, Shape]], options: ReadOptions
+) -> Fragment:
+    """Return a fragment that says no more than what follows from what the file stores for given values.
+
+    Where the file contradicts itself, more is known than that, and a port that stores it would contradict
+    what feeds it.
+    """
+    seen: dict[Value | None, Value] = {}
+
+    def see(value: Value, type: ElementType | None, shape: Shape) -> None:
+        is_other = None not in {type, value.element_type} and type is not value.element_type
+        if is_other or claims_more(value.shape, shape):
+            is_like = value.shape is not None and shape is not None and len(value.shape) == len(shape)
+            pairs = zip(value.shape or (), shape or (), strict=False)
+            dims = tuple(dim if dim == other else UNKNOWN_DIM for dim, other in pairs) if is_like else None
+            seen[value] = replace(value, element_type=None if is_other else value.element_type, shape=dims)
+
+    for value, known in zip(fragment.given, stored, strict=True):
+        if value is not None:
+            see(value, *known)
+    if not seen or options.operators is None:
+        return fragment
+    news = []
+    for new in fragment.news:
+        inputs = [seen.get(value, value) for value in _inputs(new)]
+        arrays = [one.constant.array if isinstance(one.constant, NewConstant) else None for one in inputs]
+        types, shapes = [one.element_type for one in inputs], [one.shape for one in inputs]
+
+        def numbers(port: int, arrays: Sequence[Any] = arrays) -> list[int] | None:
+            array = arrays[port] if port < len(arrays) else None
+            return None if array is None else array.reshape(-1).tolist()
+
+        use = OperatorUse(new.type, new.opset, new.attributes, types, shapes, numbers)
+        made = (
+            [*zip(types, shapes, strict=True)]
+            if new.type in options.scatter_types
+            else options.operators.outputs(use)
+        )
+        for known in made[:1]:
+            see(new.output, *known)
+        news.append(replace(new, inputs=tuple(inputs), output=seen.get(new.output, new.output)))
+    return Fragment([seen.get(value, value) for value in fragment.given], news)
 
 
 def _inputs(new: NewNode) -> list[Value]:
