@@ -27,10 +27,11 @@ from ir_scatter.report.matrices import (
     name_of,
     operator_matrix,
     outputs_are_nodes,
+    status_words,
     untold_outliers,
     verdict_matrix,
 )
-from ir_scatter.runners.base import OTHER_FORMAT, Status
+from ir_scatter.runners.base import Status
 
 _MOST_ROWS = 40
 """Rows of a table, and lines of a list; more are counted."""
@@ -125,10 +126,8 @@ def _tables(found: Compared) -> Iterator[Table]:
     rows: list[tuple[object, ...]] = []
     for one in found.outcomes:
         is_ok = one.status is Status.OK
-        each = found.by_model.get(one.runner) or (one,)
-        words = [NOT_APPLICABLE if own.reason == OTHER_FORMAT else own.status.value for own in each]
-        word = ", ".join(dict.fromkeys(words))  # of two models
-        status = Cell(word, "green" if is_ok else "" if one.implicit or NOT_APPLICABLE in words else "red")
+        word = status_words(found, one)
+        status = Cell(word, "green" if is_ok else "" if one.implicit or NOT_APPLICABLE in word else "red")
         seconds = f"{one.seconds:.2f} s" if is_ok else ""
         rows.append((one.runner, status, one.precision if is_ok else "", seconds))
     yield Table(("runner", "status", "precision", "time"), rows)

@@ -3,16 +3,15 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from html import escape
-from importlib.resources import files
 
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.shapes import counted
 from ir_scatter.lint import FileResult, Report, place_of
 from ir_scatter.report import phrases
-from ir_scatter.report.characters import visible
 from ir_scatter.report.findings_text import Snippet, pieces, snippets
 from ir_scatter.report.graph_picture import STYLE as GRAPH_STYLE
 from ir_scatter.report.graph_picture import picture
+from ir_scatter.report.page import document, named, plain
 from ir_scatter.rules import by_code
 from ir_scatter.version import versions
 
@@ -40,8 +39,9 @@ _STYLE = """\
 .mend { overflow-wrap: anywhere; }
 .rules { columns: 22rem; column-gap: 2rem; }
 .rule { padding-bottom: 1rem; }
-.rule h3 { margin: 0; font-size: 0.9375rem; break-after: avoid; }
+.rule h3 { margin: 0; font-size: 0.9375rem; }
 .rule p { font-size: 0.8125rem; }
+.rule h3, .rule p { break-after: avoid; }
 .rule ul { padding-left: 1.125rem; }
 .rule li { overflow-wrap: anywhere; }
 @media print { .excerpt, .mend, .graph, .rule li { break-inside: avoid; } .graph { max-width: 9cm; } }
@@ -50,36 +50,26 @@ _STYLE = """\
 
 def render(report: Report, *, docs_url: str | None = None) -> str:
     """A page without a script and without anything from elsewhere; rules link to the site at `docs_url`."""
-    style = files("ir_scatter.report.comparison_html").joinpath("style.css").read_text(encoding="utf-8")
     what = report.files[0].path if len(report.files) == 1 else counted(len(report.files), "file")
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    return "\n".join(
-        [
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            f"<title>{_text(phrases.summary(report))} | {_text(what)}</title>",
-            f'<style>\n{style}{_STYLE}{GRAPH_STYLE}</style>\n</head>\n<body id="top">',
-            '<a class="skip" href="#found">Skip to what was found</a>',
-            *_head(report, what),
-            '<main id="found" tabindex="-1">',
-            *_body(report, docs_url),
-            "</main>\n<footer>",
-            f"<p>{_text(', '.join(f'{name} {version}' for name, version in versions().items()))}</p>",
-            "</footer>\n</body>\n</html>\n",
-        ]
-    )
+    body = [
+        *_head(report, what),
+        '<main id="found" tabindex="-1">',
+        *_body(report, docs_url),
+        "</main>\n<footer>",
+        f"<p>{plain(', '.join(f'{name} {version}' for name, version in versions().items()))}</p>",
+        "</footer>",
+    ]
+    return document(f"{phrases.summary(report)} | {what}", body, _STYLE + GRAPH_STYLE)
 
 
 def _head(report: Report, what: str) -> Iterator[str]:
     yield '<header class="page"><p class="brand">ir-scatter validate</p>'
-    yield f"<h1>{_name(what)}</h1>"
+    yield f"<h1>{named(what)}</h1>"
     is_unread = not all(file.is_readable for file in report.files)
     findings = report.diagnostics()
     state = "failed" if is_unread or findings else "agrees" if report.files else "nothing"
     state = "differs" if report.count(Severity.ERROR) else state
-    yield f'<p class="banner {state}">{_text(phrases.summary(report))}</p>'
+    yield f'<p class="banner {state}">{plain(phrases.summary(report))}</p>'
     yield '<ul class="tiles">'
     for severity in Severity:
         number = report.count(severity)
@@ -105,13 +95,13 @@ def _body(report: Report, docs_url: str | None) -> Iterator[str]:
     for number, (file, found) in enumerate(numbered):
         if found:
             yield f'<section class="model" id="file{number}" aria-labelledby="file{number}-name">'
-            yield f'<h2 id="file{number}-name">{_name(file.path)}</h2>'
-            yield f'<p class="soft">{_text(_told(file))}</p>'
+            yield f'<h2 id="file{number}-name">{named(file.path)}</h2>'
+            yield f'<p class="soft">{plain(_told(file))}</p>'
             drawn = dict[tuple[Location, int | None], int]()
             for at, one in found:
                 yield from _card(at, one, file, drawn)
             yield '<p class="back"><a href="#top">Back to the top<span class="hidden"> of the page, from '
-            yield f"{_text(file.path)}</span></a></p></section>"
+            yield f"{plain(file.path)}</span></a></p></section>"
 
 
 def _told(file: FileResult) -> str:
@@ -126,12 +116,12 @@ def _index(numbered: Iterable[tuple[FileResult, list[tuple[int, Diagnostic]]]]) 
     yield from (f'<th scope="col" role="columnheader">{head}</th>' for head in ("File", "Model", "Findings"))
     yield '</tr></thead><tbody role="rowgroup">'
     for number, (file, found) in enumerate(numbered):
-        name = f'<a href="#file{number}">{_name(file.path)}</a>' if found else _name(file.path)
+        name = f'<a href="#file{number}">{named(file.path)}</a>' if found else named(file.path)
         counts = [(severity, sum(one.severity is severity for _, one in found)) for severity in Severity]
         badges = " ".join(_badge(severity, counted(count, severity)) for severity, count in counts if count)
         none = '<span class="soft">no findings</span>' if file.is_readable else "could not be read"
         yield f'<tr role="row"><th scope="row" role="rowheader">{name}</th>'
-        yield f'<td role="cell" data-label="Model">{_text(_told(file))}</td>'
+        yield f'<td role="cell" data-label="Model">{plain(_told(file))}</td>'
         yield f'<td role="cell" data-label="Findings" class="badges">{badges or none}</td></tr>'
     yield "</tbody></table>"
 
@@ -145,20 +135,20 @@ def _rules(found: Iterable[tuple[int, Diagnostic]], docs_url: str | None) -> Ite
     for code, pairs in sorted(broken.items()):
         first = pairs[0][1]
         rule = by_code().get(code)
-        title = f'<span class="name">{_text(code)}</span> {_text(first.rule)}'
+        title = f'<span class="name">{plain(code)}</span> {plain(first.rule)}'
         if docs_url and rule:
-            title = f'<a href="{_text(docs_url.rstrip("/"))}/rules/{_text(code)}.html">{title}</a>'
+            title = f'<a href="{plain(docs_url.rstrip("/"))}/rules/{plain(code)}.html">{title}</a>'
         yield f'<div class="rule"><h3>{title} <span class="soft">{len(pairs)}</span></h3>'
         if rule and rule.documentation:
             says = " ".join(rule.documentation.split("\n\n")[0].split())
-            yield f'<p class="soft">{_text(says)}</p>'
+            yield f'<p class="soft">{plain(says)}</p>'
         yield "<ul>"
         for number, one in pairs:
             where = one.location.scope or _place(one)
-            yield f'<li><a href="#f{number}">{_name(where)}</a> <span class="soft">'
-            yield f"{_text(one.location.path) if one.location.scope else ''}</span></li>"
+            yield f'<li><a href="#f{number}">{named(where)}</a> <span class="soft">'
+            yield f"{plain(one.location.path) if one.location.scope else ''}</span></li>"
         yield "</ul></div>"
-    yield f'</div><p class="lead">For more: <code>ir-scatter explain {_text(min(broken))}</code></p>'
+    yield f'</div><p class="lead">For more: <code>ir-scatter explain {plain(min(broken))}</code></p>'
 
 
 def _card(
@@ -166,24 +156,24 @@ def _card(
 ) -> Iterator[str]:
     """Yield a finding; what is around a node is drawn at the first of its findings with the same port."""
     yield f'<article class="difference finding" id="f{number}" tabindex="-1"><header>'
-    yield f'<h3>{_badge(one.severity)} <span class="name">{_text(one.code)}</span> {_text(one.rule)}</h3>'
-    yield f'<p class="lead">{_name(_place(one))}</p></header>'
+    yield f'<h3>{_badge(one.severity)} <span class="name">{plain(one.code)}</span> {plain(one.rule)}</h3>'
+    yield f'<p class="lead">{named(_place(one))}</p></header>'
     around, port = file.neighbourhoods.get(one.location), (one.location, one.port_index)
     yield '<div class="figures"><div>' if around else "<div>"
-    yield f'<p class="says">{_text(one.message)}</p>'
+    yield f'<p class="says">{plain(one.message)}</p>'
     subject = phrases.subject(one)
     if subject:
-        yield f'<p class="soft">in {_name(subject)}</p>'
+        yield f'<p class="soft">in {named(subject)}</p>'
     shown, notes = snippets(file, one)
     yield from map(_excerpt, shown)
     if notes:
         yield '<ul class="notes">'
-        yield from (f"<li>{_text(phrases.note(note, one))}</li>" for note in notes)
+        yield from (f"<li>{plain(phrases.note(note, one))}</li>" for note in notes)
         yield "</ul>"
     sentence, command = phrases.help_of(one)
     if sentence or command:
-        mends = f"<pre><code>{_text(command)}</code></pre>" if command else ""
-        yield f'<div class="mend"><b>Help:</b> {_text(sentence)}{mends}</div>'
+        mends = f"<pre><code>{plain(command)}</code></pre>" if command else ""
+        yield f'<div class="mend"><b>Help:</b> {plain(sentence)}{mends}</div>'
     yield "</div>"
     if around and port in drawn:
         yield f'<p><a href="#f{drawn[port]}">The graph around it is drawn above.</a></p>'
@@ -204,7 +194,7 @@ def _excerpt(one: Snippet) -> str:
         text += f"<mark{kind}>{escape(marked) or ' '}</mark>{escape(right)}"
     else:
         text += escape(marked + right)
-    label = f'<span class="label">{one.underline} {_text(one.label)}</span>' if one.label else ""
+    label = f'<span class="label">{one.underline} {plain(one.label)}</span>' if one.label else ""
     number = f'<span class="number">{one.place[0]}</span>'
     return f'<pre class="excerpt"><code>{number}<span>{text}</span>{label}</code></pre>'
 
@@ -217,11 +207,3 @@ def _badge(severity: Severity, text: str = "") -> str:
     kind, mark = _BADGES[severity]
     sign = f'<span class="mark" aria-hidden="true">{mark}</span>'
     return f'<span class="badge {kind}">{sign}{text or severity}</span>'
-
-
-def _name(text: str) -> str:
-    return f'<span class="name">{_text(text)}</span>'
-
-
-def _text(text: str) -> str:
-    return escape(visible(text))

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
-from importlib.resources import files
 from typing import Any
 
 from ir_scatter.core.shapes import counted
 from ir_scatter.fuzz.campaign import Campaign
-from ir_scatter.report.characters import visible
+from ir_scatter.report.page import document, named, plain
 
 _BADGES = {
     "wrong-value": "mismatch", "crashed": "crashed", "hung": "timeout", "refused": "refused",
@@ -26,17 +25,7 @@ _WORDS = {
 
 def render(found: Campaign) -> str:
     told = found.as_json()
-    style = files("ir_scatter.report.comparison_html").joinpath("style.css").read_text(encoding="utf-8")
-    return "\n".join(
-        [
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            f"<title>{_text(_headline(told))}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>",
-            *_body(told),
-            "</main>\n</body>\n</html>\n",
-        ]
-    )
+    return document(_headline(told), _body(told))
 
 
 def _headline(told: Mapping[str, Any]) -> str:
@@ -46,8 +35,9 @@ def _headline(told: Mapping[str, Any]) -> str:
 def _body(told: Mapping[str, Any]) -> Iterator[str]:
     state = "differs" if told["findings"] else "agrees"
     yield '<header class="page"><p class="brand">ir-scatter fuzz</p>'
-    yield f"<h1>{_text(', '.join(told['runners']))}</h1>"
-    yield f'<p class="banner {state}">{_text(_headline(told))}</p></header>'
+    yield f"<h1>{plain(', '.join(told['runners']))}</h1>"
+    yield f'<p class="banner {state}">{plain(_headline(told))}</p></header>'
+    yield '<main id="found" tabindex="-1">'
     yield from _matrix(told)
     for number, one in enumerate(told["findings"]):
         yield from _card(number, one)
@@ -59,14 +49,14 @@ def _body(told: Mapping[str, Any]) -> Iterator[str]:
     yield _table(
         ("Feature", "Values and how many cases"), _coverage(told), "How often each feature was drawn"
     )
-    yield "</section>"
+    yield "</section></main>"
     versions = ", ".join(f"{name} {version}" for name, version in told["versions"].items())
-    yield f"<footer>{_text(versions)}</footer>"
+    yield f"<footer>{plain(versions)}</footer>"
 
 
 def _coverage(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, values in told["coverage"]["features"].items():
-        yield _text(name), _text(", ".join(f"{value}: {count}" for value, count in values.items()))
+        yield plain(name), plain(", ".join(f"{value}: {count}" for value, count in values.items()))
 
 
 def _matrix(told: Mapping[str, Any]) -> Iterator[str]:
@@ -83,38 +73,38 @@ def _matrix(told: Mapping[str, Any]) -> Iterator[str]:
                 if (one["operator"], one["runner"]) == (operator, runner)
             ]
             cells.append(" ".join(_badge(one["symptom"], f"#f{number}") for number, one in places))
-        rows.append((_name(operator), *cells))
+        rows.append((named(operator), *cells))
     if rows:
         yield "<section><h2>Operators and runners</h2>"
-        yield _table(("Operator", *map(_text, runners)), rows, "Findings by operator and runner")
+        yield _table(("Operator", *map(plain, runners)), rows, "Findings by operator and runner")
         used = [symptom for symptom in _WORDS if any(one["symptom"] == symptom for one in told["findings"])]
         yield '<ul class="plain">'
-        yield from (f"<li>{_badge(symptom)} {_text(_WORDS[symptom])}</li>" for symptom in used)
+        yield from (f"<li>{_badge(symptom)} {plain(_WORDS[symptom])}</li>" for symptom in used)
         yield "</ul></section>"
 
 
 def _card(number: int, one: Mapping[str, Any]) -> Iterator[str]:
     minimal = one["minimal"]
     yield f'<article class="difference" id="f{number}"><header>'
-    yield f"<h2>{_badge(one['symptom'])} {_name(one['operator'])} on {_name(one['runner'])}</h2>"
-    yield f'<p class="lead">{_text(one["when"])}</p></header>'
-    yield f"<p>{_text(one['message'])}</p>"
-    shapes = [(_text(name), _text(str(shape))) for name, shape in minimal.get("shapes", {}).items()]
+    yield f"<h2>{_badge(one['symptom'])} {named(one['operator'])} on {named(one['runner'])}</h2>"
+    yield f'<p class="lead">{plain(one["when"])}</p></header>'
+    yield f"<p>{plain(one['message'])}</p>"
+    shapes = [(plain(name), plain(str(shape))) for name, shape in minimal.get("shapes", {}).items()]
     types = ", ".join(f"{name}: {type}" for name, type in minimal.get("element_types", {}).items())
-    facts = [*shapes, ("element types", _text(types))]
-    facts += [(_text(name), _text(str(value))) for name, value in minimal.get("attributes", {}).items()]
-    facts.append(("constant", _text(", ".join(minimal.get("constants", [])) or "nothing")))
+    facts = [*shapes, ("element types", plain(types))]
+    facts += [(plain(name), plain(str(value))) for name, value in minimal.get("attributes", {}).items()]
+    facts.append(("constant", plain(", ".join(minimal.get("constants", [])) or "nothing")))
     yield '<dl class="facts">'
     yield from (f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts)
     yield "</dl>"
     if one["others"]:
-        rows = [(_name(name), _text(told)) for name, told in one["others"].items()]
+        rows = [(named(name), plain(told)) for name, told in one["others"].items()]
         yield _table(("Runner", "On the same case"), rows, "What the others do with it")
     if one["path"]:
         folder = escape(one["signature"], quote=True)
         links = [(f"{folder}/{name}", name) for name in ("report.md", "repro.py")]
         yield "<p>" + " ".join(f'<a href="{link}">{name}</a>' for link, name in links) + "</p>"
-    yield f'<p class="soft">{_name(one["signature"])}</p></article>'
+    yield f'<p class="soft">{named(one["signature"])}</p></article>'
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], caption: str) -> str:
@@ -125,19 +115,11 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], caption: str)
         for first, *rest in rows
     )
     return (
-        f'<div class="scroll"><table><caption>{_text(caption)}</caption><thead><tr>{top}</tr></thead>'
+        f'<div class="scroll"><table><caption>{plain(caption)}</caption><thead><tr>{top}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 
 
 def _badge(symptom: str, link: str = "") -> str:
-    badge = f'<span class="badge {_BADGES[symptom]}">{_text(symptom)}</span>'
+    badge = f'<span class="badge {_BADGES[symptom]}">{plain(symptom)}</span>'
     return f'<a href="{link}">{badge}</a>' if link else badge
-
-
-def _name(text: str) -> str:
-    return f'<span class="name">{_text(text)}</span>'
-
-
-def _text(text: str) -> str:
-    return escape(visible(text))

@@ -9,7 +9,7 @@ from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Outlie
 from ir_scatter.core.shapes import counted
 from ir_scatter.report.characters import Cell, Table
 from ir_scatter.report.comparison_json import conversion
-from ir_scatter.runners.base import OTHER_FORMAT, Status
+from ir_scatter.runners.base import OTHER_FORMAT, Outcome, Status
 from ir_scatter.runners.openvino.runner import PREFIX
 
 _COLORS = {
@@ -40,6 +40,13 @@ def tensor_of(one: Comparison) -> str:
 def name_of(one: Comparison) -> str:
     """Return what a tensor is called: the output, or the node with its operator."""
     return one.tensor if one.node is None else f"{one.node} ({one.operator})"
+
+
+def status_words(found: Compared, outcome: Outcome) -> str:
+    """Return how a runner ended on each of two models, once if it is the same: "ok", "ok, n/a"."""
+    each = found.by_model.get(outcome.runner) or (outcome,)
+    words = (NOT_APPLICABLE if one.reason == OTHER_FORMAT else one.status.value for one in each)
+    return ", ".join(dict.fromkeys(words))
 
 
 def outputs_are_nodes(found: Compared) -> bool:

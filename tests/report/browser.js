@@ -2,7 +2,7 @@
 const { basename } = require("node:path");
 const puppeteer = require("puppeteer-core");
 
-const VIEWS = [["light", 1280], ["dark", 1280], ["light", 400], ["dark", 400]];
+const VIEWS = [["light", 1280], ["dark", 1280], ["light", 960], ["light", 400], ["dark", 400]];
 
 async function look(page) {
   return page.evaluate(async () => {
@@ -10,7 +10,14 @@ async function look(page) {
     const seen = [...document.querySelectorAll("*")].filter((one) => one.checkVisibility());
     const cut = seen.filter((one) => one.matches(".badge, td, th, svg, pre") && !one.closest(".hidden, thead"))
       .filter((one) => one.getBoundingClientRect().right > innerWidth + 1);
+    const heads = seen.filter((one) => one.matches("thead th") && !/\s/.test(one.textContent.trim()));
+    const lines = (one) => {
+      const range = document.createRange();
+      range.selectNodeContents(one);
+      return new Set([...range.getClientRects()].map((box) => Math.round(box.bottom))).size;
+    };
     return {
+      broken: heads.filter((one) => lines(one) > 1).map((one) => one.textContent),
       violations: found.violations.map((one) => `${one.impact} ${one.id}: ${one.nodes[0].html.slice(0, 120)}`),
       overflow: document.documentElement.scrollWidth - innerWidth,
       cut: cut.map((one) => one.outerHTML.slice(0, 120)),

@@ -9,7 +9,7 @@ import pytest
 from ir_scatter.compare.headline import headline as headline_of
 from ir_scatter.compare.headline import headline_of_many
 from ir_scatter.compare.request import Done
-from ir_scatter.compare.result import Compared, ModelFacts
+from ir_scatter.compare.result import Compared, Level, ModelFacts, Outlier
 from ir_scatter.report.comparison_html import render
 from ir_scatter.runners.base import Availability, Outcome, Status
 from ir_scatter.version import versions
@@ -206,6 +206,19 @@ def test_a_model_of_one_node_is_not_shown_at_two_levels() -> None:
     assert "Outputs" not in [words(one) for one in page.iter("h2")]
     assert len(list(page.iter("article"))) == 1
     assert len(list(page_of(replace(both, is_one_node=False)).iter("article"))) == 2
+
+
+def test_who_is_wrong_is_told_once_of_a_model_of_one_node() -> None:
+    """The plain run and the tapped one may differ in their worst element."""
+    of_the_node = Outlier(Level.NODE, "loud", "out", 0, (GPU,), "departs at [2, 3]")
+    of_the_output = Outlier(Level.MODEL, None, "y", 0, (GPU,), "departs at [0, 1]")
+    both = compared(
+        of_output("y", ONE_OFF, ZEROS, GPU), MISMATCH, outliers=(of_the_node, of_the_output), is_one_node=True
+    )
+    (told,) = page_of(both).find_class("blame")
+    assert [words(one) for one in told.iter("li")] == ["loud : departs at [2, 3]"]
+    (both_levels,) = page_of(replace(both, is_one_node=False)).find_class("blame")
+    assert len(list(both_levels.iter("li"))) == 2
 
 
 def test_cells_name_their_column_for_cards() -> None:

@@ -13,6 +13,9 @@ import numpy as np
 import pytest
 
 from ir_scatter.compare.request import Done
+from ir_scatter.core.files import Source
+from ir_scatter.lint import Options, Report, check_file
+from ir_scatter.report import findings_html
 from ir_scatter.report.comparison_html import render
 from tests.report.comparisons import CPU, EVERYTHING, GPU, MANY, TWO, compared, of_node, of_output
 
@@ -40,12 +43,21 @@ TOLD = {
     "date": "today",
     "host": "a machine",
 }
-PAGES = {
+FOUND = {
     "rich": Done((RICH,)),
     "wide": Done((WIDE,)),
     "two": Done((TWO,)),
     "many": replace(MANY, found=(*MANY.found, RICH)),
 }
+PAGES = [*FOUND, "findings"]
+
+
+def page_of(name: str) -> str:
+    if name in FOUND:
+        return render(FOUND[name], **TOLD)
+    samples = sorted((Path(__file__).parents[2] / "samples" / "broken").glob("*.[xo][mn]*"))
+    options = Options(with_neighbourhoods=True)
+    return findings_html.render(Report(tuple(check_file(Source(str(one)), options) for one in samples)))
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +88,9 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
     script = folder / "browser.js"
     shutil.copy(Path(__file__).with_name("browser.js"), script)
     paths = []
-    for name, found in PAGES.items():
+    for name in PAGES:
         path = folder / f"{name}.html"
-        path.write_text(render(found, **TOLD), encoding="utf-8")
+        path.write_text(page_of(name), encoding="utf-8")
         paths.append(str(path))
     done = subprocess.run(
         [node, script, browser, *paths], capture_output=True, text=True, timeout=240, check=False
@@ -96,6 +108,7 @@ def test_nothing_is_cut_and_everybody_can_read_it(seen: Mapping[str, Any], name:
         serious = [one for one in found["violations"] if one.startswith(("serious", "critical"))]
         assert serious == [], view
         assert found["overflow"] <= 0, view
+        assert found["broken"] == [], view
         if view.endswith(" 400"):
             assert found["cut"] == [], view
 

@@ -131,6 +131,7 @@ def demand_one_truth(*compared: Compared) -> None:
         assert all("output" in key[0] for key in hidden)
     demand_lines(text, document)
     demand_who_is_wrong(text, document, page)
+    demand_statuses(text, page)
     demand_state(document, found)
     cases = "1 case" if document["cases"] == 1 else f"{document['cases']} cases"
     if document["comparisons"]:
@@ -244,6 +245,13 @@ def demand_lines(text: str, document: Any) -> None:
         assert "expected" not in "\n".join(lines)
 
 
+def demand_statuses(text: str, page: Any) -> None:
+    """Demand that runners ended in the same way in the text and on the page."""
+    for row in page.xpath("//section[contains(@id, '-runners')]//tbody/tr"):
+        runner, status = words(row.find("th")), words(row.find("td"))
+        assert re.search(rf"^{re.escape(runner)} +{re.escape(status)}(  |$)", text, re.MULTILINE), runner
+
+
 def demand_who_is_wrong(text: str, document: Any, page: Any) -> None:
     differing = {
         (one["level"], one["node"], one["tensor"], one["subject"])
@@ -257,8 +265,11 @@ def demand_who_is_wrong(text: str, document: Any, page: Any) -> None:
         assert set(odd["runners"]) <= names or odd["runners"] == [NUMPY]
     blames = page.find_class("blame")
     on_page = [words(one) for one in blames[0].iter("li")] if blames else []
-    for odd in document["odd"]:  # of several cases one is told
+    has_outputs = any(table.startswith("output") for table, *_ in cells_of_page(page))
+    for odd in document["odd"]:  # of several cases one is told, and of a model of one node the node
         alike = [one for one in document["odd"] if _who(one) == _who(odd)]
+        if not has_outputs:
+            alike += [one for one in document["odd"] if one["runners"] == odd["runners"]]
         assert any(" ".join(one["message"].split()) in line for one in alike for line in on_page), odd
     assert bool(on_page) is bool(document["odd"])
     for line in re.findall(r"^who is wrong: (.*)", text, re.MULTILINE):

@@ -5,7 +5,7 @@ Templates say it in the order in which they are filled in here.
 
 import importlib.util
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from operator import itemgetter
@@ -41,9 +41,10 @@ from ir_scatter.report.matrices import (
     groups_of,
     operator_counts,
     outputs_are_nodes,
+    status_words,
     worst_of,
 )
-from ir_scatter.runners.base import Availability, Outcome, Status
+from ir_scatter.runners.base import Outcome, Status
 from ir_scatter.runners.gpu_on_cpu.runner import FIDELITY, NAME
 from ir_scatter.version import versions
 
@@ -176,7 +177,7 @@ def _model(found: Compared, anchor: str, most: int, inputs: str | None, against:
         "headline": head.sentence,
         "state": head.state.value,
         "cases": counted(len(found.feeds), "case"),
-        "runners": [_runner(outcome, found.devices) for outcome in found.outcomes],
+        "runners": [_runner(found, outcome) for outcome in found.outcomes],
         "statuses": [
             status.value
             for status in Status
@@ -295,8 +296,8 @@ def _note(verdict: Verdict, alike: Sequence[Comparison], total: int) -> str:
     return f"{count:,} of {elements:,}" if count else ""
 
 
-def _runner(outcome: Outcome, devices: Mapping[str, Availability]) -> _Parts:
-    known = devices.get(outcome.runner)
+def _runner(found: Compared, outcome: Outcome) -> _Parts:
+    known = found.devices.get(outcome.runner)
     device = known.full_name if known else _NAMES.get(outcome.runner, "")
     if not device and outcome.runner.lower().endswith(_ON_CPU):
         device = NAME
@@ -308,6 +309,7 @@ def _runner(outcome: Outcome, devices: Mapping[str, Availability]) -> _Parts:
         "driver": known.driver if known else "",
         "versions": shown,
         "is_ok": outcome.status is Status.OK,
+        "words": status_words(found, outcome),
     }
 
 
@@ -343,13 +345,12 @@ def _indices(found: Compared) -> list[_Parts]:
 
 
 def _blames(found: Compared) -> list[_Parts]:
-    is_twice = outputs_are_nodes(found)
-    of_nodes = {one.message for one in found.outliers if one.level is Level.NODE}
+    """Who departs from whom, once for all cases; of a model of one node not of its output as well."""
+    of_nodes = {one.runners for one in found.outliers if one.level is Level.NODE and outputs_are_nodes(found)}
     groups: dict[tuple[str, str, tuple[str, ...]], list[Outlier]] = {}
     for one in found.outliers:
-        if is_twice and one.level is Level.MODEL and one.message in of_nodes:
-            continue
-        groups.setdefault((one.level, one.node or one.tensor, one.runners), []).append(one)
+        if one.level is Level.NODE or one.runners not in of_nodes:
+            groups.setdefault((one.level, one.node or one.tensor, one.runners), []).append(one)
     return [
         {"subject": name, "message": alike[0].message, "cases": {one.case for one in alike}}
         for (_, name, _), alike in sorted(groups.items(), key=lambda item: item[1][0].node is None)

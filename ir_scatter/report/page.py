@@ -1,0 +1,35 @@
+"""What the pages of all results share: the head, the style, and how names are written."""
+
+from collections.abc import Iterable
+from html import escape
+from importlib.resources import files
+
+from ir_scatter.report.characters import visible
+
+
+def document(title: str, body: Iterable[str], style: str = "") -> str:
+    """A page that needs nothing from elsewhere, in the style of all pages and what a page adds to that."""
+    common = files("ir_scatter.report.comparison_html").joinpath("style.css").read_text(encoding="utf-8")
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            f"<title>{plain(title)}</title>",
+            f'<style>\n{common}{style}</style>\n</head>\n<body id="top">',
+            '<a class="skip" href="#found">Skip to what was found</a>',
+            *body,
+            "</body>\n</html>\n",
+        ]
+    )
+
+
+def plain(text: str) -> str:
+    """A stranger's text as HTML, in which nothing is a tag or hides itself."""
+    return escape(visible(text))
+
+
+def named(text: str) -> str:
+    return f'<span class="name">{plain(text)}</span>'
