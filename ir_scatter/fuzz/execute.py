@@ -1,110 +1,122 @@
 """Runs cases on a runner: many feeds of one model, or many nodes in one model."""
 
-import itertools
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from functools import lru_cache
+from itertools import chain, combinations_with_replacement, count
 from math import inf
 from pathlib import Path
 from time import monotonic
+from typing import TypeAlias
 
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import ONNX
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import IR, ONNX_FORMAT
 from ir_scatter.inputs.cases import Case
-from ir_scatter.ops.spec import OpSpec
+from ir_scatter.ops.spec import Layout, OpSpec
 from ir_scatter.runners.base import Runner, Status, Streamed
 
 NODES = 100
 """Of one model: more of them in one model cost more to compile than they save."""
 
-_HOPELESS, _NEVER = 3, 1 << 30
-"""So many single nodes of the same types are refused before others are passed over, unless one was not."""
+_HOPELESS = 3
+"""So many nodes with something in common are refused alone before others of the operator are not run."""
 _NAMED = re.compile(r"\bn(\d+)_")
+_NOT_RUN = Streamed(Status.UNAVAILABLE, message="not run: others like it are refused")
+_NUMBERS = count()
 _OUT = {Status.CRASHED, Status.TIMEOUT, Status.REFUSED, Status.UNSUPPORTED}
 
 
 class Workshop:
-    """Writes models of cases to a folder and has them run."""
+    """Writes models of cases to a folder, has them run, and learns what each runner refuses."""
 
     def __init__(self, folder: str, timeout: float, deadline: float = inf) -> None:
         """Begin with nothing; after the deadline, on the monotonic clock, nothing more is run."""
         self.timeout, self.deadline, self._folder = timeout, deadline, Path(folder)
-        self._refusals: Counter[tuple[str, ...]] = Counter()
-        self._numbers = itertools.count()
+        self._refusals: defaultdict[str, _Refusals] = defaultdict(_Refusals)
 
-    def stream(self, runner: Runner, cases: Sequence[Case]) -> list[Streamed]:
+    def stream(self, runner: Runner, cases: Sequence[Case], threads: int = 0) -> list[Streamed]:
         """Run cases of one form, whose model has dynamic dimensions, one after the other."""
+        refusals, common = self._refusals[runner.name], _traits(cases[0])
+        if refusals.is_certain(common):
+            return [_NOT_RUN] * len(cases)
         model = self._write(cases[:1], [""])
         try:
-            return runner.stream(model, [case.feeds() for case in cases], timeout=self._limit)
+            feeds = [case.feeds() for case in cases]
+            answers = runner.stream(model, feeds, timeout=self._limit, threads=threads)
         finally:
             self._remove(model)
+        refusals.note(common, is_refused=all(one.status is not Status.OK for one in answers))
+        return answers
 
     def batch(self, runner: Runner, cases: Sequence[Case]) -> list[Streamed]:
         """Run cases of one operator, each a node of one model.
 
-        A model that is refused, or ends the process, is halved until the guilty nodes are alone, beginning
-        with the one that the message names. Of types that were refused alone so often no more are run.
+        A guilty node of a model that is refused, or ends the process, is found by halving. Nodes that have
+        something in common with it that no other node had run alone, so that each kind is guilty once.
         """
-        found: dict[int, Streamed] = {}
-        kinds = [(runner.name, *_kind(case)) for case in cases]
-        open_ = [
-            number for number, kind in enumerate(kinds) if len(cases) == 1 or self._refusals[kind] < _HOPELESS
-        ]
-        for start in range(0, len(open_), NODES):
-            part = open_[start : start + NODES]
-            answers = self._halved(runner, [cases[number] for number in part])
-            found.update(zip(part, answers, strict=True))
-        missing = Streamed(Status.UNAVAILABLE, message="not run: its types are refused")
-        return [found.get(number, missing) for number in range(len(cases))]
+        refusals, traits = self._refusals[runner.name], [_traits(case) for case in cases]
+        found, open_ = dict[int, Streamed](), list(range(len(cases)))
+        while open_:
+            against = {number: refusals.about(traits[number]) for number in open_}
+            open_.sort(key=lambda number: len(against[number]))
+            part = [number for number in open_ if not against[number]][:NODES]
+            if not part:  # what only pairs speak against is likely innocent, and less so what many do
+                part = [number for number in open_ if all(a != b for _, a, b in against[number])]
+                part = part[: min((len(part) + 1) // 2, NODES)]
+            if part:
+                found |= self._first_guilty(runner, {number: cases[number] for number in part})
+            else:
+                one = open_[0]
+                is_certain = len(cases) > 1 and refusals.is_certain(traits[one])
+                found[one] = _NOT_RUN if is_certain else self._together(runner, [cases[one]])
+            open_ = [number for number in open_ if number not in found]
+        return [found[number] for number in range(len(cases))]
 
-    def _halved(self, runner: Runner, cases: Sequence[Case]) -> list[Streamed]:
-        kinds = {(runner.name, *_kind(case)) for case in cases}
-        if monotonic() > self.deadline:
-            return [Streamed(Status.UNAVAILABLE, message="not run: the time is over") for _ in cases]
-        if len(cases) > 1 and all(self._refusals[kind] >= _HOPELESS for kind in kinds):
-            return [Streamed(Status.UNAVAILABLE, message="not run: its types are refused") for _ in cases]
-        answer = self._together(runner, cases)
-        if len(cases) == 1:
-            for kind in kinds:
-                is_refused = answer.status in {Status.REFUSED, Status.UNSUPPORTED}
-                self._refusals[kind] += 1 if is_refused else -_NEVER
-            return [answer]
-        if answer.status is Status.OK:
-            for kind in kinds:
-                self._refusals[kind] = -_NEVER
-            return [Streamed(Status.OK, [output]) for output in answer.outputs]
-        if answer.status not in _OUT:
-            return [answer for _ in cases]
-        named = {int(number) for number in _NAMED.findall(answer.message)} & set(range(len(cases)))
-        if answer.status is not Status.CRASHED and len(named) == 1:
-            (guilty,) = named
-            alone = self._halved(runner, cases[guilty : guilty + 1])
-            rest = self._halved(runner, [*cases[:guilty], *cases[guilty + 1 :]])
-            return [*rest[:guilty], *alone, *rest[guilty:]]
-        middle = len(cases) // 2
-        return [*self._halved(runner, cases[:middle]), *self._halved(runner, cases[middle:])]
+    def _first_guilty(self, runner: Runner, cases: Mapping[int, Case]) -> dict[int, Streamed]:
+        """Return the answers of all nodes, or of one that is guilty and those that are found innocent."""
+        found: dict[int, Streamed] = {}
+        open_ = list(cases)
+        half = open_
+        while True:
+            answer = self._together(runner, [cases[number] for number in half])
+            if answer.status is Status.OK:
+                outputs = zip(half, answer.outputs, strict=True)
+                found |= {number: Streamed(Status.OK, [output]) for number, output in outputs}
+                open_ = [number for number in open_ if number not in found]
+            elif len(half) == 1 or answer.status not in _OUT:
+                return found | dict.fromkeys(half, answer)
+            else:
+                open_ = half
+            if not open_:
+                return found
+            named = set(map(int, _NAMED.findall(answer.message))) & set(range(len(half)))
+            half = [half[named.pop()]] if len(named) == 1 else open_[: (len(open_) + 1) // 2]
 
     def _together(self, runner: Runner, cases: Sequence[Case]) -> Streamed:
         """Run cases as nodes of one model; what a format cannot say is not run."""
-        prefixes = [""] if len(cases) == 1 else [f"n{number}_" for number in range(len(cases))]
+        if monotonic() > self.deadline:
+            return Streamed(Status.UNAVAILABLE, message="not run: the time is over")
+        is_alone = len(cases) == 1
+        prefixes = [""] if is_alone else [f"n{number}_" for number in range(len(cases))]
         try:
             model = self._write(cases, prefixes)
         except (Error, TypeError, ValueError) as error:
-            status = Status.UNAVAILABLE if len(cases) == 1 else Status.REFUSED
-            return Streamed(status, message=f"cannot be written: {error}")
-        feeds = {
-            name: array
-            for case, prefix in zip(cases, prefixes, strict=True)
-            for name, array in case.feeds(prefix).items()
-        }
-        try:
-            return runner.stream(model, [feeds], timeout=self._limit)[0]
-        finally:
-            self._remove(model)
+            status = Status.UNAVAILABLE if is_alone else Status.REFUSED
+            answer = Streamed(status, message=f"cannot be written: {error}")
+        else:
+            feeds = [case.feeds(prefix).items() for case, prefix in zip(cases, prefixes, strict=True)]
+            try:
+                (answer,) = runner.stream(model, [dict(chain(*feeds))], timeout=self._limit)
+            finally:
+                self._remove(model)
+        if is_alone or answer.status is Status.OK:
+            for case in cases:
+                self._refusals[runner.name].note(_traits(case), is_refused=answer.status is not Status.OK)
+        return answer
 
     @property
     def _limit(self) -> float:
@@ -116,7 +128,7 @@ class Workshop:
             replace(case.node(prefix), prefix=prefix) for case, prefix in zip(cases, prefixes, strict=True)
         ]
         files = FORMATS[cases[0].format].nodes(nodes)
-        stem = self._folder / f"m{next(self._numbers)}"
+        stem = self._folder / f"m{next(_NUMBERS)}"
         for suffix, data in files.items():
             stem.with_suffix(suffix).write_bytes(data)
         return stem.with_suffix(next(iter(files)))
@@ -126,8 +138,47 @@ class Workshop:
             path.unlink(missing_ok=True)
 
 
-def _kind(case: Case) -> tuple[str, ...]:
-    return str(case.spec.key), case.element_type.name, case.index_type.name, str(case.broken)
+_Traits: TypeAlias = frozenset[tuple[str, str, str]]
+"""Pairs of what a node has, for all operators and for its own."""
+
+
+class _Refusals:
+    """What nodes that a runner refused have in common, and no node that it took."""
+
+    def __init__(self) -> None:
+        self._refused, self._taken = Counter[tuple[str, str, str]](), set[tuple[str, str, str]]()
+
+    def note(self, traits: _Traits, *, is_refused: bool) -> None:
+        if is_refused:
+            self._refused.update(traits - self._taken)
+            return
+        self._taken |= traits
+        for known in self._refused.keys() & traits:
+            del self._refused[known]
+
+    def about(self, traits: _Traits) -> "Set[tuple[str, str, str]]":
+        """Return what speaks against a node."""
+        return self._refused.keys() & traits
+
+    def is_certain(self, traits: _Traits) -> bool:
+        """Tell whether so many nodes of the same operator were refused that another one tells nothing new."""
+        return any(key[0] and self._refused[key] >= _HOPELESS for key in self.about(traits))
+
+
+@lru_cache(2 * NODES)
+def _traits(case: Case) -> _Traits:
+    data, indices, updates = case.data, case.indices, case.updates
+    found = [
+        case.element_type.name, case.reduction, case.shapes, case.broken or "", f"rank {data.ndim}",
+        f"empty {data.size == 0} {updates.size == 0}", f"odd {data.size % 2}", f"axis {case.axis}",
+        f"constant {' '.join(sorted(case.constants))}",
+    ]  # fmt: skip
+    if indices is not None:
+        behind = data.ndim - indices.shape[-1] if case.spec.layout is Layout.TUPLES and indices.ndim else 0
+        found += [f"{case.index_type.name} indices", f"rank(indices) {indices.ndim}", f"rows {behind}"]
+        found.append(f"ranks {indices.ndim} {updates.ndim}")
+    pairs = list(combinations_with_replacement(found, 2))
+    return frozenset((operator, *pair) for operator in ("", str(case.spec.key)) for pair in pairs)
 
 
 def takes(runner: Runner, spec: OpSpec) -> bool:

@@ -94,6 +94,7 @@ class RunRequest(NamedTuple):
     taps: tuple[Tap, ...] = ()
     repeat: int = 1
     tap_memory: int = TAP_MEMORY
+    threads: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -348,6 +349,7 @@ class Runner:
         *,
         timeout: float = TIME_LIMIT,
         most_deaths: int = 2,
+        threads: int = 0,
     ) -> list[Streamed]:
         """Run a model that is loaded once for each of many feeds of the same names and types.
 
@@ -358,11 +360,12 @@ class Runner:
             feeds: one array for each input, by name, of types that the model has.
             timeout: in seconds, for all of them.
             most_deaths: after so many the feeds that are left are not run: "unavailable".
+            threads: that compute, where a runtime can be told; 0 leaves that to it.
 
         Returns:
             One answer for each feed, in their order; computed in f32 where the runtime asks.
         """
-        request = RunRequest(os.path.abspath(model_path), self.device)
+        request = RunRequest(os.path.abspath(model_path), self.device, threads=threads)
         descriptor, progress = tempfile.mkstemp(prefix="ir_scatter_")
         os.close(descriptor)
         deaths = most_deaths

@@ -57,9 +57,10 @@ class OnnxEngine(Engine):
         return [found[name] for name in (*self.names, *keys)]
 
     def _session(self, loaded: Loaded) -> Any:
-        if None not in loaded.sessions:
-            loaded.sessions[None] = self.load(loaded.model)
-        return loaded.sessions[None]
+        threads = self.request.threads
+        if threads not in loaded.sessions:
+            loaded.sessions[threads] = self.load(loaded.model)
+        return loaded.sessions[threads]
 
 
 def message_of(path: str) -> Any:

@@ -54,6 +54,7 @@ class _OnnxRuntime(OnnxEngine):
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = _FATAL
+        options.intra_op_num_threads = self.request.threads
         source = self.path
         if model is not None:
             source = model.SerializeToString()

@@ -30,7 +30,7 @@ _MOST_DEVICES, _ANY, _IS_GPU, _DEVICE_TYPE, _DRIVER_VERSION = 16, 0xFFFFFFFF, 1 
 """Of OpenCL."""
 _VERSION_10 = re.compile(rb"(<net\b[^>]*?\bversion\s*=\s*[\"'])10(?=[\"'])")
 _HEAD = 4096
-_DEFAULT = "default"
+_DEFAULT, _CPU = "default", "CPU"
 _CONSTANT = "Constant"
 _TIME, _NOT_RUN = "execTimeMcs", "not_executed"
 _LONGEST_REFUSAL = 500
@@ -333,7 +333,7 @@ def core() -> Any:
 
 def _session(loaded: Loaded, request: RunRequest) -> Any:
     """Return a compiled model and a request that runs it, made once."""
-    options = (request.device, request.precision, request.profile)
+    options = (request.device, request.precision, request.profile, request.threads)
     if options not in loaded.sessions:
         loaded.sessions[options] = _compiled(loaded.model, request)
     return loaded.sessions[options]
@@ -348,6 +348,8 @@ def _compiled(model: Any, request: RunRequest) -> tuple[Any, Any]:
     config: dict[str, Any] = {"PERF_COUNT": True} if request.profile else {}
     if request.precision != _DEFAULT:
         config["INFERENCE_PRECISION_HINT"] = request.precision
+    if request.threads and request.device == _CPU:
+        config["INFERENCE_NUM_THREADS"] = request.threads
     try:
         compiled = core().compile_model(model, request.device, config)
         return compiled, compiled.create_infer_request()

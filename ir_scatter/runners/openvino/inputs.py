@@ -127,12 +127,13 @@ def to_array(tensor: Any, *, copy: bool = True) -> Array:
         Failure: NumPy has no such type.
     """
     name = type_name(tensor.get_element_type())
-    shape = tuple(tensor.get_shape())
     if name == _STRING:
-        return np.array(tensor.str_data, object).reshape(shape)
+        return np.array(tensor.str_data, object).reshape(tuple(tensor.get_shape()))
     row = ELEMENT_TYPES.get(name)
     if row is None or dtype(row) is None:
         raise Failure("unsupported", f"an output is {name}, which NumPy has no type for")
+    # OpenVINO's shapes are slow to walk, but of several elements in a byte NumPy has another one
+    shape = tensor.data.shape if row.bits >= 8 else tuple(tensor.get_shape())
     if tensor.get_size() == 0:
         return np.empty(shape, dtype(row))
     array = decode(np.ascontiguousarray(tensor.data).reshape(-1).view(np.uint8).data, row, shape)

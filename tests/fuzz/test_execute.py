@@ -1,0 +1,78 @@
+"""Batches of nodes on a runner that refuses some of them: each gets its own answer, after few models."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ir_scatter import read
+from ir_scatter.core.model import Node
+from ir_scatter.fuzz.campaign import operators
+from ir_scatter.fuzz.draw import Coverage, Drawer
+from ir_scatter.fuzz.execute import Workshop
+from ir_scatter.inputs.cases import Case
+from ir_scatter.runners.base import Runner, Status, Streamed
+
+(SPEC,) = operators(["ScatterUpdate-3"])
+
+
+class Refusing(Runner):
+    """Answers a model of which it refuses no node."""
+
+    name = "refusing"
+    packages = ()
+
+    def __init__(self, refuses: Callable[[Node], bool], message: str = "no", status: str = "refused") -> None:
+        self.refuses, self.message, self.status, self.models = refuses, message, Status(status), 0
+
+    def stream(self, model_path: Any, feeds: Sequence[Mapping[str, Any]], **_: Any) -> list[Streamed]:
+        self.models += 1
+        nodes = list(read(model_path).walk(frozenset({"ScatterUpdate"})))
+        guilty = [node.name for node in nodes if self.refuses(node)]
+        if guilty:
+            message = self.message.format(guilty[-1])
+            return [Streamed(self.status, message=message) for _ in feeds]
+        return [Streamed(Status.OK, [np.array(number) for number in range(len(nodes))]) for _ in feeds]
+
+
+def batches(runner: Runner, folder: Path, count: int) -> list[list[tuple[Case, Streamed]]]:
+    drawer, workshop = Drawer(0, "plain", Coverage()), Workshop(str(folder), 60.0)
+    drawn = [
+        [case for case in drawer.batch(SPEC, number, 60) if case.element_type.name != "string"]
+        for number in range(count)
+    ]
+    return [list(zip(cases, workshop.batch(runner, cases), strict=True)) for cases in drawn]
+
+
+def is_guilty(case: Case) -> bool:
+    return case.indices is not None and case.indices.ndim == 0
+
+
+def of_scalars(node: Node) -> bool:
+    value = node.inputs[1].value
+    return value is not None and value.shape == ()
+
+
+@pytest.mark.parametrize("message", ["no scalars", "{} has a scalar"])
+@pytest.mark.parametrize("status", ["refused", "crashed"])
+def test_each_node_has_its_own_answer(tmp_path: Path, message: str, status: str) -> None:
+    runner = Refusing(of_scalars, message, status)
+    for answers in batches(runner, tmp_path, 2):
+        for case, answer in answers:
+            if is_guilty(case):
+                assert answer.status in {status, "unavailable"}
+            else:
+                assert answer.status == "ok"
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_known_to_be_refused_is_not_put_among_others_again(tmp_path: Path) -> None:
+    runner, taken, seen = Refusing(of_scalars), list[int](), 0
+    for answers in batches(runner, tmp_path, 4):
+        assert sum(is_guilty(case) for case, _ in answers) > 5
+        taken.append(runner.models - seen)
+        seen = runner.models
+    assert sum(taken[1:]) < 30
+    assert taken[-1] <= 4
