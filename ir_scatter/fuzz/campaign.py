@@ -253,7 +253,7 @@ class Campaign:
                     raise done
                 if done is not None:
                     number = done.round.number
-                    explainer.judge(done.cases, done.answers)
+                    explainer.judge(done.round.kind, done.cases, done.answers)
                     seconds = monotonic() - max(done.started, last)
                     self.rates.count(done.round.kind, explainer.runner.name, len(done.cases), seconds)
                 for found in explainer.investigate(number, patience, is_last=done is None):

@@ -122,13 +122,20 @@ def _frozen(value: Any) -> Any:
 
 
 def learn(
-    failing: Sequence[Mapping[str, Feature]], passing: Sequence[Mapping[str, Feature]], most: int = _MOST
+    failing: Sequence[Mapping[str, Feature]],
+    passing: Sequence[Mapping[str, Feature]],
+    most: int = _MOST,
+    always: Mapping[str, Feature] | None = None,
 ) -> list[Condition]:
-    """Return at most some conditions that together cover the failures, those that cover most first."""
+    """Return at most some conditions that together cover the failures, those that cover most first.
+
+    Each holds for the features that are given as `always`.
+    """
     if not passing:
         return [Condition()]
     cases = [*failing, *passing]
     predicates = sorted(_predicates(failing, passing), key=lambda one: one.cost)
+    predicates = [one for one in predicates if always is None or one.holds(always)]
     masks = np.array([_mask(one, cases) for one in predicates], np.float32).reshape(-1, len(cases))
     bad = np.zeros(len(cases), np.float32)
     bad[: len(failing)] = 1

@@ -1,7 +1,7 @@
 """What is new of what goes wrong on one runner: when it happens, and the simplest case that shows it."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
@@ -14,7 +14,7 @@ from ir_scatter.fuzz.draw import Drawer, variations
 from ir_scatter.fuzz.execute import NODES, Workshop, takes
 from ir_scatter.fuzz.judge import Judged, Symptom, described, judge
 from ir_scatter.fuzz.shrink import shrink
-from ir_scatter.inputs.cases import WAYS, Case, Feature
+from ir_scatter.inputs.cases import Case, Feature
 from ir_scatter.runners.base import Runner, Status, Streamed
 
 _NAMES = re.compile(r"\b(?:n\d+_)?node\w*|\bn\d+_\w+|\d+|\b[a-z]\w*\d\b|\[[^]]*\]|\{[^}]*\}")
@@ -25,12 +25,17 @@ _FRESH, _VARIED = 150, 200
 """Cases that are drawn anew, and that vary one, when something new goes wrong; fewer where they cost much."""
 _FEW = 24
 _FATAL = frozenset({Symptom.CRASHED, Symptom.HUNG})
-_SHRINKING, _LEARNING = 12.0, 5.0
-"""Seconds at most for one finding, and for each lot of cases to learn from."""
-_CONDITIONS, _CHALLENGES, _CHALLENGING = 4, 3, 400
+_COSTLY = _FATAL | {Symptom.REFUSED}
+_SHRINKING, _LEARNING, _SHARE = 25.0, 8.0, 0.2
+"""Seconds at most for one finding, and for each lot of cases to learn from; and of those that are left."""
+_SELDOM, _ALIKE = 16, 8
+"""Of cases that are known to be refused one in so many is asked for; of one form so many are learned from."""
+_TIMES, _CONFIRMED = 8, 3
+"""How often a case is repeated to see whether it always gives the same, and whether it fails each time."""
+_CONDITIONS, _CHALLENGES, _CHALLENGING = 6, 3, 400
 """At most so many conditions of one symptom at a time; so often each is challenged, choosing from so many."""
-_ENOUGH = 20
-"""So many new failures are learned from at once."""
+_ENOUGH, _ENOUGH_COSTLY = 20, 6
+"""So many new failures are learned from at once; fewer where each costs a process or a model."""
 _SAME = 0.8
 """A condition that holds for so large a share of the failures of a finding is about the same defect."""
 
@@ -48,6 +53,7 @@ class Finding:
         path: the folder that it was written to; "" without one.
         is_known: whether an earlier run found it, and `saved` what that said.
         samples: features of cases that fail, from which the condition was learned.
+        is_steady: whether the case fails each time it is run.
     """
 
     __repr__, _repr_html_ = record_repr, record_html
@@ -66,6 +72,7 @@ class Finding:
     is_known: bool = False
     saved: Mapping[str, Any] | None = None
     samples: Sequence[Mapping[str, Feature]] = ()
+    is_steady: bool = True
 
     @property
     def when(self) -> str:
@@ -115,7 +122,7 @@ class Finding:
 
 
 _Key = tuple[str, Symptom, str]
-"""Operator, symptom, and for a refusal the words that cases have in common."""
+"""Operator, symptom, and the rule that is broken or the words of a refusal."""
 
 
 class Explainer:
@@ -142,12 +149,21 @@ class Explainer:
         self._noted = self._round = 0
 
     def answers(self, kind: str, cases: Sequence[Case]) -> tuple[list[Case], list[Streamed]]:
-        """Return the cases that the runner was asked for, and its answers."""
-        fatal = [one for one in self.findings if one.symptom in {*_FATAL, Symptom.REFUSED}]
+        """Return the cases that the runner was asked for, and its answers.
+
+        What is known to end a process, or to be refused with a whole model, is asked for now and then only.
+        """
         asked = list(cases)
-        if fatal:  # what is known to end a process, or a whole model, is counted and not asked again
-            own = [one for one in fatal if cases and one.operator == cases[0].operator]
-            asked = [case for case in cases if not own or not _meets(own, described(case))]
+        known = [
+            one for one in self.findings
+            if one.symptom in _COSTLY and not one.passing and cases and one.operator == cases[0].operator
+        ]  # fmt: skip
+        if known:
+            now_and_then = self._noted % _SELDOM
+            asked = [
+                case for number, case in enumerate(cases)
+                if number % _SELDOM == now_and_then or not _meets(known, described(case))
+            ]  # fmt: skip
             self.skipped += len(cases) - len(asked)
         if not asked:
             return [], []
@@ -157,15 +173,20 @@ class Explainer:
             return asked, self._workshop.batch(self.runner, asked)
         return asked, [self._workshop.batch(self.runner, [case])[0] for case in asked]
 
-    def judge(self, cases: Sequence[Case], answers: Sequence[Streamed]) -> None:
+    def judge(self, kind: str, cases: Sequence[Case], answers: Sequence[Streamed]) -> None:
         """Count what is known, and note what is new; a case that comes twice must give the same."""
         first: dict[tuple[int, ...], Streamed] = {}
+        few = Counter[object]()
         for case, answer in zip(cases, answers, strict=True):
             earlier = first.setdefault(case.decisions, answer)
             is_again = earlier is not answer and earlier.status is Status.OK
-            self._note(case, _judged(self.runner, case, answer, earlier.outputs[:1] if is_again else ()))
+            judged = _judged(self.runner, case, answer, earlier.outputs[:1] if is_again else ())
+            few[judged.symptom] += 1
+            is_alike = kind == "forms" and few[judged.symptom] > _ALIKE
+            self._note(case, judged, is_alike=is_alike)
 
-    def _note(self, case: Case, judged: Judged) -> None:
+    def _note(self, case: Case, judged: Judged, *, is_alike: bool) -> None:
+        """Count a case; one of many of the same form is nothing to learn from."""
         self._noted += 1
         if not judged.is_run:
             self.skipped += 1
@@ -177,18 +198,19 @@ class Explainer:
                 one.passing += _can_show(one.symptom, found) and one.condition.holds(found)
             kept = self._kept[case.operator]
             if len(kept) < _KEPT:
-                kept.append(case)
-            else:
+                kept += [] if is_alike else [case]
+            elif not is_alike:
                 kept[self._noted % _KEPT] = case
             return
         for one in known:
             if one.symptom is judged.symptom and one.condition.holds(found):
                 one.failing += 1
                 return
-        self._new[case.operator, judged.symptom, _reason(judged)].append((case, judged))
+        if not is_alike:
+            self._new[case.operator, judged.symptom, _reason(case, judged)].append((case, judged))
 
     def investigate(self, round: int, patience: int, *, is_last: bool) -> Iterator[Finding]:
-        """Yield findings of what is new and was seen often enough, or long ago, or costs a process.
+        """Yield findings of what is new and was seen often enough, or long ago.
 
         Args:
             round: its number.
@@ -197,36 +219,46 @@ class Explainer:
         """
         self._round = round
         for key in sorted(self._new):
-            operator, symptom, _ = key
-            self._since.setdefault(key, self._round)
-            is_due = len(self._new[key]) >= _ENOUGH or self._round - self._since[key] >= patience
-            if monotonic() > self._workshop.deadline or not (is_last or is_due or symptom in _FATAL):
+            operator, symptom, reason = key
+            self._since.setdefault(key, round)
+            enough = _ENOUGH_COSTLY if symptom in _COSTLY or self.is_illegal else _ENOUGH
+            is_due = len(self._new[key]) >= enough or round - self._since[key] >= patience
+            if monotonic() > self._workshop.deadline or not (is_last or is_due):
                 continue
             del self._since[key]
-            seen = self._new.pop(key)
-            evidence = _Evidence(symptom, _reason(seen[0][1]), list(seen))
-            kept = [described(case) for case in self._kept[operator]]
+            evidence = _Evidence(symptom, reason, self._new.pop(key))
+            kept = [described(case) for case in self._kept[operator] if self._is_apt(case, evidence)]
             evidence.passing += [one for one in kept if _can_show(symptom, one)]
-            self._ask(evidence, self._around(seen[0][0], evidence))
-            yield from self._explained(key, evidence)
+            yield from self._explained(operator, evidence)
 
-    def _explained(self, key: _Key, evidence: "_Evidence") -> Iterator[Finding]:
-        """Yield a finding for each condition, until they cover all failures."""
+    def _explained(self, operator: str, evidence: "_Evidence") -> Iterator[Finding]:
+        """Yield a finding for each condition, until they cover all failures.
+
+        Each begins with a simplest case. What holds for that, and for most failures, is the condition: so it
+        says nothing that the defect does not need.
+        """
+        self._ask(evidence, self._around(evidence.failing[0][0], evidence))
         for _ in range(_CONDITIONS):
-            if not evidence.failing:
+            if not evidence.failing or monotonic() > self._workshop.deadline:
                 return
+            shown = self._simplest(evidence)
+            if shown is None:  # it is not seen again
+                del evidence.failing[0]
+                continue
+            case, judged, is_steady = shown
+            self._ask(
+                evidence, list(variations(case, self._drawer.values, _FEW if evidence.is_costly else _VARIED))
+            )
             alike = [
-                one for one in self.findings
-                if (one.operator, one.symptom) == key[:2] and one.samples
-            ]  # fmt: skip
-            condition = self._condition(evidence, [sample for one in alike for sample in one.samples])
-            both = [(pair, described(pair[0])) for pair in evidence.failing]
-            meeting = [pair for pair, found in both if condition.holds(found)] or evidence.failing
-            taken = {id(case) for case, _ in meeting}
-            evidence.failing = [pair for pair in evidence.failing if id(pair[0]) not in taken]
+                one for one in self.findings if (one.operator, one.symptom) == (operator, evidence.symptom)
+            ]
+            samples = [sample for one in alike for sample in one.samples if self._is_apt(one.case, evidence)]
+            condition = self._condition(evidence, case, samples)
+            meeting = [pair for pair in evidence.failing if condition.holds(described(pair[0]))]
+            evidence.failing = [pair for pair in evidence.failing if pair not in meeting]
             passing = sum(map(condition.holds, evidence.passing))
-            wider = next((one for one in alike if _covers(condition, one.samples)), None)
-            signature = self._signature(key, condition)
+            wider = next((one for one in alike if one.samples and _covers(condition, one.samples)), None)
+            signature = self._signature(operator, evidence.symptom, condition)
             same = next((one for one in self.findings if one.signature == signature), wider)
             if same is not None:  # the same defect, of which less was seen before
                 same.condition = condition
@@ -234,23 +266,31 @@ class Explainer:
                 same.passing = max(same.passing, passing)
                 continue
             finding = Finding(
-                signature, self.runner.name, key[0], key[1], condition, len(meeting), passing, *meeting[0],
+                signature, self.runner.name, operator, evidence.symptom, condition, len(meeting), passing,
+                case, judged, self._others(case), is_steady=is_steady,
                 samples=[described(case) for case, _ in meeting[:_KEPT]],
             )  # fmt: skip
-            self._make_minimal(finding)
             self.findings.append(finding)
             yield finding
 
-    def _condition(self, evidence: "_Evidence", earlier: Sequence[Mapping[str, Feature]]) -> Condition:
+    def _is_apt(self, case: Case | None, evidence: "_Evidence") -> bool:
+        """Tell whether a case may be evidence: of illegal ones, those that break the same rule."""
+        return not self.is_illegal or (case is not None and case.broken == evidence.reason)
+
+    def _condition(
+        self, evidence: "_Evidence", simplest: Case, earlier: Sequence[Mapping[str, Feature]]
+    ) -> Condition:
         """Return when most of what is open fails, held against cases that were drawn to disprove it."""
-        condition = None
+        condition, own = None, described(simplest)
+        fixed = (Predicate("broken", "is", evidence.reason),) if self.is_illegal else ()
         for attempt in range(_CHALLENGES + 1):
-            bad = [described(case) for case, _ in evidence.failing]
-            best = learn([*bad, *earlier], evidence.passing, 1)[0]
+            bad = [own, *(described(case) for case, _ in evidence.failing), *earlier]
+            (learned,) = learn(bad, evidence.passing, 1, own)
+            best = Condition(fixed + learned.predicates)
             if best == condition or attempt == _CHALLENGES or monotonic() > self._workshop.deadline:
                 return best
             condition = best
-            self._ask(evidence, self._challenging(evidence, condition, attempt))
+            self._ask(evidence, self._challenging(evidence, simplest, condition, attempt))
         raise AssertionError
 
     def _around(self, case: Case, evidence: "_Evidence") -> list[Case]:
@@ -264,24 +304,23 @@ class Explainer:
     ) -> Iterator[Case]:
         """Yield fresh cases of the operator of one, of types that predicates allow.
 
-        Of illegal ones every other breaks the same rule; where the one has dynamic shapes, every other has.
+        Illegal ones break the same rule; where the one has dynamic shapes, every other has.
         """
         word = f"{word} {self._round}"
-        if self.is_illegal:
-            ways = list(WAYS)
-            for number in range(count):
-                way = case.broken or "" if number % 2 else ways[number // 2 % len(ways)]
-                found = self._drawer.broken(case.spec, f"{word} {number}", way)
+        for number in range(count):
+            if case.broken is not None:
+                found = self._drawer.broken(case.spec, f"{word} {number}", case.broken)
                 if found is not None:
                     yield found
-            return
-        for number in range(count):
-            is_dynamic = case.shapes != "static" and number % 2 > 0
-            yield self._drawer.one(case.spec, f"{word} {number}", predicates, is_dynamic=is_dynamic)
+            else:
+                is_dynamic = case.shapes != "static" and number % 2 > 0
+                yield self._drawer.one(case.spec, f"{word} {number}", predicates, is_dynamic=is_dynamic)
 
-    def _challenging(self, evidence: "_Evidence", condition: Condition, attempt: int) -> list[Case]:
+    def _challenging(
+        self, evidence: "_Evidence", first: Case, condition: Condition, attempt: int
+    ) -> list[Case]:
         """Return fresh cases that meet a condition, and for each predicate ones that meet all but that."""
-        first, most = evidence.failing[0][0], _FEW // 2 if evidence.is_costly else _FEW
+        most = _FEW // 2 if evidence.is_costly or self.is_illegal else _FEW
         chosen: list[Case] = []
         for left_out in (None, *condition.predicates):
             others = [one for one in condition.predicates if one is not left_out]
@@ -298,63 +337,79 @@ class Explainer:
 
     def _ask(self, evidence: "_Evidence", cases: Sequence[Case]) -> None:
         """Run cases, and add to what is known: failures that no signature explains, and what passes."""
-        known = [
-            one for one in self.findings
-            if one.operator == evidence.failing[0][0].operator
-        ]  # fmt: skip
-        limit = min(self._workshop.deadline, monotonic() + _LEARNING)
-        step = 1 if evidence.is_costly or self.is_illegal else NODES
+        known = self._known(evidence)
+        limit = self._until(_LEARNING)
+        step = 1 if evidence.symptom in _FATAL or self.is_illegal else NODES
         for start in range(0, len(cases), step):
             if monotonic() > limit:
                 return
             part = cases[start : start + step]
-            answers = self._workshop.batch(self.runner, part)
-            for one, answer in zip(part, answers, strict=True):
-                judged = _judged(self.runner, one, answer)
+            for one, judged in zip(part, self._computed(part, evidence.symptom), strict=True):
                 found = described(one)
                 if judged.is_run and judged.symptom is None:
                     evidence.passing += [found] if _can_show(evidence.symptom, found) else []
-                elif (judged.symptom, _reason(judged)) != (evidence.symptom, evidence.reason):
-                    continue
-                elif not _meets(known, found):
+                elif evidence.is_shown(one, judged) and not _meets(known, found):
                     evidence.failing.append((one, judged))
 
-    def _make_minimal(self, finding: Finding) -> None:
-        """Put the simplest case in the place of the one that was found, and ask the other runners for it."""
-        assert finding.case is not None
-        reason = _reason(finding.judged)
-        is_alone = self.is_illegal or finding.symptom in _FATAL or finding.symptom is Symptom.REFUSED
+    def _known(self, evidence: "_Evidence") -> list[Finding]:
+        operator = evidence.failing[0][0].operator if evidence.failing else ""
+        return [one for one in self.findings if (one.operator, one.symptom) == (operator, evidence.symptom)]
 
-        def judged(cases: Sequence[Case]) -> list[Judged]:
-            answers = (
-                [self._workshop.batch(self.runner, [one])[0] for one in cases]
-                if is_alone
-                else self._workshop.batch(self.runner, cases)
-            )
-            return [_judged(self.runner, one, answer) for one, answer in zip(cases, answers, strict=True)]
+    def _until(self, most: float) -> float:
+        """Return when to stop something that takes so many seconds at most, and a share of those left."""
+        now = monotonic()
+        return min(now + most, now + _SHARE * (self._workshop.deadline - now))
 
-        def shows(cases: Sequence[Case]) -> list[bool]:
+    def _computed(self, cases: Sequence[Case], symptom: Symptom, *, is_alone: bool = False) -> list[Judged]:
+        if symptom is Symptom.NONDETERMINISTIC:
+            return [self._repeated(case) for case in cases]
+        if is_alone:
+            answers = [self._workshop.batch(self.runner, [one])[0] for one in cases]
+        else:
+            answers = self._workshop.batch(self.runner, cases)
+        return [_judged(self.runner, one, answer) for one, answer in zip(cases, answers, strict=True)]
+
+    def _repeated(self, case: Case) -> Judged:
+        answers = self._workshop.stream(self.runner, [case] * _TIMES)
+        again = [answer.outputs[0] for answer in answers[1:] if answer.status is Status.OK]
+        return _judged(self.runner, case, answers[0], again)
+
+    def _simplest(self, evidence: "_Evidence") -> tuple[Case, Judged, bool] | None:
+        """Return the simplest case that fails like the first failure, and whether it does each time.
+
+        None if that fails no more when it is alone.
+        """
+        known = self._known(evidence)
+        is_alone = self.is_illegal or evidence.is_costly
+
+        def shows(cases: Sequence[Case], *, is_alone: bool = is_alone) -> list[bool]:
+            computed = self._computed(cases, evidence.symptom, is_alone=is_alone)
             return [
-                found.symptom is finding.symptom
-                and _reason(found) == reason
-                and finding.condition.holds(described(case))
-                for case, found in zip(cases, judged(cases), strict=True)
+                evidence.is_shown(case, judged) and not _meets(known, described(case))
+                for case, judged in zip(cases, computed, strict=True)
             ]
 
-        deadline = min(self._workshop.deadline, monotonic() + _SHRINKING)
+        first, judged = evidence.failing[0]
+        if not any(shows([first], is_alone=True)[0] for _ in range(_CONFIRMED)):
+            return None
         at_once = 1 if is_alone else NODES // 2
-        found = finding.case
-        if shows([found])[0]:
-            found = shrink(found, shows, self._drawer.values, deadline, at_once)
-            finding.case, finding.judged = found, judged([found])[0]
-        finding.others = {
-            other.name: _told(_judged(other, found, self._workshop.batch(other, [found])[0]))
+        found = shrink(first, shows, self._drawer.values, self._until(_SHRINKING), at_once)
+        for case in (found, first):
+            computed = [self._computed([case], evidence.symptom, is_alone=True)[0] for _ in range(_CONFIRMED)]
+            same = [one for one in computed if evidence.is_shown(case, one)]
+            if same:
+                return case, same[0], len(same) == len(computed)
+        return first, judged, False
+
+    def _others(self, case: Case) -> dict[str, str]:
+        """Return what the other runners do with a case."""
+        return {
+            other.name: _told(_judged(other, case, self._workshop.batch(other, [case])[0]))
             for other in self.others
-            if takes(other, found.spec)
+            if takes(other, case.spec)
         }
 
-    def _signature(self, key: _Key, condition: Condition) -> str:
-        operator, symptom, _ = key
+    def _signature(self, operator: str, symptom: Symptom, condition: Condition) -> str:
         words = [operator, self.runner.name, symptom.value, condition.slug]
         return ".".join(re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") for word in words)
 
@@ -377,7 +432,11 @@ class _Evidence:
     @property
     def is_costly(self) -> bool:
         """Tell whether each failure costs a process, or a model that is not made."""
-        return self.symptom in {*_FATAL, Symptom.REFUSED}
+        return self.symptom in _COSTLY
+
+    def is_shown(self, case: Case, judged: Judged) -> bool:
+        """Tell whether a case fails in the same way."""
+        return (judged.symptom, _reason(case, judged)) == (self.symptom, self.reason)
 
 
 def _covers(condition: Condition, samples: Sequence[Mapping[str, Feature]]) -> bool:
@@ -393,8 +452,10 @@ def _meets(findings: Iterable[Finding], found: Mapping[str, Any]) -> bool:
     return any(one.condition.holds(found) for one in findings)
 
 
-def _reason(judged: Judged) -> str:
-    """Return what messages of one reason have in common; only those of refusals tell reasons apart."""
+def _reason(case: Case, judged: Judged) -> str:
+    """Return what failures have in common: the rule that is broken, or the words of a refusal."""
+    if case.broken is not None:
+        return case.broken
     return _NAMES.sub("", judged.message) if judged.symptom is Symptom.REFUSED else ""
 
 
