@@ -56,7 +56,7 @@ def find_sources(names: Sequence[str], *, format: str | None = None, skip_missin
         if here is None or here.is_available:
             found[runner.name] = runner
         else:
-            skipped.append((runner.name, "; ".join(part for part in (here.reason, here.remedy) if part)))
+            skipped.append((runner.name, here.why_not))
     return Sources(tuple(found.values()), not names or len(others) < len(names), tuple(skipped))
 
 

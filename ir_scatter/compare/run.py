@@ -61,6 +61,7 @@ from ir_scatter.inputs.model import draw_feeds, make_feeds
 from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.reading import files_beside, read
 from ir_scatter.runners.base import (
+    OTHER_FORMAT,
     Availability,
     Execution,
     NodeFacts,
@@ -69,6 +70,7 @@ from ir_scatter.runners.base import (
     Status,
     Tap,
     Tapped,
+    and_needed,
     tap_of,
 )
 
@@ -922,8 +924,7 @@ class _Session:
         except BadFeed as error:  # the feeds fit the model: this is between the runner and itself
             return Outcome(runner.name, Status.REFUSED, str(error))
         if found.status is Status.UNAVAILABLE:
-            remedy = runner.remedy()
-            found = replace(found, message=f"{found.message}; {remedy}" if remedy else found.message)
+            found = replace(found, message=and_needed(found.message, runner.remedy()))
         if found.status in _HOPELESS:
             self._hopeless[runner.name] = found
         return found
@@ -1102,6 +1103,8 @@ def _explained(found: Compared) -> Compared:
         reason = f"{named[0]} alone ran the model, and no scatter node of it could be held against NumPy"
     elif named:
         reason = "the model has no outputs and no scatter nodes"
+    elif other := [one for one in found.outcomes if one.reason == OTHER_FORMAT]:
+        reason = f"{', '.join(one.runner for one in other)}: {other[0].message}"
     return replace(found, remarks=(*found.remarks, f"nothing was compared: {reason}"))
 
 

@@ -85,8 +85,7 @@ def _available(names: Sequence[str]) -> list[Runner]:
         if told.is_available:
             found[runner.name] = runner
         elif names:
-            remedy = f"; {told.remedy}" if told.remedy else ""
-            raise Missing(f"{runner.name} cannot run here: {told.reason}{remedy}")
+            raise Missing(f"{runner.name} cannot run here: {told.why_not}")
     if not found:
         raise Missing("no runtime can run here; `ir-scatter devices` says why")
     return list(found.values())

@@ -35,7 +35,10 @@ def render(inspections: Sequence[Inspection], *, color: bool = False, width: int
                 text = "".join(f"{line}\n" for node in one.nodes for line in _lines(node, width, color=color))
             parts.append(text + "\n")
     nodes = [node for one in inspections for node in one.nodes]
-    files = counted(len(inspections), "file")
+    read = [one for one in inspections if not one.error]
+    files = counted(len(read), "file")
+    if not read and inspections:
+        return ""
     if not nodes:
         return f"no scatter nodes in {files}\n"
     shown = ", ".join(f"{count} {operator}" for operator, count in totals(nodes).items())

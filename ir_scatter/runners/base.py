@@ -185,6 +185,10 @@ class Streamed(NamedTuple):
     message: str = ""
 
 
+def and_needed(reason: str, remedy: str) -> str:
+    return f"{reason}; needed: {remedy}" if remedy else reason
+
+
 @dataclass(frozen=True, slots=True)
 class Availability:
     """Whether a runner can run here, why not and what to install; and what its device is."""
@@ -204,6 +208,11 @@ class Availability:
     versions: Mapping[str, str] = field(default_factory=dict)
     driver: str = ""
     """What a vendor asks for: the build of the plugin, and the driver below the device."""
+
+    @property
+    def why_not(self) -> str:
+        """Why it cannot run here, and what it needs."""
+        return and_needed(self.reason, self.remedy)
 
 
 class Runner:

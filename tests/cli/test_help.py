@@ -26,6 +26,7 @@ def test_help_fits_a_terminal(cli: Cli, name: str) -> None:
     assert max(map(len, result.out.splitlines())) <= 80
     assert "\nExamples:\n" in result.out
     assert "\\b" not in result.out
+    assert "=None" not in result.out
 
 
 @pytest.mark.parametrize("name", NAMES)

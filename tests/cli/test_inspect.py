@@ -48,6 +48,13 @@ def test_exclude_and_passed_over(cli: Cli, clean: Path, warned: Path, elsewhere:
     assert "notes.xml: passed over" in result.err
 
 
+def test_of_files_that_cannot_be_read_nothing_is_listed(cli: Cli, clean: Path) -> None:
+    """Neither does "no scatter nodes in 1 file" hold of a file that nobody could read."""
+    result = cli("inspect", "missing.xml")
+    assert (result.code, result.out) == (3, "")
+    assert cli("inspect", str(clean), "missing.xml").out.splitlines()[-1].count("in 1 file") == 1
+
+
 @pytest.mark.parametrize("name", sorted(str(path.relative_to(SAMPLES)) for path in SAMPLES.glob("*/*.xml")))
 def test_every_node_of_a_sample_is_listed(cli: Cli, name: str) -> None:
     nodes = json.loads(cli("inspect", SAMPLES / name, "--format", "json").out)["files"][0]["nodes"]

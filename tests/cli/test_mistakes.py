@@ -46,6 +46,8 @@ MISTAKES = [
     Mistake("a folder without models", "validate empty", 0, "empty: no .xml or .onnx file in this folder"),
     Mistake("the weights for the model", "validate ir.bin", 3, "a .bin holds weights, expected the model that they "
             "belong to (did you mean ir.xml?)"),
+    Mistake("the weights for the model", "validate ir.bin --quiet", 3, "help: fetch the file again (git lfs pull), "
+            "or name the model itself"),
     Mistake("a model without its .bin", "run alone.xml", 3, "the values of constant indices cannot be read: there is "
             "no alone.bin"),
     Mistake("a model without its .bin", "convert alone.xml --to ScatterNDUpdate -o new.xml", 1, "alone.bin cannot be "
@@ -93,6 +95,8 @@ MISTAKES = [
             "expected a folder without results or --overwrite"),
     Mistake("a misspelt runner", "compare node.onnx --on onnxruntme", 2, "there is no runner 'onnxruntme' (did you "
             "mean onnxruntime?)"),
+    Mistake("a runtime that reads another format", "compare ir.xml --on onnxruntime", 4, "nothing was compared: "
+            "onnxruntime: the file is OpenVINO IR, expected ONNX"),
     Mistake("inputs that are missing", "run node.onnx --inputs inptus.npz", 2, "no such file or directory (did you "
             "mean inputs.npz?)"),
     Mistake("inputs of other names", "run node.onnx --inputs names.npz", 2, "the model has no input 'dta' (did you "
@@ -191,4 +195,4 @@ def test_a_gpu_that_is_not_there(cli: Cli, belongings: Path, no_gpu: None) -> No
     result = cli("compare", "node.onnx", "--on", "GPU")
     assert result.code == 4
     assert "openvino:GPU does not run here: " in result.out.splitlines()[0]
-    assert "without: openvino:GPU@cpu" in result.out
+    assert "; needed: an Intel GPU and intel-opencl-icd; without: openvino:GPU@cpu" in result.out
