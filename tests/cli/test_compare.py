@@ -116,7 +116,10 @@ def test_missing_ones_are_passed_over_if_that_is_wanted(cli: Cli, model: str, vo
     names = ("--on", "numpy", "--on", "a", "--on", "gone")
     assert cli("compare", model, *names).code == 4
     done = cli("compare", model, *names, "--skip-missing")
-    assert (done.code, done.err) == (0, "ir-scatter: gone is passed over: no driver; needed: pip install it\n")
+    assert (done.code, done.err) == (
+        0,
+        "ir-scatter: gone is passed over: no driver; needed: pip install it\n",
+    )
     found = json.loads(cli("compare", model, *names, "--skip-missing", "--format", "json").out)
     assert found["skipped"] == [{"runner": "gone", "reason": "no driver; needed: pip install it"}]
     assert [one["runner"] for one in found["outcomes"]] == ["numpy", "a"]
