@@ -70,7 +70,6 @@ from ir_scatter.runners.base import (
     Status,
     Tap,
     Tapped,
-    and_needed,
     tap_of,
 )
 
@@ -924,7 +923,7 @@ class _Session:
         except BadFeed as error:  # the feeds fit the model: this is between the runner and itself
             return Outcome(runner.name, Status.REFUSED, str(error))
         if found.status is Status.UNAVAILABLE:
-            found = replace(found, message=and_needed(found.message, runner.remedy()))
+            found = replace(found, message=Availability("", False, found.message, runner.remedy()).why_not)
         if found.status in _HOPELESS:
             self._hopeless[runner.name] = found
         return found

@@ -26,29 +26,7 @@ def convert(
     verify: int = DEFAULT_CASES,
     seed: int = 0,
 ) -> Conversion:
-    """Rewrite scatter nodes into equal forms; nothing is written yet.
-
-    Args:
-        model: as `read` gives it, or the path of a file.
-        to: the operator that is wanted, "ScatterNDUpdate" or "ScatterNDUpdate-3"; without a version
-            the newest (in ONNX that of the model's opset). None: deprecated operators become their
-            successors.
-        sources: only nodes of these operators; empty for all.
-        nodes: only nodes with these names or scope paths, literally or as globs.
-        opset: the opset that an ONNX model is to have; None for the nearest one that works.
-        assume: conditions to take for granted where the file does not tell: "unique-indices",
-            "non-negative-indices", "equal-indices", "full-indices".
-        keep_negative_indices: leave negative indices as they are where the target forbids them.
-        verify: on how many generated inputs both forms of each node are compared; 0 for none.
-        seed: for these inputs.
-
-    Returns:
-        What is rewritten, what is refused and why, and what was proven; `.write(path)` writes it.
-
-    Raises:
-        UsageError: a name, an operator, an opset or a condition does not exist.
-        UnreadableModel: the model cannot be read.
-    """
+    """Rewrite scatter nodes into equal forms, as `ir_scatter.convert` says of each argument."""
     from ir_scatter.convert.pipeline import run
 
     return run(

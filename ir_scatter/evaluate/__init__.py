@@ -113,27 +113,7 @@ def evaluate_detailed(
 
 
 def evaluate_model(model: "Model | str | Path", feeds: "Mapping[str, ArrayLike]") -> "dict[str, Array]":
-    """Compute the outputs of a model in NumPy.
-
-    The scatter operators are computed as their documents say (`evaluate`). An output of an IR has
-    the first name of its tensor in the order of the alphabet, as OpenVINO's `get_any_name` has it,
-    or the name of the layer that it comes from if the tensor has none.
-
-    Args:
-        model: as `read` gives it, or the path of a file.
-        feeds: one array for each input, by the name of the Parameter or any of its tensor; inputs
-            of an ONNX model that have an initializer may be left out.
-
-    Returns:
-        The outputs of the main graph by name; they may be read-only, and share no memory with feeds.
-
-    Raises:
-        UnreadableModel: the model, or a constant that is needed, cannot be read.
-        BrokenModel: operators of the model, or the file itself, break rules.
-        UnknownOperator: NumPy does not compute one of the nodes.
-        BadFeed: a feed is missing, superfluous, or of the wrong type or shape.
-        EvaluationFailed: a node cannot be computed with the values that reach it.
-    """
+    """Compute the outputs of a model in NumPy, as `ir_scatter.evaluate_model` says, which takes more."""
     from ir_scatter.evaluate.model import prepare
 
     return prepare(model).run(feeds)

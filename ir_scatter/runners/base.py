@@ -185,10 +185,6 @@ class Streamed(NamedTuple):
     message: str = ""
 
 
-def and_needed(reason: str, remedy: str) -> str:
-    return f"{reason}; needed: {remedy}" if remedy else reason
-
-
 @dataclass(frozen=True, slots=True)
 class Availability:
     """Whether a runner can run here, why not and what to install; and what its device is."""
@@ -212,7 +208,7 @@ class Availability:
     @property
     def why_not(self) -> str:
         """Why it cannot run here, and what it needs."""
-        return and_needed(self.reason, self.remedy)
+        return f"{self.reason}; needed: {self.remedy}" if self.remedy else self.reason
 
 
 class Runner:
