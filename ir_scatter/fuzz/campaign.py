@@ -3,9 +3,9 @@
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from queue import Queue, SimpleQueue
+from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from threading import Condition, Thread
 from time import monotonic
@@ -27,6 +27,11 @@ _LIMIT = 60.0
 """Seconds that a runner has for one model and all its cases."""
 _PATIENCE = 4
 """What is new is explained after so many rounds of every operator, however seldom it was seen."""
+_AHEAD = 3
+"""So many rounds are drawn and asked for before the first of them is judged."""
+_ITS_OWN = 4
+"""Of so many forms one is run on as many threads as a runtime takes by itself, which shows races; the others
+on one, as what is small is done sooner so."""
 _RESERVE = 0.1
 """The share of the time in which nothing new is drawn."""
 
@@ -92,7 +97,7 @@ class Campaign:
         self.findings = [Finding.from_json(one) for one in (earlier or {}).get("findings", [])]
         self.cases = int((earlier or {}).get("cases", 0))
         self._seconds = float((earlier or {}).get("seconds", 0.0))
-        self._round = self._first = int((earlier or {}).get("rounds", 0))
+        self._round = first = int((earlier or {}).get("rounds", 0))
         self._drawer = Drawer(plan.seed, plan.values, self.coverage)
         self._specs = [
             spec
@@ -104,7 +109,7 @@ class Campaign:
         self._explainers: list[Explainer] = []
         self._cycle = 2 * len(self._specs)
         self._rounds: deque[_Round] = deque(maxlen=self._cycle + 1)
-        self._positions = {runner.name: self._first for runner in runners}
+        self._positions = {runner.name: first for runner in runners}
         self._drawn = Condition()
         self._is_stopped = False
 
@@ -129,7 +134,8 @@ class Campaign:
         """Yield findings as they come, until the time is over or all cases were drawn."""
         told: SimpleQueue[Finding | BaseException | None] = SimpleQueue()
         with TemporaryDirectory(prefix="ir_scatter_fuzz_", ignore_cleanup_errors=True) as folder:
-            workshop = Workshop(folder, _LIMIT, self.deadline)
+            # each learns what is refused from what it runs, rounds in their order
+            workshop, rounds = (Workshop(folder, _LIMIT, self.deadline) for _ in range(2))
             for runner in self.runners:
                 runner.start()
                 others = [one for one in self.runners if one is not runner]
@@ -139,9 +145,7 @@ class Campaign:
                     Explainer(runner, others, self._drawer, workshop, is_illegal=is_illegal, known=known)
                 )
             for explainer in self._explainers:
-                answered: Queue[_Answered | BaseException | None] = Queue(1)
-                Thread(target=self._ask, args=(explainer, answered), daemon=True).start()
-                Thread(target=self._judge, args=(explainer, answered, told), daemon=True).start()
+                Thread(target=self._work, args=(explainer, rounds, told), daemon=True).start()
             working = len(self._explainers)
             try:
                 while working:
@@ -157,7 +161,7 @@ class Campaign:
                 with self._drawn:
                     self._is_stopped = True
                     self._drawn.notify_all()
-                workshop.deadline = min(workshop.deadline, monotonic())
+                workshop.deadline = rounds.deadline = min(workshop.deadline, monotonic())
 
     def as_json(self) -> dict[str, Any]:
         """Return the report."""
@@ -226,44 +230,63 @@ class Campaign:
             kind, cases = "forms", self._drawer.forms(spec, number)
         cases = cases[:room]
         self.cases += len(cases)
-        return _Round(number, spec, kind, cases)
+        threads = 0 if turn // 2 % _ITS_OWN == 0 else 1
+        return _Round(number, spec, kind, cases, threads)
 
-    def _ask(self, explainer: Explainer, answered: "Queue[_Answered | BaseException | None]") -> None:
-        """Have a runner compute rounds, one ahead of what is judged."""
-        try:
-            while (drawn := self._next(explainer.runner)) is not None:
-                started = monotonic()
-                answered.put(_Answered(drawn, started, *explainer.answers(drawn.kind, drawn.cases)))
-            answered.put(None)
-        except BaseException as error:
-            answered.put(error)
-
-    def _judge(
-        self,
-        explainer: Explainer,
-        answered: "Queue[_Answered | BaseException | None]",
-        told: "SimpleQueue[Finding | BaseException | None]",
+    def _work(
+        self, explainer: Explainer, workshop: Workshop, told: "SimpleQueue[Finding | BaseException | None]"
     ) -> None:
-        """Judge what a runner computed, and explain what is new."""
-        patience, number, last = _PATIENCE * len(self._specs), self._first, 0.0
+        """Have a runner compute rounds, some ahead of what is judged; judge them, and explain what is new.
+
+        What a round leaves out as known follows from the rounds that were judged when it was asked for, which
+        are always as many: so it does not hang on who is quicker.
+        """
+        asked, answered = SimpleQueue[_Round | None](), SimpleQueue[Sequence[Streamed] | BaseException]()
+        runner, patience, number, last = explainer.runner, _PATIENCE * len(self._specs), 0, 0.0
+        waiting, drawn = deque[tuple[_Round, float]](), True
+        Thread(target=_compute, args=(workshop, runner, asked, answered), daemon=True).start()
         try:
             while True:
-                done = answered.get()
-                if isinstance(done, BaseException):
-                    raise done
-                if done is not None:
-                    number = done.round.number
-                    explainer.judge(done.round.kind, done.cases, done.answers)
-                    seconds = monotonic() - max(done.started, last)
-                    self.rates.count(done.round.kind, explainer.runner.name, len(done.cases), seconds)
-                for found in explainer.investigate(number, patience, is_last=done is None):
-                    told.put(found)
+                while drawn and len(waiting) < _AHEAD:
+                    found = self._next(runner)
+                    drawn = found is not None
+                    if found is not None:
+                        found = replace(found, cases=explainer.asked(found.cases))
+                        waiting.append((found, monotonic()))
+                        asked.put(found)
+                if waiting:
+                    round, started = waiting.popleft()
+                    number = round.number
+                    answers = answered.get()
+                    if isinstance(answers, BaseException):
+                        raise answers
+                    skipped = explainer.skipped
+                    explainer.judge(round.kind, round.cases, answers)
+                    judged = len(round.cases) - (explainer.skipped - skipped)
+                    self.rates.count(round.kind, runner.name, judged, monotonic() - max(started, last))
+                for finding in explainer.investigate(number, patience, is_last=not waiting):
+                    told.put(finding)
                 last = monotonic()  # what explaining takes is no part of a rate
-                if done is None:
+                if not waiting:
                     break
             told.put(None)
         except BaseException as error:
             told.put(error)
+        finally:
+            asked.put(None)
+
+
+def _compute(
+    workshop: Workshop,
+    runner: Runner,
+    asked: "SimpleQueue[_Round | None]",
+    answered: "SimpleQueue[Sequence[Streamed] | BaseException]",
+) -> None:
+    try:
+        while (round := asked.get()) is not None:
+            answered.put(workshop.answers(runner, round.kind, round.cases, round.threads))
+    except BaseException as error:
+        answered.put(error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,16 +295,7 @@ class _Round:
     spec: OpSpec
     kind: str
     cases: Sequence[Case]
-
-
-@dataclass(frozen=True, slots=True)
-class _Answered:
-    """What a runner made of a round; of cases that are known to end its process it was not asked."""
-
-    round: _Round
-    started: float
-    cases: Sequence[Case]
-    answers: Sequence[Streamed]
+    threads: int
 
 
 def operators(words: Iterable[str]) -> tuple[OpSpec, ...]:

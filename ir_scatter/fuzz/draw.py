@@ -23,14 +23,14 @@ from ir_scatter.inputs.cases import (
 )
 from ir_scatter.ops.spec import OpSpec, Role
 
-_CANDIDATES = 6
-"""Of so many forms the one with most new pairs is taken."""
-_SHAPES, _FILLS = 24, 4
-"""Of one form: a runtime prepares for each shape anew."""
+_CANDIDATES, _OF_BATCHES = 6, 3
+"""Of so many forms the one with most new pairs is taken; of fewer where each is for a single case."""
+_SHAPES, _FILLS = 64, 4
+"""Of one form: a runtime prepares for each shape anew, and to compile a model takes as long as 200 cases."""
 _REPEATED = 4
 _ILLEGAL = 24
 _TRIES = 60
-_FORM_LIMITS = {"constants": False, "shapes": ("dynamic", "bounded")}
+_OF_FORMS = Limits(constants=False, shapes=("dynamic", "bounded"))
 
 
 @dataclass(slots=True)
@@ -39,14 +39,15 @@ class Coverage:
 
     values: dict[str, Counter[str]] = field(default_factory=dict)
     pairs: set[int] = field(default_factory=set)
+    _numbers: dict[tuple[str, str, Feature], int] = field(default_factory=dict)
 
     def new_pairs(self, operator: str, features: Mapping[str, Feature]) -> int:
         """Return how many pairs of a form were not drawn yet."""
-        return len(_pairs(operator, features) - self.pairs)
+        return len(self._pairs(operator, features) - self.pairs)
 
     def count(self, operator: str, features: Mapping[str, Feature], cases: int) -> None:
         """Note cases of a form."""
-        self.pairs |= _pairs(operator, features)
+        self.pairs |= self._pairs(operator, features)
         for name, value in [("operator", operator), *features.items()]:
             self.values.setdefault(name, Counter())[str(value)] += cases
 
@@ -54,10 +55,10 @@ class Coverage:
         counted = {name: dict(sorted(found.items())) for name, found in sorted(self.values.items())}
         return {"pairs": len(self.pairs), "features": counted}
 
-
-def _pairs(operator: str, features: Mapping[str, Feature]) -> set[int]:
-    items = [f"{name}={value}" for name, value in features.items()]
-    return {crc32(f"{operator}|{a}|{b}".encode()) for a, b in combinations(items, 2)}
+    def _pairs(self, operator: str, features: Mapping[str, Feature]) -> set[int]:
+        known = self._numbers
+        found = [known.setdefault((operator, *item), len(known)) for item in features.items()]
+        return {a << 32 | b for a, b in combinations(found, 2)}
 
 
 def form_features(form: Form) -> dict[str, Feature]:
@@ -92,7 +93,7 @@ class Drawer:
 
     def forms(self, spec: OpSpec, number: int) -> list[Case]:
         """Draw cases of one form for a model with dynamic dimensions; the first ones come twice."""
-        head, form = self._form(spec, f"forms {number}", Limits(values=self.values, **_FORM_LIMITS))  # type: ignore[arg-type]
+        head, form = self._form(spec, f"forms {number}", replace(_OF_FORMS, values=self.values))
         cases = []
         for shape in range(_SHAPES):
             draws = Draws(self._seed(f"shape {number} {shape}"))
@@ -108,7 +109,7 @@ class Drawer:
         """Draw cases of many forms for a model that holds them all."""
         cases = []
         for one in range(count):
-            head, form = self._form(spec, f"batch {number} {one}", Limits(values=self.values))
+            head, form = self._form(spec, f"batch {number} {one}", Limits(values=self.values), _OF_BATCHES)
             draws = Draws(self._seed(f"batch {number} {one} sizes"))
             draws.made.extend(head)
             cases.append(draw_case(draws, form))
@@ -137,9 +138,7 @@ class Drawer:
         self, spec: OpSpec, word: str, predicates: Sequence[Predicate] = (), *, is_dynamic: bool = False
     ) -> Case:
         """Draw a case whose types and reduction are what predicates allow, if anything is."""
-        limits = Limits(values=self.values)
-        if is_dynamic:
-            limits = replace(limits, constants=False, shapes=("dynamic", "bounded"))
+        limits = replace(_OF_FORMS if is_dynamic else Limits(), values=self.values)
         of_data, of_indices = (
             [row.name for row in types_of(spec, role)] for role in (Role.DATA, Role.INDICES)
         )
@@ -158,10 +157,12 @@ class Drawer:
             form = draw_form(draws, spec, Limits(values=self.values))
         return draw_case(draws, form)
 
-    def _form(self, spec: OpSpec, word: str, limits: Limits) -> tuple[list[int], Form]:
+    def _form(
+        self, spec: OpSpec, word: str, limits: Limits, candidates: int = _CANDIDATES
+    ) -> tuple[list[int], Form]:
         """Return the form with most new pairs among some, and its decisions."""
         best: tuple[int, list[int], Form] | None = None
-        for candidate in range(_CANDIDATES):
+        for candidate in range(candidates):
             draws = Draws(self._seed(f"{word} {candidate}"))
             form = draw_form(draws, spec, limits)
             new = self.coverage.new_pairs(str(spec.key), form_features(form))
@@ -195,7 +196,7 @@ def limits_of(case: Case, values: str) -> Limits:
     if case.broken is not None:
         return Limits(values="plain")
     if case.shapes != "static":
-        return Limits(values=values, **_FORM_LIMITS)  # type: ignore[arg-type]
+        return replace(_OF_FORMS, values=values)
     return Limits(values=values)
 
 

@@ -38,6 +38,18 @@ class Workshop:
         self.timeout, self.deadline, self._folder = timeout, deadline, Path(folder)
         self._refusals: defaultdict[str, _Refusals] = defaultdict(_Refusals)
 
+    def answers(
+        self, runner: Runner, kind: str, cases: Sequence[Case], threads: int = 0
+    ) -> Sequence[Streamed]:
+        """Run the cases of a round: "forms" of one form, "batches" of one operator, "illegal" ones alone."""
+        if not cases:
+            return []
+        if kind == "forms":
+            return self.stream(runner, cases, threads)
+        if kind == "batches":
+            return self.batch(runner, cases)
+        return [self.batch(runner, [case])[0] for case in cases]
+
     def stream(self, runner: Runner, cases: Sequence[Case], threads: int = 0) -> list[Streamed]:
         """Run cases of one form, whose model has dynamic dimensions, one after the other."""
         refusals, common = self._refusals[runner.name], _traits(cases[0])

@@ -148,8 +148,8 @@ class Explainer:
         self._since: dict[_Key, int] = {}
         self._noted = self._round = 0
 
-    def answers(self, kind: str, cases: Sequence[Case]) -> tuple[list[Case], list[Streamed]]:
-        """Return the cases that the runner was asked for, and its answers.
+    def asked(self, cases: Sequence[Case]) -> list[Case]:
+        """Return the cases that the runner is to be asked for.
 
         What is known to end a process, or to be refused with a whole model, is asked for now and then only.
         """
@@ -165,13 +165,7 @@ class Explainer:
                 if number % _SELDOM == now_and_then or not _meets(known, described(case))
             ]  # fmt: skip
             self.skipped += len(cases) - len(asked)
-        if not asked:
-            return [], []
-        if kind == "forms":
-            return asked, self._workshop.stream(self.runner, asked)
-        if kind == "batches":
-            return asked, self._workshop.batch(self.runner, asked)
-        return asked, [self._workshop.batch(self.runner, [case])[0] for case in asked]
+        return asked
 
     def judge(self, kind: str, cases: Sequence[Case], answers: Sequence[Streamed]) -> None:
         """Count what is known, and note what is new; a case that comes twice must give the same."""

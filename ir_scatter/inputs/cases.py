@@ -7,6 +7,7 @@ recorded can be made again, or simpler ones in their place: what comes out is a 
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from math import prod
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -388,13 +389,15 @@ def types_of(
 ) -> list[ElementType]:
     """Return the element types of a port that NumPy has a type for, the simplest first."""
     port = spec.port(role)
-    allowed = frozenset() if port is None else port.element_types - excluded
-    names = [*_SIMPLE_TYPES, *(name for name in ELEMENT_TYPES if name not in _SIMPLE_TYPES)]
-    return [
-        ELEMENT_TYPES[name]
-        for name in names
-        if name in allowed and (wanted is None or name in wanted) and dtype(ELEMENT_TYPES[name]) is not None
-    ]
+    known = () if port is None else _simplest_first(port.element_types)
+    return [one for one in known if one.name not in excluded and (wanted is None or one.name in wanted)]
+
+
+@cache
+def _simplest_first(names: frozenset[str]) -> tuple[ElementType, ...]:
+    ordered = [*_SIMPLE_TYPES, *(name for name in ELEMENT_TYPES if name not in _SIMPLE_TYPES)]
+    found = [ELEMENT_TYPES[name] for name in ordered if name in names]
+    return tuple(one for one in found if dtype(one) is not None)
 
 
 def _pick_type(draws: Draws, types: Sequence[ElementType]) -> ElementType:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from time import sleep
 from typing import Any
 
@@ -114,7 +115,33 @@ def test_a_slow_runner_holds_nobody_up() -> None:
     assert list(Campaign(Plan(rows, 4.0), [slow, quick]).run()) == []
     assert 0 < slow.models < quick.models
     slow.models = quick.models = 0
-    campaign = Campaign(Plan(rows, None, 250), [slow, quick])
+    campaign = Campaign(Plan(rows, None, 400), [slow, quick])
     assert list(campaign.run()) == []
-    assert campaign.cases == 250
+    assert campaign.cases == 400
     assert slow.models == quick.models == 3
+
+
+@pytest.mark.long
+def test_one_seed_finds_the_same_however_long_a_runner_takes() -> None:
+    class Refusing(Right):
+        def stream(
+            self, model_path: Any, feeds: Sequence[Mapping[str, Any]], **options: Any
+        ) -> list[Streamed]:
+            self.seconds = self.models % 3 * self.pace
+            if 'element_type="f16"' in Path(model_path).read_text():
+                self.models += 1
+                return [Streamed(Status.REFUSED, message="no f16") for _ in feeds]
+            return super().stream(model_path, feeds, **options)
+
+        pace = 0.0
+
+    told = []
+    for pace in (0.0, 0.02):
+        runner = Refusing()
+        runner.pace = pace
+        campaign = Campaign(Plan(operators(["ScatterUpdate-3"]), None, 1500), [runner])
+        list(campaign.run())
+        report = campaign.as_json()
+        told.append([report[name] for name in ("cases", "coverage", "not_run", "findings")])
+    assert told[0] == told[1]
+    assert [one["symptom"] for one in told[0][3]] == ["refused"]
